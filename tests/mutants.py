@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Breaks gossip/ in one line after the other and shows what notices it: a unit test of gossip/, or the simulator.
 
+    tests/mutants.py --draw SEED [--count N] >LIST
     tests/mutants.py LIST [--only N,N] [--by units|dpsim|both] [--seconds S] [--markdown FILE]
 
 LIST has a mutation per line: file, old text, new text, with a tab between and \\n for the end of a line; the old text stands once in
-the file. A line that begins with # is a comment. Sources are not touched: one copy is compiled, and gossip/ linked anew as the shared library of build/mutants.
+the file. A line that begins with # is a comment. --draw makes such a list by chance, from the sources alone. Sources are not touched: one copy is compiled, and gossip/ linked anew as the shared library of build/mutants.
 Exit status 1 if a mutation went unnoticed, or the unbroken program did not pass."""
 import argparse
 import concurrent.futures
 import json
 import os
 import pathlib
+import random
+import re
 import shlex
 import subprocess
 import sys
@@ -51,6 +54,38 @@ def read_list(path):
         if len(cells) != 3:
             sys.exit(f"{path}:{number}: {len(cells)} fields with tabs between, not 3")
         yield number, cells[0], cells[1], cells[2]
+
+
+# What --draw may make of a line: the first that fits of those drawn. A statement may also be left out.
+CHANGES = [(" && ", " || "), (" || ", " && "), (" == ", " != "), (" != ", " == "), (" < ", " <= "), (" <= ", " < "), (" > ", " >= "),
+           (" >= ", " > "), (" + 1", ""), (" - 1", ""), (" + ", " - "), ("true", "false"), ("false", "true"), ("(!", "(")]
+STATEMENT = re.compile(r"^ +(?!return|break|continue|const|dp_assert|DP_TRY|DP_IGNORE|goto|static|uint|dp_[a-z_]+ \**[a-z])[a-z].*;$")
+# Words for people, tests' own switches, checks of what cannot be, declarations: no rules.
+NO_RULE = re.compile(r"dp_assert|DP_MUTATION|DP_BUGGIFY|_note\(|dp_why|^ *(/?\*|//|#)|^static|^[a-z].*\)$|\bfor \(|memset|_Static_assert|/\*")
+
+
+def draw(seed, count):
+    """Mutations of lines drawn from all of gossip/, each once."""
+    chance = random.Random(seed)
+    lines = []
+    for source in sorted((ROOT / "gossip").glob("*.c")):
+        text = source.read_text()
+        checks = 0  # Inside of a dp_..._check, which tests alone call.
+        whole = True
+        for line in text.splitlines():
+            before, whole = whole, line.endswith((";", "{", "}", "*/", ":"))
+            checks = 0 if line == "}" else checks or re.match(r"^dp_status dp_\w+_check\(", line) is not None
+            if not checks and not NO_RULE.search(line) and text.count(f"\n{line}\n") == 1 and text.count(line) == 1:
+                lines.append((f"gossip/{source.name}", line, before))
+    chance.shuffle(lines)
+    for name, line, begins in lines:
+        changes = [(old, new) for old, new in CHANGES if old in line]
+        if begins and STATEMENT.match(line):
+            changes.append((line.strip(), ";"))
+        if changes and count > 0:
+            old, new = chance.choice(changes)
+            count -= 1
+            print(f"{name}\t{line}\t{line.replace(old, new, 1)}")
 
 
 def build():
@@ -159,12 +194,19 @@ def judge(stem, seconds, by, broken=True):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("list", type=pathlib.Path)
+    parser.add_argument("list", type=pathlib.Path, nargs="?")
+    parser.add_argument("--draw", type=int, metavar="SEED")
+    parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--only", help="lines of the list")
     parser.add_argument("--by", choices=("units", "dpsim", "both"), default="both")
     parser.add_argument("--seconds", type=float, default=60, help="for each, of tests and simulator together")
     parser.add_argument("--markdown", type=pathlib.Path, help="append a table to this file")
     options = parser.parse_args()
+    if options.draw is not None:
+        draw(options.draw, options.count)
+        return
+    if options.list is None:
+        parser.error("a list is missing")
     only = {int(number) for number in options.only.split(",")} if options.only else None
     build()
     found, took = judge("none", 3600 if only is None else options.seconds, options.by, False)
@@ -181,7 +223,8 @@ def main():
             sys.exit(f"{options.list}:{number}: the old text stands {text.count(old)} times in {name}")
         errors = link(source, text.replace(old, new))
         if errors:
-            sys.exit(f"{options.list}:{number}: {errors}")
+            print(f"{number:4} does not compile: {errors.splitlines()[0]}", flush=True)
+            continue
         found, took = judge(source.stem, options.seconds, options.by)
         rows.append((number, name, old, new, found))
         shown = " -> ".join(" ".join(text.split()) for text in (old, new))

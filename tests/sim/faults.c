@@ -61,9 +61,10 @@ static void draw_host(dp_sim *sim, dp_host *host)
 void dp_faults_start(dp_sim *sim)
 {
     static const dp_fault striking[] = {
-        DP_FAULT_PARTITION, DP_FAULT_ONEWAY, DP_FAULT_CRASH, DP_FAULT_AMNESIA, DP_FAULT_PAUSE,
-        DP_FAULT_TRAINER,   DP_FAULT_DISK,   DP_FAULT_LEAVE, DP_FAULT_JUMP,    DP_FAULT_FLAP,
-        DP_FAULT_BRIDGE,    DP_FAULT_DAMAGE, DP_FAULT_WRITE, DP_FAULT_REBIND,  DP_FAULT_ROT};
+        DP_FAULT_PARTITION, DP_FAULT_ONEWAY,  DP_FAULT_CRASH,  DP_FAULT_AMNESIA,
+        DP_FAULT_PAUSE,     DP_FAULT_TRAINER, DP_FAULT_DISK,   DP_FAULT_LEAVE,
+        DP_FAULT_JUMP,      DP_FAULT_FLAP,    DP_FAULT_BRIDGE, DP_FAULT_DAMAGE,
+        DP_FAULT_WRITE,     DP_FAULT_REBIND,  DP_FAULT_ROT,    DP_FAULT_HANG};
 
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
         dp_rng_init(&sim->fault_rngs[i], dp_mix64(sim->options.seed + i * 0x9e37ULL) ^ 0x6661756c);
@@ -228,6 +229,23 @@ static void kill_trainer(dp_sim *sim)
     }
 }
 
+/* Out of memory, or of breath: it stands still for up to ten seconds, or says of one command that it failed. */
+static void hang_trainer(dp_sim *sim)
+{
+    dp_host *host = dp_fault_any_up(sim);
+    const uint64_t us = 100000 + below(sim, 10 * DP_SECOND);
+
+    if (host == NULL || host->toy_state != DP_TOY_UP) {
+        return;
+    }
+    dp_fault_count(sim);
+    if (below(sim, 2) == 0) {
+        host->hangs_until_us = sim->now_us + us;
+    } else {
+        host->errs = true;
+    }
+}
+
 /* Hours, months or ten years, forwards or back; now and then right again. */
 static void jump(dp_sim *sim)
 {
@@ -334,6 +352,9 @@ void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion)
     case DP_FAULT_TRAINER:
         kill_trainer(sim);
         break;
+    case DP_FAULT_HANG:
+        hang_trainer(sim);
+        break;
     case DP_FAULT_DISK:
         trouble_disk(sim);
         break;
@@ -389,6 +410,7 @@ void dp_faults_heal(dp_sim *sim)
         host->rot_until = 0;
         host->full_until = 0;
         host->io_error = false;
+        host->errs = false;
         if (dp_fault_on(sim, DP_FAULT_JUMP)) {
             host->wall_offset_ms = 0;
         }

@@ -95,7 +95,7 @@ static uint32_t catch_up(dp_host *host)
     if (!host->training || now < host->trained_us) {
         return 0;
     }
-    if (host->idle) {
+    if (host->idle || now < host->hangs_until_us) {
         host->trained_us = now;
         return 0;
     }
@@ -167,11 +167,21 @@ static void answer_at(dp_host *host, uint64_t round, dp_status status)
     dp_host_event(host, &event);
 }
 
+/* Fails this one. */
+static bool takes_error(dp_host *host)
+{
+    const bool errs = host->errs;
+
+    host->errs = false;
+    return errs;
+}
+
 static void do_load(dp_host *host, const dp_action *action)
 {
     const bool whole = held(host, &action->u.load.root) && dp_rot_open(host, &action->u.load.root);
     const dp_view state = whole ? bytes_of(host, &action->u.load.root) : (dp_view){0};
-    const dp_status status = state.size == 0 ? DP_NOTFOUND : dp_toy_load(&host->toy, state);
+    const bool fails = state.size == 0 || takes_error(host);
+    const dp_status status = fails ? DP_NOTFOUND : dp_toy_load(&host->toy, state);
 
     if (status == DP_OK) {
         dp_oracle_drawers(host, action, NULL);
@@ -431,6 +441,11 @@ static void do_apply(dp_host *host, const dp_action *action)
                     (unsigned long long)action->u.apply.round, (unsigned long long)host->toy.round);
         return;
     }
+    if (takes_error(host)) {
+        event.u.applied.status = DP_NOMEM;
+        dp_host_event(host, &event);
+        return;
+    }
     event.u.applied.status =
         dp_toy_outer(&model, action->u.apply.alpha, terms, action->u.apply.n_items);
     if (event.u.applied.status != DP_OK) {
@@ -462,6 +477,11 @@ static void do_mix(dp_host *host, const dp_action *action)
     dp_event event = {.type = DP_EV_MIXED};
 
     memcpy(event.u.mixed.exchange, action->u.mix.exchange, sizeof event.u.mixed.exchange);
+    if (takes_error(host)) {
+        event.u.mixed.status = DP_NOMEM;
+        dp_host_event(host, &event);
+        return;
+    }
     const dp_view blobs[2] = {bytes_of(host, &action->u.mix.own_root),
                               bytes_of(host, &action->u.mix.other_root)};
     const uint64_t weights[2] = {action->u.mix.weight_own, action->u.mix.weight_other};
@@ -492,6 +512,14 @@ static void start_training(dp_host *host, const dp_action *action)
 
 void dp_host_ordered(dp_host *host)
 {
+    if (host->sim->now_us < host->hangs_until_us) {
+        dp_sim_push(host->sim, &(dp_occasion){.at_us = host->hangs_until_us,
+                                              .kind = DP_ON_TRAINER,
+                                              .node = host->index,
+                                              .boot = host->boot,
+                                              .value = host->life});
+        return;
+    }
     dp_assert(host->command_count > 0);
     const dp_action action = host->commands[host->command_first];
     host->command_first = (host->command_first + 1) % DP_HOST_COMMANDS_MAX;
@@ -536,6 +564,8 @@ void dp_host_trainer_dies(dp_host *host, bool tell)
     dp_oracle_trainer_gone(host);
     host->toy_state = DP_TOY_DOWN;
     host->life++;
+    host->hangs_until_us = 0;
+    host->errs = false;
     host->early_round = 0;
     host->training = false;
     host->steps_due = false;

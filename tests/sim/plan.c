@@ -14,7 +14,7 @@ enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
 static const char *const fault_names[DP_FAULT_COUNT] = {
     "loss",   "delay",   "copy",  "reorder", "partition", "oneway", "crash",  "amnesia", "slow",
     "pause",  "trainer", "disk",  "late",    "leave",     "clock",  "jump",   "nat",     "flap",
-    "bridge", "damage",  "write", "rebind",  "chunks",    "newer",  "shards", "rot",
+    "bridge", "damage",  "write", "rebind",  "chunks",    "newer",  "shards", "rot",     "hang",
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
@@ -136,6 +136,7 @@ static void draw_disks(dp_plan *plan, uint64_t seed)
     const uint32_t shards = 2 + (uint32_t)dp_rng_below(&rng, 7);
     plan->shards = (plan->on & (1U << DP_FAULT_SHARDS)) != 0 ? shards : 1;
     plan->fault_us[DP_FAULT_ROT] = spread(&rng, 500000, 8000000);
+    plan->fault_us[DP_FAULT_HANG] = spread(&rng, 1000000, 16000000);
 }
 
 static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
@@ -195,7 +196,7 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->round_ms = 1000;
     } else if (profile == DP_PROFILE_ROT) {
         plan->on |= 1U << DP_FAULT_SHARDS | 1U << DP_FAULT_ROT | 1U << DP_FAULT_CHUNKS |
-                    1U << DP_FAULT_CRASH;
+                    1U << DP_FAULT_CRASH | 1U << DP_FAULT_HANG;
     } else if (profile == DP_PROFILE_STALE) {
         plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 8);
         /* What makes publications late. */

@@ -37,6 +37,7 @@ typedef enum dp_fault {
     DP_FAULT_NEWER, /* some nodes are of a later version, which says more than this one understands */
     DP_FAULT_SHARDS, /* the data has several parts */
     DP_FAULT_ROT, /* a chunk of data or of a saved state cannot be read any more, which nobody knows until it is read */
+    DP_FAULT_HANG, /* a trainer that answers nothing for a while, or answers a command with an error */
     DP_FAULT_COUNT
 } dp_fault;
 
