@@ -314,7 +314,13 @@ static void on_freeze(dp_host *host)
 
 static uint64_t weight_of(dp_toy_work work)
 {
-    return work.steps == 0 ? 0 : work.tokens * work.tokens / work.steps;
+    const unsigned __int128 most = (unsigned __int128)1 << 62;
+    const unsigned __int128 square = (unsigned __int128)work.tokens * work.tokens;
+
+    if (work.steps == 0) {
+        return 0;
+    }
+    return (uint64_t)(square / work.steps < most ? square / work.steps : most);
 }
 
 /* Weights stay home (review, C3), and what changes is F alone, by the difference that the exchange makes (C4); of which as much

@@ -90,7 +90,6 @@ static dp_status make_manifest(dp_sim *sim)
                                       &m->shards[i].bytes);
         m->shards[i].tokens = m->shards[i].bytes / 2;
     }
-    m->context = DP_TOY_TOKENS_PER_STEP;
     m->round_ms = sim->plan.round_ms;
     m->gossip_round_ms = sim->plan.gossip_round_ms;
     m->inner_steps_max = sim->plan.inner_steps_max;
@@ -114,7 +113,8 @@ static dp_status make_manifest(dp_sim *sim)
     }
     DP_TRY(dp_manifest_encode(m, canonical, &size));
     sim->run = dp_manifest_run_id(dp_view_of(canonical, size));
-    m->shards[0].tokens = 1 << 24; /* Passes in which leases have room: none reads these. */
+    m->context = DP_TOY_TOKENS_PER_STEP; /* More than a manifest may say: as of many sequences. */
+    m->shards[0].tokens = 1ULL << 38;    /* Passes in which leases have room: none reads these. */
     return DP_OK;
 }
 

@@ -432,7 +432,7 @@ dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t weights
         toy->made[i] += added;
     }
 #if DP_MUTATION == 31
-    toy->frozen_work.steps = (uint32_t)(all / 2 / (64 * 64));
+    toy->frozen_work.steps = (uint32_t)(all / 2 / DP_TOY_TOKENS_PER_STEP / DP_TOY_TOKENS_PER_STEP);
     toy->frozen_work.tokens = (uint64_t)toy->frozen_work.steps * DP_TOY_TOKENS_PER_STEP;
 #endif
     place_x(toy);
