@@ -11,8 +11,8 @@
 static const uint64_t spoiled_us =
     40 * DP_SECOND; /* after the healing: a fork must be known to all */
 
-static const char *const names[DP_EVIL_COUNT] = {"none",   "voter",  "trainer",
-                                                 "holder", "member", "inviter"};
+static const char *const names[DP_EVIL_COUNT] = {"none",   "voter",   "trainer", "holder",
+                                                 "member", "inviter", "mixed"};
 
 const char *dp_evil_name(dp_evil_kind kind)
 {
@@ -30,6 +30,25 @@ uint32_t dp_evil_named(const char *name)
 }
 
 /* ---- who ---- */
+
+bool dp_evil_does(const dp_sim *sim, uint32_t index, dp_evil_kind kind)
+{
+    if (!dp_evil_is(sim, index)) {
+        return false;
+    }
+    for (uint32_t i = 0; sim->evil->kind == DP_EVIL_MIXED && i < sim->evil->n_liars; i++) {
+        if (sim->evil->mixed[i] == index) {
+            return sim->evil->kinds[i] == kind;
+        }
+    }
+    return sim->evil->kind == kind;
+}
+
+/* May there be liars of this kind? */
+static bool includes(const dp_evil *e, dp_evil_kind kind)
+{
+    return e->kind == kind || e->kind == DP_EVIL_MIXED;
+}
 
 static uint64_t seed_of(const dp_sim_options *options)
 {
@@ -66,6 +85,13 @@ void dp_evil_plan(dp_plan *plan, const dp_sim_options *options)
         plan->fault_us[DP_FAULT_CRASH] = 5000000;
         plan->crash_after_send = dp_rng_below(&rng, 2) == 0 ? 300 : 0;
         plan->round_ms = 500;
+    } else if (kind == DP_EVIL_MIXED) {
+        plan->voters_max = counts[2 + dp_rng_below(&rng, 2)];
+        plan->nodes = 10 + (uint32_t)dp_rng_below(&rng, 3);
+        plan->on &= small | 1U << DP_FAULT_PARTITION | 1U << DP_FAULT_CRASH | 1U << DP_FAULT_CHUNKS;
+        plan->fault_us[DP_FAULT_PARTITION] = 4000000;
+        plan->fault_us[DP_FAULT_CRASH] = 5000000;
+        plan->round_ms = 500;
     } else if (kind == DP_EVIL_MEMBER) {
         /* What is taken for dead lives; who comes late has only the word of others. */
         plan->on &= 1U << DP_FAULT_COPY | 1U << DP_FAULT_REORDER;
@@ -77,17 +103,40 @@ void dp_evil_plan(dp_plan *plan, const dp_sim_options *options)
     }
 }
 
+/* A voter with one body, and of the others so few that honest ones are a majority of everything. */
+static void choose_mixed(dp_evil *e)
+{
+    static const dp_evil_kind others[] = {DP_EVIL_TRAINER, DP_EVIL_HOLDER, DP_EVIL_MEMBER};
+    const uint32_t salt = (uint32_t)dp_rng_below(&e->rng, 3);
+
+    e->tricks[DP_EVIL_VOTER] = 1 + (uint32_t)dp_rng_below(&e->rng, DP_VOTES_COUNT - 1);
+    e->tricks[DP_EVIL_TRAINER] = (uint32_t)dp_rng_below(&e->rng, DP_WORK_COUNT);
+    e->tricks[DP_EVIL_HOLDER] = (uint32_t)dp_rng_below(&e->rng, DP_HOLDS_COUNT);
+    e->n_liars = 1;
+    e->mixed[0] = (uint32_t)dp_rng_below(&e->rng, 3);
+    e->kinds[0] = DP_EVIL_VOTER;
+    const uint32_t more = 2 + (uint32_t)dp_rng_below(&e->rng, 2);
+    for (uint32_t i = 1; i <= more; i++) {
+        e->mixed[i] = 2 + 2 * i; /* 4, 6, 8: hosts that come early, and that are not the voter */
+        e->kinds[i] = others[(salt + i) % 3];
+        e->n_liars++;
+    }
+    for (uint32_t i = 0; i < e->n_liars; i++) {
+        e->liars[e->mixed[i]] = true;
+    }
+}
+
 static void choose(dp_sim *sim, dp_evil *e)
 {
     const uint32_t n = sim->plan.nodes;
     uint32_t count = 1;
 
     if (e->kind == DP_EVIL_VOTER) {
-        e->trick = (uint32_t)dp_rng_below(&e->rng, DP_VOTES_COUNT);
+        e->tricks[e->kind] = (uint32_t)dp_rng_below(&e->rng, DP_VOTES_COUNT);
         /* An early number, so that it is among the first to be enrolled. */
         e->original = (uint32_t)dp_rng_below(&e->rng, 3);
         e->liars[e->original] = true;
-        if (e->trick == DP_VOTES_TWIN) {
+        if (e->tricks[e->kind] == DP_VOTES_TWIN) {
             e->original = 1;
             memset(e->liars, 0, n * sizeof *e->liars);
             e->liars[1] = true;
@@ -99,8 +148,12 @@ static void choose(dp_sim *sim, dp_evil *e)
         e->n_liars = 1;
         return;
     }
-    e->trick = (uint32_t)dp_rng_below(&e->rng,
-                                      e->kind == DP_EVIL_TRAINER ? DP_WORK_COUNT : DP_HOLDS_COUNT);
+    if (e->kind == DP_EVIL_MIXED) {
+        choose_mixed(e);
+        return;
+    }
+    e->tricks[e->kind] = (uint32_t)dp_rng_below(
+        &e->rng, e->kind == DP_EVIL_TRAINER ? DP_WORK_COUNT : DP_HOLDS_COUNT);
     count = (n - 1) / 4 > 1 ? 1 + (uint32_t)dp_rng_below(&e->rng, (n - 1) / 4) : 1;
     while (e->n_liars < count) {
         const uint32_t index = 1 + (uint32_t)dp_rng_below(&e->rng, n - 1);
@@ -133,7 +186,7 @@ dp_status dp_evil_open(dp_sim *sim)
     e->twin = sim->plan.nodes;
     choose(sim, e);
     sim->totals.evil = (uint32_t)e->kind;
-    sim->totals.trick = e->trick;
+    sim->totals.trick = e->tricks[e->kind];
     return DP_OK;
 }
 
@@ -170,7 +223,7 @@ void dp_evil_credential(const dp_sim *sim, uint32_t index,
 {
     enum { INVITE_AT = 36, USES_AT = 52, TAG_AT = 56 };
 
-    if (!dp_evil_is(sim, index) || sim->evil->kind != DP_EVIL_INVITER) {
+    if (!dp_evil_does(sim, index, DP_EVIL_INVITER)) {
         return;
     }
     credential[INVITE_AT] = 9;
@@ -232,19 +285,22 @@ static size_t rewrite(dp_host *host, uint32_t to, uint8_t *message, size_t size,
 {
     const uint8_t type = dp_msg_type_of(dp_view_of(message, size));
 
-    if (host->sim->evil->kind == DP_EVIL_VOTER) {
+    if (dp_evil_does(host->sim, host->index, DP_EVIL_VOTER)) {
         return dp_evil_rewrite_vote(host, to, message, size, room);
     }
-    if (host->sim->evil->kind == DP_EVIL_MEMBER) {
+    if (dp_evil_does(host->sim, host->index, DP_EVIL_MEMBER)) {
         dp_evil_brag(host, message, size);
     }
-    if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_READY) {
+    if (!dp_evil_does(host->sim, host->index, DP_EVIL_TRAINER)) {
+        return size;
+    }
+    if (type == DP_MSG_READY) {
         return dp_evil_rewrite_ready(host, to, message, size, room);
     }
-    if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_PART) {
+    if (type == DP_MSG_PART) {
         return dp_evil_rewrite_part(host, message, size, room);
     }
-    if (host->sim->evil->kind == DP_EVIL_TRAINER && type == DP_MSG_SUBTOTAL) {
+    if (type == DP_MSG_SUBTOTAL) {
         return dp_evil_rewrite_sum(host, message, size, room);
     }
     return size;
@@ -302,10 +358,10 @@ void dp_evil_hears(dp_host *host, uint32_t from, dp_view message)
             e->has_ready = true;
         }
     }
-    if (e->kind == DP_EVIL_VOTER) {
+    if (dp_evil_does(host->sim, host->index, DP_EVIL_VOTER)) {
         dp_evil_hears_vote(host, from, message);
-    } else if (e->kind == DP_EVIL_MEMBER && dp_msg_type_of(message) == DP_MSG_PROPOSE &&
-               dp_evil_below(host->sim, 4) == 0) {
+    } else if (dp_evil_does(host->sim, host->index, DP_EVIL_MEMBER) &&
+               dp_msg_type_of(message) == DP_MSG_PROPOSE && dp_evil_below(host->sim, 4) == 0) {
         dp_evil_forge(host); /* In the moment that counts. */
     }
 }
@@ -315,9 +371,9 @@ void dp_evil_acts(dp_host *host)
     dp_sim *sim = host->sim;
 
     if (dp_host_up(host)) {
-        if (sim->evil->kind == DP_EVIL_MEMBER) {
+        if (dp_evil_does(sim, host->index, DP_EVIL_MEMBER)) {
             dp_evil_acts_member(host);
-        } else if (sim->evil->kind == DP_EVIL_VOTER) {
+        } else if (dp_evil_does(sim, host->index, DP_EVIL_VOTER)) {
             dp_evil_acts_voter(host);
         }
     }
@@ -335,7 +391,7 @@ void dp_evil_decided(dp_sim *sim, const dp_record *record)
     if (e == NULL) {
         return;
     }
-    if (e->kind == DP_EVIL_TRAINER && record->kind == DP_RECORD_ROUND) {
+    if (includes(e, DP_EVIL_TRAINER) && record->kind == DP_RECORD_ROUND) {
         dp_evil_influence(sim, record);
     }
     for (uint32_t i = 0; record->has_config && i < record->config.n_admits; i++) {
@@ -361,12 +417,12 @@ bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
     if (e == NULL || e->judging) {
         return false;
     }
-    if (e->kind == DP_EVIL_VOTER && e->n_liars > 0 && strcmp(invariant, "S1") == 0) {
+    if (includes(e, DP_EVIL_VOTER) && e->n_liars > 0 && strcmp(invariant, "S1") == 0) {
         /* If it is what the honest hold, there is no one chain from here on to judge by. */
         e->forked = e->forked || !dp_evil_is(sim, node);
         return true;
     }
-    if (e->kind == DP_EVIL_VOTER &&
+    if (includes(e, DP_EVIL_VOTER) &&
         (strcmp(invariant, "V3") == 0 || strcmp(invariant, "V2") == 0)) {
         return true; /* Its ballots hold two records, and each of them is somebody's. */
     }
@@ -378,7 +434,7 @@ bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
     if (e->forked) {
         return strcmp(invariant, "T1") != 0 && strcmp(invariant, "S12") != 0;
     }
-    if (e->kind == DP_EVIL_MEMBER &&
+    if (includes(e, DP_EVIL_MEMBER) &&
         (strcmp(invariant, "W1") == 0 || strcmp(invariant, "V0") == 0)) {
         return true; /* An honest node carries what it was given to carry. */
     }
@@ -415,10 +471,10 @@ bool dp_evil_halts(dp_host *host, const dp_note *note)
     dp_sim *sim = host->sim;
     dp_evil *e = sim->evil;
 
-    if (e == NULL || e->kind != DP_EVIL_VOTER) {
+    if (e == NULL || !includes(e, DP_EVIL_VOTER)) {
         return false;
     }
-    if (!dp_evil_is(sim, dp_sim_index(sim, &note->peer))) {
+    if (!dp_evil_does(sim, dp_sim_index(sim, &note->peer), DP_EVIL_VOTER)) {
         accuse(sim, "S1", host->index, "halts, and names a voter that did not lie");
     }
     e->halted[host->index] = true;

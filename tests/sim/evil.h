@@ -8,7 +8,7 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
 
-enum { DP_EVIL_HEARD_MAX = 128 };
+enum { DP_EVIL_HEARD_MAX = 128, DP_EVIL_MIX_MAX = 4 };
 
 typedef enum dp_evil_kind {
     DP_EVIL_NONE = 0,
@@ -17,6 +17,7 @@ typedef enum dp_evil_kind {
     DP_EVIL_HOLDER,  /* wrong chunks, none, or promises of them */
     DP_EVIL_MEMBER,  /* false words about others, replays, floods, invented peers */
     DP_EVIL_INVITER, /* more joiners than the invite has uses */
+    DP_EVIL_MIXED,   /* one voter, and one trainer, holder or member each of two or three others */
     DP_EVIL_COUNT
 } dp_evil_kind;
 
@@ -56,7 +57,9 @@ typedef enum dp_evil_hold {
 
 typedef struct dp_evil {
     dp_evil_kind kind;
-    uint32_t trick; /* of the kind */
+    uint32_t tricks[DP_EVIL_COUNT];      /* by kind */
+    dp_evil_kind kinds[DP_EVIL_MIX_MAX]; /* MIXED: of the liars, by order */
+    uint32_t mixed[DP_EVIL_MIX_MAX];     /* ... which hosts these are */
     dp_rng rng;
     uint64_t side_salt;
     bool *liars;       /* by host */
@@ -93,6 +96,8 @@ void dp_evil_plan(dp_plan *plan, const dp_sim_options *options);
 DP_MUST dp_status dp_evil_open(dp_sim *sim);
 void dp_evil_close(dp_sim *sim);
 void dp_evil_start(dp_sim *sim);
+/* Is this host a liar of this kind? */
+bool dp_evil_does(const dp_sim *sim, uint32_t index, dp_evil_kind kind);
 
 static inline bool dp_evil_is(const dp_sim *sim, uint32_t index)
 {

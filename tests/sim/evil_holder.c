@@ -52,11 +52,10 @@ bool dp_evil_serves(dp_host *host, const dp_action *action)
     dp_sim *sim = host->sim;
     const uint32_t to = dp_sim_index(sim, &action->u.get.peer);
 
-    if (!dp_evil_is(sim, host->index) || sim->evil->kind != DP_EVIL_HOLDER ||
-        action->type == DP_DO_SERVE_RECORDS) {
+    if (!dp_evil_does(sim, host->index, DP_EVIL_HOLDER) || action->type == DP_DO_SERVE_RECORDS) {
         return false;
     }
-    uint32_t trick = sim->evil->trick;
+    uint32_t trick = sim->evil->tricks[DP_EVIL_HOLDER];
     if (trick == DP_HOLDS_MIXED) {
         trick = (uint32_t)dp_evil_below(sim, DP_HOLDS_MIXED);
     }

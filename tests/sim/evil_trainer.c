@@ -108,10 +108,10 @@ void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
     dp_sim *sim = host->sim;
     dp_toy_vector values;
 
-    if (!dp_evil_is(sim, host->index) || sim->evil->kind != DP_EVIL_TRAINER) {
+    if (!dp_evil_does(sim, host->index, DP_EVIL_TRAINER)) {
         return;
     }
-    const uint32_t trick = sim->evil->trick;
+    const uint32_t trick = sim->evil->tricks[DP_EVIL_TRAINER];
     if (trick == DP_WORK_GARBAGE && parcel->cuts.n > 0) { /* Of the parts that travel the first. */
         for (uint32_t i = 0; i < parcel->part_ends[0]; i++) {
             parcel->parts[i] = (uint8_t)dp_evil_below(sim, 256);
@@ -187,22 +187,23 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
         !dp_peer_equal(&ready.peer, &host->peer)) {
         return size; /* Passed on for somebody else. */
     }
-    if (e->trick == DP_WORK_INFLATED) {
+    if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_INFLATED) {
         ready.tokens = DP_TOKENS_MAX;
         ready.steps = 1;
-    } else if (e->trick == DP_WORK_NOTHING) {
+    } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_NOTHING) {
         ready.root.bytes[5] ^= 1;
-    } else if (e->trick == DP_WORK_COPIED && !ready.parted) { /* Of parts: copy_parts. */
+    } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_COPIED &&
+               !ready.parted) { /* Of parts: copy_parts. */
         if (!e->has_ready || e->ready.round != ready.round) {
             return 0; /* Nobody has been heard yet whom it could copy. */
         }
         ready.root = e->ready.root;
         ready.bytes = e->ready.bytes;
-    } else if (e->trick == DP_WORK_TWO && e->second_round == ready.round &&
+    } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_TWO && e->second_round == ready.round &&
                e->second_owner == host->index && dp_evil_side(host->sim, to)) {
         ready.root = e->second_root;
         ready.bytes = e->second_bytes;
-    } else if (e->trick == DP_WORK_NUMBERS) {
+    } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_NUMBERS) {
         lie_in_numbers(host->sim, &ready);
     }
     dp_assert(dp_ready_sign(&ready, &crypto, &host->sim->run, &fork));
@@ -222,13 +223,13 @@ size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t
         !dp_peer_equal(&word.owner, &host->peer)) {
         return size; /* Passed on for somebody else. */
     }
-    if (e->trick ==
+    if (e->tricks[DP_EVIL_TRAINER] ==
         DP_WORK_NOTHING) { /* It counts more than all others, and none of it was told. */
         word.n = DP_PART_SOURCES_MAX;
         for (uint32_t i = 0; i < word.n; i++) {
             memset(&word.sources[i], (int)(i + 1), sizeof word.sources[i]);
         }
-    } else if (e->trick == DP_WORK_NUMBERS) {
+    } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_NUMBERS) {
         word.bytes++;
     }
     dp_assert(dp_part_sign(&word, &crypto, &host->sim->run, &fork));
@@ -249,14 +250,15 @@ size_t dp_evil_rewrite_sum(dp_host *host, uint8_t *message, size_t size, size_t 
         !dp_peer_equal(&word.owner, &host->peer)) {
         return size;
     }
-    if (e->trick == DP_WORK_TINY) {
+    if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_TINY) {
         return 0; /* It has said that it would. */
     }
-    if (e->trick == DP_WORK_NOTHING) {
+    if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_NOTHING) {
         memset(&word.root, 9, sizeof word.root);
-    } else if (e->trick == DP_WORK_NUMBERS) {
+    } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_NUMBERS) {
         word.bytes++;
-    } else if (e->trick == DP_WORK_TWO) { /* Of another publication than was told. */
+    } else if (e->tricks[DP_EVIL_TRAINER] ==
+               DP_WORK_TWO) { /* Of another publication than was told. */
         word.sources[0].root.bytes[0] ^= 1;
     }
     dp_assert(dp_site_sum_sign(&word, &crypto, &host->sim->run, &fork));
@@ -270,16 +272,16 @@ void dp_evil_adds_up(dp_host *host, uint32_t part, uint8_t blob[DP_TOY_BLOB_MAX]
     dp_toy_vector values;
     unsigned __int128 energy = 0;
 
-    if (part < DP_REDUCE_SUM || !dp_evil_is(sim, host->index) ||
-        sim->evil->kind != DP_EVIL_TRAINER ||
+    if (part < DP_REDUCE_SUM || !dp_evil_does(sim, host->index, DP_EVIL_TRAINER) ||
         dp_toy_decode(dp_view_of(blob, *size), values, &energy) != DP_OK || energy == 0) {
         return;
     }
-    if (sim->evil->trick == DP_WORK_GARBAGE) {
+    if (sim->evil->tricks[DP_EVIL_TRAINER] == DP_WORK_GARBAGE) {
         for (uint32_t i = 0; i < *size; i++) {
             blob[i] = (uint8_t)dp_evil_below(sim, 256);
         }
-    } else if (sim->evil->trick == DP_WORK_EXTREME) { /* Within its part, beyond any bound: a wrong
+    } else if (sim->evil->tricks[DP_EVIL_TRAINER] ==
+               DP_WORK_EXTREME) { /* Within its part, beyond any bound: a wrong
                                                          sum within it is taken, and provable. */
         for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
             values[i] = values[i] != 0 ? largest : 0;
@@ -290,8 +292,8 @@ void dp_evil_adds_up(dp_host *host, uint32_t part, uint8_t blob[DP_TOY_BLOB_MAX]
 
 bool dp_evil_steals(const dp_sim *sim, uint32_t liar, uint32_t author)
 {
-    return dp_evil_is(sim, liar) && sim->evil->kind == DP_EVIL_TRAINER &&
-           sim->evil->trick == DP_WORK_COPIED && author != liar;
+    return dp_evil_does(sim, liar, DP_EVIL_TRAINER) &&
+           sim->evil->tricks[DP_EVIL_TRAINER] == DP_WORK_COPIED && author != liar;
 }
 
 /* ---- influence ---- */

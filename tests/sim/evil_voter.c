@@ -142,7 +142,7 @@ static size_t wrong_state(dp_host *host, uint8_t *message, size_t size, size_t r
 size_t dp_evil_rewrite_vote(dp_host *host, uint32_t to, uint8_t *message, size_t size, size_t room)
 {
     const uint8_t type = dp_msg_type_of(dp_view_of(message, size));
-    const uint32_t trick = host->sim->evil->trick;
+    const uint32_t trick = host->sim->evil->tricks[DP_EVIL_VOTER];
     dp_vote_msg *msg = &vote_room;
 
     if (dp_oracle_voters(host->sim) < 3) {
@@ -202,7 +202,7 @@ void dp_evil_hears_vote(dp_host *host, uint32_t from, dp_view message)
     const uint8_t type = dp_msg_type_of(message);
     dp_vote_msg *msg = &vote_room;
 
-    if (host->sim->evil->trick != DP_VOTES_YES ||
+    if (host->sim->evil->tricks[DP_EVIL_VOTER] != DP_VOTES_YES ||
         (type != DP_MSG_PREPARE && type != DP_MSG_PROPOSE) ||
         dp_vote_msg_read(message, msg) != DP_OK) {
         return;
@@ -234,7 +234,8 @@ void dp_evil_acts_voter(dp_host *host)
     const uint32_t self = own_index(host, slot);
     dp_vote_msg *msg = &vote_room;
 
-    if (sim->evil->trick != DP_VOTES_JUNK || self == DP_VOTERS_MAX || sim->evil->forked) {
+    if (sim->evil->tricks[DP_EVIL_VOTER] != DP_VOTES_JUNK || self == DP_VOTERS_MAX ||
+        sim->evil->forked) {
         return;
     }
     memset(msg, 0, sizeof *msg);
