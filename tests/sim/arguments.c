@@ -229,7 +229,7 @@ static const struct value_option {
     {"--churn", read_churn, "percent of the nodes per minute, 0 to 1000"},
     {"--round", read_round, "seconds, at least 0.1"},
     {"--store", read_store, "model, real or lies"},
-    {"--evil", read_evil, "voter, trainer, holder, member or inviter"},
+    {"--evil", read_evil, "voter, trainer, holder, member, inviter or mixed"},
 };
 
 _Static_assert(DP_SIM_NODES_MAX == 1024 && DP_SIM_UNLIKE_MAX == 1000 && JOBS_MAX == 64,

@@ -187,7 +187,7 @@ static void on_use(dp_shadow *shadow, const dp_disk *disk, uint32_t object, uint
     const dp_pin pin = pin_of(r, use);
     const dp_pin unnamed = pin_of(r, 0);
 
-    if (object >= r->sim->shelf.count) {
+    if (object >= r->sim->shelf.count || r->store == NULL) { /* It did not open, which was told. */
         return;
     }
     if (on) {
