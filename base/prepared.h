@@ -18,13 +18,13 @@ enum {
         69 /* the tool's exit status: the model does not fit where it would train */
 };
 
-/* What a member's disk must have free for the run at least: its objects twice while they go into the store, and two states,
- * the last and the one being written; the store's ballast and margin besides. */
+/* What a member's disk must have free for the run at least: data_bytes that are to be written, and two states, the last and the
+ * one being written; the store's ballast and margin besides. */
 static inline uint64_t dp_prepared_disk_bytes(const dp_manifest *manifest, uint64_t data_bytes)
 {
     const dp_model_config config = dp_manifest_model(manifest);
     const uint64_t vectors = 1 + (uint64_t)dp_manifest_moments(manifest);
-    return 2 * data_bytes + 2 * vectors * sizeof(float) * dp_model_config_parameters(&config);
+    return data_bytes + 2 * vectors * sizeof(float) * dp_model_config_parameters(&config);
 }
 
 /* "tokens-00000.bin" and so on. */

@@ -267,6 +267,7 @@ static int run_doctor(dp_cmd *cmd)
 {
     static dp_manifest_file file;
     static facts all;
+    char text_why[DP_PLAN_WHY_MAX] = "";
     dp_control_error error;
     struct rlimit files = {0, 0};
     const bool has_manifest = cmd->n_args > 0;
@@ -280,6 +281,9 @@ static int run_doctor(dp_cmd *cmd)
         dp_run_text_path(cmd->args[0], &file, text);
         all.plan = dp_plan_ask(&file.manifest, dp_json_text(all.check, "backend", NULL),
                                dp_plan_data_bytes(text));
+        if (text[0] == '\0' || dp_plan_text_holds(&file.manifest, text, text_why)) {
+            text_why[0] = '\0';
+        }
     }
     DP_IGNORE(getrlimit(RLIMIT_NOFILE, &files) != 0); /* Zero is told, and looks odd enough. */
     const dp_doctor doctor = {.version = DP_VERSION_TEXT,
@@ -294,6 +298,7 @@ static int run_doctor(dp_cmd *cmd)
                               .rounds = all.rounds,
                               .events = all.events,
                               .plan = all.plan,
+                              .text_why = text_why,
                               .plan_name = has_manifest ? file.manifest.name : NULL,
                               .files_max = files.rlim_cur,
                               .now_ms = dp_print_now_ms(),

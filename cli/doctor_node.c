@@ -274,7 +274,12 @@ static void look_plan(const dp_doctor *doctor, dp_finding *out)
     }
     dp_print_bytes(bytes_of(doctor->plan, "total"), total);
     dp_print_bytes(bytes_of(doctor->plan, "budget"), budget);
-    if (doctor->plan == NULL) {
+    if (doctor->text_why != NULL && doctor->text_why[0] != '\0') {
+        dp_finding_what(out, DP_FINDING_FAIL, "%.64s has no text that it could learn from",
+                        doctor->plan_name);
+        dp_finding_why(out, "%s", doctor->text_why);
+        dp_finding_fix(out, "dpnode run validate MANIFEST");
+    } else if (doctor->plan == NULL) {
         dp_finding_what(out, DP_FINDING_FAIL, "what %.64s takes cannot be told", doctor->plan_name);
         dp_finding_why(out, "dpnode-worker gave no plan of its memory");
         dp_finding_fix(out, "dpnode run validate MANIFEST");

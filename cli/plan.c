@@ -152,7 +152,8 @@ bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const 
         }
         *slash = '\0';
     }
-    const uint64_t needs = dp_prepared_disk_bytes(manifest, data_bytes);
+    const uint64_t needs = /* Prepared, and in the store. */
+        dp_prepared_disk_bytes(manifest, 2 * data_bytes);
     const uint64_t there = (uint64_t)disk.f_bavail * disk.f_frsize;
     char takes[DP_PRINT_CELL_MAX];
     char free_text[DP_PRINT_CELL_MAX];

@@ -218,10 +218,8 @@ class FullDisk(SystemTest):
         node.start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
         self.fill()
-        with self.assertRaises(systemtest.CliError) as caught:
-            node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text)
-        self.assertIn(caught.exception.error["code"], ("E0302", "E0303", "E0304", "E0312"))
-        self.assertTrue(caught.exception.error["why"])
+        error = self.fails("E0312", 74, node.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text)
+        self.assertRegex(error["why"], r"take .* and .* are free in ")
         self.assertIn(node.ask("status")["state"], ("idle",))
 
 

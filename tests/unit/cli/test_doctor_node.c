@@ -252,6 +252,9 @@ static void a_manifest_fits_or_the_reason_is_told(void **state)
     json_object_set_new(plan, "why", json_string("model.context 512 would fit"));
     expect(look("plan", &doctor), DP_FINDING_FAIL, "kjv does not fit: 1.0 GiB of 4.0 GiB",
            "model.context 512", "free memory");
+    doctor.text_why = "it has 7 tokens";
+    expect(look("plan", &doctor), DP_FINDING_FAIL, "kjv has no text that it could learn from",
+           "7 tokens", "validate");
     json_decref(plan);
     json_decref(worker);
 }
