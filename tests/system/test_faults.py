@@ -193,10 +193,11 @@ class Faults(SystemTest):
         self.assertIn("asked by SIGTERM: this node goes on until a round counts its work, for 25 s", node.tail(40))
         self.assertIn("drained: its work is counted", node.tail(20))
         node.start()
-        self.counted(node)
+        wait_for(lambda: node.ask("status").get("state") == "training" and node.run().get("trainer") == "up", PATIENCE_S,
+                 "it trains again")
         self.first.process.send_signal(signal.SIGSTOP) # no round is decided now
         node.process.send_signal(signal.SIGTERM)
-        wait_for(lambda: "asked by SIGTERM: " in node.tail(5), 10, "it drains")
+        wait_for(lambda: node.tail(100000).count("asked by SIGTERM: ") == 2, 10, "it drains")
         self.assertIsNone(node.process.poll())
         node.process.send_signal(signal.SIGTERM)
         self.assertEqual(node.process.wait(5), 0)
