@@ -11,6 +11,7 @@
 #include "daemon/reply.h"
 
 enum {
+    JOIN_CLOCK_MS = 3 * 1000,  /* since a clock was found that differs */
     JOIN_CUT_MS = 15 * 1000,   /* who is there may cut us off for so long, overrun perhaps ... */
     JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
     JOIN_SLOW_MS = 40 * 1000   /* ... or have let us connect; then there is more time, once */
@@ -36,7 +37,8 @@ static void progress(const dp_call *call, const char *phase, const char *text)
     if (dp_call_begin(call, DP_CONTROL_NOTICE, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "phase", phase);
-        if (strcmp(phase, "prepare") != 0) { /* That begins; what comes of it is told next. */
+        /* Those begin; what comes of them is told next. */
+        if (strcmp(phase, "prepare") != 0 && strcmp(phase, "clock") != 0) {
             dp_pair_bool(&map, "ok", true);
         }
         dp_pair_text(&map, "text", text);
@@ -378,16 +380,16 @@ static void on_nobody(uv_timer_t *timer)
     dp_driver_view view;
     dp_driver_look(self->daemon->driver, &view);
     const dp_transport_stats *stats = &view.transport;
+    dp_wall_view clock;
+    if (dp_driver_clock(self->daemon->driver, &clock, why, sizeof why) && stats->links == 0) {
+        give_up(self, 75, "E0210", CLOCK_FIX, "this machine's clock and the run's differ", why);
+        return;
+    }
     /* A machine that has too much to do answers late. */
     const bool slow = stats->handshakes + stats->handshakes_failed > 0 && !only_cut(stats);
     const uint64_t until_ms = only_cut(stats) ? JOIN_CUT_MS : slow ? JOIN_SLOW_MS : JOIN_REACH_MS;
     if (self->waited_ms < until_ms) {
         wait_until(self, until_ms);
-        return;
-    }
-    dp_wall_view clock;
-    if (dp_driver_clock(self->daemon->driver, &clock, why, sizeof why)) {
-        give_up(self, 75, "E0210", CLOCK_FIX, "this machine's clock and the run's differ", why);
         return;
     }
     tell_tried(self, stats, why, sizeof why);
@@ -398,8 +400,11 @@ static void on_nobody(uv_timer_t *timer)
 
 static void on_join_progress(void *context, const char *phase, const char *text)
 {
-    const joining *self = context;
+    joining *self = context;
     progress(&self->call, phase, text);
+    if (strcmp(phase, "clock") == 0) { /* Without a link soon, that is why. */
+        uv_timer_start(&self->timer, on_nobody, JOIN_CLOCK_MS, 0);
+    }
 }
 
 static void on_join_manifest(void *context)

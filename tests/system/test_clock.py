@@ -110,6 +110,11 @@ class Clock(SystemTest):
         self.assertEqual((told.exception.error["code"], told.exception.status), ("E0210", 75))
         self.assertRegex(told.exception.error["why"], r"becomes valid in 1[5-9] min; wait, or set this machine's clock")
         self.assertIn("timedatectl", told.exception.error["fix"])
+        self.wrong(node, -3 * MINUTE_S) # too little for the token, too much for the founder's certificate
+        with self.assertRaises(CliError) as told:
+            node.ask("join", "-", stdin=token)
+        self.assertEqual((told.exception.error["code"], told.exception.status), ("E0210", 75))
+        self.assertRegex(told.exception.error["why"], r"this machine's clock is (3 min \d|2 min 59) s behind that of the only one")
         self.assertEqual(first.run()["members"], 1)
 
 
