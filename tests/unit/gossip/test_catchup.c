@@ -105,11 +105,78 @@ static void a_state_that_the_chain_does_not_certify_is_not_fetched(void **state)
     kit_close(world);
 }
 
+/* Who was asked for the object last, or the first of all peers. */
+static dp_peer asked_for(const dp_hash *root)
+{
+    dp_peer whom = {{0}};
+
+    for (uint32_t i = 0; i < actions.count; i++) {
+        const dp_action *action = &actions.items[i];
+        if (action->type == DP_DO_GET_INFO && dp_hash_equal(&action->u.get.root, root)) {
+            whom = action->u.get.peer;
+        }
+    }
+    return whom;
+}
+
+static void when_the_link_to_who_was_asked_breaks_another_is_asked_at_once(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_hash root = {{9}};
+    dp_event event = {.type = DP_EV_LINK_DOWN, .u.link.cause = DP_LINK_RESET};
+
+    (void)state;
+    dp_out_begin(&node->out, &actions);
+    assert_int_equal(dp_spread_want(node->spread, node->now, &root, 100, DP_USE_STATE,
+                                    DP_PRIORITY_STATE, &node->out),
+                     DP_OK);
+    dp_spread_holders_all(node->spread, node->now, &root, &node->out);
+    const dp_peer first = asked_for(&root);
+    assert_false(dp_peer_equal(&first, &(dp_peer){{0}}));
+    event.u.link.peer = first;
+    event.now = node->now;
+    event.wall_ms = node->wall_ms;
+    dp_node_step(node, &event, &actions);
+    const dp_peer second = asked_for(&root);
+    assert_false(dp_peer_equal(&second, &(dp_peer){{0}}));
+    assert_false(dp_peer_equal(&second, &first));
+    kit_close(world);
+}
+
+static void updates_that_a_loaded_state_holds_are_not_fetched_any_more(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const uint64_t round = node->ledger.round;
+    const dp_ring_row *row = dp_chain_row(node, round);
+    const dp_event event = {.type = DP_EV_TRAINER_AT,
+                            .u.at = {.round = round, .root = world->nodes[0].theta}};
+
+    (void)state;
+    assert_true(row != NULL && row->n > 0);
+    const dp_hash root = row->items[0].root;
+    dp_node_unhold(node, &root);
+    dp_out_begin(&node->out, &actions);
+    assert_int_equal(dp_spread_want(node->spread, node->now, &root, 8, DP_USE_BLOB,
+                                    DP_PRIORITY_ROUND, &node->out),
+                     DP_OK);
+    dp_train_unload(node);
+    node->train.state = DP_TRAINER_MOVING;
+    node->train.moving_round = round;
+    dp_train_at(node, &event);
+    assert_int_equal(node->train.state, DP_TRAINER_SET);
+    assert_false(dp_spread_wants(node->spread, &root));
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_does_not_answer_for_a_second_is_asked_no_more),
         cmocka_unit_test(one_request_at_a_time_is_under_way),
+        cmocka_unit_test(when_the_link_to_who_was_asked_breaks_another_is_asked_at_once),
+        cmocka_unit_test(updates_that_a_loaded_state_holds_are_not_fetched_any_more),
         cmocka_unit_test(a_state_that_the_chain_does_not_certify_is_not_fetched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,31 @@ static void the_claim_of_who_was_removed_between_rounds_is_not_listed(void **sta
     kit_close(world);
 }
 
+static void fences_stand_in_a_record_in_order_of_key(void **state)
+{
+    kit_world *world = kit_together(4);
+    dp_node *node = world->nodes[0].node;
+    static dp_record draft;
+
+    (void)state;
+    for (uint32_t i = 3; i > 1; i--) {
+        kit_kill(world, i);
+    }
+    kit_run_ms(world, 8000);
+    for (uint32_t i = 3; i > 1; i--) {
+        dp_wish_fence(node, &(dp_fence){.peer = kit_peer(i), .incarnation = i});
+    }
+    memset(&draft, 0, sizeof draft);
+    dp_config_draft(node, &draft);
+    assert_int_equal(draft.config.n_fences, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const dp_peer peer = kit_peer(2 + i);
+        assert_true(dp_peer_equal(&draft.config.fences[i].peer, &peer));
+        assert_int_equal(draft.config.fences[i].incarnation, 2 + i);
+    }
+    kit_close(world);
+}
+
 static void only_who_may_revokes(void **state)
 {
     kit_world *world = kit_together(3);
@@ -238,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_sole_voter_stays_while_nobody_may_follow),
         cmocka_unit_test(who_is_revoked_is_out_at_once_and_then_by_the_chain),
         cmocka_unit_test(the_claim_of_who_was_removed_between_rounds_is_not_listed),
+        cmocka_unit_test(fences_stand_in_a_record_in_order_of_key),
         cmocka_unit_test(only_who_may_revokes),
     };
 

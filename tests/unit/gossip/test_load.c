@@ -290,6 +290,60 @@ static void the_fence_of_a_dead_partner_ends_the_doubt_and_of_nobody_else(void *
     kit_close(world);
 }
 
+static void a_record_that_fences_a_dead_partner_ends_the_doubt(void **state)
+{
+    kit_world *world = so_many(4);
+
+    (void)state;
+    (void)in_doubt(world);
+    kit_run_ms(world, 2000);
+    assert_true(dp_mix_view(world->nodes[1].node->mix).in_doubt);
+    for (uint32_t i = 0; i < 3; i++) { /* As they were asked by who is in doubt. */
+        dp_wish_fence(world->nodes[i].node, &(dp_fence){.peer = kit_peer(3), .incarnation = 1});
+    }
+    for (uint32_t i = 0; i < 300 && world->nodes[1].node->ledger.roster[3].fenced == 0; i++) {
+        kit_run_ms(world, 100); /* It must be dead by then. */
+    }
+    assert_int_equal(world->nodes[1].node->ledger.roster[3].fenced, 1);
+    assert_false(dp_mix_view(world->nodes[1].node->mix).in_doubt);
+    kit_close(world);
+}
+
+/* A publication that took F with it says so: then F is in a, and comes back with it alone. */
+static void frozen_work_that_is_in_a_publication_comes_back_once(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = so_many(4);
+    dp_mix_frozen_view frozen;
+
+    (void)state;
+    (void)in_doubt(world);
+    kit_run_ms(world, 500);
+    dp_node *const node = world->nodes[1].node;
+    dp_out_begin(&node->out, &actions);
+    dp_node_fence(node, &(dp_peer){{0}}, 1);
+    const dp_peer partner = kit_peer(3);
+    dp_node_fence(node, &partner, 1); /* Ended: F stands alone. */
+    assert_true(dp_mix_frozen_row(node->mix, &frozen));
+    node->train.pending.has = true;
+    node->train.pending.durable = true;
+    for (uint32_t inside = 0; inside <= 1; inside++) {
+        uint32_t restores = 0;
+        node->train.pending.f_root = inside == 1 ? frozen.f_root : (dp_hash){{0}};
+        dp_out_begin(&node->out, &actions);
+        dp_train_bring_back(node);
+        for (uint32_t i = 0; i < actions.count; i++) {
+            restores +=
+                actions.items[i].type == DP_DO_TRAINER_RESTORE && actions.items[i].u.restore.frozen
+                    ? 1
+                    : 0;
+        }
+        assert_int_equal(restores, 1 - inside);
+        assert_int_equal(dp_mix_frozen_row(node->mix, &frozen), inside == 0);
+    }
+    kit_close(world);
+}
+
 /* Its partner has its half, by the fence: what was frozen for the exchange would count twice. */
 static void who_is_fenced_gives_up_its_exchange_and_the_work_in_it(void **state)
 {
@@ -602,6 +656,8 @@ int main(void)
         cmocka_unit_test(a_run_starts_from_the_weights_of_its_manifest),
         cmocka_unit_test(without_its_first_weights_a_node_waits),
         cmocka_unit_test(the_fence_of_a_dead_partner_ends_the_doubt_and_of_nobody_else),
+        cmocka_unit_test(a_record_that_fences_a_dead_partner_ends_the_doubt),
+        cmocka_unit_test(frozen_work_that_is_in_a_publication_comes_back_once),
         cmocka_unit_test(who_is_fenced_gives_up_its_exchange_and_the_work_in_it),
         cmocka_unit_test(
             samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing),

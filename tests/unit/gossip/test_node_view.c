@@ -66,6 +66,9 @@ static void members_are_shown_by_index_with_this_node_first(void **state)
         assert_int_equal(view.state, DP_MEMBER_ALIVE);
         assert_int_equal(view.caps, DP_CAP_ALL);
         assert_true(view.voter);
+        const dp_roster_entry *entry = dp_ledger_member(&world->nodes[1].node->ledger, &view.peer);
+        assert_true(view.included > 0);
+        assert_int_equal(view.included, entry->included);
     }
     assert_int_equal(in_roster, 3);
     assert_false(dp_node_member(world->nodes[1].node, 3, &view));
