@@ -290,6 +290,7 @@ static size_t rewrite(dp_host *host, uint32_t to, uint8_t *message, size_t size,
     }
     if (dp_evil_does(host->sim, host->index, DP_EVIL_MEMBER)) {
         dp_evil_brag(host, message, size);
+        dp_evil_cheat(host, message, size);
     }
     if (!dp_evil_does(host->sim, host->index, DP_EVIL_TRAINER)) {
         return size;
@@ -433,6 +434,10 @@ bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
     }
     if (e->forked) {
         return strcmp(invariant, "T1") != 0 && strcmp(invariant, "S12") != 0;
+    }
+    if (e->kind == DP_EVIL_MIXED &&
+        (strcmp(invariant, "S14") == 0 || strcmp(invariant, "C5") == 0)) {
+        return true; /* The other half of an exchange is what a liar says it is. */
     }
     if (includes(e, DP_EVIL_MEMBER) &&
         (strcmp(invariant, "W1") == 0 || strcmp(invariant, "V0") == 0)) {

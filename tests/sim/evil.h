@@ -154,6 +154,8 @@ size_t dp_evil_rewrite_part(dp_host *host, uint8_t *message, size_t size, size_t
 void dp_evil_hears_vote(dp_host *host, uint32_t from, dp_view message);
 void dp_evil_acts_voter(dp_host *host);
 void dp_evil_acts_member(dp_host *host);
+/* Its own words in an exchange say something else: other work, another ticket, another end. */
+void dp_evil_cheat(dp_host *host, uint8_t *message, size_t size);
 /* Words in the names of voters. */
 void dp_evil_forge(dp_host *host);
 /* Of itself it says that its chain is much longer. In place. */

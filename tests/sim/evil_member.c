@@ -253,6 +253,16 @@ void dp_evil_brag(dp_host *host, uint8_t *message, size_t size)
     }
 }
 
+void dp_evil_cheat(dp_host *host, uint8_t *message, size_t size)
+{
+    const uint8_t type = dp_msg_type_of(dp_view_of(message, size));
+
+    if (type >= DP_MSG_MIX_OFFER && type <= DP_MSG_MIX_STATUS && dp_evil_below(host->sim, 3) == 0) {
+        const size_t at = DP_MSG_HEAD_BYTES + dp_evil_below(host->sim, size - DP_MSG_HEAD_BYTES);
+        message[at] ^= (uint8_t)(1U << dp_evil_below(host->sim, 8));
+    }
+}
+
 /* ---- floods ---- */
 
 static void flood(dp_host *host)
