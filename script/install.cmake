@@ -2,6 +2,23 @@
 # [--prefix FOLDER]; DESTDIR in the environment goes before it, for packages.
 set(DP_DOC_DIR share/doc/dpnode)
 
+# What is installed, and nothing for tests: cmake --build build/release --target ship.
+add_custom_target(ship DEPENDS dpnode dpnoded dpnode-worker)
+set(DP_SHIPPED $<TARGET_FILE:dpnode> $<TARGET_FILE:dpnoded> $<TARGET_FILE:dpnode-worker>)
+if(TARGET dpnode_cuda)
+    add_dependencies(ship dpnode_cuda)
+    list(APPEND DP_SHIPPED $<TARGET_FILE:dpnode_cuda>)
+endif()
+install(CODE "set(shipped \"${DP_SHIPPED}\")\nset(build [[${CMAKE_BINARY_DIR}]])")
+install(CODE [[
+    foreach(file ${shipped})
+        if(NOT EXISTS "${file}")
+            message(FATAL_ERROR "dpnode cannot be installed: ${file} is not built.\n"
+                "Fix: cmake --build ${build} --target ship")
+        endif()
+    endforeach()
+]])
+
 # A folder that cannot be written says so before anything is copied.
 install(CODE [[
     set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")

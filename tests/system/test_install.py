@@ -24,8 +24,9 @@ class Install(SystemTest):
         if shutil.which("cmake") is None or not os.path.exists(os.path.join(BINARIES, "cmake_install.cmake")):
             self.skipTest("no cmake, or no tree of a build")
         with open(os.path.join(BINARIES, "cmake_install.cmake"), encoding="utf-8") as script:
+            self.script = script.read()
             wanted = "plugins/libdpnode_cuda.so"
-            if wanted in script.read() and not os.path.exists(os.path.join(BINARIES, wanted)):
+            if wanted in self.script and not os.path.exists(os.path.join(BINARIES, wanted)):
                 self.skipTest("the build is not whole: no libdpnode_cuda.so")
         self.prefix = os.path.join(self.folder.path, "usr")
 
@@ -83,6 +84,18 @@ class Install(SystemTest):
         self.assertEqual(sorted(os.listdir(package + "/opt/dpnode/bin")), PROGRAMS)
         with open(package + "/opt/dpnode/lib/systemd/system/dpnoded.service", encoding="utf-8") as unit:
             self.assertIn("ExecStart=/opt/dpnode/bin/dpnoded ", unit.read())
+
+    def test_what_is_not_built_is_named_with_what_to_do(self):
+        tree = os.path.join(self.folder.path, "tree")
+        os.makedirs(tree)
+        with open(os.path.join(tree, "cmake_install.cmake"), "w", encoding="utf-8") as script:
+            script.write(self.script.replace(os.path.join(os.path.realpath(BINARIES), "dpnode-worker"), "/nowhere/dpnode-worker"))
+        done = subprocess.run(["cmake", "--install", tree, "--prefix", self.prefix], capture_output=True, text=True, timeout=120,
+                              check=False)
+        self.assertNotEqual(done.returncode, 0)
+        said = " ".join(done.stderr.split())
+        self.assertIn("/nowhere/dpnode-worker is not built. Fix: cmake --build", said)
+        self.assertFalse(os.path.exists(self.prefix))
 
     def test_a_prefix_that_cannot_be_written_is_named_with_what_to_do(self):
         self.file("file", "")
