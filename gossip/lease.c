@@ -90,7 +90,7 @@ void dp_lease_grant(dp_lease *lease, dp_lease_pool *pool, uint64_t count)
 
 void dp_lease_return(dp_lease *lease, dp_lease_pool *pool)
 {
-    for (uint32_t i = 0; i < lease->n; i++) {
+    for (uint32_t i = 0; i < lease->n && DP_MUTATION != 110; i++) {
         if (!add(pool->ranges, &pool->n, DP_LEASE_POOL_MAX, lease->ranges[i])) {
             pool->lost += lease->ranges[i].count;
         }

@@ -58,6 +58,8 @@ bool dp_oracle_converged(dp_sim *sim);
 void dp_oracle_stuck(dp_sim *sim);
 /* By the chain. */
 bool dp_oracle_is_member(const dp_sim *sim, uint32_t index);
+/* After an event of a node in a small world: no sample is lost. */
+void dp_oracle_leases(const dp_host *host);
 uint64_t dp_oracle_rounds(const dp_sim *sim);
 uint64_t dp_oracle_slots(const dp_sim *sim);
 /* Voters of the newest record; 1 before any. */

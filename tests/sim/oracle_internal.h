@@ -153,9 +153,24 @@ typedef struct dp_live_book {
     uint64_t out_rounds;  /* decided since level_round while it was not level */
 } dp_live_book;
 
+/* Of the leases in a node's ledger, at the slot where it was last looked at. */
+enum { DP_LEASE_BOOK_HOSTS = 8, DP_LEASE_BOOK_MAX = 32 };
+typedef struct dp_lease_book {
+    uint64_t slot;
+    dp_hash head;
+    dp_hash fork;
+    uint64_t cursor;
+    uint64_t rest;
+    uint32_t n;
+    uint64_t leased[DP_LEASE_BOOK_MAX];
+    uint64_t included[DP_LEASE_BOOK_MAX];
+    uint32_t gone[DP_LEASE_BOOK_MAX];
+} dp_lease_book;
+
 struct dp_oracle {
-    dp_slot_book *slots; /* slot s is slots[s] */
-    uint64_t n_slots;    /* decided: 1..n_slots */
+    dp_lease_book leases[DP_LEASE_BOOK_HOSTS]; /* of small worlds */
+    dp_slot_book *slots;                       /* slot s is slots[s] */
+    uint64_t n_slots;                          /* decided: 1..n_slots */
     uint64_t slots_capacity;
     dp_round_book *rounds; /* rounds[0] is the start */
     uint64_t n_rounds;

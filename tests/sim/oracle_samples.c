@@ -1,4 +1,7 @@
-/* The judge of samples: what a trainer drew, not what it says it drew. No sample's work is counted twice, by whomever. */
+/* The judge of samples: what a trainer drew, not what it says it drew. No sample's work is counted twice, by whomever; and none is
+ * lost: what was ever granted is used up, in a lease, in the pool, or said to be lost. */
+#include "gossip/node_internal.h"
+#include "tests/sim/host.h"
 #include "tests/sim/oracle_internal.h"
 
 static unsigned long long wide(uint64_t value)
@@ -58,5 +61,69 @@ void dp_oracle_samples(dp_sim *sim, uint64_t round, const dp_listed *listed)
             return;
         }
         count(o, span);
+    }
+}
+
+/* What is granted and not used up, by the ledger. */
+static uint64_t at_rest(const dp_ledger *ledger)
+{
+    uint64_t count = ledger->pool.lost;
+
+    for (uint32_t i = 0; i < ledger->pool.n; i++) {
+        count += ledger->pool.ranges[i].count;
+    }
+    for (uint32_t i = 0; i < ledger->n_roster; i++) {
+        const dp_lease *lease = &ledger->roster[i].lease;
+        for (uint32_t k = 0; k < lease->n; k++) {
+            count += lease->ranges[k].count;
+        }
+    }
+    return count;
+}
+
+/* Used up by the record of this slot; false: it cannot be said of a member that is listed and removed at once. */
+static bool used_up(const dp_lease_book *book, const dp_ledger *ledger, uint64_t *used)
+{
+    *used = 0;
+    for (uint32_t i = 0; i < book->n; i++) {
+        const dp_roster_entry *entry = &ledger->roster[i];
+        const bool counted = entry->included != book->included[i];
+        if (counted && entry->gone != book->gone[i]) {
+            return false;
+        }
+        *used += counted ? entry->lease.reach.leased - book->leased[i] : 0;
+    }
+    return true;
+}
+
+void dp_oracle_leases(const dp_host *host)
+{
+    const dp_ledger *ledger = &host->node->ledger;
+    dp_lease_book *book = &host->sim->oracle->leases[host->index];
+    const uint64_t rest = at_rest(ledger);
+    uint64_t used = 0;
+
+    if (book->slot == ledger->slot && dp_hash_equal(&book->head, &ledger->head)) {
+        return;
+    }
+    if (book->slot + 1 == ledger->slot && dp_hash_equal(&book->fork, &ledger->fork) &&
+        used_up(book, ledger, &used) &&
+        ledger->pool.cursor - book->cursor + book->rest != rest + used) {
+        dp_sim_fail(host->sim, "S17", host->index,
+                    "slot %llu grants %llu samples and uses up %llu, and of those at rest %llu "
+                    "become %llu",
+                    wide(ledger->slot), wide(ledger->pool.cursor - book->cursor), wide(used),
+                    wide(book->rest), wide(rest));
+    }
+    book->slot = ledger->slot;
+    book->head = ledger->head;
+    book->fork = ledger->fork;
+    book->cursor = ledger->pool.cursor;
+    book->rest = rest;
+    book->n = ledger->n_roster < DP_LEASE_BOOK_MAX ? ledger->n_roster : DP_LEASE_BOOK_MAX;
+    for (uint32_t i = 0; i < book->n; i++) {
+        book->leased[i] = ledger->roster[i].lease.reach.leased;
+        book->included[i] = ledger->roster[i].included;
+        book->gone[i] = ledger->roster[i].gone;
     }
 }

@@ -18,8 +18,8 @@ enum {
     CHECK_EVERY_US = 250000, /* between two looks at whether all have come together */
     LEAVE_EVERY_US = 100000, /* as the daemon looks whether its node is free to go */
     WRITES_MAX = 256,        /* of one node under way; its daemon would queue 8,192 jobs */
-    SMALL_NODES = 8,         /* of worlds whose nodes are checked after every event */
-    SLOTS_KEPT = 64,         /* whose blobs stay */
+    SMALL_NODES = 8, /* of worlds whose nodes are checked after every event (DP_LEASE_BOOK_HOSTS) */
+    SLOTS_KEPT = 64, /* whose blobs stay */
     OBJECTS_BESIDE = 64 /* data, states, the publication, an exchange, what nobody came to list */
 };
 
@@ -338,6 +338,13 @@ static void check_node(dp_sim *sim, const dp_host *host)
     }
 }
 
+static void check_leases(const dp_sim *sim, const dp_host *host)
+{
+    if (dp_host_up(host) && sim->forks == NULL) {
+        dp_oracle_leases(host);
+    }
+}
+
 /* One host at a time; in a small world also the one that the event came to, after every event. */
 static void check_one(dp_sim *sim)
 {
@@ -383,6 +390,7 @@ bool dp_sim_run(dp_sim *sim)
         dp_packet_drop(occasion.packet);
         if (sim->plan.nodes <= SMALL_NODES && occasion.node < sim->plan.nodes) {
             check_node(sim, &sim->hosts[occasion.node]);
+            check_leases(sim, &sim->hosts[occasion.node]);
         }
         if (sim->now_us >= rules_at) {
             rules_at = sim->now_us + CHECK_EVERY_US;
