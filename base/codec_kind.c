@@ -13,13 +13,23 @@
 
 static const dp_codec_row rows[] = {DP_CODEC_LIST(DP_CODEC_ROW)};
 
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+enum { ROW_COUNT = sizeof rows / sizeof rows[0], GAIN_ONE = 65536 };
 
 _Static_assert((int)DP_CODEC_KINDS == (int)ROW_COUNT + 1, "numbers have no holes");
 
 const dp_codec_row *dp_codec_row_of(unsigned kind)
 {
     return kind >= 1 && kind <= ROW_COUNT ? &rows[kind - 1] : NULL;
+}
+
+uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep)
+{
+    const dp_codec_row *const row = dp_codec_row_of((unsigned)kind);
+
+    if (row == NULL || !row->thins || keep == 0) {
+        return GAIN_ONE;
+    }
+    return keep <= DP_CODEC_KEEP_LEAST ? 2 * GAIN_ONE : 5 * GAIN_ONE / 2;
 }
 
 const char *dp_codec_name(dp_codec_kind kind)

@@ -48,6 +48,11 @@ typedef struct dp_codec_row {
     bool thins;
 } dp_codec_row;
 
+/* How far the outer step goes along an update of this codec that keeps one element of keep, Q16: 65536 of a codec that keeps all. What
+ * others leave over comes rounds later and decayed, which a longer step makes up for; an update that holds its work whole counts once.
+ * Measured (docs/BENCHMARKS.md, learning quality). */
+uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep);
+
 /* NULL if there is no such codec. */
 const dp_codec_row *dp_codec_row_of(unsigned kind);
 /* "sparse"; NULL if there is none. And back; false. */

@@ -207,6 +207,7 @@ void dp_manifest_default(dp_manifest *manifest)
             memcpy(at, &small, sizeof small);
         }
     }
+    manifest->codec_gain = DP_ON;
 }
 
 /* Names stand in file names and in log lines, so only plain characters. */

@@ -3,7 +3,7 @@
  *
  * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of declaration (text as u8
  * length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48 bytes each) | 64-byte Ed25519 signature of the founder's root key over all before
- * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on, site_sums from 13 on, and the version is the least
+ * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on, site_sums from 13 on, codec_gain from 14 on, and the version is the least
  * that has all fields which are not standard, 6 or more: a manifest has one form, and runs that need none of them keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_MANIFEST_H
 #define DP_BASE_MANIFEST_H
@@ -26,6 +26,7 @@ enum {
     DP_MANIFEST_LISTED_MAX = 1024,    /* ... where they stand in lists (gossip/listing.h) */
     DP_MANIFEST_CLOSE_LEAST = 600,    /* of close_milli, where it is not 0: what permits a grace */
     DP_MANIFEST_CLOSE_MOST = 990,
+    DP_MANIFEST_STEP_MILLI_MAX = 3000, /* alpha times the gain of the codec */
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
 };
@@ -165,6 +166,8 @@ typedef struct dp_manifest {
     uint32_t close_milli; /* share of the active whose updates end a round: 0.9 = 900; 0: none */
     dp_switch
         site_sums; /* of parts: of nodes near to each other owners far away get one sum (gossip/part_sum.h) */
+    dp_switch
+        codec_gain; /* on: the outer step is as long as each update's codec bears (dp_codec_gain); off in runs from before it. No key */
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 

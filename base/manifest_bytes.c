@@ -7,7 +7,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 13,
+    VERSION_LAST = 14,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -111,6 +111,7 @@ static const field fields[] = {
     FIELD_SINCE(11, FIELD_U32, contributors_max, DP_MANIFEST_LISTED_STANDARD),
     FIELD_SINCE(12, FIELD_U32, close_milli, 0),
     FIELD_SINCE(13, FIELD_ENUM, site_sums, DP_OFF),
+    FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_OFF),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };

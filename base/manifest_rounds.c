@@ -143,8 +143,32 @@ static dp_status check_close(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
+/* Runs with a step of three times an update diverged, with 1/16 of its elements (docs/BENCHMARKS.md, "Learning quality against bytes"). */
+static dp_status check_alpha(const dp_manifest *manifest, dp_why *why)
+{
+    const double gain = dp_codec_gain(manifest->codec, manifest->codec_keep) / 65536.0;
+    const uint32_t most = (uint32_t)(DP_MANIFEST_STEP_MILLI_MAX / gain);
+
+    if (manifest->codec_gain > DP_ON) {
+        return dp_why_set(why, DP_BADARG,
+                          "whether codecs have gains is %u, which is neither on nor off",
+                          (unsigned)manifest->codec_gain);
+    }
+    if (manifest->codec_gain == DP_ON && manifest->alpha_milli > most) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.alpha is %.10g; with round.codec %s it may be 0.001 to %.10g, since an update "
+            "of "
+            "it is lengthened %.3g times already and steps of more than %.3g in all diverge",
+            manifest->alpha_milli / 1000.0, dp_codec_name(manifest->codec), most / 1000.0, gain,
+            DP_MANIFEST_STEP_MILLI_MAX / 1000.0);
+    }
+    return DP_OK;
+}
+
 dp_status dp_manifest_check_rounds(const dp_manifest *manifest, dp_why *why)
 {
+    DP_TRY(check_alpha(manifest, why));
     DP_TRY(check_exchange(manifest, why));
     DP_TRY(check_reduce(manifest, why));
     DP_TRY(check_site_sums(manifest, why));

@@ -417,25 +417,6 @@ static dp_lines lines_in(uint32_t round, uint32_t rounds)
     return round > rounds / 4 && round <= rounds - rounds / 4 ? DP_LINES_SLOW : DP_LINES_FREE;
 }
 
-static dp_status run_rounds(run *r)
-{
-    const uint32_t rounds = r->scale->steps / r->scale->inner;
-    uint32_t ahead = 0; /* steps of this round that were done while the last one was decided */
-    for (uint32_t i = 1; i <= rounds; i++) {
-        const uint32_t overlap = i < rounds ? r->plan->overlap : 0;
-        for (uint32_t k = 0; k < r->n; k++) {
-            DP_TRY(train(r, &r->workers[k], r->workers[k].steps - ahead));
-        }
-        DP_TRY(close_round(r, false, overlap));
-        dp_density_next(&r->density, lines_in(i, rounds));
-        ahead = overlap;
-        if (is_point(r, i, rounds)) {
-            DP_TRY(look(r));
-        }
-    }
-    return DP_OK;
-}
-
 /* Both sides of one exchange, with weights by tokens. */
 static dp_status exchange(run *r, worker *a, worker *b)
 {
@@ -470,6 +451,50 @@ static dp_status exchange_all(run *r)
     }
     for (uint32_t i = 0; i + 1 < r->n; i += 2) {
         DP_TRY(exchange(r, &r->workers[order[i]], &r->workers[order[i + 1]]));
+    }
+    return DP_OK;
+}
+
+/* The losses around the time in which some plans have no rounds. */
+static dp_status look_around(run *r, uint32_t round, uint32_t rounds)
+{
+    const uint32_t middle = rounds / 2;
+    double *const at = round == middle                                  ? &r->result->before
+                       : round == middle + QUALITY_AWAY                 ? &r->result->back
+                       : round == middle + QUALITY_AWAY + QUALITY_AFTER ? &r->result->after
+                                                                        : NULL;
+    dp_trainer_score score;
+    if (at == NULL) {
+        return DP_OK;
+    }
+    DP_TRY(dp_trainer_eval(r->workers[0].trainer, NULL, r->scale->eval_tokens, &score));
+    *at = score.loss;
+    return DP_OK;
+}
+
+static dp_status run_rounds(run *r)
+{
+    const uint32_t rounds = r->scale->steps / r->scale->inner;
+    const uint32_t middle = rounds / 2;
+    uint32_t ahead = 0; /* steps of this round that were done while the last one was decided */
+    for (uint32_t i = 1; i <= rounds; i++) {
+        const bool away = r->plan->away && i > middle && i < middle + QUALITY_AWAY;
+        const bool back = r->plan->away && i == middle + QUALITY_AWAY;
+        const uint32_t overlap = i < rounds ? r->plan->overlap : 0;
+        for (uint32_t k = 0; k < r->n; k++) {
+            DP_TRY(train(r, &r->workers[k], r->workers[k].steps - ahead));
+        }
+        if (away) {
+            DP_TRY(exchange_all(r));
+            continue;
+        }
+        DP_TRY(close_round(r, back, overlap));
+        DP_TRY(look_around(r, i, rounds));
+        dp_density_next(&r->density, lines_in(i, rounds));
+        ahead = overlap;
+        if (is_point(r, i, rounds)) {
+            DP_TRY(look(r));
+        }
     }
     return DP_OK;
 }

@@ -9,7 +9,12 @@
 #include "base/manifest.h"
 #include "bench/quality_text.h"
 
-enum { QUALITY_WORKERS = 4, QUALITY_POINTS_MAX = 64 };
+enum {
+    QUALITY_WORKERS = 4,
+    QUALITY_POINTS_MAX = 64,
+    QUALITY_AWAY = 20,
+    QUALITY_AFTER = 4 /* rounds in which a model that a return has damaged would still be worse */
+};
 
 /* What all configurations share. */
 typedef struct quality_scale {
@@ -53,6 +58,8 @@ typedef struct quality_plan {
     bool unlike;    /* steps per round as 1 : 1/2 : 1/4 : 1 */
     bool
         slow_late; /* the two slow ones of these come too late for every round that does not wait for them */
+    bool
+        away; /* QUALITY_AWAY rounds in the middle that nobody closes: pairs exchange, and the last of them brings back what they have */
     bool stale; /* who came too late for a round counts in the next one, at half its clip */
 } quality_plan;
 
@@ -68,6 +75,9 @@ typedef struct quality_result {
     double parameters;
     double tokens;
     double rounds;
+    double before;        /* loss in the middle of the run, ... */
+    double back;          /* ... QUALITY_AWAY rounds later, */
+    double after;         /* ... and QUALITY_AFTER rounds after these */
     double loss;          /* of the last model, over the whole held-out text that is asked for */
     double bytes;         /* per parameter and full-speed step: one copy of what one worker sends */
     double bytes_formula; /* the same from codec, density and size */

@@ -27,8 +27,6 @@ const char dp_demo_kjv[] = "# The built-in demo, as `dpnode run create --demo kj
                            "round:\n"
                            "  time: 3 # seconds of local work\n"
                            "  codec: sparse\n"
-                           "  alpha: 3 # a long outer step: short runs of sparse updates end lower "
-                           "with it (docs/BENCHMARKS.md)\n"
                            "gossip:\n"
                            "  time: 3\n"
                            "vote:\n"

@@ -34,6 +34,18 @@ struct dp_consensus_sum {
 
 typedef struct dp_consensus_sum workspace;
 
+float dp_consensus_factor(const dp_consensus_items *items, size_t i)
+{
+    const float share = (float)items->q[i] * 0x1p-31F;
+    dp_codec codec = {.kind = DP_CODEC_KINDS};
+    uint64_t elements;
+
+    if (!items->steps || dp_codec_peek(items->blobs[i], &codec, &elements) != DP_OK) {
+        return share; /* What is no blob is found where it is decoded. */
+    }
+    return share * ((float)dp_codec_gain(codec.kind, codec.keep) * 0x1p-16F);
+}
+
 /* Of elements first .. first + n - 1. NULL: no memory. */
 static workspace *workspace_of(dp_part_place all, const dp_consensus_items *items)
 {
@@ -48,7 +60,7 @@ static workspace *workspace_of(dp_part_place all, const dp_consensus_items *item
     for (size_t i = 0; i < items->n; i++) {
         const dp_part_place place = items->places != NULL ? items->places[i] : all;
         work->items[i] = (item){.blob = items->blobs[i],
-                                .f = (float)items->q[i] * 0x1p-31F,
+                                .f = dp_consensus_factor(items, i),
                                 .first = place.first,
                                 .end = place.first + place.n};
     }
@@ -227,13 +239,13 @@ dp_status dp_consensus_mean(float *g, size_t n, const dp_consensus_items *items)
 }
 
 dp_status dp_consensus_sum_open(dp_consensus_sum **out, size_t first, size_t n,
-                                const dp_view *blobs, const uint32_t *q, size_t n_items)
+                                const dp_consensus_items *items)
 {
-    const dp_consensus_items items = {.blobs = blobs, .q = q, .n = n_items};
-    if (n_items == 0 || n_items > DP_CONSENSUS_ITEMS_MAX) {
+    dp_assert(items->places == NULL);
+    if (items->n == 0 || items->n > DP_CONSENSUS_ITEMS_MAX) {
         return DP_BADARG;
     }
-    workspace *const work = workspace_of((dp_part_place){.first = first, .n = n}, &items);
+    workspace *const work = workspace_of((dp_part_place){.first = first, .n = n}, items);
     if (work == NULL) {
         return DP_NOMEM;
     }

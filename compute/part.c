@@ -142,7 +142,8 @@ dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place, const dp_pa
     m.energy = (dp_codec_tally){0};
     m.n_waiting = 0;
     dp_consensus_sum *from;
-    DP_TRY(dp_consensus_sum_open(&from, place.first, place.n, items->blobs, items->q, items->n));
+    const dp_consensus_items added = {.blobs = items->blobs, .q = items->q, .n = items->n};
+    DP_TRY(dp_consensus_sum_open(&from, place.first, place.n, &added));
     /* At once: growing with the sum would copy it. */
     dp_status status = dp_buf_reserve(out, dp_codec_bytes_max(codec, place.n), &room);
     if (status == DP_OK) {

@@ -33,7 +33,8 @@ static dp_status add_runs(dp_consensus_sum *from, dp_buf *sum, bool anew, dp_buf
     return DP_OK;
 }
 
-static dp_status add(dp_buf *sum, size_t n, const dp_view *blobs, const uint32_t *q, size_t n_items)
+static dp_status add(dp_buf *sum, size_t n, const dp_view *blobs, const uint32_t *q, size_t n_items,
+                     bool steps)
 {
     dp_view views[DP_CONSENSUS_ITEMS_MAX] = {dp_buf_view(sum)};
     uint32_t shares[DP_CONSENSUS_ITEMS_MAX] = {UINT32_C(1) << 31};
@@ -46,7 +47,9 @@ static dp_status add(dp_buf *sum, size_t n, const dp_view *blobs, const uint32_t
     }
     memcpy(views + before, blobs, n_items * sizeof *blobs);
     memcpy(shares + before, q, n_items * sizeof *q);
-    DP_TRY(dp_consensus_sum_open(&from, 0, n, views, shares, before + n_items));
+    const dp_consensus_items items = {
+        .blobs = views, .q = shares, .n = before + n_items, .steps = steps};
+    DP_TRY(dp_consensus_sum_open(&from, 0, n, &items));
     dp_buf_init(&room, DP_CODEC_RUN * sizeof(float));
     dp_status status = anew ? dp_codec_header(&floats, n, sum) : DP_OK;
     if (status == DP_OK) {
@@ -58,9 +61,9 @@ static dp_status add(dp_buf *sum, size_t n, const dp_view *blobs, const uint32_t
 }
 
 dp_status dp_slice_add(dp_buf *sum, size_t n, const dp_view *blobs, const uint32_t *q,
-                       size_t n_items)
+                       size_t n_items, bool steps)
 {
-    const dp_status status = add(sum, n, blobs, q, n_items);
+    const dp_status status = add(sum, n, blobs, q, n_items, steps);
     if (status != DP_OK) {
         dp_buf_clear(sum);
     }

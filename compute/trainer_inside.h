@@ -69,6 +69,7 @@ struct dp_trainer {
     size_t n; /* elements of every vector */
     bool
         publishing; /* A is being encoded, ANCHOR is x of then; pending_tally is what it would take along */
+    bool apart;   /* the publication under way is encoded without e, which joins A afterwards */
     bool pending; /* A and ANCHOR are in use */
     dp_trainer_tally pending_tally;
     uint32_t left_out;    /* publications in a row, up to the last one that has an outcome */

@@ -27,6 +27,12 @@ static dp_status check_wholes(const dp_trainer *t, const dp_trainer_record *reco
     return DP_OK;
 }
 
+/* A gradient is a direction: how far to go along it the optimizer says. */
+static bool has_gains(const dp_trainer *t)
+{
+    return t->manifest.codec_gain == DP_ON && !dp_trainer_has_gradients(t);
+}
+
 /* What bytes holds is the one update of the record. */
 static dp_status join_slices(dp_trainer *t, dp_trainer_record *record)
 {
@@ -56,7 +62,7 @@ dp_status dp_trainer_add(dp_trainer *t, uint32_t at, const dp_view *blobs, const
     for (uint32_t i = 0; i < n_items; i++) {
         DP_TRY(dp_codec_check(blobs[i], t->n));
     }
-    DP_TRY(dp_slice_add(sum, t->n, blobs, q, n_items));
+    DP_TRY(dp_slice_add(sum, t->n, blobs, q, n_items, has_gains(t)));
     t->added = at + n_items;
     return DP_OK;
 }
@@ -83,7 +89,8 @@ dp_consensus_items dp_trainer_items(const dp_trainer *t, const dp_trainer_record
     return (dp_consensus_items){.blobs = record->blobs,
                                 .q = record->q,
                                 .places = record->ranges != NULL ? t->places : NULL,
-                                .n = record->n_items};
+                                .n = record->n_items,
+                                .steps = has_gains(t)};
 }
 
 dp_status dp_trainer_settle(dp_trainer *t, uint32_t clip, const dp_part_cuts *cuts, uint32_t taken,

@@ -74,7 +74,7 @@ dp_status dp_cuda_blobs_open(dp_cuda_blobs *b, dp_engine *e, const dp_consensus_
     for (size_t i = 0; i < count; i++) {
         const dp_part_place *const place = items->places != NULL ? &items->places[i] : &all;
         DP_TRY(put_blob(b, i, items->blobs[i], place));
-        b->items.f[i] = items->q == NULL ? 0.0F : (float)items->q[i] * 0x1p-31F;
+        b->items.f[i] = items->q == NULL ? 0.0F : dp_consensus_factor(items, i);
     }
     b->items.count = (uint32_t)count;
     return DP_OK;

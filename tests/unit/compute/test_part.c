@@ -70,7 +70,8 @@ static void decode_part(dp_view blob, dp_part_place place, float *d)
     dp_consensus_sum *sum;
     const float *g;
     size_t length;
-    CHECK_OK(dp_consensus_sum_open(&sum, place.first, place.n, &blob, &q, 1));
+    CHECK_OK(dp_consensus_sum_open(&sum, place.first, place.n,
+                                   &(dp_consensus_items){.blobs = &blob, .q = &q, .n = 1}));
     for (size_t at = place.first; at < place.first + place.n; at += length) {
         CHECK_OK(dp_consensus_sum_next(sum, &g, &length));
         memcpy(d + at, g, length * sizeof *d);

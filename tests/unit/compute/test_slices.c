@@ -76,7 +76,7 @@ static void however_they_are_cut_slices_make_the_sum_of_all_bit_for_bit(void **s
         dp_buf sum = empty();
         for (size_t at = 0; at < ITEMS; at += sizes[k]) {
             const size_t n = ITEMS - at < sizes[k] ? ITEMS - at : sizes[k];
-            CHECK_OK(dp_slice_add(&sum, N, m->views + at, m->q + at, n));
+            CHECK_OK(dp_slice_add(&sum, N, m->views + at, m->q + at, n, false));
             CHECK_OK(dp_codec_check(dp_buf_view(&sum), N));
         }
         CHECK_OK(dp_codec_decode(dp_buf_view(&sum), got, N));
@@ -92,10 +92,10 @@ static void the_order_of_updates_is_part_of_the_sum(void **state)
     dp_buf one = empty();
     dp_buf other = empty();
     (void)state;
-    CHECK_OK(dp_slice_add(&one, N, m->views, m->q, 32));
-    CHECK_OK(dp_slice_add(&one, N, m->views + 32, m->q + 32, 32));
-    CHECK_OK(dp_slice_add(&other, N, m->views + 32, m->q + 32, 32));
-    CHECK_OK(dp_slice_add(&other, N, m->views, m->q, 32));
+    CHECK_OK(dp_slice_add(&one, N, m->views, m->q, 32, false));
+    CHECK_OK(dp_slice_add(&one, N, m->views + 32, m->q + 32, 32, false));
+    CHECK_OK(dp_slice_add(&other, N, m->views + 32, m->q + 32, 32, false));
+    CHECK_OK(dp_slice_add(&other, N, m->views, m->q, 32, false));
     CHECK(!dp_view_equal(dp_buf_view(&one), dp_buf_view(&other)));
     dp_buf_close(&one);
     dp_buf_close(&other);
@@ -107,16 +107,17 @@ static void a_slice_that_cannot_be_added_leaves_no_sum(void **state)
     many *const m = open_many();
     dp_buf sum = empty();
     (void)state;
-    CHECK_OK(dp_slice_add(&sum, N, m->views, m->q, 3));
-    CHECK_STATUS(dp_slice_add(&sum, N, m->views, m->q, 0), DP_BADARG);
+    CHECK_OK(dp_slice_add(&sum, N, m->views, m->q, 3, false));
+    CHECK_STATUS(dp_slice_add(&sum, N, m->views, m->q, 0, false), DP_BADARG);
     assert_int_equal(sum.size, 0);
-    CHECK_STATUS(dp_slice_add(&sum, N, m->views, m->q, DP_SLICE_ITEMS_MAX + 1), DP_BADARG);
-    CHECK_OK(dp_slice_add(&sum, N, m->views, m->q, 3));
+    CHECK_STATUS(dp_slice_add(&sum, N, m->views, m->q, DP_SLICE_ITEMS_MAX + 1, false), DP_BADARG);
+    CHECK_OK(dp_slice_add(&sum, N, m->views, m->q, 3, false));
     const dp_view cut = dp_view_of(m->views[1].data, m->views[1].size - 1);
-    CHECK_STATUS(dp_slice_add(&sum, N, &cut, m->q, 1), DP_BADMSG);
+    CHECK_STATUS(dp_slice_add(&sum, N, &cut, m->q, 1, false), DP_BADMSG);
     assert_int_equal(sum.size, 0);
-    CHECK_OK(dp_slice_add(&sum, N, m->views, m->q, 3));
-    CHECK_STATUS(dp_slice_add(&sum, N - 1, m->views, m->q, 3), DP_BADMSG); /* Of another model. */
+    CHECK_OK(dp_slice_add(&sum, N, m->views, m->q, 3, false));
+    CHECK_STATUS(dp_slice_add(&sum, N - 1, m->views, m->q, 3, false),
+                 DP_BADMSG); /* Of another model. */
     dp_buf_close(&sum);
     close_many(m);
 }
@@ -125,9 +126,9 @@ static dp_status add_two(void *context)
 {
     const many *const m = context;
     dp_buf sum = empty();
-    dp_status status = dp_slice_add(&sum, N, m->views, m->q, 1);
+    dp_status status = dp_slice_add(&sum, N, m->views, m->q, 1, false);
     if (status == DP_OK) {
-        status = dp_slice_add(&sum, N, m->views + 1, m->q + 1, 1);
+        status = dp_slice_add(&sum, N, m->views + 1, m->q + 1, 1, false);
     }
     CHECK((status == DP_OK) == (sum.size > 0));
     dp_buf_close(&sum);
@@ -154,8 +155,8 @@ static void the_largest_updates_of_a_record_are_added_up(void **state)
     (void)state;
     CHECK_OK(dp_codec_encode(&floats, &large, 1, &blob));
     const dp_view views[3] = {dp_buf_view(&blob), dp_buf_view(&blob), dp_buf_view(&blob)};
-    CHECK_OK(dp_slice_add(&sum, 1, views, q, 2));
-    CHECK_OK(dp_slice_add(&sum, 1, views + 2, q + 2, 1));
+    CHECK_OK(dp_slice_add(&sum, 1, views, q, 2, false));
+    CHECK_OK(dp_slice_add(&sum, 1, views + 2, q + 2, 1, false));
     CHECK_OK(dp_codec_decode(dp_buf_view(&sum), &g, 1));
     assert_true(g == large);
     dp_buf_close(&blob);
@@ -172,7 +173,7 @@ static void a_sum_that_is_too_large_for_an_update_is_told(void **state)
     (void)state;
     CHECK_OK(dp_codec_encode(&floats, &large, 1, &blob));
     const dp_view views[2] = {dp_buf_view(&blob), dp_buf_view(&blob)};
-    CHECK_STATUS(dp_slice_add(&sum, 1, views, q, 2), DP_DIVERGED);
+    CHECK_STATUS(dp_slice_add(&sum, 1, views, q, 2, false), DP_DIVERGED);
     assert_int_equal(sum.size, 0);
     dp_buf_close(&blob);
     dp_buf_close(&sum);

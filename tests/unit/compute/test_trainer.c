@@ -124,8 +124,10 @@ static void check_included(dp_codec_kind kind)
     const float *const e = dp_trainer_feedback(x.trainer);
     float *const d = test_malloc(x.n * sizeof *d);
     CHECK_OK(dp_codec_decode(p.blob, d, x.n));
+    const float gain = (float)dp_codec_gain(codec.kind, codec.keep) * 0x1p-16F;
+    CHECK((gain > 1) == dp_codec_row_of(codec.kind)->thins);
     for (size_t i = 0; i < x.n; i++) {
-        CHECK(theta[i] == old[i] - d[i]);
+        CHECK(theta[i] == old[i] - gain * d[i]);
         /* No training since: x stands on theta, and with beta 1 sent and kept are all that was done. */
         CHECK(dp_trainer_params(x.trainer)[i] == theta[i]);
         CHECK(close_to((double)d[i] + (double)e[i], (double)old[i] - (double)before[i]));
