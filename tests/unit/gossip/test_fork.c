@@ -220,6 +220,25 @@ static void a_fork_without_the_root_key_is_none(void **state)
     kit_close(world);
 }
 
+/* Told again it is nothing new; another one needs the root key's word, whatever this node has heard before. */
+static void a_second_stop_needs_a_signature_too(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    const dp_stop known = {.loser = {{1}}, .survivor = {{2}}};
+    const dp_stop others[] = {{.loser = {{3}}, .survivor = {{2}}},
+                              {.loser = {{1}}, .survivor = {{3}}}};
+
+    (void)state;
+    node->forks->stop.has = true;
+    node->forks->stop.loser = known.loser;
+    node->forks->stop.survivor = known.survivor;
+    assert_int_equal(dp_fork_stop(node, &known), DP_OK);
+    assert_int_equal(dp_fork_stop(node, &others[0]), DP_BADSIG);
+    assert_int_equal(dp_fork_stop(node, &others[1]), DP_BADSIG);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_fork_ends_a_halt_and_leaves_the_double_voter_out),
         cmocka_unit_test(two_forks_of_one_slot_halt_both_sides_until_one_is_named),
         cmocka_unit_test(a_fork_without_the_root_key_is_none),
+        cmocka_unit_test(a_second_stop_needs_a_signature_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
