@@ -318,6 +318,21 @@ static void records_travel_together(void **state)
     assert_int_not_equal(dp_wire_read_records(dp_view_of(room, writer.size - 1), &records), DP_OK);
 }
 
+static void the_largest_object_is_told_of(void **state)
+{
+    static uint8_t large[DP_INFO_BYTES_MAX];
+    static dp_hash leaves[DP_CHUNKS_MAX];
+    dp_writer writer = dp_writer_of(large, sizeof large);
+    dp_wire_info info;
+
+    (void)state;
+    assert_int_equal(dp_object_chunks(DP_OBJECT_BYTES_MAX), DP_CHUNKS_MAX);
+    const dp_hash root = dp_object_root(DP_OBJECT_BYTES_MAX, leaves);
+    dp_wire_write_info(&writer, &root, DP_OBJECT_BYTES_MAX, leaves);
+    assert_int_equal(dp_wire_read_info(dp_view_of(large, writer.size), &info, leaves), DP_OK);
+    assert_int_equal(info.n_leaves, DP_CHUNKS_MAX);
+}
+
 static void information_on_an_object_must_lead_to_its_root(void **state)
 {
     dp_writer writer = dp_writer_of(room, sizeof room);
@@ -378,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_vote_names_the_record_that_it_carries),
         cmocka_unit_test(only_a_vote_for_a_record_names_one),
         cmocka_unit_test(records_travel_together),
+        cmocka_unit_test(the_largest_object_is_told_of),
         cmocka_unit_test(information_on_an_object_must_lead_to_its_root),
         cmocka_unit_test(small_messages_come_back),
     };
