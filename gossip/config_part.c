@@ -205,26 +205,48 @@ static void list_removals(const dp_node *node, dp_record *draft)
         config->removes[at] = *remove;
         draft->has_config = true;
     }
+}
+
+/* In order of peer, each once: several may be in doubt with it, of its lives the latest counts. */
+static void add_fence(dp_config_part *config, const dp_fence *fence)
+{
+    uint32_t at = 0;
+
+    while (at < config->n_fences && dp_peer_compare(&config->fences[at].peer, &fence->peer) < 0) {
+        at++;
+    }
+    if (at < config->n_fences && dp_peer_equal(&config->fences[at].peer, &fence->peer)) {
+        if (config->fences[at].incarnation < fence->incarnation) {
+            config->fences[at].incarnation = fence->incarnation;
+        }
+        return;
+    }
+    if (config->n_fences == DP_CONFIG_FENCE_MAX) {
+        return; /* The next record has room. */
+    }
+    memmove(&config->fences[at + 1], &config->fences[at],
+            (config->n_fences - at) * sizeof config->fences[0]);
+    config->fences[at] = *fence;
+    config->n_fences++;
+}
+
+static void list_fences(const dp_node *node, dp_record *draft)
+{
     for (uint32_t i = 0; i < node->round->n_fences; i++) {
-        const dp_fence *fence = &node->round->fences[i];
-        const uint32_t index = dp_ledger_find(&node->ledger, &fence->peer);
-        if (index == DP_NOBODY || node->ledger.roster[index].fenced >= fence->incarnation ||
-            is_alive(node, &fence->peer)) {
-            continue;
+        const dp_fence_wish *wish = &node->round->fences[i];
+        const uint32_t index = dp_ledger_find(&node->ledger, &wish->fence.peer);
+        if (index != DP_NOBODY && node->ledger.roster[index].fenced < wish->fence.incarnation &&
+            dp_wish_lasts(node, wish) && !is_alive(node, &wish->fence.peer)) {
+            add_fence(&draft->config, &wish->fence);
+            draft->has_config = true;
         }
-        uint32_t at = config->n_fences++;
-        while (at > 0 && dp_peer_compare(&fence->peer, &config->fences[at - 1].peer) < 0) {
-            config->fences[at] = config->fences[at - 1];
-            at--;
-        }
-        config->fences[at] = *fence;
-        draft->has_config = true;
     }
 }
 
 void dp_config_draft(const dp_node *node, dp_record *draft)
 {
     list_removals(node, draft);
+    list_fences(node, draft);
     plan_voters(node, draft);
     keep_voters(node, draft);
 }

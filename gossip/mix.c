@@ -118,7 +118,13 @@ void dp_mix_send_ack(const dp_mix *mix, dp_out *out)
                       .base = mix->x.base,
                       .terms = mix->x.own};
 
-    memcpy(ack.life, mix->life, sizeof ack.life);
+    dp_fence_ask word = {
+        .fence = {.peer = mix->config.self, .incarnation = mix->config.incarnation},
+        .asker = mix->x.peer};
+    memcpy(word.exchange, mix->x.id.bytes, sizeof word.exchange);
+    if (dp_life_sign(&word, &mix->config.crypto, &mix->config.run)) {
+        memcpy(ack.life, word.signature, sizeof ack.life);
+    } /* Without a key nobody takes its ACK. */
     dp_mix_msg_send(&ack, &mix->x.peer, out);
 }
 

@@ -22,10 +22,9 @@ struct dp_mix {
     uint64_t order;     /* of the last row */
     uint64_t published; /* at the start: rows up to this order are not F any more */
     bool started;
-    uint8_t life[DP_SIGNATURE_BYTES]; /* the own word for this incarnation */
-    bool trainer;                     /* holds F as the newest row, or no row, says */
-    dp_time *seen;                    /* per member: last exchange with it */
-    uint32_t via; /* the member that carried the message under way, or NONE: its link brought it */
+    bool trainer;  /* holds F as the newest row, or no row, says */
+    dp_time *seen; /* per member: last exchange with it */
+    uint32_t via;  /* the member that carried the message under way, or NONE: its link brought it */
 
     /* the exchange under way */
     dp_mix_state state;

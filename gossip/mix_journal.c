@@ -178,10 +178,6 @@ void dp_mix_start(dp_mix *mix, dp_time now, dp_out *out)
 
     dp_assert(!mix->started);
     mix->started = true;
-    const dp_fence life = {.peer = mix->config.self, .incarnation = mix->config.incarnation};
-    if (!dp_life_sign(&life, &mix->config.crypto, &mix->config.run, mix->life)) {
-        memset(mix->life, 0, sizeof mix->life); /* no key: nobody will take its ACK */
-    }
     mix->order = mix->published;
     for (uint32_t i = 0; i < mix->n_restored; i++) {
         const dp_mix_row *const row = &mix->restored[i];

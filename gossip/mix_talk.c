@@ -99,8 +99,11 @@ static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_m
                       dp_mix_id_equal(&mix->x.id, &msg->id) && dp_peer_equal(&mix->x.peer, peer);
 
     if (ours && mix->state == DP_MIX_OFFERED) {
-        const dp_fence life = {.peer = *peer, .incarnation = msg->terms.incarnation};
-        if (!dp_life_verify(&life, &mix->config.crypto, &mix->config.run, msg->life)) {
+        dp_fence_ask life = {.fence = {.peer = *peer, .incarnation = msg->terms.incarnation},
+                             .asker = mix->config.self};
+        memcpy(life.exchange, mix->x.id.bytes, sizeof life.exchange);
+        memcpy(life.signature, msg->life, sizeof life.signature);
+        if (!dp_life_verify(&life, &mix->config.crypto, &mix->config.run)) {
             return; /* Nobody could be shown whom to fence off, if it never answers again. */
         }
         mix->x.ticket = msg->ticket;

@@ -44,7 +44,7 @@ enum {
     DP_PROOF_ROW_MAX = 1 + 2 + 2 * DP_FORK_BYTES_MAX,
     DP_OFFERS_MAX = 32, /* candidates for the vote */
     DP_REMOVES_MAX = 8,
-    DP_FENCES_MAX = 8,
+    DP_FENCES_MAX = 32,     /* that are asked for: one of each asker */
     DP_DATA_AT_ONCE = 4,    /* shards of data that are fetched at a time */
     DP_CHECKS_MAX = 24,     /* blobs at the trainer to be decoded */
     DP_DROPS_PER_TICK = 128 /* blobs of large old rounds that are let go at a time */
@@ -52,6 +52,7 @@ enum {
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
 #define DP_REPEAT_US_MAX (4 * DP_SECOND)
 #define DP_REPEAT_US (500 * DP_MS)        /* READY, HAVE, STATE, VOTER_OK are told again */
+#define DP_FENCE_US (30 * DP_SECOND)      /* so long a request for a fence stands without another */
 #define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
 #define DP_RECORD_SKEW_MS                                                                          \
     (120ULL * 1000) /* a voter waits until a record's time is at most so far ahead */
@@ -162,6 +163,12 @@ typedef struct dp_state_vote {
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_state_vote;
 
+typedef struct dp_fence_wish {
+    dp_fence fence;
+    dp_peer asker;
+    dp_time asked_at;
+} dp_fence_wish;
+
 typedef struct dp_round {
     uint32_t n_claims;
     uint32_t claims_max;
@@ -205,7 +212,7 @@ typedef struct dp_round {
     uint32_t n_removes;
     dp_remove removes[DP_REMOVES_MAX];
     uint32_t n_fences;
-    dp_fence fences[DP_FENCES_MAX];
+    dp_fence_wish fences[DP_FENCES_MAX];
     dp_time voter_seen[DP_VOTERS_MAX]; /* when this voter was last not dead */
 } dp_round;
 
@@ -550,8 +557,11 @@ dp_leaving dp_leave_state(const dp_node *node);
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer);
 /* A removal from anywhere: DP_OK, also when nothing is left to do; DP_DENIED, DP_BADSIG; DP_AGAIN: too many at once. */
 dp_status dp_wish_remove(dp_node *node, const dp_remove *remove);
-void dp_wish_fence(dp_node *node, const dp_fence *fence);
-dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
+/* asker is in doubt with that life, and says so again and again; its last word counts. One voter's memory alone. */
+void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker);
+/* It was asked for lately. */
+bool dp_wish_lasts(const dp_node *node, const dp_fence_wish *wish);
+dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes);
 void dp_wish_forget_done(dp_node *node);
 void dp_wish_repeat(dp_node *node);
 /* order.c */

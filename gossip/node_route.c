@@ -243,7 +243,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
         return dp_part_take_hint(node, from, bytes);
     case DP_MSG_REMOVE:
     case DP_MSG_FENCE_ASK:
-        return dp_wish_message(node, type, bytes, &peer);
+        return dp_wish_message(node, type, bytes);
     case DP_MSG_PREPARE:
     case DP_MSG_PROMISE:
     case DP_MSG_PROPOSE:

@@ -274,12 +274,18 @@ bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_r
                         const uint8_t signature[DP_SIGNATURE_BYTES]);
 
 /* key: DP_KEY_IDENTITY or DP_KEY_ROOT, whose public half stands in peer or by. */
-/* The word of a node that it has begun a life, kept by whoever exchanges with it: who asks for a fence shows it, so that no life
- * to come is fenced off. Signed with its identity key. */
-bool dp_life_sign(const dp_fence *life, const dp_crypto *crypto, const dp_run_id *run,
-                  uint8_t signature[DP_SIGNATURE_BYTES]);
-bool dp_life_verify(const dp_fence *life, const dp_crypto *crypto, const dp_run_id *run,
-                    const uint8_t signature[DP_SIGNATURE_BYTES]);
+/* A node's word that one of its lives takes part in an exchange with asker, signed with its identity key (domain "dpnode/life/2") and given
+ * to asker with the exchange. A request for a fence shows it: nobody else can ask, and for no other life. */
+typedef struct dp_fence_ask {
+    dp_fence fence; /* the life that signs */
+    dp_peer asker;
+    uint8_t exchange[16];
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_fence_ask;
+
+/* False: there is no key. */
+bool dp_life_sign(dp_fence_ask *ask, const dp_crypto *crypto, const dp_run_id *run);
+bool dp_life_verify(const dp_fence_ask *ask, const dp_crypto *crypto, const dp_run_id *run);
 bool dp_remove_sign(dp_remove *remove, const dp_crypto *crypto, int key, const dp_run_id *run);
 /* The signature alone; whether by may revoke is dp_ledger_may_revoke. */
 bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp_run_id *run);

@@ -7,7 +7,8 @@
  *   STATE      head | 32 voter | u64 t | 32 state root | 64 signature with the vote key
  *   VOTER_OK   head | 32 peer | 32 vote key | 32 chain head | 64 signature
  *   REMOVE     head | 32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature
- *   FENCE_ASK  head | 32 peer | u64 incarnation | 64 signature: that life as its owner vouched for it (dp_life_sign) */
+ *   FENCE_ASK  head | 32 peer | u64 incarnation | 32 asker | 16 exchange | 64 signature of peer: that life's word for that exchange with
+ *              asker (dp_life_sign) */
 #ifndef DP_GOSSIP_ROUND_MSG_H
 #define DP_GOSSIP_ROUND_MSG_H
 
@@ -42,15 +43,13 @@ void dp_have_msg_write(dp_writer *writer, const dp_have_msg *have);
 void dp_state_msg_write(dp_writer *writer, const dp_state_msg *state);
 void dp_voter_ok_msg_write(dp_writer *writer, const dp_voter_ok_msg *offer);
 void dp_remove_msg_write(dp_writer *writer, const dp_remove *remove);
-void dp_fence_msg_write(dp_writer *writer, const dp_fence *fence,
-                        const uint8_t life[DP_SIGNATURE_BYTES]);
+void dp_fence_msg_write(dp_writer *writer, const dp_fence_ask *ask);
 /* Total; signatures are not looked at. */
 DP_MUST dp_status dp_ready_msg_read(dp_view message, dp_ready *ready);
 DP_MUST dp_status dp_have_msg_read(dp_view message, dp_have_msg *have);
 DP_MUST dp_status dp_state_msg_read(dp_view message, dp_state_msg *state);
 DP_MUST dp_status dp_voter_ok_msg_read(dp_view message, dp_voter_ok_msg *offer);
 DP_MUST dp_status dp_remove_msg_read(dp_view message, dp_remove *remove);
-DP_MUST dp_status dp_fence_msg_read(dp_view message, dp_fence *fence,
-                                    uint8_t life[DP_SIGNATURE_BYTES]);
+DP_MUST dp_status dp_fence_msg_read(dp_view message, dp_fence_ask *ask);
 
 #endif

@@ -238,34 +238,34 @@ bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp
 
 /* ---- lives ---- */
 
-static const char life_domain[] = "dpnode/life/1";
+static const char life_domain[] = "dpnode/life/2";
 
-static dp_view life_bytes(const dp_fence *life, const dp_run_id *run, uint8_t out[SIGNED_MAX])
+static dp_view life_bytes(const dp_fence_ask *ask, const dp_run_id *run, uint8_t out[SIGNED_MAX])
 {
     dp_writer writer = dp_writer_of(out, SIGNED_MAX);
 
     add(&writer, run);
-    dp_write_bytes(&writer, life->peer.bytes, sizeof life->peer.bytes);
-    dp_write_u64(&writer, life->incarnation);
+    dp_write_bytes(&writer, ask->fence.peer.bytes, sizeof ask->fence.peer.bytes);
+    dp_write_u64(&writer, ask->fence.incarnation);
+    dp_write_bytes(&writer, ask->asker.bytes, sizeof ask->asker.bytes);
+    dp_write_bytes(&writer, ask->exchange, sizeof ask->exchange);
     return done(&writer);
 }
 
-bool dp_life_sign(const dp_fence *life, const dp_crypto *crypto, const dp_run_id *run,
-                  uint8_t signature[DP_SIGNATURE_BYTES])
+bool dp_life_sign(dp_fence_ask *ask, const dp_crypto *crypto, const dp_run_id *run)
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->sign(crypto->context, DP_KEY_IDENTITY, life_domain, life_bytes(life, run, room),
-                        signature);
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, life_domain, life_bytes(ask, run, room),
+                        ask->signature);
 }
 
-bool dp_life_verify(const dp_fence *life, const dp_crypto *crypto, const dp_run_id *run,
-                    const uint8_t signature[DP_SIGNATURE_BYTES])
+bool dp_life_verify(const dp_fence_ask *ask, const dp_crypto *crypto, const dp_run_id *run)
 {
     uint8_t room[SIGNED_MAX];
 
-    return crypto->verify(crypto->context, life->peer.bytes, life_domain,
-                          life_bytes(life, run, room), signature);
+    return crypto->verify(crypto->context, ask->fence.peer.bytes, life_domain,
+                          life_bytes(ask, run, room), ask->signature);
 }
 
 void dp_remove_write(dp_writer *writer, const dp_remove *remove)

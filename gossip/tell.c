@@ -158,7 +158,8 @@ static void show_missing(dp_node *node)
 static void ask_for_fence(dp_node *node)
 {
     const dp_mix_look mix = dp_mix_view(node->mix);
-    const dp_fence fence = {.peer = mix.peer, .incarnation = mix.peer_incarnation};
+    dp_fence_ask ask = {.fence = {.peer = mix.peer, .incarnation = mix.peer_incarnation},
+                        .asker = node->self};
     const uint32_t index = dp_node_member_index(node, &mix.peer);
     const uint32_t entry = dp_ledger_find(&node->ledger, &mix.peer);
 
@@ -167,14 +168,16 @@ static void ask_for_fence(dp_node *node)
          dp_time_between(mix.since, node->now) < DP_VOTER_DEAD_US) ||
         (index != DP_MEMBER_NONE &&
          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE) ||
-        node->ledger.roster[entry].fenced >= fence.incarnation) {
+        node->ledger.roster[entry].fenced >= ask.fence.incarnation) {
         return;
     }
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-    dp_fence_msg_write(&writer, &fence, mix.life);
+    memcpy(ask.exchange, mix.exchange, sizeof ask.exchange);
+    memcpy(ask.signature, mix.life, sizeof ask.signature);
+    dp_fence_msg_write(&writer, &ask);
     dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
     if (dp_node_is_voter(node)) {
-        dp_wish_fence(node, &fence);
+        dp_wish_fence(node, &ask.fence, &node->self);
     }
 }
 

@@ -31,9 +31,10 @@ void dp_wish_forget_done(dp_node *node)
     round->n_removes = kept;
     kept = 0;
     for (uint32_t i = 0; i < round->n_fences; i++) {
-        const uint32_t index = dp_ledger_find(&node->ledger, &round->fences[i].peer);
-        if (index != DP_NOBODY &&
-            node->ledger.roster[index].fenced < round->fences[i].incarnation) {
+        const dp_fence *fence = &round->fences[i].fence;
+        const uint32_t index = dp_ledger_find(&node->ledger, &fence->peer);
+        if (index != DP_NOBODY && node->ledger.roster[index].fenced < fence->incarnation &&
+            dp_wish_lasts(node, &round->fences[i])) {
             round->fences[kept++] = round->fences[i];
         }
     }
@@ -101,51 +102,55 @@ dp_status dp_wish_remove(dp_node *node, const dp_remove *remove)
 
 /* ---- fences ---- */
 
-void dp_wish_fence(dp_node *node, const dp_fence *fence)
+bool dp_wish_lasts(const dp_node *node, const dp_fence_wish *wish)
 {
-    dp_round *round = node->round;
-
-    for (uint32_t i = 0; i < round->n_fences; i++) {
-        if (dp_peer_equal(&round->fences[i].peer, &fence->peer)) {
-            return;
-        }
-    }
-    if (round->n_fences < DP_FENCES_MAX) {
-        round->fences[round->n_fences++] = *fence;
-    }
+    return dp_time_between(wish->asked_at, node->now) < DP_FENCE_US;
 }
 
-static dp_status on_fence(dp_node *node, dp_view bytes, const dp_peer *from)
+void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker)
 {
-    dp_fence fence;
-    uint8_t life[DP_SIGNATURE_BYTES];
+    dp_round *round = node->round;
+    uint32_t at = 0;
 
-    DP_TRY(dp_fence_msg_read(bytes, &fence, life));
-    const uint32_t index = dp_ledger_find(&node->ledger, &fence.peer);
-    const uint32_t row = dp_node_member_index(node, &fence.peer);
-    if (index == DP_NOBODY || dp_ledger_member(&node->ledger, from) == NULL ||
-        node->ledger.roster[index].fenced >= fence.incarnation) {
+    /* A node is in doubt with one at a time: its last word takes the place of its earlier ones, and of what nobody asks for any more. */
+    dp_wish_forget_done(node);
+    while (at < round->n_fences && !dp_peer_equal(&round->fences[at].asker, asker)) {
+        at++;
+    }
+    if (at == DP_FENCES_MAX) {
+        return; /* It asks again. */
+    }
+    round->n_fences += at == round->n_fences ? 1 : 0;
+    round->fences[at] = (dp_fence_wish){.fence = *fence, .asker = *asker, .asked_at = node->now};
+}
+
+/* It may have been carried. What its asker shows is the word of that life for an exchange with it, so nobody else can ask, about nobody else
+ * and for no life to come. */
+static dp_status on_fence(dp_node *node, dp_view bytes)
+{
+    dp_fence_ask ask;
+
+    DP_TRY(dp_fence_msg_read(bytes, &ask));
+    const uint32_t index = dp_ledger_find(&node->ledger, &ask.fence.peer);
+    if (index == DP_NOBODY || dp_ledger_member(&node->ledger, &ask.asker) == NULL ||
+        node->ledger.roster[index].fenced >= ask.fence.incarnation) {
         return DP_OK;
     }
-    /* A life that its owner never signed for is not fenced: else one wish would be against all lives to come. Who has started
-     * after the death of that peer has not heard of its lives, and is shown the word for this one. */
-    const bool heard_of = row != DP_MEMBER_NONE &&
-                          fence.incarnation <= dp_members_at(node->members, row)->incarnation;
-    if (!heard_of && !dp_life_verify(&fence, &node->config.crypto, &node->run, life)) {
+    if (!dp_life_verify(&ask, &node->config.crypto, &node->run)) {
         return DP_BADSIG;
     }
-    dp_wish_fence(node, &fence);
+    dp_wish_fence(node, &ask.fence, &ask.asker);
     return DP_OK;
 }
 
 /* ---- all ---- */
 
-dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from)
+dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes)
 {
     dp_remove remove;
 
     if (type == DP_MSG_FENCE_ASK) {
-        return on_fence(node, bytes, from);
+        return on_fence(node, bytes);
     }
     DP_TRY(dp_remove_msg_read(bytes, &remove));
     return dp_wish_remove(node, &remove);

@@ -27,8 +27,7 @@ static void round_messages(dp_view bytes)
     dp_state_msg state;
     dp_voter_ok_msg offer;
     dp_remove removal;
-    dp_fence fence;
-    uint8_t life[DP_SIGNATURE_BYTES];
+    dp_fence_ask fence;
     static dp_have_msg have;
     static dp_part_word word;
     static dp_collect collect;
@@ -58,8 +57,8 @@ static void round_messages(dp_view bytes)
         dp_voter_ok_msg_write(&writer, &offer);
     } else if (dp_remove_msg_read(bytes, &removal) == DP_OK) {
         dp_remove_msg_write(&writer, &removal);
-    } else if (dp_fence_msg_read(bytes, &fence, life) == DP_OK) {
-        dp_fence_msg_write(&writer, &fence, life);
+    } else if (dp_fence_msg_read(bytes, &fence) == DP_OK) {
+        dp_fence_msg_write(&writer, &fence);
     } else {
         return;
     }

@@ -185,8 +185,15 @@ static void wish(dp_host *host)
     const dp_peer victim = sim->hosts[anybody(sim)].peer;
 
     if (what == 0) { /* A fence against every life that the victim will ever have. */
-        const uint8_t life[DP_SIGNATURE_BYTES] = {1};
-        dp_fence_msg_write(&w, &(dp_fence){.peer = victim, .incarnation = UINT64_MAX}, life);
+        /* ... or against the present one, with its own word in place of the victim's, or with junk. */
+        dp_fence_ask ask = {.fence = {.peer = victim, .incarnation = UINT64_MAX},
+                            .asker = host->peer,
+                            .signature = {1}};
+        if (dp_evil_below(sim, 2) == 0) {
+            ask.fence.incarnation = 1 + dp_evil_below(sim, 4);
+            dp_assert(dp_life_sign(&ask, &crypto, &sim->run));
+        }
+        dp_fence_msg_write(&w, &ask);
     } else if (what == 1) {
         dp_remove remove = {.peer = victim, .reason = DP_REMOVE_LEFT, .incarnation = 1};
         remove.reason = dp_evil_below(sim, 2) == 0 ? DP_REMOVE_LEFT : DP_REMOVE_REVOKED;

@@ -217,7 +217,8 @@ static void fences_stand_in_a_record_in_order_of_key(void **state)
     }
     kit_run_ms(world, 8000);
     for (uint32_t i = 3; i > 1; i--) {
-        dp_wish_fence(node, &(dp_fence){.peer = kit_peer(i), .incarnation = i});
+        const dp_peer asker = kit_peer(i - 2);
+        dp_wish_fence(node, &(dp_fence){.peer = kit_peer(i), .incarnation = i}, &asker);
     }
     memset(&draft, 0, sizeof draft);
     dp_config_draft(node, &draft);

@@ -299,7 +299,9 @@ static void a_record_that_fences_a_dead_partner_ends_the_doubt(void **state)
     kit_run_ms(world, 2000);
     assert_true(dp_mix_view(world->nodes[1].node->mix).in_doubt);
     for (uint32_t i = 0; i < 3; i++) { /* As they were asked by who is in doubt. */
-        dp_wish_fence(world->nodes[i].node, &(dp_fence){.peer = kit_peer(3), .incarnation = 1});
+        const dp_peer asker = kit_peer(1);
+        dp_wish_fence(world->nodes[i].node, &(dp_fence){.peer = kit_peer(3), .incarnation = 1},
+                      &asker);
     }
     for (uint32_t i = 0; i < 300 && world->nodes[1].node->ledger.roster[3].fenced == 0; i++) {
         kit_run_ms(world, 100); /* It must be dead by then. */

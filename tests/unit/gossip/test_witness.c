@@ -324,32 +324,96 @@ static void requests_for_records_are_served_at_a_bounded_rate(void **state)
     kit_close(world);
 }
 
-/* Node 2 asks node 0 for a fence of this life, and shows a word for it that is signed by author. */
-static void wish(kit_world *world, uint32_t peer, uint64_t incarnation, uint32_t author)
+/* sender asks node 0 for a fence of this life, as asker, and shows a word that is signed by author. */
+static void wish_as(kit_world *world, const dp_fence_ask *said, uint32_t author, uint32_t sender)
 {
     uint8_t room[512];
-    uint8_t word[DP_SIGNATURE_BYTES];
     dp_writer writer = dp_writer_of(room, sizeof room);
-    const dp_fence life = {.peer = kit_peer(peer), .incarnation = incarnation};
+    dp_fence_ask ask = *said;
     const dp_crypto crypto = kit_crypto(author);
 
-    assert_true(dp_life_sign(&life, &crypto, &world->nodes[0].node->run, word));
-    dp_fence_msg_write(&writer, &life, word);
-    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    assert_true(dp_life_sign(&ask, &crypto, &world->nodes[0].node->run));
+    dp_fence_msg_write(&writer, &ask);
+    kit_send(world, sender, 0, dp_view_of(room, writer.size));
     kit_drain(world);
 }
 
-static void a_life_that_was_not_heard_of_is_fenced_on_its_own_word(void **state)
+/* Node 2 asks for itself. */
+static void wish(kit_world *world, uint32_t peer, uint64_t incarnation, uint32_t author)
+{
+    wish_as(world,
+            &(dp_fence_ask){.fence = {.peer = kit_peer(peer), .incarnation = incarnation},
+                            .asker = kit_peer(2)},
+            author, 2);
+}
+
+static void a_life_is_fenced_on_its_own_word_alone(void **state)
 {
     kit_world *world = three();
     const dp_node *node = world->nodes[0].node;
+    const dp_peer peer = kit_peer(1);
+    const uint64_t present =
+        dp_members_at(node->members, dp_node_member_index(node, &peer))->incarnation;
 
     (void)state;
     wish(world, 1, 5, 2);
     assert_int_equal(node->round->n_fences, 0);
+    wish(world, 1, present, 2); /* Of a life that everybody knows of, too. */
+    assert_int_equal(node->round->n_fences, 0);
     wish(world, 1, 5, 1);
     assert_int_equal(node->round->n_fences, 1);
-    assert_int_equal(node->round->fences[0].incarnation, 5);
+    assert_int_equal(node->round->fences[0].fence.incarnation, 5);
+    kit_close(world);
+}
+
+/* What a liar with a place in the run gains: one entry of its own, about a node that has exchanged with it, for half a minute. */
+static void a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+    uint8_t room[512];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_fence_ask ask = {.fence = {.peer = kit_peer(1), .incarnation = 7}, .asker = kit_peer(2)};
+    const dp_crypto victim = kit_crypto(1);
+
+    (void)state;
+    for (uint64_t i = 1; i <= 2 * DP_FENCES_MAX; i++) { /* Many exchanges, many lives: one place. */
+        wish(world, 1, i, 1);
+    }
+    assert_int_equal(node->round->n_fences, 1);
+    assert_int_equal(node->round->fences[0].fence.incarnation, 2 * DP_FENCES_MAX);
+    assert_true(dp_life_sign(&ask, &victim, &node->run));
+    ask.asker = kit_peer(1); /* The word was given to node 2, */
+    dp_fence_msg_write(&writer, &ask);
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    ask.asker = kit_peer(2);
+    ask.exchange[0] ^= 1; /* ... for another exchange. */
+    writer = dp_writer_of(room, sizeof room);
+    dp_fence_msg_write(&writer, &ask);
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    kit_drain(world);
+    assert_int_equal(node->round->n_fences, 1);
+    assert_int_equal(node->round->fences[0].fence.incarnation, 2 * DP_FENCES_MAX);
+    kit_close(world);
+}
+
+static void a_request_for_a_fence_ends_when_nobody_repeats_it(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    wish(world, 1, 5, 1);
+    assert_int_equal(node->round->n_fences, 1);
+    assert_true(dp_wish_lasts(node, &node->round->fences[0]));
+    kit_run_ms(world, 20000);
+    wish(world, 1, 5, 1); /* Still in doubt. */
+    kit_run_ms(world, 20000);
+    dp_wish_forget_done(node);
+    assert_int_equal(node->round->n_fences, 1);
+    kit_run_ms(world, 11000);
+    dp_wish_forget_done(node);
+    assert_int_equal(node->round->n_fences, 0);
     kit_close(world);
 }
 
@@ -371,7 +435,10 @@ static void wishes_and_offers_about_nobody_take_no_place(void **state)
     assert_int_equal(node->round->n_offers, before);
     assert_int_equal(node->round->n_fences, 0); /* No life of that number was ever begun. */
     wish(world, 1, 1, 9);
-    assert_int_equal(node->round->n_fences, 1);
+    wish_as(world, /* An asker that is no member. */
+            &(dp_fence_ask){.fence = {.peer = kit_peer(1), .incarnation = 1}, .asker = kit_peer(9)},
+            1, 2);
+    assert_int_equal(node->round->n_fences, 0);
     kit_close(world);
 }
 
@@ -387,7 +454,9 @@ int main(void)
         cmocka_unit_test(a_second_certificate_of_a_decided_slot_convicts_who_signed_both),
         cmocka_unit_test(who_speaks_of_records_and_gives_none_is_doubted_after_a_while),
         cmocka_unit_test(doubt_ends_by_itself_and_by_a_good_answer),
-        cmocka_unit_test(a_life_that_was_not_heard_of_is_fenced_on_its_own_word),
+        cmocka_unit_test(a_life_is_fenced_on_its_own_word_alone),
+        cmocka_unit_test(a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another),
+        cmocka_unit_test(a_request_for_a_fence_ends_when_nobody_repeats_it),
         cmocka_unit_test(a_claim_that_no_record_may_list_is_refused),
         cmocka_unit_test(a_voter_cannot_use_up_the_ballots),
         cmocka_unit_test(requests_for_records_are_served_at_a_bounded_rate),
