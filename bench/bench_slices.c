@@ -37,7 +37,7 @@ static double in_slices(bench *b)
 {
     const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     dp_buf_clear(&b->sum);
-    for (size_t at = 0; at < b->updates; at += slice_of(b, at), false) {
+    for (size_t at = 0; at < b->updates; at += slice_of(b, at)) {
         dp_assert(dp_slice_add(&b->sum, b->n, b->views, b->q, slice_of(b, at), false) == DP_OK);
     }
     const dp_view sum = dp_buf_view(&b->sum);
@@ -50,7 +50,7 @@ static double in_slices(bench *b)
 static double at_once(bench *b)
 {
     const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
-    for (size_t at = 0; at < b->updates; at += slice_of(b, at), false) {
+    for (size_t at = 0; at < b->updates; at += slice_of(b, at)) {
         dp_assert(dp_consensus_apply(
                       b->theta, NULL, b->n,
                       &(dp_consensus_items){.blobs = b->views, .q = b->q, .n = slice_of(b, at)},
