@@ -46,6 +46,14 @@ static bool is_known(const json_t *run, const char *key)
     return value != NULL && !json_is_null(value);
 }
 
+static void print_pause(const json_t *status)
+{
+    const json_t *const paused = json_object_get(status, "paused");
+    if (paused != NULL) {
+        printf("paused by its owner%s; dpnode resume ends it\n", dp_json_text(paused, "text", ""));
+    }
+}
+
 /* The first line: the run as the chain has it. */
 static void print_chain(const json_t *status, const json_t *run)
 {
@@ -170,6 +178,7 @@ static int run_status(dp_cmd *cmd)
     const json_t *run = json_object_get(result, "run");
     if (run != NULL) {
         print_run(result, run);
+        print_pause(result);
     } else {
         char up[DP_PRINT_CELL_MAX];
         dp_print_span((uint64_t)dp_json_int(result, "uptime_s", 0), up);

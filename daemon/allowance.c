@@ -19,12 +19,14 @@ enum {
     ROW_BYTES_MAX = 512
 };
 _Static_assert((int)DP_MONTH_BYTES_MAX <= (int)ROW_BYTES_MAX &&
-                   (int)DP_ALLOW_BYTES_MAX <= (int)ROW_BYTES_MAX,
+                   (int)DP_ALLOW_BYTES_MAX <= (int)ROW_BYTES_MAX &&
+                   (int)DP_PAUSE_BYTES_MAX <= (int)ROW_BYTES_MAX,
                "rows fit");
 #define MBIT UINT64_C(125000) /* bytes */
 
 static const char limits_key[] = "limits";
 static const char traffic_key[] = "traffic";
+static const char pause_key[] = "pause";
 
 struct dp_allowance {
     dp_daemon *daemon;
@@ -37,7 +39,7 @@ struct dp_allowance {
     uint64_t counted[DP_MONTH_WAYS]; /* of the transport's bytes */
     dp_limits limits;                /* that the transport was given */
     bool used_up;
-    bool paused; /* by the owner */
+    dp_pause pause; /* by the owner */
 };
 
 /* ---- rows ---- */
@@ -55,7 +57,10 @@ typedef struct put_job {
 static void run_put(dp_saver_job *job, dp_store *store)
 {
     put_job *self = (put_job *)job;
-    self->status = dp_store_put(store, self->key, dp_view_of(self->bytes, self->size));
+    self->status = self->size > 0
+                       ? dp_store_put(store, self->key, dp_view_of(self->bytes, self->size))
+                       : dp_store_delete(store, self->key);
+    self->status = self->status == DP_NOTFOUND ? DP_OK : self->status;
 }
 
 static void done_put(dp_saver_job *job)
@@ -67,6 +72,7 @@ static void done_put(dp_saver_job *job)
     dp_free(self);
 }
 
+/* No bytes: the row goes. */
 static dp_status put(const dp_allowance *allowance, const char *key, dp_view bytes,
                      dp_allowance_kept *kept, void *context)
 {
@@ -80,7 +86,9 @@ static dp_status put(const dp_allowance *allowance, const char *key, dp_view byt
     job->kept = kept;
     job->context = context;
     job->size = bytes.size;
-    memcpy(job->bytes, bytes.data, bytes.size);
+    if (bytes.size > 0) {
+        memcpy(job->bytes, bytes.data, bytes.size);
+    }
     const dp_status status = dp_saver_post(allowance->daemon->saver, &job->job, DP_SAVER_BULK);
     if (status != DP_OK) {
         dp_free(job);
@@ -100,6 +108,25 @@ static void keep_counts(dp_allowance *allowance)
     allowance->kept_ms = allowance->month.now_ms;
     /* What is not written now is in what is written next time. */
     DP_IGNORE(put(allowance, traffic_key, dp_month_write(&allowance->month, bytes), NULL, NULL));
+}
+
+/* Only a store without the row says that the node may train. */
+static void read_pause(dp_allowance *allowance)
+{
+    dp_buf buf;
+    dp_buf_init(&buf, ROW_BYTES_MAX);
+    dp_status status = dp_store_get(allowance->daemon->store, pause_key, &buf);
+    if (status != DP_NOTFOUND) {
+        allowance->pause = (dp_pause){.holds = true};
+        status = status == DP_OK ? dp_pause_read(&allowance->pause, dp_buf_view(&buf)) : status;
+        if (status != DP_OK) {
+            dp_log(DP_LOG_WARN, "pause.damaged",
+                   "msg=\"the owner's order to pause cannot be read: %s; this node stays paused "
+                   "until dpnode resume\"",
+                   dp_status_text(status));
+        }
+    }
+    dp_buf_close(&buf);
 }
 
 static void read_rows(dp_allowance *allowance)
@@ -233,7 +260,6 @@ static void rest_or_go_on(dp_allowance *allowance)
                      "there is something left to send and fetch again");
     }
     if (daemon->driver == NULL) {
-        allowance->paused = false; /* What the owner has paused it has left. */
         return;
     }
     dp_driver_view view;
@@ -241,7 +267,7 @@ static void rest_or_go_on(dp_allowance *allowance)
     if (allowance->used_up && view.running &&
         (view.node.mode == DP_MODE_SYNC || view.node.mode == DP_MODE_GOSSIP)) {
         dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
-    } else if (was && !allowance->used_up && !allowance->paused) {
+    } else if (was && !allowance->used_up && !allowance->pause.holds) {
         dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
     }
 }
@@ -304,11 +330,16 @@ void dp_allowance_change(dp_allowance *allowance, dp_allow which, uint64_t value
     act(allowance);
 }
 
-void dp_allowance_pause(dp_allowance *allowance, bool paused)
+dp_status dp_allowance_pause(dp_allowance *allowance, const dp_pause *pause,
+                             dp_allowance_kept *done, void *context)
 {
-    if (allowance != NULL) {
-        allowance->paused = paused;
+    uint8_t bytes[DP_PAUSE_BYTES_MAX];
+    if (allowance == NULL) {
+        return DP_CLOSED;
     }
+    allowance->pause = *pause;
+    return put(allowance, pause_key,
+               pause->holds ? dp_pause_write(pause, bytes) : dp_view_of(bytes, 0), done, context);
 }
 
 dp_limits dp_allowance_limits(const dp_allowance *allowance)
@@ -323,7 +354,7 @@ bool dp_allowance_look(const dp_allowance *allowance, dp_allowance_view *view)
     }
     const dp_month *const month = &allowance->month;
     *view = (dp_allowance_view){
-        .set = allowance->set, .used_up = allowance->used_up, .paused = allowance->paused};
+        .set = allowance->set, .used_up = allowance->used_up, .pause = allowance->pause};
     DP_IGNORE(dp_month_number(month->wall_ms, month->day, &view->begin_ms, &view->end_ms) == 0);
     for (int way = 0; way < DP_MONTH_WAYS; way++) {
         view->used[way] = month->counts[0].used[way];
@@ -349,6 +380,7 @@ dp_status dp_allowance_open(dp_allowance **out, dp_daemon *daemon, dp_allowance_
     dp_month_init(&allowance->month, (uint32_t)value_of(allowance, DP_ALLOW_MONTH_DAY), wall_ms(),
                   uv_now(daemon->loop));
     read_rows(allowance);
+    read_pause(allowance);
     pass(allowance);
     tell_limits(allowance);
     DP_IGNORE(uv_timer_init(daemon->loop, &allowance->timer) != 0); /* It does not fail. */

@@ -1,5 +1,5 @@
 /* What this node may take of its line, while the daemon runs: the values of the owner (allow.h), kept in the store's row "limits", and
- * what months have left (month.h), in its row "traffic". Each second the bytes of the transport are counted, and the limits of its buckets
+ * what months have left (month.h), in its row "traffic", and the owner's pause (pause.h), in its row "pause". Each second the bytes of the transport are counted, and the limits of its buckets
  * follow from both. Counts are written once a minute where there is a cap, every ten minutes else, more often in the first, and at the end: kill -9 loses so much, or half of a
  * short life.
  *
@@ -10,6 +10,7 @@
 
 #include "daemon/allow.h"
 #include "daemon/month.h"
+#include "daemon/pause.h"
 #include "daemon/saver.h"
 #include "daemon/transport.h"
 
@@ -32,8 +33,10 @@ void dp_allowance_change(dp_allowance *allowance, dp_allow which, uint64_t value
 typedef void dp_allowance_kept(void *context, dp_status status);
 DP_MUST dp_status dp_allowance_keep(dp_allowance *allowance, dp_allowance_kept *done,
                                     void *context);
-/* The owner's own pause, which the end of a month's must not end. Accepts NULL. */
-void dp_allowance_pause(dp_allowance *allowance, bool paused);
+/* The owner's own pause, which the end of a month's must not end; one that does not hold is its resume. Holds at once, and outlives the
+ * daemon when done is called with DP_OK, as above; done may be NULL. DP_CLOSED for NULL. */
+DP_MUST dp_status dp_allowance_pause(dp_allowance *allowance, const dp_pause *pause,
+                                     dp_allowance_kept *done, void *context);
 
 typedef struct dp_allowance_view {
     dp_allow_set set;
@@ -44,7 +47,7 @@ typedef struct dp_allowance_view {
     dp_limits holds;              /* bytes per second now, by line and month; 0: none */
     dp_allow by[DP_MONTH_WAYS];   /* who makes it, where there is one */
     bool used_up;                 /* one of the caps */
-    bool paused;                  /* by the owner as well */
+    dp_pause pause;               /* by the owner as well */
 } dp_allowance_view;
 /* False for NULL. */
 bool dp_allowance_look(const dp_allowance *allowance, dp_allowance_view *view);

@@ -1,6 +1,7 @@
 #include "daemon/control.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,7 +14,7 @@
 #include "daemon/listener.h"
 #include "daemon/reply.h"
 
-enum { FOLLOWS_MAX = 4 };
+enum { USER_ROW_BYTES = 4096 };
 
 typedef struct client {
     dp_list item;
@@ -228,6 +229,27 @@ static client *client_of(const dp_call *call)
 bool dp_call_alive(const dp_call *call)
 {
     return client_of(call) != NULL;
+}
+
+void dp_call_user(const dp_call *call, char *name, size_t size)
+{
+    const client *self = client_of(call);
+    struct ucred who;
+    socklen_t who_bytes = sizeof who;
+    uv_os_fd_t fd = -1;
+    name[0] = '\0';
+    if (self == NULL || uv_fileno((const uv_handle_t *)&self->pipe, &fd) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_bytes) != 0) {
+        return;
+    }
+    char room[USER_ROW_BYTES];
+    struct passwd entry;
+    struct passwd *found = NULL;
+    if (getpwuid_r(who.uid, &entry, room, sizeof room, &found) == 0 && found != NULL) {
+        snprintf(name, size, "%s", entry.pw_name);
+    } else {
+        snprintf(name, size, "uid %u", (unsigned)who.uid);
+    }
 }
 
 bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer)

@@ -37,6 +37,8 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
 void dp_call_follow_rounds(const dp_call *call);
 void dp_call_follow_events(const dp_call *call);
 bool dp_call_alive(const dp_call *call);
+/* The name of the user whose process asks, or its number; "" where the system does not tell. */
+void dp_call_user(const dp_call *call, char *name, size_t size);
 
 /* control_look.c */
 dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events;

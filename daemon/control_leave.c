@@ -93,6 +93,8 @@ static void on_leave_tick(uv_timer_t *timer)
     dp_driver *driver = self->daemon->driver;
     self->daemon->driver = NULL;
     dp_driver_close(driver);
+    DP_IGNORE(dp_allowance_pause(self->daemon->allowance, &(dp_pause){.holds = false}, NULL,
+                                 NULL)); /* It was about this run. Not written: still paused. */
     if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_URGENT) != DP_OK) {
         dp_call_fail(&self->call, 75, "E0402", "dpnode leave   # once more", "the store is busy",
                      "too many writes are waiting");
@@ -137,14 +139,65 @@ static void reply_state(const dp_daemon *daemon, const dp_call *call)
     }
 }
 
+/* A caller that waits until its order is durable. */
+typedef struct ordering {
+    const dp_daemon *daemon;
+    dp_call call;
+} ordering;
+
+static void tell_lost(const dp_call *call, dp_status status)
+{
+    dp_call_fail(call, 74, "E0127", "dpnode doctor   # looks at the disk",
+                 "the order holds now, and is forgotten when the daemon ends: it could not be "
+                 "written",
+                 dp_status_text(status));
+}
+
+static void on_ordered(void *context, dp_status status)
+{
+    ordering *self = context;
+    if (status == DP_OK) {
+        reply_state(self->daemon, &self->call);
+    } else {
+        tell_lost(&self->call, status);
+    }
+    dp_free(self);
+}
+
+static void order(const dp_daemon *daemon, const dp_call *call, const dp_pause *pause)
+{
+    ordering *self = dp_alloc(1, sizeof *self);
+    dp_status status = DP_NOMEM;
+    if (self != NULL) {
+        *self = (ordering){.daemon = daemon, .call = *call};
+        status = dp_allowance_pause(daemon->allowance, pause, on_ordered, self);
+    }
+    if (status != DP_OK) {
+        dp_free(self);
+        tell_lost(call, status);
+    }
+}
+
 void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
+    dp_allowance_view view;
     (void)parameters;
-    if (dp_call_driver(daemon, call) != NULL) {
-        dp_allowance_pause(daemon->allowance, true);
-        dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
-        reply_state(daemon, call);
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
     }
+    if (!dp_allowance_look(daemon->allowance, &view)) {
+        dp_call_fail(call, 75, "E0402", "try again", "the daemon is ending", "");
+        return;
+    }
+    if (!view.pause.holds || view.pause.since_ms == 0) { /* The first order tells since when. */
+        view.pause = (dp_pause){.holds = true, .since_ms = dp_unix_ms()};
+        dp_call_user(call, view.pause.user, sizeof view.pause.user);
+        dp_diary_add(daemon->diary, DP_LOG_INFO, "pause.set", 0, NULL,
+                     "paused by its owner%s%s, until dpnode resume",
+                     view.pause.user[0] != '\0' ? ", " : "", view.pause.user);
+    }
+    dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
+    order(daemon, call, &view.pause);
 }
 
 void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
@@ -154,14 +207,19 @@ void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    dp_allowance_pause(daemon->allowance, false);
+    if (daemon->allowance == NULL) {
+        dp_call_fail(call, 75, "E0402", "try again", "the daemon is ending", "");
+        return;
+    }
     if (dp_allowance_why(daemon->allowance, why, sizeof why)) {
+        DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
+                                     NULL)); /* Not written: a pause that is safe. */
         dp_call_fail(call, 75, "E0126", "dpnode limits   # shows the cap, and sets another one",
                      "this node trains again when its cap of the month allows it", why);
         return;
     }
     dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
-    reply_state(daemon, call);
+    order(daemon, call, &(dp_pause){.holds = false});
 }
 
 static void on_down(uv_timer_t *timer)

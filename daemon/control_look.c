@@ -266,6 +266,25 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_group_end(&map);
 }
 
+/* The owner's order, which outlives the daemon. */
+static void pack_pause(dp_group *map, const dp_daemon *daemon)
+{
+    dp_allowance_view allowed;
+    if (dp_allowance_look(daemon->allowance, &allowed) && allowed.pause.holds) {
+        char text[DP_PAUSE_USER_MAX + 64];
+        dp_pause_text(&allowed.pause, text, sizeof text);
+        dp_group pause = dp_map_begin(dp_pair(map, "paused"));
+        if (allowed.pause.since_ms != 0) {
+            dp_pair_u64(&pause, "since_ms", allowed.pause.since_ms);
+        }
+        if (allowed.pause.user[0] != '\0') {
+            dp_pair_text(&pause, "by", allowed.pause.user);
+        }
+        dp_pair_text(&pause, "text", text);
+        dp_group_end(&pause);
+    }
+}
+
 void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     (void)parameters;
@@ -290,6 +309,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_driver_view view;
         dp_driver_look(daemon->driver, &view);
         dp_pair_u64(&map, "port", view.port);
+        pack_pause(&map, daemon);
         pack_run(dp_pair(&map, "run"), daemon);
     }
     dp_group_end(&map);

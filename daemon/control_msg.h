@@ -10,7 +10,7 @@
  * not apply is left out; what applies and is not known yet is nil. Peers are {"id": 64 hex, "short": 12 characters, "name": nil
  * before it has told one}.
  *   hello        {} -> {"version", "pid", "state": "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
- *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?, "rss_bytes", "log_dropped", "store_bytes",
+ *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?, "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the owner's order, "rss_bytes", "log_dropped", "store_bytes",
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "ballot_owner": short id of who is to propose the next record, "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",

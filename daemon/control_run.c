@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "daemon/allowance.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
 #include "daemon/found.h"
@@ -315,6 +316,8 @@ static void forget_run(dp_daemon *daemon)
     forget_job *forget = dp_alloc(1, sizeof *forget);
     daemon->driver = NULL;
     dp_driver_close(driver);
+    DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
+                                 NULL)); /* It was about this run. Not written: still paused. */
     if (forget != NULL) {
         forget->job.run = run_forget_facts;
         forget->job.done = done_forget_facts;

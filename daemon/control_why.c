@@ -194,17 +194,19 @@ static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char 
 
 static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
 {
+    char order[DP_PAUSE_USER_MAX + 64];
     char cap[128];
-    dp_allowance_view view = {.paused = false};
+    dp_allowance_view view = {.used_up = false};
     DP_IGNORE(dp_allowance_look(daemon->allowance, &view)); /* Without it nothing is used up. */
+    dp_pause_text(&view.pause, order, sizeof order);
     if (!dp_allowance_why(daemon->allowance, cap, sizeof cap)) {
-        snprintf(text, size, "paused by its owner: dpnode resume");
-    } else if (view.paused) {
+        snprintf(text, size, "paused by its owner%s: dpnode resume", order);
+    } else if (view.pause.holds) {
         snprintf(
             text, size,
-            "paused by its owner: dpnode resume; and %s, so that it trains when both are over, "
+            "paused by its owner%s: dpnode resume; and %s, so that it trains when both are over, "
             "or its owner allows more: dpnode limits",
-            cap);
+            order, cap);
     } else {
         snprintf(text, size,
                  "resting: %s; this node is a member and votes, and trains again then, or when its "

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "daemon/allowance.h"
 #include "daemon/driver_inside.h"
 #include "gossip/commit_row.h"
 #include "store/chain.h"
@@ -438,6 +439,10 @@ static void done_restore(dp_saver_job *job)
         driver->checkpoint_round = self->checkpoint_round;
         driver->node = self->node;
         dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
+        dp_allowance_view allowed;
+        if (dp_allowance_look(driver->daemon->allowance, &allowed) && allowed.pause.holds) {
+            dp_driver_command(driver, DP_COMMAND_PAUSE); /* No trainer has a state yet. */
+        }
         dp_transport_replay(driver->transport);
     }
     free_restore(self);

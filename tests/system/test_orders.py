@@ -2,8 +2,10 @@
 """What takes the root key: a member is put out; the chain is begun anew after the loss of a majority."""
 
 import os
+import pwd
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
@@ -105,6 +107,32 @@ class Orders(SystemTest):
     @staticmethod
     def checkpoints(node):
         return [c for c in node.ask("ckpt", "ls")["checkpoints"] if c["state"] in ("complete", "kept")]
+
+    def test_a_pause_lasts_until_resume(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run()["round"] >= 2, 30, "it trains")
+        first = node.ask("pause")
+        wait_for(lambda: node.ask("status")["state"] == "paused", 10, "it is paused")
+        told = node.ask("status")["paused"]
+        self.assertEqual(told["by"], pwd.getpwuid(os.getuid()).pw_name)
+        self.assertLess(abs(told["since_ms"] / 1000 - time.time()), 60)
+        for stop in (node.kill, node.end):
+            before = node.run()["round"]
+            stop()
+            node.start()
+            wait_for(lambda: node.ask("status")["state"] not in ("starting", "joining"), 20, "it has read its chain")
+            wait_for(lambda: node.run()["trainer"] == "up", 20, "its trainer is there")
+            self.assertEqual(node.ask("status")["state"], "paused")
+            self.assertEqual(node.ask("status")["paused"], told)
+            self.assertIn("by " + told["by"], node.ask("why")["answer"])
+            self.assertEqual(node.run()["round"], before)
+        self.assertEqual(node.ask("pause")["state"], first["state"]) # once more: since when does not change
+        self.assertEqual(node.ask("status")["paused"], told)
+        node.ask("resume")
+        self.assertNotIn("paused", node.ask("status"))
+        node.kill()
+        node.start()
+        wait_for(lambda: node.run()["round"] > before, 30, "it trains, as it was told last")
 
     def test_the_only_voter_hands_over_before_it_leaves(self):
         first = self.folder.node("node1").start()
