@@ -335,7 +335,12 @@ static int run(struct rank *rank, dp_transport_config *config, const char *suite
     config->incarnation = 1;
     config->n_threads =
         rank->threads == THREADS_FIT ? dp_crew_fit(uv_available_parallelism()) : rank->threads;
-    config->hooks = (dp_transport_hooks){rank, on_up, on_down, on_message, on_drained, on_known};
+    config->hooks = (dp_transport_hooks){.context = rank,
+                                         .link_up = on_up,
+                                         .link_down = on_down,
+                                         .message = on_message,
+                                         .drained = on_drained,
+                                         .known = on_known};
     make_identities(rank, config);
     if (!choose_suite(suite, config->suites)) {
         fprintf(stderr, "this machine has no suite %s\n", suite);
