@@ -84,7 +84,7 @@ int dp_chaos_make_disks(dp_chaos *self, dp_control_error *error)
     if (!good) {
         const char *why = strerror(errno); /* NOLINT(concurrency-mt-unsafe): one thread */
         dp_error_set(error, DP_EXIT_CANTCREATE, "E0130",
-                     "run it as root, or leave disk out of --kinds",
+                     "run it as root, or name --kinds without disk",
                      "no disk of its own can be mounted for a node", why);
         return error->exit;
     }

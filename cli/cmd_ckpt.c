@@ -116,7 +116,7 @@ static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_erro
         if (access(path, F_OK) != 0) {
             continue;
         }
-        dp_error_set(error, DP_EXIT_CANTCREATE, "E0407", "give another folder, or --force",
+        dp_error_set(error, DP_EXIT_CANTCREATE, "E0407", "give another folder",
                      "a model is there already", path);
         return true;
     }

@@ -23,7 +23,9 @@ static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *er
         dp_error_set(error, DP_EXIT_NEGATIVE, "E0122", "", "nothing was changed", "");
         return false;
     }
-    dp_error_set(error, DP_EXIT_USAGE, "E0122", "add --yes", "this cannot be undone", question);
+    dp_error_set(error, DP_EXIT_USAGE, "E0122",
+                 "dpnode status   # names the run that this is about",
+                 "this cannot be undone, and --yes was not given", question);
     return false;
 }
 

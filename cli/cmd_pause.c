@@ -79,10 +79,10 @@ static int run_drain(dp_cmd *cmd)
     const bool leave = dp_cmd_option(cmd, "leave") != NULL;
     dp_control_error error;
     json_t *result = NULL;
-    for (const char *const *word = (const char *const[]){"keep-data", "now", NULL};
+    for (const char *const *word = (const char *const[]){"keep-data", "delete-run", NULL};
          !leave && *word != NULL; word++) {
         if (dp_cmd_option(cmd, *word) != NULL) {
-            dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode drain --leave --keep-data --now",
+            dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode drain --help",
                          "this option goes with --leave only", *word);
             return dp_cmd_fail(cmd, &error);
         }
@@ -109,7 +109,8 @@ const dp_verb dp_verb_drain = {
     .options = {{"time", 0, "TIME", "wait so long at most (the daemon's drain-time: 25s)"},
                 {"leave", 0, NULL, "then leave the run for good; the daemon stays, idle"},
                 {"keep-data", 0, NULL, "with --leave: keep model and votes in the directory"},
-                {"now", 0, NULL, "with --leave: also when no other node can decide rounds"}},
+                {"delete-run", 0, "NAME",
+                 "with --leave: also when no other node can decide rounds"}},
 };
 
 static int run_leave(dp_cmd *cmd)
@@ -122,9 +123,12 @@ static int run_leave(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     dp_packer packer = dp_client_begin(&client, "run.leave");
-    dp_pack_map(&packer, 2);
-    dp_pack_text(&packer, "now");
-    dp_pack_bool(&packer, dp_cmd_option(cmd, "now") != NULL);
+    const char *const delete_run = dp_cmd_option(cmd, "delete-run");
+    dp_pack_map(&packer, delete_run != NULL ? 2 : 1);
+    if (delete_run != NULL) {
+        dp_pack_text(&packer, "delete_run");
+        dp_pack_text(&packer, delete_run);
+    }
     dp_pack_text(&packer, "keep_data");
     dp_pack_bool(&packer, dp_cmd_option(cmd, "keep-data") != NULL);
     const int status = dp_client_call(&client, &packer, NULL, NULL, &result, &error);
@@ -148,5 +152,6 @@ const dp_verb dp_verb_leave = {
     .summary = "leave the run for good; the daemon stays, idle",
     .examples = "  dpnode leave\n  dpnode leave --keep-data\n",
     .options = {{"keep-data", 0, NULL, "keep model and votes in the directory"},
-                {"now", 0, NULL, "also when no other node can decide rounds after this one"}},
+                {"delete-run", 0, "NAME",
+                 "also when no other node can decide rounds: the run ends for all"}},
 };

@@ -26,9 +26,9 @@ _dpnode() {
     'logs'*) words="--last --follow $common" ;;
     'pause'*) words="$common" ;;
     'resume'*) words="$common" ;;
-    'drain'*) words="--time --leave --keep-data --now $common" ;;
+    'drain'*) words="--time --leave --keep-data --delete-run $common" ;;
     'limits'*) words="--upload --download --upload-month --download-month --month-day $common" ;;
-    'leave'*) words="--keep-data --now $common" ;;
+    'leave'*) words="--keep-data --delete-run $common" ;;
     'revoke'*) words="--yes $common" ;;
     'ckpt') words='ls verify export --help' ;;
     'ckpt ls') words="$common" ;;

@@ -1,10 +1,13 @@
 /* Methods that end or interrupt what this node does: leave, pause, resume, down. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "daemon/allowance.h"
 #include "daemon/control.h"
 #include "daemon/driver.h"
+#include "daemon/export.h"
 #include "daemon/reply.h"
 #include "store/vote.h"
 
@@ -19,7 +22,7 @@ typedef struct leaving {
     dp_run_id run;
     char name[DP_TOKEN_NAME_MAX + 1];
     bool keep_data;
-    bool now; /* also when the run is left without a voter */
+    bool delete_run; /* its name was given: also when nobody is left who votes */
     uint32_t ticks;
 } leaving;
 
@@ -51,14 +54,44 @@ static void done_forget(dp_saver_job *job)
     uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
 }
 
-/* The node says when its going does not stop the run (gossip/leave.c). With --now it is not waited for so long, nor for one that had not
- * begun when it was told. */
+/* The node says when its going does not stop the run (gossip/leave.c). When the run may be deleted it is not waited for so long, nor for
+ * one that had not begun when it was told. */
 static bool must_wait(const leaving *self, const dp_driver_view *view)
 {
     const bool soon = self->ticks < NOW_MS / LEAVE_TICK_MS;
 
-    return view->running && ((view->node.leaving == DP_LEAVING_WAITS && (!self->now || soon)) ||
-                             (view->node.leaving == DP_LEAVING_NOT && soon));
+    return view->running &&
+           ((view->node.leaving == DP_LEAVING_WAITS && (!self->delete_run || soon)) ||
+            (view->node.leaving == DP_LEAVING_NOT && soon));
+}
+
+static const char *last_export(const dp_daemon *daemon)
+{
+    for (uint32_t i = dp_diary_entries(daemon->diary); i-- > 0;) {
+        const dp_diary_entry *const entry = dp_diary_entry_at(daemon->diary, i);
+        if (strcmp(entry->name, DP_EXPORT_DONE) == 0) {
+            return entry->text;
+        }
+    }
+    return "not exported since this daemon began";
+}
+
+/* Nobody else decides rounds: what goes with this node, and how it is kept. */
+static void refuse(const dp_daemon *daemon, const dp_call *call, const dp_driver_view *view)
+{
+    char why[512];
+    char size[DP_SIZE_TEXT_MAX];
+    const char *const name = dp_driver_facts(daemon->driver)->name;
+    dp_size_text(view->elements * sizeof(float), size);
+    snprintf(why, sizeof why,
+             "%s has %llu round%s, %u member%s, and a model of %s, %s; this node is its only "
+             "voter, and nobody has taken over yet. To end the run for all and lose what was "
+             "not exported: --delete-run %s",
+             name, (unsigned long long)view->node.round, view->node.round == 1 ? "" : "s",
+             (unsigned)view->node.members, view->node.members == 1 ? "" : "s", size,
+             last_export(daemon), name);
+    dp_call_fail(call, 75, "E0124", "dpnode ckpt export DIR   # keeps the model",
+                 "leaving would delete the run", why);
 }
 
 static void on_leave_tick(uv_timer_t *timer)
@@ -81,12 +114,8 @@ static void on_leave_tick(uv_timer_t *timer)
         return;
     }
     uv_timer_stop(timer);
-    if (view.running && view.node.leaving == DP_LEAVING_NEEDED && !self->now) {
-        dp_call_fail(&self->call, 75, "E0124",
-                     "dpnode status   # until somebody else may vote; or dpnode leave --now",
-                     "this node cannot leave yet",
-                     "it is the run's only voter, and nobody has taken over; it goes as soon as "
-                     "somebody can");
+    if (view.running && view.node.leaving == DP_LEAVING_NEEDED && !self->delete_run) {
+        refuse(self->daemon, &self->call, &view);
         uv_close((uv_handle_t *)timer, on_leaving_closed);
         return;
     }
@@ -96,16 +125,48 @@ static void on_leave_tick(uv_timer_t *timer)
     DP_IGNORE(dp_allowance_pause(self->daemon->allowance, &(dp_pause){.holds = false}, NULL,
                                  NULL)); /* It was about this run. Not written: still paused. */
     if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_URGENT) != DP_OK) {
-        dp_call_fail(&self->call, 75, "E0402", "dpnode leave   # once more", "the store is busy",
-                     "too many writes are waiting");
+        dp_call_fail(&self->call, 75, "E0402", "dpnode status   # until the disk keeps up",
+                     "the store is busy", "too many writes are waiting");
         uv_close((uv_handle_t *)timer, on_leaving_closed);
     }
 }
 
+/* Before anything is told to the others. False: refused, and answered. */
+static bool may_leave(const dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters,
+                      bool *delete_run)
+{
+    char given[DP_TOKEN_NAME_MAX + 1] = "";
+    dp_driver_view view;
+    dp_driver_look(daemon->driver, &view);
+    const char *const name = dp_driver_facts(daemon->driver)->name;
+    const dp_pack_value *const value = dp_pack_key(parameters, "delete_run");
+    *delete_run = dp_pack_copy_text(value, given, sizeof given) && strcmp(given, name) == 0;
+    if (value != NULL && !*delete_run) {
+        char why[128];
+        snprintf(why, sizeof why, "it is a member of %s", name);
+        dp_call_fail(call, 64, "E0128", "dpnode status   # names the run",
+                     "this is not the run's name", why);
+        return false;
+    }
+    if (!view.running && dp_driver_manifest(daemon->driver) != NULL && !*delete_run) {
+        dp_call_fail(call, 75, "E0402", "dpnode status   # until it says training",
+                     "the node starts",
+                     "the chain is being read, and tells whether another member can go on");
+        return false;
+    }
+    if (view.running && view.node.is_voter && view.node.voters == 1 && view.node.alive <= 1 &&
+        view.node.mode != DP_MODE_LEFT && !*delete_run) {
+        refuse(daemon, call, &view);
+        return false;
+    }
+    return true;
+}
+
 void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
+    bool delete_run = false;
     dp_driver *driver = dp_call_driver(daemon, call);
-    if (driver == NULL) {
+    if (driver == NULL || !may_leave(daemon, call, parameters, &delete_run)) {
         return;
     }
     leaving *self = dp_alloc(1, sizeof *self);
@@ -123,7 +184,7 @@ void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_v
     self->run = dp_driver_facts(driver)->run;
     snprintf(self->name, sizeof self->name, "%s", dp_driver_facts(driver)->name);
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "keep_data"), &self->keep_data));
-    DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "now"), &self->now));
+    self->delete_run = delete_run;
     dp_driver_command(driver, DP_COMMAND_LEAVE);
     uv_timer_start(&self->timer, on_leave_tick, LEAVE_TICK_MS, LEAVE_TICK_MS);
 }

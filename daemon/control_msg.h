@@ -41,9 +41,9 @@
  *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"? (absolute),
  *                       "from_path"? (a folder of weights to start from, absolute), "name"?} ->
  *                       notices {"phase","ok","text"}; {"run","id","invite","expires_ms","elements"}
- *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?}; {"run","id","round"}: once manifest and data are here
+ *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?}; {"run","id","round","already"?: the state, where it is in that run}: once manifest and data are here
  *                       and the node follows the chain
- *   run.leave    {"keep_data"?: bool, "now"?: bool} -> {"run"}
+ *   run.leave    {"keep_data"?: bool, "delete_run"?: its name, where this node is the only voter} -> {"run"}
  *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]} -> {"token","uses","expires_ms"}
  *   run.fork     {"round"?: n} -> {"round", "text"}: the chain begins anew after the head here, or after that round, and the daemon
  *                       with it

@@ -27,7 +27,8 @@ static bool must_be_idle(const dp_daemon *daemon, const dp_call *call)
     }
     char why[128];
     snprintf(why, sizeof why, "it is a member of %s", dp_driver_facts(daemon->driver)->name);
-    dp_call_fail(call, 64, "E0111", "dpnode leave   # or use another daemon with --socket",
+    dp_call_fail(call, 64, "E0111",
+                 "dpnode up --dir DIR --socket PATH   # another node beside this one",
                  "this node belongs to a run already", why);
     return false;
 }
@@ -541,13 +542,54 @@ static void join(dp_daemon *daemon, const dp_call *call, dp_view token, const ch
     progress(call, "token", dp_driver_facts(daemon->driver)->name);
 }
 
+/* A token of the run that this node is in, whatever has become of the token since. */
+static bool is_own_run(const dp_daemon *daemon, dp_view token)
+{
+    static dp_invite invite;
+    dp_why why = {""};
+    const dp_facts *const facts = dp_driver_facts(daemon->driver);
+    if (dp_invite_parse(token, &invite, NULL, &why) != DP_OK) {
+        return false;
+    }
+    const bool own = memcmp(invite.run.bytes, facts->run.bytes, sizeof facts->run.bytes) == 0 &&
+                     memcmp(invite.root, facts->root, sizeof facts->root) == 0;
+    dp_invite_close(&invite);
+    return own;
+}
+
+/* Whoever starts a machine again says join each time. */
+static void reply_member(const dp_daemon *daemon, const dp_call *call)
+{
+    dp_packer packer;
+    dp_driver_view view;
+    const dp_facts *const facts = dp_driver_facts(daemon->driver);
+    dp_driver_look(daemon->driver, &view);
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "run", facts->name);
+        dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
+        if (view.running) {
+            dp_pair_u64(&map, "round", view.node.round);
+        } else {
+            dp_pair_nil(&map, "round");
+        }
+        dp_pair_text(&map, "already", dp_call_state(daemon));
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
 void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     char name[DP_NAME_MAX + 1];
     dp_view token = {0};
+    DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"),
+                                &token)); /* An empty one is refused by its reader. */
+    if (daemon->driver != NULL && is_own_run(daemon, token)) {
+        reply_member(daemon, call);
+        return;
+    }
     if (must_be_idle(daemon, call) && take_name(daemon, call, parameters, name)) {
-        DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"),
-                                    &token)); /* An empty one is refused by its reader. */
         join(daemon, call, token, name);
     }
 }

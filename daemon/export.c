@@ -80,6 +80,11 @@ static void on_tool(void *context, int exit, const char *output)
         n_files = 1;
     }
     dp_packer packer;
+    if (exit == 0) {
+        dp_diary_add(self->call.daemon->diary, DP_LOG_INFO, DP_EXPORT_DONE, self->ckpt.round, NULL,
+                     "exported round %llu to %.200s", (unsigned long long)self->ckpt.round,
+                     self->path);
+    }
     if (exit != 0) {
         dp_call_fail(&self->call, 74, "E0405",
                      "choose a folder that this daemon may write; its parent must exist",

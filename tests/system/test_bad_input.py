@@ -86,7 +86,13 @@ class BadToken(SystemTest):
 
     def test_a_node_in_a_run_joins_no_other(self):
         node, token = self.found()
-        self.fails("E0111", 64, node.ask, "join", token)
+        again = node.ask("join", token) # of its own: it is where it was told to be
+        self.assertEqual((again["run"], again["id"]), ("tiny", node.run()["id"]))
+        self.assertIn(again["already"], ("joining", "training", "gossip"))
+        other = self.folder.node("other").start()
+        theirs = other.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text",
+                           os.path.join(self.folder.path, "text.txt"))["invite"]
+        self.assertIn("tiny", self.fails("E0111", 64, node.ask, "join", theirs)["why"])
         self.fails("E0111", 64, node.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text",
                    os.path.join(self.folder.path, "text.txt"))
 

@@ -46,7 +46,7 @@ class WithoutDaemon(SystemTest):
     def test_a_wrong_word_or_option_is_a_usage_error(self):
         for words in (["statsu"], ["run"], ["ckpt"], ["status", "--chek"], ["status", "now"], ["join"], ["invite", "--uses"],
                       ["invite", "--uses", "many"], ["run", "create"], ["run", "create", "a", "--demo", "kjv"],
-                      ["why", "not"], ["why", "round", "x"], ["completion", "tcsh"], ["ckpt", "foo"], ["drain", "--now"],
+                      ["why", "not"], ["why", "round", "x"], ["completion", "tcsh"], ["ckpt", "foo"], ["drain", "--delete-run", "tiny"],
                       ["drain", "--keep-data"], ["ckpt", "export", "x", "--gguf", "q5"], ["ckpt", "export", "x", "--llmc", "f16"],
                       ["ckpt", "export", "x", "--llmc", "f32", "--gguf", "f32"], ["swarm", "-n", "0"], []):
             self.assertEqual(dpnode(*words).returncode, 64, words)
@@ -206,6 +206,27 @@ class WithoutDaemon(SystemTest):
         with open(os.path.join(ROOT, "docs", "ERRORS.md"), encoding="utf-8") as file:
             told = re.findall(r"^\| (E0\d{3}) ", file.read(), re.MULTILINE)
         self.assertEqual(sorted(told), sorted(used))
+
+    def test_no_fix_destroys_anything(self):
+        """Every literal that is printed behind fix:, wherever it is written."""
+        text = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
+        places = [r'"E\d{4}",\s*' + text, r"snprintf\(\s*[\w.>-]*fix[\w.>-]*,[^,]*,\s*" + text,
+                  r"#define \w*FIX\w*\s+" + text, r"dp_finding_fix\(\w+,\s*" + text, r'"fix",\s*' + text]
+        destroys = re.compile(r"\b(leave|revoke|rm|rmdir|unlink|delete|remove|erase|wipe|shred|truncate|mkfs|fork|reset)\b"
+                              r"|--(force|delete-run|yes|now)\b")
+        self.assertTrue(destroys.search("dpnode leave   # or use another daemon"))
+        seen = 0
+        for folder in ("base", "cli", "daemon", "compute"):
+            for name in sorted(os.listdir(os.path.join(ROOT, folder))):
+                if not name.endswith((".c", ".h")):
+                    continue
+                with open(os.path.join(ROOT, folder, name), encoding="utf-8") as file:
+                    source = file.read()
+                for place in places:
+                    for found in re.findall(place, source):
+                        seen += 1
+                        self.assertIsNone(destroys.search(found), f"{folder}/{name}: {found}")
+        self.assertGreater(seen, 150)
 
     def test_a_manifest_is_checked_with_line_and_column(self):
         path = self.file("run.yaml", "name: x\nmodel:\n  widht: 128\n")

@@ -134,6 +134,29 @@ class Orders(SystemTest):
         node.start()
         wait_for(lambda: node.run()["round"] > before, 30, "it trains, as it was told last")
 
+    def test_leave_deletes_no_only_copy_unless_the_run_is_named(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run()["round"] >= 2, 30, "it trains")
+        wait_for(lambda: node.ask("ckpt", "ls")["checkpoints"], 30, "a checkpoint")
+        for words in (["leave"], ["leave", "--keep-data"]):
+            error = self.fails("E0124", 75, node.ask, *words)
+            for lost in ("tiny has ", " rounds, 1 member,", "not exported", "--delete-run tiny"):
+                self.assertIn(lost, error["why"])
+            self.assertIn("dpnode ckpt export DIR", error["fix"])
+        self.fails("E0128", 64, node.ask, "leave", "--delete-run", "tinny")
+        before = node.run()["round"]
+        wait_for(lambda: node.run()["round"] >= before + 2, 30, "it trains on as if nothing had been asked")
+        node.ask("ckpt", "export", os.path.join(self.folder.path, "model"))
+        self.assertIn("exported round ", self.fails("E0124", 75, node.ask, "leave")["why"])
+        node.kill()
+        node.start() # Nor while the chain is read.
+        with self.assertRaises(CliError) as caught:
+            node.ask("leave")
+        self.assertIn(caught.exception.error["code"], ("E0124", "E0402"))
+        wait_for(lambda: node.run()["round"] >= before, 20, "it is there still")
+        self.assertEqual(node.ask("leave", "--delete-run", "tiny")["run"], "tiny")
+        self.assertEqual(node.ask("status")["state"], "idle")
+
     def test_the_only_voter_hands_over_before_it_leaves(self):
         first = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
