@@ -77,8 +77,21 @@ void dp_train_saved(dp_node *node, uint64_t round)
     }
 }
 
+static bool is_of_pending(const dp_pending *pending, const dp_hash *root)
+{
+    bool is = dp_hash_equal(&pending->a_root, root) || dp_hash_equal(&pending->blob_root, root);
+
+    for (uint32_t p = 0; p < pending->ready.parts.n; p++) {
+        is = is || dp_hash_equal(&pending->ready.parts.refs[p].root, root);
+    }
+    return pending->has && is;
+}
+
 void dp_train_lost(dp_node *node, const dp_hash *root)
 {
+    if (is_of_pending(&node->train.pending, root)) {
+        node->train.pending.lost = true; /* A trainer that has it in memory goes on with it. */
+    }
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
         dp_ckpt *ckpt = &node->train.ckpts[i];
         if (!ckpt->has || !dp_hash_equal(&ckpt->root, root)) {
@@ -492,6 +505,11 @@ void dp_train_bring_back(dp_node *node)
                               : "lambda");
     }
     if (stale) {
+        pending->settled = true;
+    } else if (pending->has && pending->lost) {
+        /* What others hold of it may still be counted; what it left over, or all of it where no record counts it, is gone. */
+        dp_node_note(node, DP_NOTE_DISCARDED, pending->ready.round, NULL, 65536, 0,
+                     "its publication was lost with the disk");
         pending->settled = true;
     } else if (pending->has && !(DP_MUTATION == 37 && node->ledger.n_forks > 0)) {
         bring_back_pending(

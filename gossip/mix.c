@@ -203,12 +203,12 @@ void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
     go_idle(mix, now);
 }
 
-void dp_mix_give_up(dp_mix *mix, dp_time now, dp_out *out)
+void dp_mix_give_up(dp_mix *mix, dp_time now, const char *cause, dp_out *out)
 {
     if (!dp_hash_is_zero(&mix->x.other.root) && !mix->fetched) {
         dp_spread_cancel(mix->config.spread, now, &mix->x.other.root, out);
     }
-    dp_mix_note(mix, "fenced", out);
+    dp_mix_note(mix, cause, out);
     mix->aborted++;
     go_idle(mix, now);
 }

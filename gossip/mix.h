@@ -138,6 +138,10 @@ void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarn
  * and its word in those exchanges with it. True: F, or an exchange, was of such a life; the trainer must be emptied too. */
 bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *out);
 
+/* An object that was here cannot be read any more. True: F, or the exchange under way, cannot be brought back without it and is let go of,
+ * with its rows. */
+bool dp_mix_lost(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out);
+
 /* What F holds as of the newest row: false when there is none. */
 typedef struct dp_mix_frozen_view {
     dp_hash f_root;

@@ -81,7 +81,7 @@ void dp_mix_note(const dp_mix *mix, const char *cause, dp_out *out);
 /* May this node still give up the exchange by itself? */
 bool dp_mix_may_abort(const dp_mix *mix);
 /* Leave the exchange at once, in whatever state, without a word. */
-void dp_mix_give_up(dp_mix *mix, dp_time now, dp_out *out);
+void dp_mix_give_up(dp_mix *mix, dp_time now, const char *cause, dp_out *out);
 void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
 void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
 void dp_mix_send_status(dp_mix *mix, const dp_peer *to, const dp_mix_id *id, uint64_t ticket,

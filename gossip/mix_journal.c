@@ -239,7 +239,7 @@ bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *o
     }
     if (mix->state != DP_MIX_IDLE && mix->x.own.incarnation <= incarnation) {
         dp_mix_row_delete(&mix->x.id, out);
-        dp_mix_give_up(mix, now, out);
+        dp_mix_give_up(mix, now, "fenced", out);
         void_here = true;
     }
     if (mix->has_f && mix->f.own.incarnation <= incarnation) {
@@ -247,6 +247,33 @@ bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *o
         void_here = true;
     }
     return void_here;
+}
+
+static bool needs(const dp_mix_row *row, const dp_hash *root)
+{
+    const bool mixes = row->mark == DP_MIX_MARK_ASKED || row->mark == DP_MIX_MARK_COMMITTED ||
+                       row->mark == DP_MIX_MARK_DONE;
+
+    return dp_hash_equal(&row->f_root, root) || dp_hash_equal(&row->own.root, root) ||
+           (mixes && dp_hash_equal(&row->other.root, root));
+}
+
+bool dp_mix_lost(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out)
+{
+    const bool under_way = mix->state != DP_MIX_IDLE && mix->state != DP_MIX_FREEZING &&
+                           mix->state != DP_MIX_OFFERED && needs(&mix->x, root);
+
+    if (!under_way && !(mix->has_f && needs(&mix->f, root))) {
+        return false;
+    }
+    if (mix->state != DP_MIX_IDLE) {
+        dp_mix_row_delete(&mix->x.id, out);
+        dp_mix_give_up(mix, now, "lost", out);
+    }
+    if (mix->has_f) {
+        dp_mix_release_f(mix, out);
+    }
+    return true;
 }
 
 void dp_mix_folded(dp_mix *mix, dp_time now, dp_out *out)

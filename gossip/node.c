@@ -326,6 +326,10 @@ static void on_lost(dp_node *node, const dp_hash *root)
 {
     dp_node_unhold(node, root);
     dp_train_lost(node, root);
+    if (dp_mix_lost(node->mix, node->now, root, &node->out)) {
+        dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0,
+                     "frozen work lost with the disk");
+    }
     dp_round_lost(node, root);
     node->dirty = true;
 }

@@ -231,6 +231,7 @@ typedef struct dp_pending {
     bool durable;
     bool settled;   /* the trainer has been told what became of it */
     bool made_here; /* by a trainer of this process, not found on the disk */
+    bool lost;      /* an object of it cannot be read any more: no trainer is given it again */
     dp_ready ready;
     dp_hash a_root;
     uint64_t a_bytes;

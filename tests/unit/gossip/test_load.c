@@ -346,6 +346,33 @@ static void frozen_work_that_is_in_a_publication_comes_back_once(void **state)
     kit_close(world);
 }
 
+/* F was deleted from the disk; then an object that is none of the exchange. */
+static void frozen_work_that_the_disk_lost_is_let_go_of(void **state)
+{
+    static dp_actions actions;
+
+    (void)state;
+    for (uint32_t which = 0; which < 2; which++) {
+        kit_world *world = so_many(4);
+        dp_mix_frozen_view frozen;
+        (void)in_doubt(world);
+        kit_run_ms(world, 500);
+        dp_node *const node = world->nodes[1].node;
+        const dp_mix_look before = dp_mix_view(node->mix);
+        assert_true(before.in_doubt && dp_mix_frozen_row(node->mix, &frozen));
+        const dp_hash roots[] = {frozen.f_root, {{0x77}}};
+        dp_out_begin(&node->out, &actions);
+        const bool ours = dp_mix_lost(node->mix, node->now, &roots[which], &node->out);
+        assert_int_equal(ours, which == 0);
+        assert_int_equal(dp_mix_frozen_row(node->mix, &frozen), which == 1);
+        assert_int_equal(dp_mix_view(node->mix).in_doubt, which == 1);
+        assert_false(which == 0 && dp_mix_lost(node->mix, node->now, &roots[which], &node->out));
+        dp_mix_trainer_restore(node->mix, node->now, 65536, &node->out);
+        assert_int_equal(kit_find(&actions, DP_DO_TRAINER_RESTORE) != NULL, which == 1);
+        kit_close(world);
+    }
+}
+
 /* Its partner has its half, by the fence: what was frozen for the exchange would count twice. */
 static void who_is_fenced_gives_up_its_exchange_and_the_work_in_it(void **state)
 {
@@ -660,6 +687,7 @@ int main(void)
         cmocka_unit_test(the_fence_of_a_dead_partner_ends_the_doubt_and_of_nobody_else),
         cmocka_unit_test(a_record_that_fences_a_dead_partner_ends_the_doubt),
         cmocka_unit_test(frozen_work_that_is_in_a_publication_comes_back_once),
+        cmocka_unit_test(frozen_work_that_the_disk_lost_is_let_go_of),
         cmocka_unit_test(who_is_fenced_gives_up_its_exchange_and_the_work_in_it),
         cmocka_unit_test(
             samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing),

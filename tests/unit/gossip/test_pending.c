@@ -95,6 +95,37 @@ static void what_an_old_disk_brought_back_goes_when_the_chain_counts_something_n
     kit_close(world);
 }
 
+/* Its chunks were deleted: the private vector of the publication, or its blob, is nowhere. */
+static void a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on(void **state)
+{
+    (void)state;
+    for (uint32_t which = 0; which < 2; which++) {
+        kit_world *world = three();
+        kit_node *node = &world->nodes[2];
+        kit_kill(world, 2);
+        kit_boot(world, 2);
+        dp_event lost = {.type = DP_EV_OBJECT_LOST};
+        const dp_pending *pending = &node->node->train.pending;
+        assert_true(pending->has);
+        lost.u.object.root = which == 0 ? pending->a_root : pending->blob_root;
+        kit_event_in(world, 2, &lost);
+        assert_true(pending->lost);
+        node->restores = 0;
+        /* As the driver does when it cannot give a RESTORE. */
+        (void)kit_push(world, 2, DP_EV_TRAINER_DOWN);
+        kit_drain(world);
+        (void)kit_push(world, 2, DP_EV_TRAINER_UP);
+        kit_drain(world);
+        kit_link_all(world);
+        kit_run_ms(world, 4000);
+        assert_int_equal(node->restores, 0);
+        assert_int_equal(kit_look(world, 2).listed_last, 3);
+        assert_int_equal(kit_look(world, 2).diverged, 0);
+        assert_false(node->node->train.pending.lost); /* Of the next one. */
+        kit_close(world);
+    }
+}
+
 /* The trainer draws what it drew before: the chain would count that a second time. */
 static void who_publishes_samples_again_lets_the_work_go_and_goes_on(void **state)
 {
@@ -121,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_older_than_what_the_chain_counts_brings_nothing_back),
         cmocka_unit_test(what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer),
+        cmocka_unit_test(a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on),
         cmocka_unit_test(who_publishes_samples_again_lets_the_work_go_and_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

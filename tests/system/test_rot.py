@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""A node whose chunks were deleted, cut or damaged while it was away trains again, without anybody's help."""
+
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import systemtest  # noqa: E402
+from small_run import state_roots_agree  # noqa: E402
+from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
+
+
+def delete(path):
+    os.unlink(path)
+
+
+def cut(path):
+    os.truncate(path, os.path.getsize(path) // 2)
+
+
+def flip(path):
+    draw = random.Random(5)
+    with open(path, "r+b") as file:
+        for _ in range(20):
+            at = draw.randrange(os.path.getsize(path))
+            file.seek(at)
+            byte = file.read(1)[0]
+            file.seek(at)
+            file.write(bytes([byte ^ 1 << draw.randrange(8)]))
+
+
+class Rot(SystemTest):
+    def test_a_node_that_lost_its_chunks_is_counted_again(self):
+        first = self.folder.node("one").start()
+        text = tiny_text(os.path.join(self.folder.path, "text.txt"))
+        token = first.ask("run", "create", self.file("rot.yaml", TINY), "--text", text)["invite"]
+        others = [self.folder.node(name).start() for name in ("two", "three")]
+        for node in others:
+            node.ask("join", "-", stdin=token)
+        node = others[1]
+        wait_for(lambda: node.run()["counted"] >= 2, 120, "the node is counted")
+        for damage in (delete, cut, flip):
+            node.kill()
+            damage(os.path.join(node.dir, "chunks.db"))
+            node.start()
+            counted = node.run()["counted"]
+            wait_for(lambda: node.run()["counted"] >= counted + 3, 120, f"it is counted again after {damage.__name__}")
+        state_roots_agree([first, *others])
+
+
+if __name__ == "__main__":
+    systemtest.main()
