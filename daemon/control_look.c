@@ -233,7 +233,11 @@ static void pack_chain(dp_group *map, const dp_driver_view *view)
         return;
     }
     dp_peer_text(&node->ballot_owner, owner);
-    dp_pair_hex(map, "state_root", dp_view_of(node->state_root.bytes, DP_HASH_BYTES));
+    if (dp_hash_is_zero(&node->state_root)) { /* No trainer holds a state. */
+        dp_pair_nil(map, "state_root");
+    } else {
+        dp_pair_hex(map, "state_root", dp_view_of(node->state_root.bytes, DP_HASH_BYTES));
+    }
     dp_pair_bool(map, "is_voter", node->is_voter);
     dp_pair_text(map, "ballot_owner", owner);
     dp_pair_bool(map, "quorum", node->quorum);

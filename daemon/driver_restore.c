@@ -415,6 +415,19 @@ static void free_restore(restore_job *self)
     dp_free(self);
 }
 
+/* What failed, for people: the step alone would point at the wrong thing. */
+static const char *failed_step(const restore_job *self)
+{
+    if (self->status == DP_NOMEM) {
+        return "the run cannot be opened";
+    }
+    if (self->status == DP_DENIED) { /* Rows of the store are of another member. */
+        return "identity.key is not the key with which this directory joined its run; put the old "
+               "file back, or join with an invite in another directory";
+    }
+    return self->what;
+}
+
 static void done_restore(dp_saver_job *job)
 {
     restore_job *self = (restore_job *)job;
@@ -422,7 +435,7 @@ static void done_restore(dp_saver_job *job)
     if (self->status != DP_OK || driver->closing) {
         dp_node_close(self->node);
         if (!driver->closing) {
-            dp_driver_fail(driver, self->status, self->what);
+            dp_driver_fail(driver, self->status, failed_step(self));
         }
     } else {
         const uint32_t kept = self->n_rounds < HISTORY ? self->n_rounds : HISTORY;

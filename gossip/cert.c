@@ -144,7 +144,10 @@ static dp_status check_links(const struct chain *chain, const dp_run_id *run, co
         }
     }
     if (node != NULL && memcmp(chain->certs[0].subject_ed, node->bytes, sizeof node->bytes) != 0) {
-        return dp_why_set(why, DP_DENIED, "The credential belongs to another node.");
+        return dp_why_set(why, DP_DENIED,
+                          "The credential belongs to another node: identity.key was deleted or "
+                          "replaced since this directory joined its run. Put the old file back, or "
+                          "join with an invite in another directory.");
     }
     return DP_OK;
 }
