@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 #include "cli/json.h"
 #include "cli/paths.h"
 
-enum { ASK_EVERY_MS = 10, LOG_TAIL_BYTES = 400 };
+enum { ASK_EVERY_MS = 10, LOG_TAIL_BYTES = 4000, WHY_BYTES = 400, DYING_MS_MAX = 5000 };
 
 static uint64_t now_ms(void)
 {
@@ -22,8 +23,14 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* The last line of the log, for the person who must know why the daemon ended. */
-static void last_line(const char *log, char *line, size_t size)
+/* dpnoded's own words before it has a log, and errors of the log. */
+static bool is_error(const char *line)
+{
+    return strncmp(line, "dpnoded: ", 9) == 0 || strstr(line, " lvl=error ") != NULL;
+}
+
+/* The last error of the log since this start, or else its last line: why the daemon ended. */
+static void last_words(const char *log, off_t began, char *line, size_t size)
 {
     char tail[LOG_TAIL_BYTES + 1];
     line[0] = '\0';
@@ -32,18 +39,28 @@ static void last_line(const char *log, char *line, size_t size)
         return;
     }
     const off_t end = lseek(fd, 0, SEEK_END);
-    const off_t from = end > LOG_TAIL_BYTES ? end - LOG_TAIL_BYTES : 0;
-    ssize_t got = pread(fd, tail, LOG_TAIL_BYTES, from);
+    const off_t from = end - began > LOG_TAIL_BYTES ? end - LOG_TAIL_BYTES : began;
+    const ssize_t got = pread(fd, tail, LOG_TAIL_BYTES, from);
     close(fd);
-    while (got > 0 && tail[got - 1] == '\n') {
-        got--;
+    bool error = false;
+    tail[got > 0 ? got : 0] = '\0';
+    for (char *at = tail; *at != '\0';) {
+        char *const newline = strchr(at, '\n');
+        if (newline != NULL) {
+            *newline = '\0';
+        }
+        if (at[0] != '\0' && (is_error(at) || !error)) {
+            error = is_error(at);
+            snprintf(line, size, "%.*s", (int)size - 1, at);
+        }
+        at = newline != NULL ? newline + 1 : at + strlen(at);
     }
-    if (got <= 0) {
-        return;
-    }
-    tail[got] = '\0';
-    const char *newline = strrchr(tail, '\n');
-    snprintf(line, size, "%s", newline != NULL ? newline + 1 : tail);
+}
+
+static off_t size_of(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 ? about.st_size : 0;
 }
 
 /* In the child. Ends it. */
@@ -78,14 +95,15 @@ static void become_daemon(const dp_start *start, const char *program, const char
     _exit(127);
 }
 
-static int died(const dp_start *start, int status, const char *log, dp_control_error *error)
+static int died(const dp_start *start, int status, const char *log, off_t began,
+                dp_control_error *error)
 {
     if (start->pid != NULL) {
         *start->pid = 0; /* The number may be another's soon. */
     }
-    char line[LOG_TAIL_BYTES + 1];
+    char line[WHY_BYTES + 1];
     char fix[DP_CLI_PATH_MAX];
-    last_line(log, line, sizeof line);
+    last_words(log, began, line, sizeof line);
     snprintf(fix, sizeof fix, "less %.200s   # the daemon's log", log);
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : DP_EXIT_SOFTWARE;
     if (code == 127) {
@@ -99,22 +117,44 @@ static int died(const dp_start *start, int status, const char *log, dp_control_e
     return error->exit;
 }
 
-static int wait_for_answer(const dp_start *start, pid_t pid, const char *log,
+typedef enum standing { STANDING_NONE, STANDING_STARTS, STANDING_UP } standing;
+
+/* A socket that answers is not enough: the daemon may be about to end, or read its store still. */
+static standing ask_standing(const char *socket, dp_control_error *error)
+{
+    dp_client client;
+    json_t *hello = NULL;
+    standing is = STANDING_NONE;
+    if (dp_client_open(&client, socket, error) == DP_OK) {
+        dp_packer packer = dp_client_begin(&client, "hello");
+        dp_pack_map(&packer, 0);
+        if (dp_client_call(&client, &packer, NULL, NULL, &hello, error) == 0) {
+            is = strcmp(dp_json_text(hello, "state", ""), "starting") == 0 ? STANDING_STARTS
+                                                                           : STANDING_UP;
+        }
+        json_decref(hello);
+    }
+    dp_client_close(&client);
+    return is;
+}
+
+static int wait_for_answer(const dp_start *start, pid_t pid, const char *log, off_t began,
                            dp_control_error *error)
 {
     const uint64_t until = now_ms() + DP_START_MS_MAX;
     const struct timespec pause = {.tv_nsec = ASK_EVERY_MS * 1000000L};
     for (;;) {
-        dp_client client;
         int status = 0;
-        const bool answers = dp_client_open(&client, start->socket, error) == DP_OK;
-        dp_client_close(&client);
+        const standing is = ask_standing(start->socket, error);
         /* Another daemon may answer there, while ours ended because of it. */
         if (waitpid(pid, &status, WNOHANG) == pid) {
-            return died(start, status, log, error);
+            return died(start, status, log, began, error);
         }
-        if (answers) {
+        if (is == STANDING_UP) {
             return 0;
+        }
+        if (now_ms() > until && is == STANDING_STARTS) {
+            return 0; /* A long chain is read; hello says so. */
         }
         if (now_ms() > until) {
             char why[64];
@@ -158,9 +198,19 @@ int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *error)
 int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
 {
     char log[DP_CLI_PATH_MAX + 16];
-    const int status = dp_start_spawn(start, pid, error);
+    const uint64_t until = now_ms() + DYING_MS_MAX;
+    const struct timespec pause = {.tv_nsec = ASK_EVERY_MS * 1000000L};
     snprintf(log, sizeof log, "%s/dpnoded.log", start->dir);
-    return status != 0 ? status : wait_for_answer(start, *pid, log, error);
+    for (;;) {
+        const off_t began = size_of(log);
+        int status = dp_start_spawn(start, pid, error);
+        status = status != 0 ? status : wait_for_answer(start, *pid, log, began, error);
+        /* One that was killed may hold socket and store for a moment more. */
+        if (status != DP_EXIT_CANTCREATE || now_ms() > until || strcmp(error->code, "E0106") != 0) {
+            return status;
+        }
+        nanosleep(&pause, NULL);
+    }
 }
 
 int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_control_error *error)
@@ -168,11 +218,14 @@ int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started, dp_con
     char given[DP_CLI_PATH_MAX];
     char dir[DP_CLI_PATH_MAX];
     *started = false;
-    if (dp_client_open(client, cmd->socket, error) == DP_OK) {
-        return 0;
+    if (ask_standing(cmd->socket, error) != STANDING_NONE) {
+        const bool answers = dp_client_open(client, cmd->socket, error) == DP_OK;
+        if (answers) {
+            return 0;
+        }
+        dp_client_close(client);
     }
-    dp_client_close(client);
-    if (error->exit != DP_EXIT_UNAVAILABLE) {
+    if (error->exit != DP_EXIT_UNAVAILABLE) { /* Of a daemon that ends just now too. */
         return error->exit;
     }
     dp_path_dir(dp_cmd_option(cmd, "dir"), given);

@@ -157,6 +157,36 @@ class Orders(SystemTest):
         self.assertEqual(node.ask("leave", "--delete-run", "tiny")["run"], "tiny")
         self.assertEqual(node.ask("status")["state"], "idle")
 
+    def up(self, node):
+        """dpnode up in place of the harness's start; its reply. The daemon is nobody's child then."""
+        return node.ask("up", "--dir", node.dir, "--listen", f"{node.host}:{node.port}")
+
+    def test_up_after_a_kill_finds_no_dying_daemon_and_waits_for_the_store(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run()["round"] >= 2, 30, "it trains")
+        node.kill()
+        pids = [self.up(node)["pid"]]
+        self.addCleanup(lambda: node.ask("down"))
+        for _ in range(8):
+            os.kill(pids[-1], signal.SIGKILL)
+            told = self.up(node) # right after it, without a wait
+            self.assertTrue(told["started"])
+            self.assertNotEqual(told["state"], "starting")
+            pids.append(told["pid"])
+            self.assertEqual(node.ask("status")["pid"], told["pid"])
+        self.assertEqual(len(set(pids)), len(pids))
+
+    def test_up_that_comes_to_nothing_says_why(self):
+        node, _ = self.found()
+        wait_for(lambda: node.run()["round"] >= 1, 30, "it trains")
+        node.end()
+        os.rename(os.path.join(node.dir, "identity.key"), os.path.join(node.dir, "gone"))
+        with self.assertRaises(CliError) as caught:
+            self.up(node)
+        self.assertEqual(caught.exception.error["code"], "E0106")
+        self.assertIn("belongs to another node", caught.exception.error["why"])
+        self.fails("E0101", 69, node.ask, "status")
+
     def test_the_only_voter_hands_over_before_it_leaves(self):
         first = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
