@@ -20,6 +20,11 @@ static int run_ls(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
+    if (json_array_size(json_object_get(result, "checkpoints")) == 0) {
+        printf("no checkpoint yet; the first comes with a round that this node has followed\n");
+        json_decref(result);
+        return 0;
+    }
     dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x7);
     const uint64_t now = dp_print_now_ms();
     size_t index = 0;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,7 +15,13 @@
 #include "cli/json.h"
 #include "cli/paths.h"
 
-enum { ASK_EVERY_MS = 10, LOG_TAIL_BYTES = 4000, WHY_BYTES = 400, DYING_MS_MAX = 5000 };
+enum {
+    ASK_EVERY_MS = 10,
+    LOG_TAIL_BYTES = 4000,
+    WHY_BYTES = 400,
+    DYING_MS_MAX = 3000,
+    OWNER_BYTES = 16
+};
 
 static uint64_t now_ms(void)
 {
@@ -195,6 +202,24 @@ int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *error)
     return 0;
 }
 
+/* Held by a daemon that runs (store/dir.c): one started beside it would only write into its log. */
+static bool is_in_use(const char *dir, char owner[OWNER_BYTES])
+{
+    char path[DP_CLI_PATH_MAX + 8];
+    snprintf(path, sizeof path, "%s/lock", dir);
+    owner[0] = '\0';
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    const bool held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    const ssize_t got = held ? pread(fd, owner, OWNER_BYTES - 1, 0) : 0;
+    close(fd); /* With it the lock, if it was free. */
+    owner[got > 0 ? got : 0] = '\0';
+    owner[strspn(owner, "0123456789")] = '\0';
+    return held;
+}
+
 int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
 {
     char log[DP_CLI_PATH_MAX + 16];
@@ -202,6 +227,20 @@ int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
     const struct timespec pause = {.tv_nsec = ASK_EVERY_MS * 1000000L};
     snprintf(log, sizeof log, "%s/dpnoded.log", start->dir);
     for (;;) {
+        char owner[OWNER_BYTES];
+        if (is_in_use(start->dir, owner)) {
+            if (now_ms() > until) {
+                char why[DP_CLI_PATH_MAX + 64];
+                snprintf(why, sizeof why, "process %s uses %.300s and answers at another socket",
+                         owner, start->dir);
+                dp_error_set(error, DP_EXIT_CANTCREATE, "E0112",
+                             "name its socket with --socket, or another directory with --dir",
+                             "a daemon runs in this directory", why);
+                return error->exit;
+            }
+            nanosleep(&pause, NULL);
+            continue;
+        }
         const off_t began = size_of(log);
         int status = dp_start_spawn(start, pid, error);
         status = status != 0 ? status : wait_for_answer(start, *pid, log, began, error);

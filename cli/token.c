@@ -12,18 +12,24 @@ static int no_token(dp_control_error *error, int exit, const char *what, const c
     return exit;
 }
 
-static void trim(char *text)
+/* A token has no spaces; mail programs and terminals break its line. */
+static void drop_spaces(char *text)
 {
-    size_t size = strlen(text);
-    size_t start = 0;
-    while (size > 0 && isspace((unsigned char)text[size - 1])) {
-        size--;
+    char *to = text;
+    for (const char *from = text; *from != '\0'; from++) {
+        if (!isspace((unsigned char)*from)) {
+            *to++ = *from;
+        }
     }
-    while (start < size && isspace((unsigned char)text[start])) {
-        start++;
-    }
-    memmove(text, text + start, size - start);
-    text[size - start] = '\0';
+    *to = '\0';
+}
+
+/* NULL: given is the token itself. */
+static FILE *file_of(const char *given)
+{
+    return strcmp(given, "-") == 0             ? stdin
+           : strncasecmp(given, "DPN", 3) == 0 ? NULL
+                                               : fopen(given, "re");
 }
 
 int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX], dp_control_error *error)
@@ -39,18 +45,22 @@ int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX], dp_control
                      "neither an argument nor DPNODE_TOKEN holds one");
         return error->exit;
     }
-    if (strcmp(given, "-") == 0) {
-        const size_t size = fread(token, 1, DP_TOKEN_INPUT_MAX - 1, stdin);
+    FILE *const file = file_of(given);
+    if (file != NULL) {
+        const size_t size = fread(token, 1, DP_TOKEN_INPUT_MAX - 1, file);
         token[size] = '\0';
+        if (file != stdin) {
+            DP_IGNORE(fclose(file) != 0); /* It was only read. */
+        }
         if (size == DP_TOKEN_INPUT_MAX - 1 || strlen(token) != size) {
             return no_token(error, DP_EXIT_DATA, "this is no invite token",
-                            "standard input is too long, or not text");
+                            "what was read is too long, or not text");
         }
     } else if (snprintf(token, DP_TOKEN_INPUT_MAX, "%s", given) >= DP_TOKEN_INPUT_MAX) {
         return no_token(error, DP_EXIT_DATA, "this is no invite token",
                         "it is longer than any token");
     }
-    trim(token);
+    drop_spaces(token);
     return token[0] != '\0'
                ? 0
                : no_token(error, DP_EXIT_DATA, "this is no invite token", "it is empty");

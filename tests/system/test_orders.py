@@ -187,6 +187,23 @@ class Orders(SystemTest):
         self.assertIn("belongs to another node", caught.exception.error["why"])
         self.fails("E0101", 69, node.ask, "status")
 
+    def test_a_daemon_beside_another_in_one_directory_is_refused_and_leaves_its_log_alone(self):
+        node = self.folder.node("node1").start()
+        log = os.path.join(node.dir, "dpnoded.log")
+        other = self.folder.node("other") # it has a socket of its own
+        error = self.fails("E0112", 73, other.ask, "up", "--dir", node.dir)
+        self.assertIn(f"process {node.process.pid} uses", error["why"])
+        self.assertFalse(os.path.exists(log)) # the harness gave it another one
+
+    def test_a_token_is_taken_from_a_file_and_with_line_breaks(self):
+        node, token = self.found()
+        half = len(token) // 2
+        broken = token[:half] + "\n  " + token[half:] + "\r\n"
+        for given in (broken, self.file("token", broken)):
+            self.assertEqual(node.ask("join", given)["run"], "tiny")
+            self.assertEqual(node.ask("token", "inspect", given)["run"], "tiny")
+        self.fails("E0203", 65, node.ask, "token", "inspect", self.file("text", "no token"))
+
     def test_the_only_voter_hands_over_before_it_leaves(self):
         first = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
