@@ -319,6 +319,7 @@ static void forget_run(dp_daemon *daemon)
     dp_driver_close(driver);
     DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
                                  NULL)); /* It was about this run. Not written: still paused. */
+    dp_facts_copy_forget(daemon->config->dir);
     if (forget != NULL) {
         forget->job.run = run_forget_facts;
         forget->job.done = done_forget_facts;

@@ -1,6 +1,11 @@
 #include "daemon/facts.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "store/dir.h"
 
 /* Row "run" in the store, little-endian: u16 version 1 | 32 run | 32 root | 16 join secret | u16 epoch
  * | u16 size, credential | u16 size, manifest | u8 n, addresses (gossip/address.h) | u8 size, run name
@@ -8,6 +13,7 @@
 enum { FACTS_VERSION = 1, FACTS_BYTES_MAX = 16 * 1024 };
 
 static const char key[] = "run";
+static const char copy_name[] = "run.member"; /* the same bytes */
 
 static void write_text(dp_writer *writer, const char *text)
 {
@@ -42,11 +48,9 @@ static size_t read_sized(dp_reader *reader, uint8_t *out, size_t capacity)
     return size;
 }
 
-dp_status dp_facts_save(dp_store *store, const dp_facts *facts)
+static dp_status write_facts(const dp_facts *facts, uint8_t bytes[FACTS_BYTES_MAX], dp_view *view)
 {
-    uint8_t bytes[FACTS_BYTES_MAX];
-    dp_view view;
-    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_writer writer = dp_writer_of(bytes, FACTS_BYTES_MAX);
     dp_write_u16(&writer, FACTS_VERSION);
     dp_write_bytes(&writer, facts->run.bytes, sizeof facts->run.bytes);
     dp_write_bytes(&writer, facts->root, sizeof facts->root);
@@ -62,7 +66,14 @@ dp_status dp_facts_save(dp_store *store, const dp_facts *facts)
     }
     write_text(&writer, facts->name);
     write_text(&writer, facts->node_name);
-    DP_TRY(dp_writer_finish(&writer, &view));
+    return dp_writer_finish(&writer, view);
+}
+
+dp_status dp_facts_save(dp_store *store, const dp_facts *facts)
+{
+    uint8_t bytes[FACTS_BYTES_MAX];
+    dp_view view;
+    DP_TRY(write_facts(facts, bytes, &view));
     return dp_store_put(store, key, view);
 }
 
@@ -102,6 +113,37 @@ dp_status dp_facts_load(dp_store *store, dp_facts *facts)
     }
     dp_buf_close(&buf);
     return status;
+}
+
+dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts)
+{
+    uint8_t bytes[FACTS_BYTES_MAX];
+    dp_view view;
+    DP_TRY(write_facts(facts, bytes, &view));
+    return dp_dir_write_secret(dir, copy_name, view);
+}
+
+dp_status dp_facts_copy_load(const char *dir, dp_facts *facts)
+{
+    dp_buf buf;
+    dp_buf_init(&buf, FACTS_BYTES_MAX);
+    *facts = (dp_facts){0};
+    dp_status status = dp_dir_read_secret(dir, copy_name, &buf);
+    if (status == DP_OK) {
+        status = read_facts(dp_buf_view(&buf), facts);
+        status = status == DP_BADMSG || status == DP_VERSION ? DP_CORRUPT : status;
+    }
+    dp_buf_close(&buf);
+    return status;
+}
+
+void dp_facts_copy_forget(const char *dir)
+{
+    char path[DP_DIR_PATH_MAX];
+    const int size = snprintf(path, sizeof path, "%s/%s", dir, copy_name);
+    if (size > 0 && (size_t)size < sizeof path) {
+        DP_IGNORE(unlink(path) != 0 && errno != ENOENT); /* A store that says otherwise wins. */
+    }
 }
 
 dp_status dp_facts_forget(dp_store *store)

@@ -27,4 +27,11 @@ DP_MUST dp_status dp_facts_load(dp_store *store, dp_facts *facts);
 DP_MUST dp_status dp_facts_save(dp_store *store, const dp_facts *facts);
 DP_MUST dp_status dp_facts_forget(dp_store *store);
 
+/* The same in the file run.member beside identity.key, for a store that has lost them: with these and its key a node enters its run again. No
+ * vote key is in it, nor votes. Any thread. */
+DP_MUST dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts);
+/* DP_NOTFOUND: there is none; DP_CORRUPT, DP_IO, DP_DENIED. */
+DP_MUST dp_status dp_facts_copy_load(const char *dir, dp_facts *facts);
+void dp_facts_copy_forget(const char *dir);
+
 #endif

@@ -220,7 +220,8 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-static dp_status open_store(dp_daemon *daemon, dp_why *why)
+/* *anew: what it knew of a run is not there any more, or never was. */
+static dp_status open_store(dp_daemon *daemon, bool *anew, dp_why *why)
 {
     dp_store_report report = {0};
     dp_store_options options = dp_store_options_default();
@@ -232,6 +233,7 @@ static dp_status open_store(dp_daemon *daemon, dp_why *why)
         DP_TRY(dp_dir_check_disk(daemon->config->dir, why));
     }
     DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, &report, why));
+    *anew = report.meta_rebuilt || report.created;
     if (report.meta_rebuilt || report.chunks_rebuilt) {
         dp_log(DP_LOG_WARN, "store.rebuilt",
                "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report.moved_to);
@@ -243,14 +245,44 @@ static dp_status open_store(dp_daemon *daemon, dp_why *why)
                : dp_why_set(why, status, "the store cannot be written: %s", dp_status_text(status));
 }
 
+/* The store has lost the run: with its certificate and its key the node is a member still. What it had not published, and its vote key, are
+ * gone; the chain and the state come from peers. */
+static dp_status enter_again(dp_daemon *daemon, dp_facts *facts)
+{
+    const char *dir = daemon->config->dir;
+    dp_status status = dp_facts_copy_load(dir, facts);
+    if (status == DP_NOTFOUND) {
+        return status;
+    }
+    status = status == DP_OK ? dp_facts_save(daemon->store, facts) : status;
+    if (status != DP_OK) {
+        dp_log(
+            DP_LOG_ERROR, "store.lost",
+            "msg=\"the store has lost its run, and %s/run.member cannot be read: join again with "
+            "an invite\" status=%s",
+            dir, dp_status_name(status));
+        return DP_NOTFOUND;
+    }
+    dp_log(
+        DP_LOG_WARN, "store.lost",
+        "run=%s msg=\"the store had lost this run; the node enters it again with its certificate, "
+        "without what it had not published and without its vote key\"",
+        facts->name);
+    return DP_OK;
+}
+
 /* Everything that may fail before the loop runs. */
 static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why *why)
 {
     DP_TRY(dp_crypto_start());
-    DP_TRY(open_store(daemon, why));
+    bool anew = false;
+    DP_TRY(open_store(daemon, &anew, why));
     DP_TRY(load_identity(daemon, why));
     load_root(daemon);
-    const dp_status status = dp_facts_load(daemon->store, facts);
+    dp_status status = dp_facts_load(daemon->store, facts);
+    if (status == DP_NOTFOUND && anew) {
+        status = enter_again(daemon, facts);
+    }
     *member = status == DP_OK;
     if (status != DP_OK && status != DP_NOTFOUND) {
         return dp_why_set(why, status, "what the store says of the run cannot be read: %s",

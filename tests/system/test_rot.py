@@ -48,6 +48,29 @@ class Rot(SystemTest):
             wait_for(lambda: node.run()["counted"] >= counted + 3, 120, f"it is counted again after {damage.__name__}")
         state_roots_agree([first, *others])
 
+    def test_a_node_that_lost_what_it_knew_of_its_run_enters_it_again(self):
+        """Deleted, cut or damaged meta.db: with run.member and its key it is a member still, without its vote key."""
+        first = self.folder.node("one").start()
+        text = tiny_text(os.path.join(self.folder.path, "text.txt"))
+        token = first.ask("run", "create", self.file("rot.yaml", TINY), "--text", text)["invite"]
+        others = [self.folder.node(name).start() for name in ("two", "three")]
+        for node in others:
+            node.ask("join", "-", stdin=token)
+        node = others[1]
+        wait_for(lambda: node.run()["counted"] >= 2, 120, "the node is counted")
+        self.assertEqual(os.stat(os.path.join(node.dir, "run.member")).st_mode & 0o77, 0)
+        for damage in (delete, cut):
+            node.kill()
+            damage(os.path.join(node.dir, "meta.db"))
+            node.start()
+            wait_for(lambda: node.ask("status").get("run"), 60, "it knows its run")
+            counted = node.run()["counted"]
+            wait_for(lambda: node.run()["counted"] >= counted + 3, 120, f"it is counted again after {damage.__name__}")
+        state_roots_agree([first, *others])
+        node.ask("leave") # What has left does not come back when its store is lost.
+        node.kill()
+        self.assertFalse(os.path.exists(os.path.join(node.dir, "run.member")))
+
 
 if __name__ == "__main__":
     systemtest.main()

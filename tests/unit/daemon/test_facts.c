@@ -1,5 +1,8 @@
 #include "daemon/facts.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "tests/lib/mutate.h"
 #include "tests/unit/store/shelf.h"
 
@@ -137,6 +140,34 @@ static void a_damaged_row_never_breaks_a_limit(void **state)
     shelf_close(&kept);
 }
 
+static void the_copy_outlives_the_store_and_nobody_else_reads_it(void **state)
+{
+    char path[TEMPDIR_FILE_MAX];
+    const dp_facts facts = example();
+    dp_facts back;
+    struct stat is;
+    tempdir dir = {{0}};
+
+    (void)state;
+    tempdir_open(&dir);
+    tempdir_file(&dir, "run.member", path);
+    CHECK_STATUS(dp_facts_copy_load(dir.path, &back), DP_NOTFOUND);
+    CHECK_OK(dp_facts_copy_save(dir.path, &facts));
+    assert_int_equal(stat(path, &is), 0);
+    assert_int_equal(is.st_mode & 077, 0);
+    CHECK_OK(dp_facts_copy_load(dir.path, &back));
+    check_same(&facts, &back);
+    for (off_t size = 0; size < 60; size += 7) { /* A damaged copy is none. */
+        CHECK_OK(dp_facts_copy_save(dir.path, &facts));
+        assert_int_equal(truncate(path, size), 0);
+        CHECK_STATUS(dp_facts_copy_load(dir.path, &back), DP_CORRUPT);
+    }
+    dp_facts_copy_forget(dir.path);
+    dp_facts_copy_forget(dir.path);
+    CHECK_STATUS(dp_facts_copy_load(dir.path, &back), DP_NOTFOUND);
+    tempdir_close(&dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +175,7 @@ int main(void)
         cmocka_unit_test(the_smallest_and_the_largest_facts_fit),
         cmocka_unit_test(a_row_cut_short_or_with_bytes_left_over_is_corrupt),
         cmocka_unit_test(a_damaged_row_never_breaks_a_limit),
+        cmocka_unit_test(the_copy_outlives_the_store_and_nobody_else_reads_it),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);
