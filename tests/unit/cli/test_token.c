@@ -45,7 +45,7 @@ static void a_dash_reads_standard_input(void **state)
     FILE *kept = stdin;
     feed("DPN1-CC\nCC\n", 11);
     CHECK(input("-") == 0);
-    assert_string_equal(token, "DPN1-CC\nCC");
+    assert_string_equal(token, "DPN1-CCCC");
     fclose(stdin);
     stdin = kept;
 }
