@@ -146,20 +146,58 @@ void dp_file_unmap(dp_view bytes)
     }
 }
 
-dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why)
+/* durable: the bytes are on the disk when it returns. */
+static dp_status write_path(const char *path, dp_view bytes, bool durable, dp_why *why)
 {
-    char path[PATH_MAX];
-    const int size = snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (size < 0 || (size_t)size >= sizeof path) {
-        return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
-    }
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) {
         return failed(why, "create", path);
     }
     dp_status status = dp_fd_write(fd, bytes) == DP_OK ? DP_OK : failed(why, "write", path);
+    if (status == DP_OK && durable && fsync(fd) != 0) {
+        status = failed(why, "sync", path);
+    }
     if (close(fd) != 0 && status == DP_OK) {
         status = failed(why, "close", path);
+    }
+    return status;
+}
+
+static dp_status path_in(const char *folder, const char *name, char out[PATH_MAX], dp_why *why)
+{
+    const int size = snprintf(out, PATH_MAX, "%s/%s", folder, name);
+    return size >= 0 && size < PATH_MAX
+               ? DP_OK
+               : dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
+}
+
+dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why)
+{
+    char path[PATH_MAX];
+    DP_TRY(path_in(folder, name, path, why));
+    return write_path(path, bytes, false, why);
+}
+
+dp_status dp_file_replace(const char *folder, const char *name, dp_view bytes, dp_why *why)
+{
+    char own[NAME_MAX + 1]; /* Others may replace the same file now. */
+    char half[PATH_MAX];
+    char path[PATH_MAX];
+    snprintf(own, sizeof own, ".%s.%ld", name, (long)getpid());
+    DP_TRY(path_in(folder, own, half, why));
+    DP_TRY(path_in(folder, name, path, why));
+    dp_status status = write_path(half, bytes, true, why);
+    if (status == DP_OK && rename(half, path) != 0) {
+        status = failed(why, "rename", half);
+    }
+    if (status != DP_OK) {
+        unlink(half);
+        return status;
+    }
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    status = fd >= 0 && fsync(fd) == 0 ? DP_OK : failed(why, "sync", folder);
+    if (fd >= 0) {
+        close(fd);
     }
     return status;
 }

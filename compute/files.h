@@ -24,6 +24,8 @@ DP_MUST dp_status dp_file_map_path(const char *path, dp_view *bytes, dp_why *why
 void dp_file_unmap(dp_view bytes);
 /* Create or replace folder/name. DP_IO, DP_NOSPACE, DP_BADARG (path too long). */
 DP_MUST dp_status dp_file_write(const char *folder, const char *name, dp_view bytes, dp_why *why);
+/* The same, so that a reader, and whoever comes after a crash or a power cut, finds the old bytes or the new. */
+DP_MUST dp_status dp_file_replace(const char *folder, const char *name, dp_view bytes, dp_why *why);
 /* False for everything else, also for what is not there. */
 bool dp_folder_is(const char *path);
 /* The paths of the plain files in a folder, sorted by bytes; names that begin with a dot are left out. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "compute/files.h"
 
 enum {
     WORDS = 7 + DP_GEMM_ALGORITHM_WORDS + 1,
@@ -47,10 +48,30 @@ dp_gemm_key dp_gemm_key_of(const dp_cuda_product *p)
                          .flags = flags};
 }
 
-dp_status dp_gemm_cache_open(dp_gemm_cache *cache)
+static void read_file(dp_gemm_cache *cache)
+{
+    char path[sizeof cache->folder + sizeof cache->file + 1];
+    dp_buf bytes;
+    snprintf(path, sizeof path, "%s/%s", cache->folder, cache->file);
+    dp_buf_init(&bytes, DP_GEMM_CACHE_BYTES_MAX);
+    if (cache->folder[0] != '\0' && dp_file_read(path, &bytes, NULL) == DP_OK) {
+        dp_gemm_cache_read(cache, dp_buf_view(&bytes), cache->purpose);
+    }
+    dp_buf_close(&bytes);
+}
+
+dp_status dp_gemm_cache_open(dp_gemm_cache *cache, const char *folder, const char *file,
+                             const char *purpose)
 {
     *cache = (dp_gemm_cache){.found = dp_alloc(DP_GEMM_CACHE_MAX, sizeof *cache->found)};
-    return cache->found == NULL ? DP_NOMEM : DP_OK;
+    if (cache->found == NULL) {
+        return DP_NOMEM;
+    }
+    snprintf(cache->folder, sizeof cache->folder, "%s", folder);
+    snprintf(cache->file, sizeof cache->file, "%s", file);
+    snprintf(cache->purpose, sizeof cache->purpose, "%s", purpose);
+    read_file(cache);
+    return DP_OK;
 }
 
 void dp_gemm_cache_close(dp_gemm_cache *cache)
@@ -80,6 +101,36 @@ void dp_gemm_cache_put(dp_gemm_cache *cache, const dp_gemm_found *found)
         cache->count = 0;
     }
     cache->found[cache->count++] = *found;
+}
+
+static dp_status write_file(const dp_gemm_cache *cache)
+{
+    dp_buf bytes;
+    if (cache->folder[0] == '\0') {
+        return DP_OK;
+    }
+    dp_buf_init(&bytes, DP_GEMM_CACHE_BYTES_MAX);
+    dp_status status = dp_gemm_cache_write(cache, cache->purpose, &bytes);
+    if (status == DP_OK) {
+        status = dp_folder_make(cache->folder, NULL);
+    }
+    if (status == DP_OK) {
+        status = dp_file_replace(cache->folder, cache->file, dp_buf_view(&bytes), NULL);
+    }
+    dp_buf_close(&bytes);
+    return status;
+}
+
+dp_status dp_gemm_cache_keep(dp_gemm_cache *cache, dp_gemm_found *found, bool spoilt)
+{
+    read_file(cache); /* So that what others have added stays in it. */
+    const dp_gemm_found *const first = spoilt ? NULL : dp_gemm_cache_get(cache, &found->key);
+    if (first != NULL) {
+        *found = *first;
+        return DP_OK;
+    }
+    dp_gemm_cache_put(cache, found);
+    return write_file(cache);
 }
 
 /* ---- The file. */

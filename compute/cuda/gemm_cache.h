@@ -1,4 +1,5 @@
-/* The algorithms that were found for products, as a table and as bytes of a file. Knows neither cuBLASLt nor files.
+/* The algorithms that were found for products, as a table and as a file that has each one before it computes: which is fastest is
+ * measured, so a search that is repeated may end with another, whose sums have other bits. Does not know cuBLASLt.
  *
  * The file is text: a line "dpnode gemm 1 <what it is for>", then one line for each product,
  *   m n k lda ldb ldc flags | 8 words of the algorithm | bytes of workspace
@@ -40,18 +41,26 @@ typedef struct dp_gemm_found {
 typedef struct dp_gemm_cache {
     dp_gemm_found *found; /* owned, DP_GEMM_CACHE_MAX */
     size_t count;
+    char folder[1024];
+    char file[96];
+    char purpose[128];
 } dp_gemm_cache;
 
 /* Whether all of its matrices begin at DP_GEMM_ALIGN. */
 bool dp_gemm_is_aligned(const dp_cuda_product *product);
 dp_gemm_key dp_gemm_key_of(const dp_cuda_product *product);
 
-DP_MUST dp_status dp_gemm_cache_open(dp_gemm_cache *cache); /* DP_NOMEM. */
+/* Takes over what the file has. Without a folder ("") nothing is read or written. DP_NOMEM. */
+DP_MUST dp_status dp_gemm_cache_open(dp_gemm_cache *cache, const char *folder, const char *file,
+                                     const char *purpose);
 void dp_gemm_cache_close(dp_gemm_cache *cache);
 /* NULL when it is not there; lent until the next put. */
 const dp_gemm_found *dp_gemm_cache_get(const dp_gemm_cache *cache, const dp_gemm_key *key);
 /* Instead of what was there for this key. */
 void dp_gemm_cache_put(dp_gemm_cache *cache, const dp_gemm_found *found);
+/* Puts it and writes the file. Another process that uses this card may have found one for the same key meanwhile: then *found becomes
+ * that one. spoilt: what the file has for the key is of no use. DP_IO, DP_NOSPACE, DP_NOMEM: the table has it, the file does not. */
+DP_MUST dp_status dp_gemm_cache_keep(dp_gemm_cache *cache, dp_gemm_found *found, bool spoilt);
 /* Takes over the lines of a file for the same purpose. Total; another purpose: nothing is taken. */
 void dp_gemm_cache_read(dp_gemm_cache *cache, dp_view bytes, const char *purpose);
 /* DP_NOMEM, DP_TOOBIG. */

@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "compute/cuda/gemm.h"
 #include "compute/cuda/gemm_cache.h"
-#include "compute/files.h"
 
 enum {
     PROPOSALS = 24, /* algorithms that are tried for a shape */
@@ -65,10 +64,6 @@ struct dp_cuda_gemm {
     prepared *shapes; /* owned, PREPARED_MAX */
     size_t n_shapes;
     dp_gemm_cache cache;
-    bool found; /* something that is not in the file */
-    char folder[1024];
-    char purpose[128];
-    char file[96];
 };
 
 size_t dp_cuda_gemm_bytes(void)
@@ -130,46 +125,6 @@ static dp_status refused(dp_cuda_gemm *g, cublasStatus_t status, const char *cal
                       g->device->properties.name, call, (int)status);
 }
 
-/* ---- The file of algorithms. */
-
-static void name_file(dp_cuda_gemm *g, const char *folder)
-{
-    const dp_cuda_properties *const p = &g->device->properties;
-    char uuid[2 * sizeof p->uuid + 1];
-    for (size_t i = 0; i < sizeof p->uuid; i++) {
-        snprintf(uuid + 2 * i, 3, "%02x", (unsigned)p->uuid[i]);
-    }
-    snprintf(g->folder, sizeof g->folder, "%s", folder == NULL ? "" : folder);
-    snprintf(g->file, sizeof g->file, "gemm-%s-%zu.txt", uuid, g->lt.version());
-    snprintf(g->purpose, sizeof g->purpose, "%s sm_%d%d cublasLt %zu", p->name, p->major, p->minor,
-             g->lt.version());
-}
-
-static void read_file(dp_cuda_gemm *g)
-{
-    char path[sizeof g->folder + sizeof g->file + 1];
-    dp_buf bytes;
-    snprintf(path, sizeof path, "%s/%s", g->folder, g->file);
-    dp_buf_init(&bytes, DP_GEMM_CACHE_BYTES_MAX);
-    if (g->folder[0] != '\0' && dp_file_read(path, &bytes, NULL) == DP_OK) {
-        dp_gemm_cache_read(&g->cache, dp_buf_view(&bytes), g->purpose);
-    }
-    dp_buf_close(&bytes);
-}
-
-static void write_file(dp_cuda_gemm *g)
-{
-    dp_buf bytes;
-    dp_buf_init(&bytes, DP_GEMM_CACHE_BYTES_MAX);
-    if (g->folder[0] != '\0' && g->found &&
-        dp_gemm_cache_write(&g->cache, g->purpose, &bytes) == DP_OK) {
-        /* Without it the next start tries the algorithms again. */
-        DP_IGNORE(dp_folder_make(g->folder, NULL) != DP_OK ||
-                  dp_file_write(g->folder, g->file, dp_buf_view(&bytes), NULL) != DP_OK);
-    }
-    dp_buf_close(&bytes);
-}
-
 /* ---- Life. */
 
 static dp_status open_preference(dp_cuda_gemm *g)
@@ -190,16 +145,29 @@ static dp_status open_preference(dp_cuda_gemm *g)
                    "PreferenceSetAttribute");
 }
 
+static dp_status open_cache(dp_cuda_gemm *g, const char *folder)
+{
+    const dp_cuda_properties *const p = &g->device->properties;
+    char uuid[2 * sizeof p->uuid + 1];
+    char file[sizeof g->cache.file];
+    char purpose[sizeof g->cache.purpose];
+    for (size_t i = 0; i < sizeof p->uuid; i++) {
+        snprintf(uuid + 2 * i, 3, "%02x", (unsigned)p->uuid[i]);
+    }
+    snprintf(file, sizeof file, "gemm-%s-%zu.txt", uuid, g->lt.version());
+    snprintf(purpose, sizeof purpose, "%s sm_%d%d cublasLt %zu", p->name, p->major, p->minor,
+             g->lt.version());
+    return dp_gemm_cache_open(&g->cache, folder == NULL ? "" : folder, file, purpose);
+}
+
 static dp_status open_gemm(dp_cuda_gemm *g, const char *cache, dp_why *why)
 {
     DP_TRY(open_library(&g->lt, why));
-    name_file(g, cache);
     g->shapes = dp_alloc(PREPARED_MAX, sizeof *g->shapes);
     if (g->shapes == NULL) {
         return DP_NOMEM;
     }
-    DP_TRY(dp_gemm_cache_open(&g->cache));
-    read_file(g);
+    DP_TRY(open_cache(g, cache));
     DP_TRY(DP_CUDA(g->device, device_alloc, &g->workspace, WORKSPACE_BYTES));
     DP_TRY(DP_CUDA(g->device, event_open, &g->from));
     DP_TRY(DP_CUDA(g->device, event_open, &g->to));
@@ -245,9 +213,6 @@ void dp_cuda_gemm_close(dp_cuda_gemm *g)
         return;
     }
     const dp_cuda_api *const api = g->device->api;
-    if (g->cache.found != NULL) {
-        write_file(g);
-    }
     forget_shapes(g);
     if (g->preference != NULL) {
         DP_IGNORE(g->lt.preference_destroy(g->preference) != CUBLAS_STATUS_SUCCESS);
@@ -400,17 +365,27 @@ static dp_status set_alignment(dp_cuda_gemm *g, uint32_t bytes)
     return DP_OK;
 }
 
+/* A found algorithm becomes that of p, if the library takes it for this shape here. */
+static bool takes(dp_cuda_gemm *g, prepared *p, const dp_gemm_found *found)
+{
+    cublasLtMatmulHeuristicResult_t result;
+    cublasLtMatmulAlgo_t algorithm;
+    memcpy(&algorithm, found->algorithm, sizeof algorithm);
+    if (g->lt.check(g->handle, p->desc, p->first, p->second, p->result, p->result, &algorithm,
+                    &result) != CUBLAS_STATUS_SUCCESS ||
+        result.workspaceSize > WORKSPACE_BYTES) {
+        return false;
+    }
+    p->algorithm = algorithm;
+    return true;
+}
+
 static dp_status choose(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *product)
 {
     cublasLtMatmulHeuristicResult_t proposals[PROPOSALS];
     const dp_gemm_found *const known = dp_gemm_cache_get(&g->cache, &p->key);
-    if (known != NULL) {
-        memcpy(&p->algorithm, known->algorithm, sizeof p->algorithm);
-        if (g->lt.check(g->handle, p->desc, p->first, p->second, p->result, p->result,
-                        &p->algorithm, &proposals[0]) == CUBLAS_STATUS_SUCCESS &&
-            proposals[0].workspaceSize <= WORKSPACE_BYTES) {
-            return DP_OK;
-        }
+    if (known != NULL && takes(g, p, known)) {
+        return DP_OK;
     }
     int count = 0;
     DP_TRY(set_alignment(g, dp_gemm_is_aligned(product) ? DP_GEMM_ALIGN : 2));
@@ -424,8 +399,9 @@ static dp_status choose(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *pro
     DP_TRY(try_all(g, p, product, proposals, (size_t)count));
     dp_gemm_found found = {.key = p->key, .workspace = p->workspace};
     memcpy(found.algorithm, &p->algorithm, sizeof found.algorithm);
-    dp_gemm_cache_put(&g->cache, &found);
-    g->found = true;
+    /* Where it cannot be written, the next start searches again and may compute other bits: no reason not to compute now. */
+    DP_IGNORE(dp_gemm_cache_keep(&g->cache, &found, known != NULL) != DP_OK);
+    DP_IGNORE(takes(g, p, &found)); /* Its own, or that of another process. */
     return DP_OK;
 }
 

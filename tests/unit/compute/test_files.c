@@ -38,6 +38,30 @@ static void files_of_a_folder_are_listed_by_name(void **state)
     tempdir_close(&dir);
 }
 
+static void a_file_is_replaced_whole_and_nothing_stays_beside_it(void **state)
+{
+    (void)state;
+    tempdir dir;
+    dp_file_list list;
+    dp_buf bytes;
+    dp_why why = {{0}};
+    char path[TEMPDIR_FILE_MAX];
+    tempdir_open(&dir);
+    dp_buf_init(&bytes, 100);
+    CHECK_OK(dp_file_replace(dir.path, "a", dp_view_text("the first"), NULL));
+    CHECK_OK(dp_file_replace(dir.path, "a", dp_view_text("second"), NULL));
+    CHECK_OK(dp_file_read(tempdir_file(&dir, "a", path), &bytes, NULL));
+    CHECK(bytes.size == 6 && memcmp(bytes.data, "second", 6) == 0);
+    CHECK_OK(dp_folder_make(tempdir_file(&dir, "taken", path), NULL));
+    CHECK(dp_file_replace(dir.path, "taken", dp_view_text("x"), &why) != DP_OK);
+    CHECK(strstr(why.text, "rename") != NULL);
+    CHECK_OK(dp_file_list_open(&list, dir.path, 5, NULL));
+    assert_int_equal(list.count, 1);
+    dp_file_list_close(&list);
+    dp_buf_close(&bytes);
+    tempdir_close(&dir);
+}
+
 static void too_many_files_are_refused(void **state)
 {
     (void)state;
@@ -127,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_of_a_folder_are_listed_by_name),
+        cmocka_unit_test(a_file_is_replaced_whole_and_nothing_stays_beside_it),
         cmocka_unit_test(too_many_files_are_refused),
         cmocka_unit_test(without_memory_there_is_no_list),
         cmocka_unit_test(a_pipe_is_refused_and_not_waited_for),

@@ -1,6 +1,7 @@
 #include "compute/cuda/gemm_cache.h"
 
 #include "tests/lib/check.h"
+#include "tests/lib/tempdir.h"
 
 #include <string.h>
 
@@ -12,7 +13,8 @@ static int open_caches(void **state)
 {
     (void)state;
     dp_buf_init(&file, DP_GEMM_CACHE_BYTES_MAX);
-    return dp_gemm_cache_open(&cache) != DP_OK || dp_gemm_cache_open(&other) != DP_OK;
+    return dp_gemm_cache_open(&cache, "", "", "") != DP_OK ||
+           dp_gemm_cache_open(&other, "", "", "") != DP_OK;
 }
 
 static int close_caches(void **state)
@@ -114,6 +116,74 @@ static void products_that_differ_have_other_keys(void **state)
     }
 }
 
+static void check_has(dp_gemm_cache *of, const dp_gemm_found *wanted)
+{
+    const dp_gemm_found *const got = dp_gemm_cache_get(of, &wanted->key);
+    CHECK(got != NULL && memcmp(got, wanted, sizeof *wanted) == 0);
+}
+
+/* Killed in its first run, a process would search again, and a search by time may end with another algorithm. */
+static void what_was_found_is_in_the_file_at_once(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char folder[TEMPDIR_FILE_MAX];
+    tempdir_open(&dir);
+    tempdir_file(&dir, "not made yet", folder);
+    CHECK_OK(dp_gemm_cache_open(&cache, folder, "gemm.txt", "a card"));
+    for (uint64_t m = 1; m <= 3; m++) {
+        dp_gemm_found found = found_for(m);
+        CHECK_OK(dp_gemm_cache_keep(&cache, &found, false));
+        CHECK_OK(dp_gemm_cache_open(&other, folder, "gemm.txt", "a card"));
+        CHECK(other.count == m);
+        check_has(&other, &found);
+        dp_gemm_cache_close(&other);
+    }
+    dp_gemm_cache_close(&cache);
+    tempdir_close(&dir);
+}
+
+static void two_processes_of_one_card_agree_and_lose_nothing(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    CHECK_OK(dp_gemm_cache_open(&cache, dir.path, "gemm.txt", "a card"));
+    CHECK_OK(dp_gemm_cache_open(&other, dir.path, "gemm.txt", "a card"));
+    dp_gemm_found one = found_for(1);
+    dp_gemm_found two = found_for(2);
+    CHECK_OK(dp_gemm_cache_keep(&cache, &one, false));
+    CHECK_OK(dp_gemm_cache_keep(&other, &two, false));
+    dp_gemm_found again = found_for(1); /* The same product, and another algorithm was faster. */
+    again.algorithm[0] = 7;
+    CHECK_OK(dp_gemm_cache_keep(&other, &again, false));
+    CHECK(memcmp(&again, &one, sizeof one) == 0);
+    again.algorithm[0] = 7; /* The library does not take what the file has. */
+    CHECK_OK(dp_gemm_cache_keep(&other, &again, true));
+    CHECK(again.algorithm[0] == 7);
+    dp_gemm_cache_close(&cache);
+    CHECK_OK(dp_gemm_cache_open(&cache, dir.path, "gemm.txt", "a card"));
+    CHECK(cache.count == 2);
+    check_has(&cache, &again);
+    check_has(&cache, &two);
+    dp_gemm_cache_close(&cache);
+    dp_gemm_cache_close(&other);
+    tempdir_close(&dir);
+}
+
+static void without_a_file_the_table_has_it_still(void **state)
+{
+    (void)state;
+    dp_gemm_found found = found_for(1);
+    CHECK_OK(dp_gemm_cache_open(&cache, "/proc/none", "gemm.txt", "a card"));
+    CHECK(dp_gemm_cache_keep(&cache, &found, false) != DP_OK);
+    check_has(&cache, &found);
+    dp_gemm_cache_close(&cache);
+    CHECK_OK(dp_gemm_cache_open(&cache, "", "gemm.txt", "a card"));
+    CHECK_OK(dp_gemm_cache_keep(&cache, &found, false));
+    dp_gemm_cache_close(&cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +194,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_spoiled_line_ends_the_reading, open_caches, close_caches),
         cmocka_unit_test_setup_teardown(the_table_has_an_end, open_caches, close_caches),
         cmocka_unit_test(products_that_differ_have_other_keys),
+        cmocka_unit_test(what_was_found_is_in_the_file_at_once),
+        cmocka_unit_test(two_processes_of_one_card_agree_and_lose_nothing),
+        cmocka_unit_test(without_a_file_the_table_has_it_still),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
