@@ -85,7 +85,9 @@ static void print_trainer(const json_t *run)
     char rate[DP_PRINT_CELL_MAX];
     const char *const trainer = dp_json_text(run, "trainer", "?");
     printf(", trainer %s", trainer);
-    if (is_known(run, "tokens_per_s")) {
+    if (is_known(run, "trainer_next_ms")) {
+        printf(", started again in %lld s", (dp_json_int(run, "trainer_next_ms", 0) + 999) / 1000);
+    } else if (is_known(run, "tokens_per_s")) {
         dp_print_count(dp_json_real(run, "tokens_per_s", 0), rate);
         printf(" at %s tokens/s", rate);
     } else if (strcmp(trainer, "up") == 0) {
@@ -147,8 +149,9 @@ static bool passes(const char *check, const json_t *status)
 {
     const char *state = dp_json_text(status, "state", "");
     const json_t *run = json_object_get(status, "run");
-    if (strcmp(check, "live") == 0) {
-        return true; /* It answered. */
+    if (strcmp(check, "live") ==
+        0) { /* It answered; but one that has lost its run waits for its owner. */
+        return json_object_get(status, "lost") == NULL;
     }
     return (strcmp(state, "training") == 0 || strcmp(state, "gossip") == 0) &&
            strcmp(dp_json_text(run, "trainer", ""), "up") == 0;
@@ -182,9 +185,13 @@ static int run_status(dp_cmd *cmd)
     } else {
         char up[DP_PRINT_CELL_MAX];
         dp_print_span((uint64_t)dp_json_int(result, "uptime_s", 0), up);
-        printf("%s: dpnoded %s, pid %lld, up %s. No run yet; try: dpnode run create --demo kjv\n",
-               dp_json_text(result, "state", "?"), dp_json_text(result, "version", "?"),
-               dp_json_int(result, "pid", 0), up);
+        printf("%s: dpnoded %s, pid %lld, up %s. ", dp_json_text(result, "state", "?"),
+               dp_json_text(result, "version", "?"), dp_json_int(result, "pid", 0), up);
+        if (json_object_get(result, "lost") != NULL) {
+            printf("No run: %s. Join again: dpnode join TOKEN\n", dp_json_text(result, "lost", ""));
+        } else {
+            puts("No run yet; try: dpnode run create --demo kjv");
+        }
     }
     json_decref(result);
     return answer;
@@ -196,7 +203,9 @@ const dp_verb dp_verb_status = {
     .arguments = "",
     .summary = "show this node and its run",
     .examples = "  dpnode status\n  dpnode status --check ready && echo trains\n",
-    .options = {{"check", 0, "WHAT", "ready: trains; live: answers. The exit status is 0 or 1"}},
+    .options =
+        {{"check", 0, "WHAT",
+          "ready: trains; live: answers, and has not lost its run. The exit status is 0 or 1"}},
 };
 
 /* ---- peers ---- */

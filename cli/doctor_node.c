@@ -237,6 +237,13 @@ static void look_run(const dp_doctor *doctor, dp_finding *out)
         dp_finding_what(out, DP_FINDING_OK, "no daemon runs; dpnode up starts one");
         return;
     }
+    const char *const lost = dp_json_text(doctor->status, "lost", "");
+    if (lost[0] != '\0') {
+        dp_finding_what(out, DP_FINDING_FAIL, "the daemon is idle: it has lost its run");
+        dp_finding_why(out, "%s", lost);
+        dp_finding_fix(out, "dpnode join TOKEN   # an invite of any member that may invite");
+        return;
+    }
     if (run == NULL) {
         dp_finding_what(out, DP_FINDING_OK, "the daemon is idle: it belongs to no run");
         return;
@@ -251,8 +258,11 @@ static void look_run(const dp_doctor *doctor, dp_finding *out)
                     device);
     if (strcmp(trainer, "failing") == 0) {
         out->level = DP_FINDING_FAIL;
-        dp_finding_why(out, "the trainer dies again and again, %lld times so far",
-                       dp_json_int(run, "trainer_restarts", 0));
+        dp_finding_why(out,
+                       "the trainer dies again and again, %lld times so far; the next start "
+                       "is in %lld s",
+                       dp_json_int(run, "trainer_restarts", 0),
+                       (dp_json_int(run, "trainer_next_ms", 0) + 999) / 1000);
         dp_finding_fix(out, "dpnode logs   # the trainer's last words are there");
     } else if (strcmp(state, "halted") == 0) {
         out->level = DP_FINDING_FAIL;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/prepared.h"
 #include "cli/children.h"
 #include "cli/json.h"
@@ -143,9 +143,10 @@ bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const 
                         char why[DP_PLAN_WHY_MAX])
 {
     char path[DP_CLI_PATH_MAX];
-    struct statvfs disk;
+    uint64_t there = 0;
     snprintf(path, sizeof path, "%s", dir);
-    while (statvfs(path, &disk) != 0) { /* A folder that is to be made lies on its parent's disk. */
+    while (
+        !dp_disk_free(path, &there)) { /* A folder that is to be made lies on its parent's disk. */
         char *const slash = strrchr(path, '/');
         if (slash == NULL || slash == path) {
             return true;
@@ -154,7 +155,6 @@ bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const 
     }
     const uint64_t needs = /* Prepared, and in the store. */
         dp_prepared_disk_bytes(manifest, 2 * data_bytes);
-    const uint64_t there = (uint64_t)disk.f_bavail * disk.f_frsize;
     char takes[DP_PRINT_CELL_MAX];
     char free_text[DP_PRINT_CELL_MAX];
     dp_print_bytes(needs, takes);

@@ -71,7 +71,7 @@ static off_t size_of(const char *path)
 }
 
 /* In the child. Ends it. */
-static void become_daemon(const dp_start *start, const char *program, const char *log)
+static void become_daemon(const dp_start *start, const char *program, int out)
 {
     const char *arguments[DP_START_ARGS_MAX] = {program, "--dir", start->dir, "--socket",
                                                 start->socket};
@@ -80,10 +80,9 @@ static void become_daemon(const dp_start *start, const char *program, const char
          start->extra != NULL && start->extra[i] != NULL && count + 1 < DP_START_ARGS_MAX; i++) {
         arguments[count++] = start->extra[i];
     }
-    const int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
     /* Standard streams are replaced, so that nobody waits for the daemon's end of a pipe. */
-    if (out < 0 || none < 0 || dup2(none, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+    if (none < 0 || dup2(none, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(out, STDERR_FILENO) < 0) {
         _exit(DP_EXIT_CANTCREATE);
     }
@@ -175,22 +174,46 @@ static int wait_for_answer(const dp_start *start, pid_t pid, const char *log, of
     }
 }
 
+static void cannot(const char *path, const char *what, dp_control_error *error)
+{
+    dp_why why;
+    dp_why_set(&why, DP_IO, "%s: %s", path,
+               strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
+    dp_error_set(error, DP_EXIT_CANTCREATE, "E0108", "choose another one with --dir", what,
+                 why.text);
+}
+
+/* Makes the daemon's directory and opens its log. -1 with an error: where the log cannot be written, nothing else can. */
+static int open_log(const dp_start *start, dp_control_error *error)
+{
+    char log[DP_CLI_PATH_MAX + 16];
+    snprintf(log, sizeof log, "%s/dpnoded.log", start->dir);
+    errno = strlen(log) >= DP_CLI_PATH_MAX ? ENAMETOOLONG : 0;
+    if (errno != 0 || dp_path_make_folders(start->dir) != DP_OK) {
+        cannot(start->dir, "the daemon's directory cannot be made", error);
+        return -1;
+    }
+    const int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (out < 0) {
+        cannot(log, "the daemon's directory cannot be written", error);
+    }
+    return out;
+}
+
 int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *error)
 {
     char program[DP_CLI_PATH_MAX];
-    char log[DP_CLI_PATH_MAX + 16];
     dp_path_program("dpnoded", program);
-    snprintf(log, sizeof log, "%s/dpnoded.log", start->dir);
-    if (dp_path_make_folders(start->dir) != DP_OK || strlen(log) >= DP_CLI_PATH_MAX) {
-        dp_error_set(error, DP_EXIT_CANTCREATE, "E0108", "choose another one with --dir",
-                     "the daemon's directory cannot be made", start->dir);
+    const int out = open_log(start, error);
+    if (out < 0) {
         return error->exit;
     }
     fflush(NULL);
     *pid = fork();
     if (*pid == 0) {
-        become_daemon(start, program, log);
+        become_daemon(start, program, out);
     }
+    close(out);
     if (*pid < 0) {
         dp_error_set(error, DP_EXIT_TEMPORARY, "E0109", "", "no process could be started",
                      strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */

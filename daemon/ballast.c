@@ -1,6 +1,7 @@
 #include "daemon/ballast.h"
 
 #include "base/alloc.h"
+#include "base/disk.h"
 
 /* One look. It outlives the ballast when that closes in between. */
 typedef struct look_job {
@@ -33,10 +34,12 @@ static void tell(dp_ballast *ballast, const look_job *look)
     const unsigned long long mib = daemon->config->ballast >> 20;
     if (!look->held && !ballast->told_gone) {
         ballast->told_gone = true;
+        char full[DP_DISK_TEXT_MAX];
+        dp_disk_full_text(daemon->config->dir, full);
         dp_diary_add(daemon->diary, DP_LOG_ERROR, "store.reserve_gone", 0, NULL,
-                     "the disk is full and the reserve of %llu MiB for votes is used up; make "
-                     "room, or this node can soon vote no more",
-                     mib);
+                     "%s, and the reserve of %llu MiB for votes is used up; make room, or this "
+                     "node can soon vote no more",
+                     full, mib);
     }
     if (look->held_now && ballast->told_gone) {
         ballast->told_gone = false;

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "base/alloc.h"
+#include "base/disk.h"
 #include "base/rng.h"
 #include "base/version.h"
 #include "daemon/tool.h"
@@ -158,7 +158,7 @@ static void say_disk(FILE *out, const dp_config *config)
 {
     char base[DP_CONFIG_PATH_MAX];
     char folder[DP_CONFIG_PATH_MAX + 32];
-    struct statvfs disk;
+    uint64_t free_bytes = 0;
     dp_why why = {{0}};
     existing(config->dir, base);
     say_number(out, "dir_exists", strcmp(base, config->dir) == 0);
@@ -170,8 +170,7 @@ static void say_disk(FILE *out, const dp_config *config)
         say_error(out, "dir_why", base, errno);
         return;
     }
-    const uint64_t free_bytes =
-        statvfs(base, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : 0;
+    DP_IGNORE(!dp_disk_free(base, &free_bytes));
     say_number(out, "free", free_bytes);
     const bool room = free_bytes / 4 > LARGE_BYTES;
     const dp_status status = free_bytes / 4 > SMALL_BYTES ? measure(out, folder, room) : DP_NOSPACE;

@@ -35,6 +35,7 @@ static void run_forget(dp_saver_job *job, dp_store *store)
 {
     const leaving *self = (const leaving *)job;
     dp_facts_copy_forget(self->daemon->config->dir);
+    self->daemon->lost = false;
     DP_IGNORE(dp_facts_forget(
         store)); /* Then the node is a member again at its next start, and may leave again. */
     if (!self->keep_data) {

@@ -201,6 +201,10 @@ static void pack_trainer(dp_group *map, const dp_driver_view *view)
     }
     dp_pair_u64(map, "trainer_pid", (uint64_t)view->trainer_pid);
     dp_pair_u64(map, "trainer_restarts", view->trainer_restarts);
+    if (view->trainer_next_ms > 0) {
+        dp_pair_u64(map, "trainer_deaths", view->trainer_deaths);
+        dp_pair_u64(map, "trainer_next_ms", view->trainer_next_ms);
+    }
 }
 
 /* What the chain says, and who is heard: not known while the chain is read from the store, or the manifest is awaited. */
@@ -315,6 +319,10 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         dp_pair_u64(&map, "port", view.port);
         pack_pause(&map, daemon);
         pack_run(dp_pair(&map, "run"), daemon);
+    } else if (daemon->lost) {
+        dp_pair_text(&map, "lost",
+                     "its store was damaged, and nothing is left that says which run it belonged "
+                     "to");
     }
     dp_group_end(&map);
     dp_call_end(call, &packer);

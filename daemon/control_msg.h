@@ -10,7 +10,7 @@
  * not apply is left out; what applies and is not known yet is nil. Peers are {"id": 64 hex, "short": 12 characters, "name": nil
  * before it has told one}.
  *   hello        {} -> {"version", "pid", "state": "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
- *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?, "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the owner's order, "rss_bytes", "log_dropped", "store_bytes",
+ *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?, "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the owner's order, "lost"?: text, the store was damaged and names no run any more, "rss_bytes", "log_dropped", "store_bytes",
  *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
  *                       "is_voter", "ballot_owner": short id of who is to propose the next record, "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
  *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
@@ -26,7 +26,7 @@
  *                       "month_used_up": so that training rests,
  *                       "clock"?: {"behind_ms": this machine's, behind those of others, "corrected_ms": by which this node goes, "text"}, where something is wrong with it,
  *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,
- *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "counted": rounds of the chain here that list this node}}: what is of
+ *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "trainer_next_ms"?: until it is started again, "trainer_deaths"?: in a row before that, "counted": rounds of the chain here that list this node}}: what is of
  *                       the chain is nil until it is read
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
  *                       "step_ms"?,"addresses":[text]}]}

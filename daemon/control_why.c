@@ -284,6 +284,19 @@ static void add_clock(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+static void add_trainer(const dp_daemon *daemon, char *text, size_t size)
+{
+    dp_driver_view view;
+    const size_t at = strlen(text);
+    dp_driver_look(daemon->driver, &view);
+    if (view.trainer_next_ms > 0) {
+        snprintf(text + at, size - at,
+                 "; the trainer died, %u time%s in a row, and is started again in %llu s",
+                 view.trainer_deaths, view.trainer_deaths == 1 ? "" : "s",
+                 (unsigned long long)(view.trainer_next_ms + 999) / 1000);
+    }
+}
+
 static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about)
 {
     const uint32_t kept = dp_diary_entries(daemon->diary);
@@ -326,6 +339,7 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
         answer_peer(daemon, &about.peer, text, sizeof text);
     } else {
         answer_now(daemon, text, sizeof text);
+        add_trainer(daemon, text, sizeof text);
         add_clock(daemon, text, sizeof text);
     }
     if (!dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {

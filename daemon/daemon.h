@@ -38,6 +38,7 @@ typedef struct dp_daemon {
     bool has_root;           /* this node holds the run's root key */
     dp_sign_key root;
     dp_driver *driver; /* NULL: idle, no port is open */
+    bool lost;         /* idle because a damaged store has lost its run (facts.h) */
     bool ending;
     bool again; /* the program is run anew when it has ended */
     int exit_status;

@@ -558,6 +558,8 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
                                                                                   : "down",
         .trainer_pid = driver->trainer != NULL ? dp_trainer_pid(driver->trainer) : 0,
         .trainer_restarts = driver->trainer != NULL ? dp_trainer_restarts(driver->trainer) : 0,
+        .trainer_deaths = driver->trainer != NULL ? dp_trainer_in_a_row(driver->trainer) : 0,
+        .trainer_next_ms = driver->trainer != NULL ? dp_trainer_next_ms(driver->trainer) : 0,
         .elements = driver->elements,
         .device = driver->trainer_open ? driver->device : "",
         .training = driver->training,

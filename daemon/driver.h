@@ -43,6 +43,8 @@ typedef struct dp_driver_view {
     const char *trainer; /* "up" | "starting" | "failing": it dies again and again | "down" */
     int trainer_pid;
     uint32_t trainer_restarts;
+    uint32_t trainer_deaths;  /* in a row, of one cause (restart.h) */
+    uint64_t trainer_next_ms; /* until it is started again; 0: it runs */
     uint64_t elements;
     const char *device;   /* who computes; "": nobody, or not known */
     bool training;        /* it is told to train; the two rates below are 0 otherwise */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/disk.h"
 #include "daemon/driver_inside.h"
 #include "store/pieces.h"
 
@@ -177,9 +178,12 @@ static bool wait_for_room(taken *self)
     }
     if (!self->told) {
         const bool full = self->status == DP_NOSPACE;
+        char text[DP_DISK_TEXT_MAX] = "memory is short";
+        if (full) {
+            dp_disk_full_text(driver->daemon->config->dir, text);
+        }
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, full ? "store.full" : "store.lack",
-                     self->msg.round, NULL, "%s: an update waits for room",
-                     full ? "the disk is full" : "memory is short");
+                     self->msg.round, NULL, "%s: an update waits for room", text);
     }
     self->told = true;
     *slot = self;

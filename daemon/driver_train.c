@@ -62,10 +62,28 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
     }
 }
 
+/* Deaths that come together, of memory as a rule, would stop rounds until the longest wait is over. */
+static void start_early(dp_driver *driver)
+{
+    if (driver->trainer == NULL || driver->node == NULL ||
+        dp_trainer_next_ms(driver->trainer) <= DP_TRAINER_SOON_MS) {
+        return;
+    }
+    dp_node_view view;
+    dp_node_look(driver->node, &view);
+    if (2 * view.idle > view.alive && dp_trainer_start_early(driver->trainer)) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.early", 0, NULL,
+                     "%u of %u nodes have no trainer: this one's is started early, once in %d "
+                     "minutes",
+                     view.idle, view.alive, DP_RESTART_EARLY_MS / 60000);
+    }
+}
+
 void dp_driver_watch_trainer(dp_driver *driver)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
     dp_trainer_look(driver->trainer);
+    start_early(driver);
     /* A question of a person, like a full evaluation, may take its time; what waits behind it is not to blame. */
     if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
@@ -102,22 +120,26 @@ static bool leaves_device(const dp_driver *driver)
 }
 
 /* What follows from its death, behind "the trainer died". */
-static const char *after_death(dp_driver *driver)
+static void tell_after_death(dp_driver *driver, char *text, size_t size)
 {
+    const uint64_t next_s = (dp_trainer_next_ms(driver->trainer) + 999) / 1000;
+    const uint32_t in_a_row = dp_trainer_in_a_row(driver->trainer);
     if (leaves_device(driver)) {
         const bool named = driver->device[0] != '\0';
         dp_trainer_take_cpu(driver->trainer);
         driver->device[0] = '\0';
-        return !named ? ", once more before it could tell who computes; the CPU computes from now "
-                        "on, and "
-                        "`dpnode down` and `up` look for a device again"
-                      : ", once more on this device; the CPU computes from now on, and "
-                        "`dpnode down` and `up` try the device again";
+        snprintf(text, size,
+                 ", once more %s; the CPU computes from now on, and `dpnode down` and `up` %s",
+                 named ? "on this device" : "before it could tell who computes",
+                 named ? "try the device again" : "look for a device again");
+    } else if (in_a_row > 1) {
+        snprintf(text, size,
+                 ", %u times in a row; it is started again in %llu s, and this node holds and "
+                 "serves meanwhile",
+                 in_a_row, (unsigned long long)next_s);
+    } else {
+        snprintf(text, size, "; it is started again");
     }
-    return dp_trainer_fails(driver->trainer)
-               ? ", again; it is started once a minute from now on, and this node holds and serves "
-                 "meanwhile"
-               : "; it is started again";
 }
 
 static void on_down(void *context, const char *cause)
@@ -135,8 +157,10 @@ static void on_down(void *context, const char *cause)
     driver->usage = (dp_usage){0};
     driver->spent = (dp_trainer_spent){0};
     drop_waits(driver, "the trainer died");
+    char after[192];
+    tell_after_death(driver, after, sizeof after);
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL, "the trainer %s%s",
-                 cause, after_death(driver));
+                 cause, after);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_DOWN});
 }
 

@@ -13,6 +13,7 @@
 enum { FACTS_VERSION = 1, FACTS_BYTES_MAX = 16 * 1024 };
 
 static const char key[] = "run";
+static const char lost_key[] = "run.lost";
 static const char copy_name[] = "run.member"; /* the same bytes */
 
 static void write_text(dp_writer *writer, const char *text)
@@ -74,6 +75,7 @@ dp_status dp_facts_save(dp_store *store, const dp_facts *facts)
     uint8_t bytes[FACTS_BYTES_MAX];
     dp_view view;
     DP_TRY(write_facts(facts, bytes, &view));
+    DP_TRY(dp_store_delete(store, lost_key));
     return dp_store_put(store, key, view);
 }
 
@@ -144,6 +146,21 @@ void dp_facts_copy_forget(const char *dir)
     if (size > 0 && (size_t)size < sizeof path) {
         DP_IGNORE(unlink(path) != 0 && errno != ENOENT); /* A store that says otherwise wins. */
     }
+}
+
+dp_status dp_facts_lost_save(dp_store *store)
+{
+    static const uint8_t yes = 1;
+    return dp_store_put(store, lost_key, dp_view_of(&yes, sizeof yes));
+}
+
+bool dp_facts_lost(dp_store *store)
+{
+    dp_buf buf;
+    dp_buf_init(&buf, 16);
+    const dp_status status = dp_store_get(store, lost_key, &buf);
+    dp_buf_close(&buf);
+    return status == DP_OK;
 }
 
 dp_status dp_facts_forget(dp_store *store)

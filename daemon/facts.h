@@ -34,4 +34,8 @@ DP_MUST dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts);
 DP_MUST dp_status dp_facts_copy_load(const char *dir, dp_facts *facts);
 void dp_facts_copy_forget(const char *dir);
 
+/* That a damaged store may have known a run, and nothing says which: kept until dp_facts_save. */
+DP_MUST dp_status dp_facts_lost_save(dp_store *store);
+bool dp_facts_lost(dp_store *store);
+
 #endif

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/disk.h"
 #include "base/prepared.h"
 #include "base/samples.h"
 #include "base/size.h"
@@ -118,13 +118,12 @@ static dp_status keep_files(const founding *self, dp_store *store)
 static dp_status check_room(const dp_daemon *daemon, const dp_manifest *manifest,
                             uint64_t data_bytes, dp_why *why)
 {
-    struct statvfs disk;
     char takes[DP_SIZE_TEXT_MAX];
     char free_text[DP_SIZE_TEXT_MAX];
-    if (statvfs(daemon->config->dir, &disk) != 0) {
+    uint64_t free_bytes = 0;
+    if (!dp_disk_free(daemon->config->dir, &free_bytes)) {
         return DP_OK; /* The store will tell. */
     }
-    const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     const uint64_t needs = dp_prepared_disk_bytes(manifest, data_bytes) + daemon->config->margin;
     if (free_bytes >= needs) {
         return DP_OK;

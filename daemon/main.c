@@ -220,10 +220,8 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-/* *anew: what it knew of a run is not there any more, or never was. */
-static dp_status open_store(dp_daemon *daemon, bool *anew, dp_why *why)
+static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *why)
 {
-    dp_store_report report = {0};
     dp_store_options options = dp_store_options_default();
     options.ballast_bytes = daemon->config->ballast;
     options.margin_bytes = daemon->config->margin;
@@ -232,11 +230,10 @@ static dp_status open_store(dp_daemon *daemon, bool *anew, dp_why *why)
     if (!daemon->config->network_dir) {
         DP_TRY(dp_dir_check_disk(daemon->config->dir, why));
     }
-    DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, &report, why));
-    *anew = report.meta_rebuilt || report.created;
-    if (report.meta_rebuilt || report.chunks_rebuilt) {
+    DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, report, why));
+    if (report->meta_rebuilt || report->chunks_rebuilt) {
         dp_log(DP_LOG_WARN, "store.rebuilt",
-               "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report.moved_to);
+               "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report->moved_to);
     }
     const dp_status status =
         dp_store_bump_incarnation(daemon->store, dp_unix_ms() / 1000, &daemon->incarnation);
@@ -247,19 +244,20 @@ static dp_status open_store(dp_daemon *daemon, bool *anew, dp_why *why)
 
 /* The store has lost the run: with its certificate and its key the node is a member still. What it had not published, and its vote key, are
  * gone; the chain and the state come from peers. */
-static dp_status enter_again(dp_daemon *daemon, dp_facts *facts)
+static dp_status enter_again(dp_daemon *daemon, bool damaged, dp_facts *facts)
 {
     const char *dir = daemon->config->dir;
     dp_status status = dp_facts_copy_load(dir, facts);
-    if (status == DP_NOTFOUND) {
+    if (status == DP_NOTFOUND && !damaged) {
         return status;
     }
     status = status == DP_OK ? dp_facts_save(daemon->store, facts) : status;
     if (status != DP_OK) {
+        DP_IGNORE(dp_facts_lost_save(daemon->store) != DP_OK); /* It is logged all the same. */
         dp_log(
             DP_LOG_ERROR, "store.lost",
-            "msg=\"the store has lost its run, and %s/run.member cannot be read: join again with "
-            "an invite\" status=%s",
+            "msg=\"the store was damaged, and %s/run.member, which names its run, cannot be read "
+            "either: join again with an invite\" status=%s",
             dir, dp_status_name(status));
         return DP_NOTFOUND;
     }
@@ -275,15 +273,16 @@ static dp_status enter_again(dp_daemon *daemon, dp_facts *facts)
 static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why *why)
 {
     DP_TRY(dp_crypto_start());
-    bool anew = false;
-    DP_TRY(open_store(daemon, &anew, why));
+    dp_store_report report = {0};
+    DP_TRY(open_store(daemon, &report, why));
     DP_TRY(load_identity(daemon, why));
     load_root(daemon);
     dp_status status = dp_facts_load(daemon->store, facts);
-    if (status == DP_NOTFOUND && anew) {
-        status = enter_again(daemon, facts);
+    if (status == DP_NOTFOUND && (report.meta_rebuilt || report.created)) {
+        status = enter_again(daemon, report.meta_rebuilt, facts);
     }
     *member = status == DP_OK;
+    daemon->lost = status == DP_NOTFOUND && dp_facts_lost(daemon->store);
     if (status != DP_OK && status != DP_NOTFOUND) {
         return dp_why_set(why, status, "what the store says of the run cannot be read: %s",
                           dp_status_text(status));

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sodium/randombytes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -43,8 +44,10 @@ struct dp_trainer {
     char program[512];
     char backend[512];
     life *life;
-    uv_timer_t *restart;                      /* runs until HELLO, the end, or the next start */
-    uint64_t starts[DP_TRAINER_RESTARTS_MAX]; /* uv_now of the last quick starts, a ring */
+    uv_timer_t *restart; /* runs until HELLO, the end, or the next start */
+    dp_restart backoff;
+    uint64_t
+        began_ms; /* uv_now when the life under way, or the last one, said HELLO; 0: it did not */
     uint32_t n_starts;
     uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last that are its own, a ring */
     uint32_t n_deaths;
@@ -97,19 +100,33 @@ static void end_life(life *self)
     }
 }
 
-static void start_again(dp_trainer *trainer);
 static void on_restart(uv_timer_t *timer);
 
-static void report_down(dp_trainer *trainer, const char *cause)
+static uint64_t lived_ms(const dp_trainer *trainer)
 {
-    trainer->config.hooks.down(trainer->config.hooks.context, cause);
-    start_again(trainer);
+    return trainer->began_ms > 0 ? uv_now(trainer->config.loop) - trainer->began_ms : 0;
 }
 
-static void report_death(dp_trainer *trainer, const char *cause)
+static void start_again(dp_trainer *trainer, dp_death cause)
+{
+    const uint64_t wait_ms =
+        dp_restart_wait(&trainer->backoff, cause, lived_ms(trainer), randombytes_random());
+    trainer->began_ms = 0;
+    trainer->n_starts++;
+    uv_timer_start(trainer->restart, on_restart, wait_ms, 0);
+}
+
+/* The hook may ask when the next start is, and may close the trainer. */
+static void report_down(dp_trainer *trainer, dp_death kind, const char *cause)
+{
+    start_again(trainer, kind);
+    trainer->config.hooks.down(trainer->config.hooks.context, cause);
+}
+
+static void report_death(dp_trainer *trainer, dp_death kind, const char *cause)
 {
     trainer->deaths[trainer->n_deaths++ % DP_TRAINER_DEVICE_LIVES] = uv_now(trainer->config.loop);
-    report_down(trainer, cause);
+    report_down(trainer, kind, cause);
 }
 
 /* What this machine lacks is not the trainer's fault and uses up none of its restarts. */
@@ -141,9 +158,9 @@ static void on_exit(uv_process_t *process, int64_t status, int signal)
                               : status == 0 ? "ended"
                                             : "failed";
     if (is_from_outside(signal) && !is_oom) {
-        report_down(trainer, cause);
+        report_down(trainer, DP_DEATH_OUTSIDE, cause);
     } else {
-        report_death(trainer, cause);
+        report_death(trainer, is_oom ? DP_DEATH_MEMORY : DP_DEATH_OWN, cause);
     }
 }
 
@@ -154,7 +171,7 @@ static void on_lingering(uv_timer_t *timer)
     dp_trainer *trainer = timer->data;
     if (trainer->life != NULL) {
         end_life(trainer->life);
-        report_death(trainer, "closed its socket and did not end");
+        report_death(trainer, DP_DEATH_OWN, "closed its socket and did not end");
     }
 }
 
@@ -188,12 +205,13 @@ static void receive(life *self)
         if (status != DP_OK || self->said_hello == (self->incoming.kind == DP_TRAINER_HELLO)) {
             close_fds(fds, status == DP_OK ? n_fds : 0);
             end_life(self);
-            report_death(trainer, "spoke out of turn");
+            report_death(trainer, DP_DEATH_OWN, "spoke out of turn");
             return;
         }
         if (self->incoming.kind == DP_TRAINER_HELLO) {
             close_fds(fds, n_fds);
             self->said_hello = true;
+            trainer->began_ms = uv_now(trainer->config.loop);
             uv_timer_stop(trainer->restart);
             if (self->incoming.abi == DP_TRAINER_ABI) {
                 trainer->config.hooks.started(trainer->config.hooks.context);
@@ -204,7 +222,7 @@ static void receive(life *self)
                          "those of one release",
                          self->incoming.abi, DP_TRAINER_ABI);
                 end_life(self);
-                report_down(trainer, cause);
+                report_down(trainer, DP_DEATH_OUTSIDE, cause);
             }
         } else {
             trainer->config.hooks.message(trainer->config.hooks.context, &self->incoming, fds,
@@ -333,7 +351,7 @@ static void on_silent(uv_timer_t *timer)
     dp_trainer *trainer = timer->data;
     if (trainer->life != NULL) {
         end_life(trainer->life);
-        report_death(trainer, "did not say hello");
+        report_death(trainer, DP_DEATH_OWN, "did not say hello");
     }
 }
 
@@ -381,7 +399,7 @@ static void on_restart(uv_timer_t *timer)
     if (status == DP_IO || status == DP_NOMEM) { /* No trainer is to blame for what this lacks. */
         uv_timer_start(timer, on_restart, DP_TRAINER_RETRY_MS, 0);
     } else if (status != DP_OK) {
-        start_again(trainer);
+        start_again(trainer, DP_DEATH_MISSING);
     }
 }
 
@@ -405,22 +423,29 @@ void dp_trainer_take_cpu(dp_trainer *trainer)
     memcpy(trainer->backend, "cpu", sizeof "cpu");
 }
 
-bool dp_trainer_fails(const dp_trainer *trainer)
+uint32_t dp_trainer_in_a_row(const dp_trainer *trainer)
 {
-    const uint32_t slot = trainer->n_starts % DP_TRAINER_RESTARTS_MAX;
-    return trainer->n_starts >= DP_TRAINER_RESTARTS_MAX &&
-           uv_now(trainer->config.loop) - trainer->starts[slot] <= DP_TRAINER_WINDOW_MS;
+    return dp_restart_deaths(&trainer->backoff, lived_ms(trainer));
 }
 
-static void start_again(dp_trainer *trainer)
+bool dp_trainer_fails(const dp_trainer *trainer)
 {
-    const uint64_t now = uv_now(trainer->config.loop);
-    const uint32_t slot = trainer->n_starts % DP_TRAINER_RESTARTS_MAX;
-    const bool quick = !dp_trainer_fails(trainer);
-    trainer->starts[slot] = now;
-    trainer->n_starts++;
-    uv_timer_start(trainer->restart, on_restart,
-                   quick ? DP_TRAINER_RESTART_MS : DP_TRAINER_RESTART_SLOW_MS, 0);
+    return dp_trainer_in_a_row(trainer) >= DP_RESTART_FAILS;
+}
+
+uint64_t dp_trainer_next_ms(const dp_trainer *trainer)
+{
+    return trainer->life == NULL ? uv_timer_get_due_in(trainer->restart) : 0;
+}
+
+bool dp_trainer_start_early(dp_trainer *trainer)
+{
+    if (dp_trainer_next_ms(trainer) <= DP_TRAINER_SOON_MS ||
+        !dp_restart_early(&trainer->backoff, uv_now(trainer->config.loop))) {
+        return false;
+    }
+    uv_timer_start(trainer->restart, on_restart, randombytes_uniform(DP_TRAINER_SOON_MS) + 1, 0);
+    return true;
 }
 
 dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_config *config)
@@ -451,7 +476,8 @@ dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why)
     dp_assert(trainer->life == NULL);
     const dp_status status = begin_life(trainer);
     if (status != DP_OK) {
-        start_again(trainer); /* It may be installed later, or memory may come back. */
+        start_again(trainer,
+                    DP_DEATH_MISSING); /* It may be installed later, or memory may come back. */
         return dp_why_set(why, status, "cannot start the trainer %s: %s", trainer->program,
                           dp_status_text(status));
     }
@@ -494,7 +520,7 @@ dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const 
     self->n_queued++;
     if (self->n_queued > DP_TRAINER_QUEUE_MAX) {
         end_life(self);
-        report_death(trainer, "does not read its commands");
+        report_death(trainer, DP_DEATH_OWN, "does not read its commands");
         return DP_CLOSED;
     }
     flush(self);
@@ -505,7 +531,7 @@ void dp_trainer_kill(dp_trainer *trainer, const char *cause)
 {
     if (trainer->life != NULL) {
         end_life(trainer->life);
-        report_death(trainer, cause);
+        report_death(trainer, DP_DEATH_OWN, cause);
     }
 }
 
@@ -513,7 +539,7 @@ void dp_trainer_replace(dp_trainer *trainer, const char *cause)
 {
     if (trainer->life != NULL) {
         end_life(trainer->life);
-        report_down(trainer, cause);
+        report_down(trainer, DP_DEATH_OUTSIDE, cause);
     }
 }
 

@@ -7,20 +7,20 @@
 
 #include "base/trainer_msg.h"
 #include "daemon/oom.h"
+#include "daemon/restart.h"
 
 enum {
     DP_TRAINER_QUEUE_MAX =
         256, /* packets waiting for the socket; beyond: the trainer counts as hung */
-    DP_TRAINER_RESTARTS_MAX = 5, /* quick restarts within DP_TRAINER_WINDOW_MS; then one a minute */
+    DP_TRAINER_DEVICE_LIVES =
+        3, /* deaths on a device in DP_TRAINER_WINDOW_MS after which the CPU computes */
     DP_TRAINER_WINDOW_MS = 10 * 60 * 1000,
-    DP_TRAINER_DEVICE_LIVES = 3, /* deaths on a device in that time after which the CPU computes */
     DP_TRAINER_HELLO_MS =
         75 * 1000, /* a process that is silent for so long after its start is replaced */
     DP_TRAINER_END_MS =
         3000, /* between the end of its socket and its own, for a card takes its time; then it is killed, a death of its own */
-    DP_TRAINER_RESTART_MS = 200,
-    DP_TRAINER_RESTART_SLOW_MS = 60 * 1000,
-    DP_TRAINER_RETRY_MS = 1000 /* until there are descriptors or memory for a process again */
+    DP_TRAINER_RETRY_MS = 1000, /* until there are descriptors or memory for a process again */
+    DP_TRAINER_SOON_MS = 2000
 };
 
 typedef struct dp_trainer dp_trainer;
@@ -71,7 +71,14 @@ void dp_trainer_look(dp_trainer *trainer);
 bool dp_trainer_takes_cpu(const dp_trainer *trainer);
 /* Who computes from its next start on, until close: after a device that spoils one life after the other. */
 void dp_trainer_take_cpu(dp_trainer *trainer);
-/* The quick restarts are used up: it is started once a minute until DP_TRAINER_WINDOW_MS have passed since the first. */
+/* Deaths in a row of one cause, of which each DP_RESTART_FORGIVE_MS of life takes one back. */
+uint32_t dp_trainer_in_a_row(const dp_trainer *trainer);
+/* It dies again and again: DP_RESTART_FAILS in a row. */
 bool dp_trainer_fails(const dp_trainer *trainer);
+/* Milliseconds until it is started again; 0: it runs, or is about to. */
+uint64_t dp_trainer_next_ms(const dp_trainer *trainer);
+/* A start that is more than DP_TRAINER_SOON_MS away comes within that time: others wait for a trainer too. Once in
+ * DP_RESTART_EARLY_MS; true when this call did it. */
+bool dp_trainer_start_early(dp_trainer *trainer);
 
 #endif

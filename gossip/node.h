@@ -567,6 +567,7 @@ typedef struct dp_node_view {
     uint64_t tokens;    /* committed */
     uint32_t members;   /* in the roster */
     uint32_t alive;     /* alive members, this node included */
+    uint32_t idle;      /* of these, this node and those with a link that have no trainer now */
     uint32_t voters;
     bool is_voter;
     dp_peer ballot_owner; /* of the highest ballot met in the slot under way; zero before a run */

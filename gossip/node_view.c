@@ -3,6 +3,18 @@
 
 #include "gossip/node_internal.h"
 
+/* Index 0 is this node, which has no summary of its own. */
+static uint32_t count_idle(const dp_node *node)
+{
+    uint32_t idle = node->train.state == DP_TRAINER_SET ? 0 : 1;
+
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        idle += member->linked && member->state == DP_MEMBER_ALIVE && !member->summary.has_trainer;
+    }
+    return idle;
+}
+
 void dp_node_look(const dp_node *node, dp_node_view *view)
 {
     const dp_train *train = &node->train;
@@ -19,6 +31,7 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->tokens = node->ledger.tokens;
     view->members = node->ledger.n_members;
     view->alive = dp_members_alive(node->members);
+    view->idle = count_idle(node);
     view->voters = node->ledger.n_voters;
     view->is_voter =
         node->commit->self != DP_NOBODY && !node->commit->key_lost && node->mode != DP_MODE_LEFT;

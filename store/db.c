@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/disk.h"
 #include "store/inside.h"
 #include "store/schema.h"
 
@@ -298,7 +299,12 @@ dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_option
     if (status != DP_OK) {
         dp_store_close(opened);
         if (why != NULL && why->text[0] == '\0') {
-            dp_why_set(why, status, "cannot open the store in %s: %s", dir, dp_status_text(status));
+            char full[DP_DISK_TEXT_MAX] = "";
+            if (status == DP_NOSPACE) {
+                dp_disk_full_text(dir, full);
+            }
+            dp_why_set(why, status, "cannot open the store in %s: %s", dir,
+                       full[0] != '\0' ? full : dp_status_text(status));
         }
         return status;
     }

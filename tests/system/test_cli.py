@@ -260,6 +260,14 @@ class WithoutDaemon(SystemTest):
         path = self.file("file", "")
         done = dpnode("up", "--dir", path + "/below", "--socket", self.folder.path + "/s", "--json")
         self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["code"]), (73, "E0108"))
+        self.assertIn(path + "/below: ", json.loads(done.stdout)["error"]["why"])
+
+    def test_a_directory_that_cannot_be_written_is_told_with_the_reason_and_no_line_of_an_older_log(self):
+        os.makedirs(os.path.join(self.folder.path, "node", "dpnoded.log"))  # As root writes everywhere else.
+        done = dpnode("up", "--dir", self.folder.path + "/node", "--socket", self.folder.path + "/s", "--json")
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((done.returncode, error["code"]), (73, "E0108"))
+        self.assertIn("node/dpnoded.log: Is a directory", error["why"])
 
 
 if __name__ == "__main__":

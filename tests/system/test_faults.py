@@ -114,8 +114,9 @@ class Faults(SystemTest):
         wait_for(lambda: node.run()["trainer"] == "failing", PATIENCE_S, "the quick restarts are used up")
         self.rounds_go_on(self.first)
         self.assertEqual(self.state_of_second(), "alive")
+        wait_for(lambda: "times in a row, and is started again in" in node.ask("why")["answer"], PATIENCE_S, "why tells")
         self.assertIn("the trainer is failing", node.ask("why")["answer"])
-        wait_for(lambda: [t for t in texts(node) if "once a minute" in t], PATIENCE_S, "it is told")
+        wait_for(lambda: [t for t in texts(node) if "5 times in a row; it is started again in" in t], PATIENCE_S, "logs tell")
         self.assertGreaterEqual(node.run()["round"], self.first.run()["round"] - 2) # it follows the chain
         self.tell(order, "")
         node.kill()

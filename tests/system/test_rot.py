@@ -3,6 +3,7 @@
 
 import os
 import random
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -31,6 +32,12 @@ def flip(path):
 
 
 class Rot(SystemTest):
+    @staticmethod
+    def says(node, *words):
+        done = subprocess.run([w for w in node.command(*words) if w != "--json"], capture_output=True, text=True,
+                              check=False, timeout=60)
+        return done.returncode, done.stdout
+
     def test_a_node_that_lost_its_chunks_is_counted_again(self):
         first = self.folder.node("one").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
@@ -67,6 +74,19 @@ class Rot(SystemTest):
             counted = node.run()["counted"]
             wait_for(lambda: node.run()["counted"] >= counted + 3, 120, f"it is counted again after {damage.__name__}")
         state_roots_agree([first, *others])
+        # Nothing is left that names the run: it says so, also after another start, until it is told by a token.
+        node.kill()
+        os.truncate(os.path.join(node.dir, "run.member"), 7)
+        delete(os.path.join(node.dir, "meta.db"))
+        for _ in range(2):
+            node.start()
+            self.assertIn("its store was damaged", node.ask("status")["lost"])
+            self.assertEqual(self.says(node, "status", "--check", "live")[0], 1)
+            self.assertIn("lost its run", self.says(node, "doctor")[1])
+            node.kill()
+        node.start().ask("join", "-", stdin=token)
+        wait_for(lambda: node.run().get("counted", 0) >= 2, 120, "it is counted again after it joined again")
+        self.assertNotIn("lost", node.ask("status"))
         node.ask("leave") # What has left does not come back when its store is lost.
         node.kill()
         self.assertFalse(os.path.exists(os.path.join(node.dir, "run.member")))

@@ -204,14 +204,15 @@ static void a_run_is_told_with_its_device(void **state)
         {"gossip", "up", 0, DP_FINDING_WARN, "no majority", "dpnode why"},
         {"training", "up", 0, DP_FINDING_WARN, "no majority", "dpnode why"},
         {"halted", "up", 1, DP_FINDING_FAIL, "double vote", "dpnode why"},
-        {"training", "failing", 1, DP_FINDING_FAIL, "7 times", "dpnode logs"},
+        {"training", "failing", 1, DP_FINDING_FAIL, "7 times so far; the next start is in 12 s",
+         "dpnode logs"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        json_t *const status =
-            json_pack("{s:s,s:{s:s,s:s,s:s,s:i,s:b,s:i}}", "state", rows[i].state, "run", "name",
-                      "kjv", "trainer", rows[i].trainer, "device", "cpu: avx2, 2 threads", "round",
-                      12, "quorum", rows[i].quorum, "trainer_restarts", 7);
+        json_t *const status = json_pack(
+            "{s:s,s:{s:s,s:s,s:s,s:i,s:b,s:i,s:i}}", "state", rows[i].state, "run", "name", "kjv",
+            "trainer", rows[i].trainer, "device", "cpu: avx2, 2 threads", "round", 12, "quorum",
+            rows[i].quorum, "trainer_restarts", 7, "trainer_next_ms", 11200);
         const dp_doctor doctor = doctor_of(NULL, NULL, status);
         expect(look("run", &doctor), rows[i].level, ", round 12, computed by cpu: avx2, 2 threads",
                rows[i].why, rows[i].fix);
@@ -220,6 +221,11 @@ static void a_run_is_told_with_its_device(void **state)
     json_t *const idle = json_pack("{s:s}", "state", "idle");
     const dp_doctor doctor = doctor_of(NULL, NULL, idle);
     expect(look("run", &doctor), DP_FINDING_OK, "idle", NULL, NULL);
+    json_t *const lost = json_pack("{s:s,s:s}", "state", "idle", "lost", "its store was damaged");
+    const dp_doctor of_lost = doctor_of(NULL, NULL, lost);
+    expect(look("run", &of_lost), DP_FINDING_FAIL, "lost its run", "its store was damaged",
+           "dpnode join");
+    json_decref(lost);
     const dp_doctor none = doctor_of(NULL, NULL, NULL);
     expect(look("run", &none), DP_FINDING_OK, "no daemon runs", NULL, NULL);
     json_decref(idle);

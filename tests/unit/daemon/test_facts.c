@@ -88,6 +88,20 @@ static void the_smallest_and_the_largest_facts_fit(void **state)
     shelf_close(&kept);
 }
 
+static void that_a_run_was_lost_is_known_until_another_is_entered(void **state)
+{
+    shelf kept;
+    (void)state;
+    shelf_open(&kept);
+    CHECK(!dp_facts_lost(kept.store));
+    CHECK_OK(dp_facts_lost_save(kept.store));
+    CHECK(dp_facts_lost(kept.store));
+    const dp_facts facts = example();
+    CHECK_OK(dp_facts_save(kept.store, &facts));
+    CHECK(!dp_facts_lost(kept.store));
+    shelf_close(&kept);
+}
+
 static void a_row_cut_short_or_with_bytes_left_over_is_corrupt(void **state)
 {
     shelf kept;
@@ -173,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_come_back_after_a_restart),
         cmocka_unit_test(the_smallest_and_the_largest_facts_fit),
+        cmocka_unit_test(that_a_run_was_lost_is_known_until_another_is_entered),
         cmocka_unit_test(a_row_cut_short_or_with_bytes_left_over_is_corrupt),
         cmocka_unit_test(a_damaged_row_never_breaks_a_limit),
         cmocka_unit_test(the_copy_outlives_the_store_and_nobody_else_reads_it),

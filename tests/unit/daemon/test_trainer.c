@@ -435,6 +435,29 @@ static void a_missing_program_is_not_found(void **state)
     turn_close(&loop);
 }
 
+static bool waits_long(void *context)
+{
+    return dp_trainer_next_ms(((struct stage *)context)->trainer) > DP_TRAINER_SOON_MS;
+}
+
+static void a_long_wait_is_cut_short_once(void **state)
+{
+    struct stage stage;
+    (void)state;
+    stage_open(&stage, DIES);
+    turn_until(&stage.loop, waits_long, &stage);
+    CHECK(dp_trainer_in_a_row(stage.trainer) >= 4);
+    const unsigned downs = stage.downs;
+    CHECK(dp_trainer_start_early(stage.trainer));
+    CHECK(dp_trainer_next_ms(stage.trainer) <= DP_TRAINER_SOON_MS);
+    CHECK(!dp_trainer_start_early(stage.trainer)); /* It comes soon. */
+    turn_until(&stage.loop, waits_long, &stage);
+    CHECK(stage.downs > downs);
+    CHECK(dp_trainer_fails(stage.trainer));
+    CHECK(!dp_trainer_start_early(stage.trainer)); /* Spent. */
+    stage_close(&stage);
+}
+
 /* As driver_train.c does. */
 static void leave_device(void *context, const char *cause)
 {
@@ -585,6 +608,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_deaf_trainer_is_replaced_when_its_queue_is_full),
         cmocka_unit_test(a_killed_trainer_comes_back),
         cmocka_unit_test(a_missing_program_is_not_found),
+        cmocka_unit_test(a_long_wait_is_cut_short_once),
         cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
         cmocka_unit_test(what_is_not_its_fault_is_no_death_of_its_own),
         in_root(who_is_killed_for_lack_of_memory_has_died_of_its_own),
