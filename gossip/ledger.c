@@ -24,7 +24,7 @@ static dp_roster_entry *add_entry(dp_ledger *ledger, const dp_peer *peer)
     const dp_status status = dp_map_put(&ledger->map, &key, ledger->n_roster);
     dp_assert(status == DP_OK);
     dp_roster_entry *entry = &ledger->roster[ledger->n_roster++];
-    *entry = (dp_roster_entry){.peer = *peer};
+    *entry = (dp_roster_entry){.peer = *peer, .counted_ms = ledger->time_ms};
     ledger->n_members++;
     return entry;
 }
@@ -43,6 +43,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .unclipped = manifest->exchange == DP_EXCHANGE_GRADIENTS,
                           .stale = manifest->stale == DP_ON,
                           .density = dp_density_first(manifest),
+                          .pace = dp_pace_first(manifest),
                           .listed_max = manifest->contributors_max > DP_LISTED_STANDARD
                                             ? manifest->contributors_max
                                             : (uint32_t)DP_LISTED_STANDARD,
@@ -217,6 +218,66 @@ const dp_lease *dp_ledger_lease(const dp_ledger *ledger, const dp_peer *peer)
     return entry != NULL ? &entry->lease : NULL;
 }
 
+/* ---- what counts ---- */
+
+/* Since the contributor was counted last; of a newcomer, since the record before. */
+static uint64_t span_of(const dp_ledger *ledger, const dp_record *record, uint32_t index)
+{
+    const dp_roster_entry *entry = dp_ledger_member(ledger, &record->listed[index].peer);
+    const uint64_t since = entry != NULL ? entry->counted_ms : ledger->time_ms;
+
+    return record->time_ms > since ? record->time_ms - since : 0;
+}
+
+/* In the first round no speed is known. The founder made the run, and of two the smaller is the measure; the word of one alone,
+ * who may be anybody, is not. */
+static uint64_t first_most(const dp_ledger *ledger, const dp_record *record)
+{
+    const uint64_t least = dp_pace_most(&ledger->pace, 0);
+    const bool founder = dp_peer_equal(&record->listed[0].peer, &ledger->roster[0].peer);
+    unsigned __int128 told[DP_LISTED_MAX];
+
+    if (record->n_listed == 1 && !founder) {
+        return least;
+    }
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        told[i] = record->listed[i].tokens + record->listed[i].carried;
+    }
+    const uint64_t middle = (uint64_t)dp_lower_median(told, record->n_listed);
+    const uint64_t most = middle < UINT64_MAX / DP_PACE_SLACK ? middle * DP_PACE_SLACK : UINT64_MAX;
+    return most > least ? most : least;
+}
+
+uint64_t dp_ledger_counted(const dp_ledger *ledger, const dp_record *record,
+                           uint64_t counted[DP_LISTED_MAX])
+{
+    const bool first = ledger->pace.bounded && ledger->pace.speed == 0 && record->n_listed > 0;
+    const uint64_t most_first = first ? first_most(ledger, record) : 0;
+    uint64_t total = ledger->tokens;
+
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const uint64_t told = record->listed[i].tokens + record->listed[i].carried;
+        const uint64_t most =
+            first ? most_first : dp_pace_most(&ledger->pace, span_of(ledger, record, i));
+        counted[i] = told < most ? told : most;
+        total += counted[i];
+    }
+    return total;
+}
+
+/* By the ledger before the record. */
+static uint64_t speed_of(const dp_ledger *ledger, const dp_record *record)
+{
+    uint64_t counted[DP_LISTED_MAX];
+    unsigned __int128 speeds[DP_LISTED_MAX];
+
+    DP_IGNORE(dp_ledger_counted(ledger, record, counted)); /* The record has the total. */
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        speeds[i] = dp_pace_speed(&ledger->pace, counted[i], span_of(ledger, record, i));
+    }
+    return (uint64_t)dp_lower_median(speeds, record->n_listed);
+}
+
 /* ---- leases ---- */
 
 /* Samples in a round: what was trained on since the last publication, over the rounds that it may have taken. */
@@ -297,6 +358,7 @@ static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_has
         entry->included = made; /* What was trained on since waits for the next publication. */
         entry->touched = record->round;
         entry->w = record->listed[i].w;
+        entry->counted_ms = record->time_ms;
         dp_lease_move(&entry->lease, &record->listed[i].reach);
     }
     for (uint32_t i = 0; i < record->n_late; i++) {
@@ -341,6 +403,9 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
     const uint64_t rounds_before = ledger->round;
     uint64_t used[DP_LISTED_MAX];
 
+    if (record->kind == DP_RECORD_ROUND) {
+        dp_pace_next(&ledger->pace, speed_of(ledger, record));
+    }
     ledger->slot = record->slot;
     ledger->head = *hash;
     ledger->time_ms = record->time_ms;
@@ -389,7 +454,7 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
 {
     dp_digest digest;
     /* A member's in one piece: in pieces of eight bytes its ranges cost a fifth more. */
-    uint8_t row[32 + 4 + DP_INVITE_ID_BYTES + 9 * 8 + 4 + 8 + DP_LEASE_RANGES_MAX * 16];
+    uint8_t row[32 + 4 + DP_INVITE_ID_BYTES + 10 * 8 + 4 + 8 + DP_LEASE_RANGES_MAX * 16];
 
     dp_digest_init(&digest, "dpnode/ledger/2");
     digest_hash(&digest, &ledger->run);
@@ -411,6 +476,10 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
         dp_digest_add_u64(&digest, ledger->density.n_slow);
         dp_digest_add_u64(&digest, ledger->density.n_free);
     }
+    if (ledger->pace.bounded) {
+        dp_digest_add_u64(&digest, ledger->pace.speed);
+        dp_digest_add_u64(&digest, ledger->time_ms);
+    }
     dp_digest_add_u64(&digest, ledger->n_voters);
     for (uint32_t i = 0; i < ledger->n_voters; i++) {
         dp_digest_add(&digest, dp_view_of(ledger->voters[i].peer.bytes, 32));
@@ -431,6 +500,9 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
         dp_write_u64(&writer, entry->included);
         dp_write_u64(&writer, entry->touched);
         dp_write_u64(&writer, entry->w);
+        if (ledger->pace.bounded) {
+            dp_write_u64(&writer, entry->counted_ms);
+        }
         dp_write_u64(&writer, entry->fenced);
         dp_write_u32(&writer, entry->gone);
         dp_write_u64(&writer, entry->lease.reach.leased);

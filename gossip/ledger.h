@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "gossip/density.h"
 #include "gossip/lease.h"
+#include "gossip/pace.h"
 #include "gossip/record.h"
 
 enum {
@@ -26,6 +27,7 @@ typedef struct dp_roster_entry {
     uint64_t included;       /* last round of which a publication counts; 0: none */
     uint64_t touched;        /* last round that lists it or calls it late; 0: none */
     uint64_t w;              /* clamped weight in the last round that lists it */
+    uint64_t counted_ms;     /* time of the record that listed it last, or admitted it */
     uint64_t fenced;         /* exchanges of incarnations up to this are void; 0: none */
     uint32_t gone;           /* dp_remove_reason, 0: a member */
     uint64_t gone_slot;      /* of the record that says so */
@@ -58,6 +60,7 @@ typedef struct dp_ledger {
     uint64_t tokens;
     unsigned __int128 clip_median;
     dp_density density;
+    dp_pace pace;
     uint32_t n_voters;
     dp_voter voters[DP_VOTERS_MAX]; /* in peer order */
     uint32_t n_roster;              /* entries, those gone included: an entry is never taken out */
@@ -107,6 +110,10 @@ bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry
 
 /* The lease of a present member; NULL: none, as of a newcomer. */
 const dp_lease *dp_ledger_lease(const dp_ledger *ledger, const dp_peer *peer);
+
+/* Tokens of each contribution that count (pace.h), by the record and the ledger before it. Returns the total after it. */
+uint64_t dp_ledger_counted(const dp_ledger *ledger, const dp_record *record,
+                           uint64_t counted[DP_LISTED_MAX]);
 
 /* The next record. It must be valid for this ledger (asserted as far as it is cheap). caps and invites of admitted peers come
  * from the admission check, in the order of the record's list. */

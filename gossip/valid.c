@@ -289,9 +289,10 @@ dp_weight_out dp_valid_weigh(const dp_ledger *ledger, const dp_ready *ready)
 static void compute(const dp_ledger *ledger, const dp_record *record, numbers *out)
 {
     dp_weight_in in[DP_LISTED_MAX];
+    uint64_t counted[DP_LISTED_MAX];
     unsigned __int128 late = 0;
 
-    out->tokens = ledger->tokens;
+    out->tokens = dp_ledger_counted(ledger, record, counted);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
         const dp_ready ready = dp_valid_ready(ledger, record, i);
@@ -299,7 +300,6 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
         if (record->parted) {
             out->rows[i] = dp_valid_weigh(ledger, &ready);
         }
-        out->tokens += listed->tokens + listed->carried;
     }
     for (uint32_t i = 0; i < record->n_late; i++) {
         late += dp_ledger_member(ledger, &record->late[i])->w;

@@ -176,7 +176,8 @@ dp_status dp_evil_open(dp_sim *sim)
     sim->evil = e;
     e->liars = calloc(sim->plan.nodes, sizeof *e->liars);
     e->halted = calloc(sim->plan.nodes, sizeof *e->halted);
-    if (e->liars == NULL || e->halted == NULL) {
+    e->counted_ms = calloc(sim->plan.nodes, sizeof *e->counted_ms);
+    if (e->liars == NULL || e->halted == NULL || e->counted_ms == NULL) {
         return DP_NOMEM;
     }
     dp_rng_init(&e->rng, seed_of(&sim->options));
@@ -202,6 +203,7 @@ void dp_evil_close(dp_sim *sim)
     }
     free(e->liars);
     free(e->halted);
+    free(e->counted_ms);
     free(e);
     sim->evil = NULL;
 }
@@ -393,6 +395,7 @@ void dp_evil_decided(dp_sim *sim, const dp_record *record)
         return;
     }
     if (includes(e, DP_EVIL_TRAINER) && record->kind == DP_RECORD_ROUND) {
+        dp_evil_schedule(sim, record);
         dp_evil_influence(sim, record);
     }
     for (uint32_t i = 0; record->has_config && i < record->config.n_admits; i++) {
@@ -412,7 +415,7 @@ static void accuse(dp_sim *sim, const char *invariant, uint32_t node, const char
 
 bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
 {
-    static const char *const of_all[] = {"S3", "S4", "S6", "S10", "S12", "S15", "T1", "D2"};
+    static const char *const of_all[] = {"S3", "S4", "S6", "S10", "S12", "S15", "S20", "T1", "D2"};
     dp_evil *e = sim->evil;
 
     if (e == NULL || e->judging) {

@@ -42,6 +42,7 @@ typedef enum dp_evil_work {
     DP_WORK_COPIED,       /* somebody else's blob under the own name */
     DP_WORK_TWO,          /* one contribution to this half, another to that */
     DP_WORK_NUMBERS,      /* size, carried tokens or state root that are not so */
+    DP_WORK_CARRIED,      /* as many carried tokens as a record takes, on its own line */
     DP_WORK_COUNT
 } dp_evil_work;
 
@@ -85,6 +86,10 @@ typedef struct dp_evil {
     uint64_t second_bytes;
     uint32_t second_owner;
     uint32_t admitted; /* liars that the chain has let in */
+    /* the schedule: after the last ROUND record */
+    uint64_t *counted_ms; /* by host: of the last record that lists it, 0: none */
+    uint64_t tokens;
+    bool swayed; /* a record of more liars than others: they may be the measure */
 } dp_evil;
 
 /* "voter" and so on. */
@@ -116,6 +121,8 @@ void dp_evil_acts(dp_host *host);
 bool dp_evil_serves(dp_host *host, const dp_action *action);
 /* A publication for round that is about to be written. */
 void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round);
+/* How far a ROUND record moves the schedule, beside what liars tell (S20). */
+void dp_evil_schedule(dp_sim *sim, const dp_record *record);
 /* The credential that the host shows. */
 void dp_evil_credential(const dp_sim *sim, uint32_t index,
                         uint8_t credential[DP_SIM_CREDENTIAL_BYTES]);

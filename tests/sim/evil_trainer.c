@@ -205,6 +205,9 @@ size_t dp_evil_rewrite_ready(dp_host *host, uint32_t to, uint8_t *message, size_
         ready.bytes = e->second_bytes;
     } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_NUMBERS) {
         lie_in_numbers(host->sim, &ready);
+    } else if (e->tricks[DP_EVIL_TRAINER] == DP_WORK_CARRIED) {
+        ready.carried = (uint64_t)1 << 44;
+        ready.reach.own += ready.round << 28; /* Nobody else knows how far it came there. */
     }
     dp_assert(dp_ready_sign(&ready, &crypto, &host->sim->run, &fork));
     dp_ready_msg_write(&w, &ready);
@@ -374,4 +377,52 @@ void dp_evil_influence(dp_sim *sim, const dp_record *record)
                     "liars, %u of %u listed, move %.0Lf in round %llu; %.0Lf is the bound", f, n,
                     much, (unsigned long long)record->round, bound);
     }
+}
+
+/* ---- the schedule ---- */
+
+/* Tokens in a millisecond of the fastest trainer of this world. */
+static uint64_t fastest(const dp_sim *sim)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        const uint64_t speed = (uint64_t)DP_TOY_TOKENS_PER_STEP * 1000 / sim->hosts[i].step_us;
+        most = speed > most ? speed : most;
+    }
+    return most;
+}
+
+/* What counts of liars is no more than 16 times what the fastest could have made since they were counted last. Twice as much,
+ * since a publication may hold the work of a longer time than lies between two records. */
+void dp_evil_schedule(dp_sim *sim, const dp_record *record)
+{
+    dp_evil *e = sim->evil;
+    unsigned __int128 most = 0;
+    uint32_t f = 0;
+
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *item = &record->listed[i];
+        const uint32_t owner = dp_sim_index(sim, &item->peer);
+        if (owner >= sim->plan.nodes) {
+            return; /* S4 is for others to judge. */
+        }
+        const uint64_t since =
+            e->counted_ms[owner] != 0 ? e->counted_ms[owner] : sim->manifest.created_ms;
+        const uint64_t span = record->time_ms > since ? record->time_ms - since : 0;
+        const bool lies = dp_evil_is(sim, owner);
+        f += lies ? 1 : 0;
+        most += lies ? (unsigned __int128)32 * fastest(sim) * (span > 1000 ? span : 1000)
+                     : (unsigned __int128)item->tokens + item->carried;
+        e->counted_ms[owner] = record->time_ms;
+    }
+    e->swayed = e->swayed || 2 * f > record->n_listed;
+    if (!e->swayed && record->tokens_total - e->tokens > most) {
+        dp_sim_fail(
+            sim, "S20", 0,
+            "round %llu moves the schedule by %llu tokens, and %llu is the most that can be",
+            (unsigned long long)record->round,
+            (unsigned long long)(record->tokens_total - e->tokens), (unsigned long long)most);
+    }
+    e->tokens = record->tokens_total;
 }

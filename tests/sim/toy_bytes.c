@@ -32,6 +32,14 @@ uint32_t dp_toy_holds(dp_view blob)
 
 static const range all_elements = {.end = DP_TOY_ELEMENTS};
 
+/* The code has no larger value: what is over it stays behind, as low bits do. A round of liars alone may move a model so far. */
+static int64_t coded(int64_t value)
+{
+    const int64_t cut = value > value_max ? value_max : value < -value_max ? -value_max : value;
+
+    return cut / 4 * 4;
+}
+
 /* The largest by magnitude, dense or as many as a density keeps, ties to the lower index; low bits are dropped, so the code is lossy twice. Returns the size. */
 static uint32_t encode_range(const dp_toy_vector vector, range of, uint32_t count, uint64_t nonce,
                              uint8_t *out, size_t capacity)
@@ -56,7 +64,7 @@ static uint32_t encode_range(const dp_toy_vector vector, range of, uint32_t coun
     for (uint32_t i = of.first; i < of.end; i++) {
         if (kept[i]) {
             dp_write_u16(&w, (uint16_t)i);
-            dp_write_u64(&w, (uint64_t)(vector[i] / 4 * 4));
+            dp_write_u64(&w, (uint64_t)coded(vector[i]));
         }
     }
     dp_assert(!w.full);
