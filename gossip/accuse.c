@@ -439,6 +439,9 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     dp_row *const row = &members->rows[index];
     const bool reborn =
         row->member.incarnation != 0 && statement->incarnation > row->member.incarnation;
+    if (statement->incarnation != row->member.incarnation) {
+        row->member.life_since = now;
+    }
     row->member.incarnation = statement->incarnation;
     row->member.revision = statement->revision;
     memcpy(row->statement, bytes.data, bytes.size);

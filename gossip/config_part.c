@@ -35,6 +35,31 @@ static bool is_alive(const dp_node *node, const dp_peer *peer)
                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
 }
 
+/* Has it been up for vote.uptime? By what this node has seen of its present life, less an eighth, since it is heard of later than it
+ * starts. A node that has not been up for so long itself goes by the chain: rounds since the admission. */
+static bool is_up_long(const dp_node *node, const dp_peer *peer, const dp_roster_entry *entry)
+{
+    const uint64_t uptime_us = (uint64_t)node->manifest.voter_uptime_s * DP_SECOND;
+    const uint64_t own_us = dp_time_between(node->started_at, node->now);
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    if (index == 0 || uptime_us == 0 || DP_MUTATION == 126) {
+        return true;
+    }
+    if (index == DP_MEMBER_NONE) {
+        return false;
+    }
+    const dp_member *member = dp_members_at(node->members, index);
+    const uint64_t seen_us =
+        member->incarnation != 0 ? dp_time_between(member->life_since, node->now) : 0;
+    if (own_us >= uptime_us) {
+        return seen_us >= uptime_us - uptime_us / 8;
+    }
+    const uint64_t rounds = node->ledger.round - entry->admitted_round;
+    return seen_us >= own_us - own_us / 8 &&
+           rounds >= uptime_us / ((uint64_t)node->manifest.round_ms * DP_MS);
+}
+
 /* The next offer that may become a voter, from *at on; members or newcomers of this very record. */
 static const dp_voter_ok_msg *next_offer(const dp_node *node, const dp_record *draft, uint32_t *at)
 {
@@ -48,7 +73,7 @@ static const dp_voter_ok_msg *next_offer(const dp_node *node, const dp_record *d
                     memcmp(voter->key, offer->key, DP_PUBLIC_KEY_BYTES) == 0;
         }
         if (!taken && entry != NULL && (entry->caps & DP_CAP_VOTE) != 0 &&
-            is_alive(node, &offer->peer)) {
+            is_alive(node, &offer->peer) && is_up_long(node, &offer->peer, entry)) {
             return offer;
         }
     }

@@ -59,6 +59,7 @@ typedef struct dp_member {
     dp_member_state
         state; /* UNKNOWN: only an address to dial, or in the roster and never heard of */
     uint64_t incarnation; /* of the process: durable, given by its daemon; 0 unknown */
+    dp_time life_since;   /* when this node heard of that incarnation first */
     uint32_t revision;    /* counts refutations within an incarnation */
     uint32_t caps;
     bool linked;

@@ -1,6 +1,6 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
  * and node_route.c (messages), rival.c (other chains), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c,
- * wish.c, leave.c, list_talk.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c, fetch.c and train.c (the trainer's
+ * wish.c, leave.c, list_talk.c, claim_room.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c, fetch.c and train.c (the trainer's
  * side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -51,7 +51,10 @@ enum {
 };
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
 #define DP_REPEAT_US_MAX (4 * DP_SECOND)
-#define DP_REPEAT_US (500 * DP_MS)        /* READY, HAVE, STATE, VOTER_OK are told again */
+#define DP_REPEAT_US (500 * DP_MS) /* READY, HAVE, STATE, VOTER_OK are told again */
+#define DP_CLAIM_PATIENCE_US                                                                       \
+    (2 * DP_SECOND) /* a claim of which nothing has come gives way then, when there are too many */
+#define DP_PROOF_PATIENCE_US (2 * DP_SECOND) /* after a PROOF whose signatures do not hold */
 #define DP_FENCE_US (30 * DP_SECOND)      /* so long a request for a fence stands without another */
 #define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
 #define DP_RECORD_SKEW_MS                                                                          \
@@ -174,9 +177,10 @@ typedef struct dp_round {
     uint32_t claims_max;
     uint32_t ready_max; /* of these told by READY */
     dp_claim *claims;
-    dp_map claim_of;   /* index of what a peer claims itself */
-    bool unwanted;     /* blobs of some could not be wanted: too many were */
-    uint32_t n_voters; /* of whom states are */
+    dp_map claim_of;               /* index of what a peer claims itself */
+    bool gave_way[DP_MEMBERS_MAX]; /* by index of a member: its claim made room in this round */
+    bool unwanted;                 /* blobs of some could not be wanted: too many were */
+    uint32_t n_voters;             /* of whom states are */
     dp_voter voters[DP_VOTERS_MAX];
     dp_state_vote states[DP_VOTERS_MAX];
     dp_time slot_opened;
@@ -342,6 +346,8 @@ typedef struct dp_proof {
     uint32_t op; /* of the DP_STORE_PROOF under way, 0: none */
     bool failed;
     dp_time stored_at;
+    dp_time again
+        [DP_MEMBERS_MAX]; /* by member that sent one signed by no voter: its next one is looked at then; 0: of all relayed */
 } dp_proof;
 
 /* Of this node, when it leaves for good. */
@@ -446,7 +452,8 @@ void dp_rival_fetch(dp_node *node, const dp_peer *from, uint64_t slot);
 /* proof.c */
 /* Two votes of one voter that contradict each other, signatures checked. */
 void dp_proof_found(void *context, const dp_vote *a, const dp_vote *b);
-dp_status dp_proof_message(dp_node *node, dp_view message);
+/* from: the member whose link it came on; 0: it was relayed. DP_DENIED without a look: the last one from there held nothing. */
+dp_status dp_proof_message(dp_node *node, uint32_t from, dp_view message);
 dp_status dp_proof_restore(dp_node *node, dp_view row);
 void dp_proof_start(dp_node *node);
 bool dp_proof_stored(dp_node *node, uint32_t op, dp_status status);
@@ -537,6 +544,12 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
 void dp_round_index_claims(dp_node *node);
 void dp_round_check_blob(dp_node *node, dp_claim *claim);
 void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
+/* claim_room.c */
+/* May a claim of this peer be followed, once another has given way if it must? */
+bool dp_claim_has_room(const dp_node *node, const dp_peer *peer);
+/* Makes it. */
+bool dp_claim_make_room(dp_node *node, const dp_peer *peer);
+void dp_claim_open_round(dp_node *node);
 /* list_talk.c: lists that a record names, from and for other voters. */
 /* The whole form of a record of the slot under way, lent until the next call; DP_AGAIN: lists are missing, and with wanted they are
  * asked for. */

@@ -253,7 +253,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_DECIDE:
         return on_decide(node, bytes, &peer);
     case DP_MSG_PROOF:
-        return dp_proof_message(node, bytes);
+        return dp_proof_message(node, relayed ? 0 : from, bytes);
     case DP_MSG_FORK:
         return dp_fork_message(node, bytes, &peer);
     case DP_MSG_STOP:

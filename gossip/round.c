@@ -116,6 +116,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
 #endif
     if (new_round) {
         forget_claims(node);
+        dp_claim_open_round(node);
         round->enough_at = (dp_time){0};
         round->opened = (dp_time){0};
         if (node->parts != NULL) {
@@ -262,26 +263,11 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
     }
 }
 
-/* Room for a claim of this peer: not for so many of newcomers that members have none, nor for so many READYs that what a
- * record lists cannot be looked at. */
-static bool has_room(const dp_node *node, const dp_peer *peer, bool needed)
+/* needed: of a record, or of this node. Not for so many READYs that what a record lists cannot be looked at. */
+static bool make_room(dp_node *node, const dp_peer *peer, bool needed)
 {
-    const dp_round *round = node->round;
-    uint32_t newcomers = 0;
-
-    if (needed) {
-        return round->n_claims < round->claims_max;
-    }
-    if (round->n_claims >= round->ready_max) {
-        return false;
-    }
-    if (dp_ledger_member(&node->ledger, peer) != NULL) {
-        return true;
-    }
-    for (uint32_t i = 0; i < round->n_claims; i++) {
-        newcomers += dp_ledger_member(&node->ledger, &round->claims[i].ready.peer) == NULL ? 1 : 0;
-    }
-    return newcomers < DP_NEWCOMERS_MAX;
+    return needed ? node->round->n_claims < node->round->claims_max
+                  : dp_claim_make_room(node, peer);
 }
 
 static void told_of_parts(dp_node *node, const dp_ready *ready)
@@ -306,8 +292,8 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         node->dirty = true;
     }
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
-        !has_room(node, &ready->peer, evidence || own) || !dp_valid_numbers(ready) ||
-        !dp_valid_lease(&node->ledger, ready)) {
+        !dp_valid_numbers(ready) || !dp_valid_lease(&node->ledger, ready) ||
+        !make_room(node, &ready->peer, evidence || own)) {
         return; /* An own one may have numbers that no record may list: of a row that an older version wrote. */
     }
     claim = &round->claims[round->n_claims++];
@@ -333,7 +319,7 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
         return DP_OK; /* Old, early or our own: it is told again. */
     }
     const dp_claim *known = find_claim(node, &ready.peer, &ready.root);
-    if (known != NULL && !known->evidence) {
+    if (known != NULL ? !known->evidence : !dp_claim_has_room(node, &ready.peer)) {
         return DP_OK;
     }
     if (ready.parted != (node->parts != NULL) ||

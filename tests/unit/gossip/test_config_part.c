@@ -106,6 +106,56 @@ static void voters_become_no_more_while_one_of_them_is_dead(void **state)
     kit_close(world);
 }
 
+/* Node 0 votes alone, and demands this uptime; the others hold themselves for old enough from the start. */
+static kit_world *with_hasty_candidates(uint32_t uptime_s)
+{
+    kit_world *world = kit_open(3);
+
+    world->manifest.voter_uptime_s = uptime_s;
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_kill(world, i);
+        kit_boot(world, i);
+        world->nodes[i].node->manifest.voter_uptime_s = i == 0 ? uptime_s : 0;
+    }
+    kit_run_ms(world, (uptime_s + 2) * 1000ULL); /* The voter itself is up for longer. */
+    kit_link_all(world);
+    return world;
+}
+
+static void a_candidate_votes_once_the_voters_have_seen_it_for_the_uptime(void **state)
+{
+    kit_world *world = with_hasty_candidates(20);
+
+    (void)state;
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).members, 3);
+    assert_true(world->nodes[0].node->round->n_offers > 0);
+    kit_run_ms(world, 12000);
+    assert_int_equal(kit_look(world, 0).voters, 1);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    kit_close(world);
+}
+
+static void a_voter_that_starts_anew_goes_by_the_chain(void **state)
+{
+    kit_world *world = with_hasty_candidates(20);
+
+    (void)state;
+    for (uint32_t i = 0; i < 6 && kit_look(world, 0).voters == 1; i++) {
+        kit_run_ms(world, 8000);
+        kit_kill(world, 0);
+        kit_boot(world, 0);
+        world->nodes[0].node->manifest.voter_uptime_s = 20;
+        kit_link(world, 0, 1);
+        kit_link(world, 0, 2);
+        kit_drain(world);
+    }
+    kit_run_ms(world, 2000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    kit_close(world);
+}
+
 static void a_sole_voter_that_leaves_hands_over_first(void **state)
 {
     kit_world *world = kit_together(2);
@@ -260,6 +310,8 @@ int main(void)
         cmocka_unit_test(a_dead_voter_is_replaced_when_no_round_is_near),
         cmocka_unit_test(two_dead_voters_of_five_are_let_go_when_nobody_can_follow),
         cmocka_unit_test(voters_become_no_more_while_one_of_them_is_dead),
+        cmocka_unit_test(a_candidate_votes_once_the_voters_have_seen_it_for_the_uptime),
+        cmocka_unit_test(a_voter_that_starts_anew_goes_by_the_chain),
         cmocka_unit_test(a_sole_voter_that_leaves_hands_over_first),
         cmocka_unit_test(a_sole_voter_stays_while_nobody_may_follow),
         cmocka_unit_test(who_is_revoked_is_out_at_once_and_then_by_the_chain),

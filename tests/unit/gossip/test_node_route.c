@@ -450,6 +450,72 @@ static void a_proof_comes_through_others(void **state)
     kit_close(world);
 }
 
+/* Node 1 has voted twice, as node from says. */
+static void give_proof(kit_world *world, uint32_t from)
+{
+    const dp_run_id run = kit_run();
+    const dp_crypto liar = kit_crypto(1);
+    dp_writer writer = fresh();
+    dp_vote votes[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        votes[i] = vote_of(world, DP_MSG_ACCEPTED, kit_look(world, 0).slot + 1);
+        votes[i].hash.bytes[0] = (uint8_t)(i + 1);
+        assert_true(dp_vote_sign(&votes[i], &liar, &run));
+    }
+    dp_proof_msg_write(&writer, &votes[0], &votes[1]);
+    kit_tell(world, from, 0, written(&writer));
+}
+
+static uint32_t n_checks;
+
+static bool counted_verify(void *context, const uint8_t public_key[DP_PUBLIC_KEY_BYTES],
+                           const char *domain, dp_view bytes,
+                           const uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    const dp_crypto crypto = kit_crypto(0);
+
+    n_checks++;
+    return crypto.verify(context, public_key, domain, bytes, signature);
+}
+
+/* A hundred PROOFs, signed by no voter, in a second; what they cost. */
+static uint32_t flood_with_proofs(kit_world *world, uint32_t from, bool relayed)
+{
+    const dp_peer self = kit_peer(0);
+
+    n_checks = 0;
+    for (uint32_t k = 0; k < 100; k++) {
+        uint8_t inside[DP_ROUND_MESSAGE_MAX];
+        dp_writer within = dp_writer_of(inside, sizeof inside);
+        dp_writer writer = fresh();
+        dp_vote votes[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            votes[i] = vote_of(world, DP_MSG_ACCEPTED, kit_look(world, 0).slot + 1);
+            votes[i].hash.bytes[0] = (uint8_t)(i + 1);
+            votes[i].signature[0] ^= 1;
+        }
+        dp_proof_msg_write(&within, &votes[0], &votes[1]);
+        dp_wire_write_relay(&writer, 1, &self, written(&within));
+        kit_tell(world, from, 0, relayed ? written(&writer) : written(&within));
+        world->now_us += 10000;
+    }
+    return n_checks;
+}
+
+static void junk_for_a_proof_costs_few_checks_and_only_its_sender_is_not_heard(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    world->nodes[0].node->config.crypto.verify = counted_verify;
+    assert_in_range(flood_with_proofs(world, 1, false), 1, 4);
+    assert_in_range(flood_with_proofs(world, 2, true), 1, 4);
+    give_proof(world, 2); /* On its own link, though others relay junk. */
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_decision_whose_record_is_of_another_slot_changes_nothing),
         cmocka_unit_test(who_has_halted_answers_votes_with_the_proof),
         cmocka_unit_test(a_proof_comes_through_others),
+        cmocka_unit_test(junk_for_a_proof_costs_few_checks_and_only_its_sender_is_not_heard),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,136 @@
+/* More contributions are told than a node follows: which ones keep their places. */
+#include "tests/unit/gossip/node_kit.h"
+
+enum { MEMBERS = 6, NEWCOMER = 9 };
+
+/* Six members that publish nothing of their own, and room at node 0 for so many claims more. */
+static kit_world *with_room(uint32_t room)
+{
+    kit_world *world = kit_together(MEMBERS);
+
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        kit_command(world, i, DP_COMMAND_PAUSE);
+    }
+    kit_run_ms(world, 3000);
+    dp_round *round = world->nodes[0].node->round;
+    round->n_claims = 0;
+    dp_round_index_claims(world->nodes[0].node);
+    round->ready_max = room;
+    return world;
+}
+
+/* A READY of this author, whose blob nobody has. */
+static void tell(kit_world *world, uint32_t author)
+{
+    const dp_ledger *ledger = &world->nodes[0].node->ledger;
+    const dp_crypto crypto = kit_crypto(author);
+    dp_ready ready = {.peer = kit_peer(author),
+                      .round = ledger->round + 1,
+                      .base = ledger->base,
+                      .root = {{(uint8_t)(200 + author)}},
+                      .bytes = 8,
+                      .tokens = 1,
+                      .steps = 1};
+    const dp_lease *lease = dp_ledger_lease(ledger, &ready.peer);
+    uint8_t bytes[DP_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    ready.reach = lease != NULL ? lease->reach : (dp_reach){0};
+    ready.reach.own += 100;
+    assert_true(dp_ready_sign(&ready, &crypto, &ledger->run, &ledger->fork));
+    dp_ready_msg_write(&writer, &ready);
+    kit_tell(world, author < MEMBERS ? author : 1, 0, dp_view_of(writer.data, writer.size));
+    kit_drain(world);
+}
+
+static bool is_followed(const kit_world *world, uint32_t author)
+{
+    const dp_peer peer = kit_peer(author);
+
+    return dp_round_claim_of(world->nodes[0].node, &peer) != NULL;
+}
+
+static void a_member_s_claim_finds_room_when_nothing_comes_of_another(void **state)
+{
+    kit_world *world = with_room(2);
+
+    (void)state;
+    tell(world, 1);
+    kit_run_ms(world, 100);
+    tell(world, 2);
+    tell(world, 3);
+    assert_true(is_followed(world, 1) && is_followed(world, 2) && !is_followed(world, 3));
+    kit_run_ms(world, DP_CLAIM_PATIENCE_US / 1000);
+    tell(world, 3);
+    assert_true(!is_followed(world, 1) && is_followed(world, 2) && is_followed(world, 3));
+    assert_false(dp_spread_wants(world->nodes[0].node->spread, &(dp_hash){{201}})); /* No longer. */
+    assert_int_equal(world->nodes[0].node->round->n_claims, 2);
+    kit_close(world);
+}
+
+static void whose_claim_gave_way_displaces_nobody_in_that_round(void **state)
+{
+    kit_world *world = with_room(1);
+
+    (void)state;
+    tell(world, 1);
+    kit_run_ms(world, DP_CLAIM_PATIENCE_US / 1000);
+    tell(world, 2);
+    assert_true(is_followed(world, 2));
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_run_ms(world, DP_CLAIM_PATIENCE_US / 1000);
+        tell(world, 1);
+        assert_true(is_followed(world, 2) && !is_followed(world, 1));
+    }
+    kit_close(world);
+}
+
+static void a_claim_whose_blob_is_here_keeps_its_place(void **state)
+{
+    kit_world *world = with_room(1);
+    dp_event come = {.type = DP_EV_OBJECT, .u.object = {.root = {{201}}, .size = 8}};
+
+    (void)state;
+    tell(world, 1);
+    kit_event_in(world, 0, &come);
+    kit_run_ms(world, 2 * DP_CLAIM_PATIENCE_US / 1000);
+    tell(world, 2);
+    assert_true(is_followed(world, 1) && !is_followed(world, 2));
+    kit_close(world);
+}
+
+static void newcomers_make_room_for_a_member_at_once(void **state)
+{
+    kit_world *world = with_room(2);
+    uint8_t credential[KIT_CREDENTIAL];
+
+    (void)state;
+    for (uint32_t i = NEWCOMER; i < NEWCOMER + 3; i++) {
+        const dp_peer peer = kit_peer(i);
+        assert_true(dp_members_add(world->nodes[0].node->members, &peer,
+                                   kit_credential(i, DP_CAP_TRAIN, 0, 1, credential), DP_CAP_TRAIN,
+                                   NULL, 0) != DP_MEMBER_NONE);
+        tell(world, i);
+    }
+    assert_true(is_followed(world, NEWCOMER) && is_followed(world, NEWCOMER + 1));
+    assert_false(is_followed(world, NEWCOMER + 2));
+    tell(world, 1);
+    tell(world, 2);
+    assert_true(is_followed(world, 1) && is_followed(world, 2));
+    kit_run_ms(world, 2 * DP_CLAIM_PATIENCE_US / 1000);
+    tell(world, NEWCOMER + 2); /* A member's gives way to members alone. */
+    assert_true(is_followed(world, 1) && is_followed(world, 2));
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_member_s_claim_finds_room_when_nothing_comes_of_another),
+        cmocka_unit_test(whose_claim_gave_way_displaces_nobody_in_that_round),
+        cmocka_unit_test(a_claim_whose_blob_is_here_keeps_its_place),
+        cmocka_unit_test(newcomers_make_room_for_a_member_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
