@@ -93,8 +93,9 @@ static void on_written(uv_write_t *request, int status)
     if (conn->closing) {
         return;
     }
-    if (status != 0) {
-        dp_conn_lose(conn, status == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
+    if (status !=
+        0) { /* What came before, a goodbye maybe, is read first; the tick ends it else. */
+        conn->doom = status == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET;
         return;
     }
     dp_conn_flush(conn);

@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dp_gemm_cache second = {0};
     dp_buf text;
     dp_buf_init(&text, DP_GEMM_CACHE_BYTES_MAX);
-    if (dp_gemm_cache_open(&first) == DP_OK && dp_gemm_cache_open(&second) == DP_OK) {
+    if (dp_gemm_cache_open(&first, "", "", "") == DP_OK &&
+        dp_gemm_cache_open(&second, "", "", "") == DP_OK) {
         dp_gemm_cache_read(&first, dp_view_of(data, size), "card");
         if (dp_gemm_cache_write(&first, "card", &text) != DP_OK) {
             abort();

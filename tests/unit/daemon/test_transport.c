@@ -172,6 +172,47 @@ static void a_goodbye_right_after_messages_still_arrives(void **state)
     scene_close(&scene);
 }
 
+struct apart {
+    struct two two;
+    uv_loop_t *other;
+};
+
+static bool linked_apart(void *context)
+{
+    struct apart *apart = context;
+    uv_run(apart->other, UV_RUN_NOWAIT);
+    return two_linked(&apart->two);
+}
+
+/* Who closes with bytes unread resets the connection behind its goodbye, and the next write fails at once. */
+static void a_goodbye_is_heard_although_a_write_has_failed(void **state)
+{
+    uv_loop_t here;
+    uv_loop_t there;
+    struct guest a;
+    struct guest b;
+    struct apart apart = {{&a, &b}, &there};
+    (void)state;
+    turn_open(&here);
+    turn_open(&there);
+    guest_open(&a, &here, 0, 1);
+    guest_open(&b, &there, 1, 1);
+    guest_dial(&a, &b);
+    turn_until(&here, linked_apart, &apart);
+    CHECK_OK(
+        dp_transport_send(a.transport, &b.peer, DP_LANE_CONTROL, dp_view_text("not read there")));
+    for (int i = 0; i < 3; i++) {
+        uv_run(&here, UV_RUN_NOWAIT);
+    }
+    guest_close(&b);
+    CHECK_OK(dp_transport_send(a.transport, &b.peer, DP_LANE_CONTROL, dp_view_text("fails")));
+    turn_until(&here, downs_one, &a);
+    assert_int_equal(a.last_cause, DP_LINK_CLOSED);
+    guest_close(&a);
+    turn_close(&here);
+    turn_close(&there);
+}
+
 static void hanging_up_is_told_on_both_sides(void **state)
 {
     struct scene scene;
@@ -540,6 +581,7 @@ int main(void)
         cmocka_unit_test(a_simultaneous_dial_ends_in_one_link),
         cmocka_unit_test(a_goodbye_is_told_as_closed),
         cmocka_unit_test(a_goodbye_right_after_messages_still_arrives),
+        cmocka_unit_test(a_goodbye_is_heard_although_a_write_has_failed),
         cmocka_unit_test(hanging_up_is_told_on_both_sides),
         cmocka_unit_test(a_death_without_goodbye_is_told_as_reset),
         cmocka_unit_test(a_lost_bulk_lane_is_dialed_again_without_a_word),
