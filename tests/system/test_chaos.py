@@ -64,7 +64,7 @@ class Chaos(unittest.TestCase):
         self.assertEqual(processes_with(self.folder), [])
 
     def test_kills_behind_a_bad_link_lose_nothing(self):
-        done = self.bench("--nodes", "3", "--kill-every", "4s", "--duration", "18s", "--control-share", "30",
+        done = self.bench("--nodes", "3", "--kill-every", "3s", "--duration", "13s", "--control-share", "30",
                           "--proxy", "delay=2ms,loss=0.2%,stall=50ms", "--seed", "5", "--kinds", "kill", "--json")
         told = self.holds(done)
         self.assertEqual([k for k in KEYS if k not in told], [])
@@ -83,7 +83,7 @@ class Chaos(unittest.TestCase):
         return told
 
     def test_freezes_cuts_and_dead_trainers_lose_nothing(self):
-        told = self.passes("--duration", "18s", "--kinds", "kill,stop,cut,worker", "--seed", "4")
+        told = self.passes("--duration", "12s", "--kinds", "kill,stop,cut,worker", "--seed", "4")
         self.assertEqual((told["mode"], told["parts"]), ("sparse", False))
         self.assertEqual([k for k in ("stops", "cuts", "workers") if told[k] == 0], [])
         self.assertGreater(told["detections_stop"], 0)
