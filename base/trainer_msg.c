@@ -240,8 +240,8 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                             .optional = BIT(OUTER_REACH)},
     [DP_TRAINER_FREEZE] = {.name = "freeze", .fields = BIT(EXCHANGE)},
     [DP_TRAINER_FROZEN] = {.name = "frozen",
-                           .fields =
-                               BIT(EXCHANGE) | BIT(STEPS) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN)},
+                           .fields = BIT(EXCHANGE) | BIT(STEPS) | BIT(TOKENS) | BIT(LEASED) |
+                                     BIT(OWN) | BIT(ENERGY)},
     [DP_TRAINER_MIX] = {.name = "mix",
                         .fields =
                             BIT(EXCHANGE) | BIT(WEIGHT_OWN) | BIT(WEIGHT_OTHER) | BIT(LAMBDA)},

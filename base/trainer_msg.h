@@ -79,7 +79,7 @@
  *   T->D APPLIED    {round, root, outer_reach?} fds: state  state snapshot, sealed; outer_reach: how many updates far the outer step with momentum
  *                                                 would have gone (compute/consensus.h); absent: 0, unknown
  *   D->T FREEZE     {exchange}                    F += O (O := 0); encode F dense; nothing is applied
- *   T->D FROZEN     {exchange, steps, tokens, leased, own} fds: blob, f
+ *   T->D FROZEN     {exchange, steps, tokens, leased, own, energy} fds: blob, f
  *   D->T MIX        {exchange, weight_own, weight_other, lambda} fds: own blob, other blob
  *                                                 F += lambda (D' - D_own), x -= the same; D' = weighted mean of the decoded;
  *                                                 lambda: by what APPLY and RESTORE have scaled F since it was frozen

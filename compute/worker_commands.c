@@ -284,11 +284,14 @@ static dp_status do_freeze(dp_worker *w, const dp_worker_command *c, dp_why *why
     (void)why;
     const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
     dp_view views[2];
+    unsigned __int128 energy = 0;
     DP_TRY(dp_trainer_freeze(w->trainer, &views[0], &views[1]));
+    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &energy));
     dp_trainer_msg reply = {.kind = DP_TRAINER_FROZEN,
                             .steps = done.steps,
                             .tokens = done.tokens,
-                            .reach = dp_trainer_reach(w->trainer)};
+                            .reach = dp_trainer_reach(w->trainer),
+                            .energy = energy};
     memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
     return dp_worker_answer(w, &reply, views, 2);
 }

@@ -300,6 +300,7 @@ static void tell_taken(dp_driver *driver, const taken *self)
         event.u.frozen.steps = self->msg.steps;
         event.u.frozen.tokens = self->msg.tokens;
         event.u.frozen.reach = self->msg.reach;
+        event.u.frozen.energy = self->msg.energy;
         dp_driver_feed(driver, &event);
     }
 }

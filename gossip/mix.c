@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "gossip/mix_internal.h"
+#include "gossip/weights.h"
 
 #define WRITE_AGAIN_US DP_SECOND /* after a durable write that failed */
 #define WEIGHT_MAX (1ULL << 62)
@@ -30,8 +31,9 @@ dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config)
         return DP_NOMEM;
     }
     made->seen = dp_alloc(config->members_max, sizeof *made->seen);
-    if (made->seen == NULL) {
-        dp_free(made);
+    made->refused = dp_alloc(config->members_max, sizeof *made->refused);
+    if (made->seen == NULL || made->refused == NULL) {
+        dp_mix_close(made);
         return DP_NOMEM;
     }
     made->config = *config;
@@ -51,6 +53,7 @@ void dp_mix_close(dp_mix *mix)
         return;
     }
     dp_free(mix->seen);
+    dp_free(mix->refused);
     dp_free(mix);
 }
 
@@ -75,6 +78,20 @@ void dp_mix_note(const dp_mix *mix, const char *cause, dp_out *out)
                                .a = dp_mix_weight(mix->x.own.tokens, mix->x.own.steps),
                                .b = dp_mix_weight(mix->x.other.tokens, mix->x.other.steps),
                                .cause = cause});
+}
+
+const char *dp_mix_refuse(dp_mix *mix, uint32_t from, const dp_mix_terms *terms, dp_out *out)
+{
+    const dp_peer *const peer = &dp_members_at(mix->config.members, from)->peer;
+    const char *const cause = mix->config.judge == NULL || DP_MUTATION == 112
+                                  ? NULL
+                                  : mix->config.judge(mix->config.judge_context, peer, terms);
+
+    if (cause != NULL && from < mix->config.members_max) {
+        mix->refused[from] = true;
+        dp_out_note(out, (dp_note){.code = DP_NOTE_REJECTED, .peer = *peer, .cause = cause});
+    }
+    return cause;
 }
 
 static void go_idle(dp_mix *mix, dp_time now)
@@ -293,7 +310,8 @@ bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out)
     mix->x.own.tokens = event->u.frozen.tokens;
     mix->x.f_root = event->u.frozen.f_root;
     mix->x.f_bytes = event->u.frozen.f_bytes;
-    mix->x.reach = event->u.frozen.reach;
+    mix->x.own.reach = event->u.frozen.reach;
+    mix->energy = event->u.frozen.energy;
     if (mix->x.initiator) {
         dp_mix_enter(mix, DP_MIX_OFFERED, now);
         dp_mix_send_offer(mix, out);
@@ -319,7 +337,8 @@ bool dp_mix_object(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out)
     return true;
 }
 
-bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok, dp_out *out)
+bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok,
+                    unsigned __int128 energy, dp_out *out)
 {
     if (mix->state != DP_MIX_FETCHING || !mix->fetched ||
         !dp_hash_equal(root, &mix->x.other.root)) {
@@ -332,6 +351,10 @@ bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok, dp_o
         dp_mix_abort(mix, now, true, out);
         return true;
     }
+    const uint64_t weights[2] = {dp_mix_weight(mix->x.own.tokens, mix->x.own.steps),
+                                 dp_mix_weight(mix->x.other.tokens, mix->x.other.steps)};
+    const unsigned __int128 energies[2] = {mix->energy, energy};
+    mix->x.damp = dp_weight_pair(weights, energies, mix->now.clip_median);
     dp_mix_enter(mix, DP_MIX_PREPARING, now);
     dp_mix_write_row(mix, DP_MIX_MARK_PREPARED, out);
     return true;
@@ -435,6 +458,10 @@ void dp_mix_faded(dp_mix *mix, uint32_t lambda)
 void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out)
 {
     const bool begins = state->gossip && !mix->now.gossip;
+
+    if (!dp_hash_equal(&state->base, &mix->now.base)) {
+        memset(mix->refused, 0, mix->config.members_max * sizeof *mix->refused);
+    }
 
     mix->now = *state;
     if (mix->state != DP_MIX_IDLE &&

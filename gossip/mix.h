@@ -6,6 +6,10 @@
  * D' = (w_a D_a + w_b D_b) / (w_a + w_b) and w = floor(tokens^2 / steps) of what F holds. Weights stay home, so w_a F_a + w_b F_b
  * is the same before and after. Training goes on into O meanwhile.
  *
+ * A partner may lie about its work. Its terms are judged when they come, by what the chain says of it, before anything is fetched; and
+ * what both move is damped alike (dp_weight_pair), so that the sum stays the same: neither side gives up more than four fifths of
+ * its own, whatever the other weighs, and a vector of any length moves it by no more than its own or that of four rounds.
+ *
  *   a: FREEZE, OFFER ->                b: FREEZE, ACK ->          both: fetch and check the other's blob
  *   a, b: journal PREPARED             b: ACK again, prepared
  *   a: journal ASKED, COMMIT ->        b: journal COMMITTED, MIX, DONE ->      a: journal DONE, MIX, STATUS closed ->
@@ -58,6 +62,7 @@ typedef enum dp_mix_mark {
 } dp_mix_mark;
 
 typedef struct dp_mix dp_mix;
+struct dp_mix_terms; /* mix_msg.h */
 
 typedef struct dp_mix_config {
     dp_run_id run;
@@ -66,7 +71,10 @@ typedef struct dp_mix_config {
     uint64_t pause_us; /* between two exchanges that this node starts */
     bool pairs;        /* the run exchanges between rounds too: also with who hears a majority */
     uint64_t seed;
-    dp_crypto crypto;          /* the identity key, for words that others carry */
+    dp_crypto crypto; /* the identity key, for words that others carry */
+    /* May a member hold so much work, by what the chain says of it (review, C3)? Returns why not, or NULL. NULL: any may. */
+    const char *(*judge)(void *context, const dp_peer *peer, const struct dp_mix_terms *terms);
+    void *judge_context;
     const dp_members *members; /* both must outlive this */
     dp_spread *spread;
     uint32_t members_max;
@@ -77,6 +85,8 @@ typedef struct dp_mix_now {
     bool gossip;    /* this node trains and may exchange */
     dp_hash base;   /* of the state that F moves away from */
     uint64_t round; /* applied; for notes and RESTORE */
+    unsigned __int128
+        clip_median; /* of the record that made base; 0: none, and nothing is clipped */
 } dp_mix_now;
 
 DP_MUST dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config);
@@ -105,7 +115,9 @@ DP_MUST dp_status dp_mix_carried(dp_mix *mix, dp_time now, uint32_t via, dp_view
 /* Events of the driver; those of other exchanges, operations or objects are ignored. True: it was ours. */
 bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out);
 bool dp_mix_object(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out);
-bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok, dp_out *out);
+/* energy: of the blob, where it is ok. */
+bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok,
+                    unsigned __int128 energy, dp_out *out);
 bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_out *out);
 bool dp_mix_mixed(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out);
 void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out);

@@ -24,6 +24,7 @@ struct dp_mix {
     bool started;
     bool trainer;  /* holds F as the newest row, or no row, says */
     dp_time *seen; /* per member: last exchange with it */
+    bool *refused; /* per member: its terms did not pass; until the base is another */
     uint32_t via;  /* the member that carried the message under way, or NONE: its link brought it */
 
     /* the exchange under way */
@@ -31,10 +32,11 @@ struct dp_mix {
     dp_mix_row x;
     bool fetched;
     bool other_prepared;
-    bool abort_wanted; /* PREPARING: once the row is there */
-    bool rebuilding;   /* MIXING again what was committed in an earlier life */
-    uint32_t kept;     /* Q16: what APPLY and RESTORE have left of F since it was frozen for x */
-    uint32_t op;       /* of the row being written; 0: none, write again at write_at */
+    bool abort_wanted;        /* PREPARING: once the row is there */
+    bool rebuilding;          /* MIXING again what was committed in an earlier life */
+    unsigned __int128 energy; /* of the own blob of x */
+    uint32_t kept; /* Q16: what APPLY and RESTORE have left of F since it was frozen for x */
+    uint32_t op;   /* of the row being written; 0: none, write again at write_at */
     dp_time write_at;
     dp_time since;
     dp_time progress;
@@ -78,6 +80,9 @@ void dp_mix_do_mix(const dp_mix *mix, dp_out *out);
 void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now);
 /* The exchange under way, to the journal. */
 void dp_mix_note(const dp_mix *mix, const char *cause, dp_out *out);
+/* The terms of a member (index) do not pass, for this cause; NULL: they do. A refused one is not asked again, nor heard, while
+ * the base is the same. */
+const char *dp_mix_refuse(dp_mix *mix, uint32_t from, const dp_mix_terms *terms, dp_out *out);
 /* May this node still give up the exchange by itself? */
 bool dp_mix_may_abort(const dp_mix *mix);
 /* Leave the exchange at once, in whatever state, without a word. */

@@ -108,7 +108,8 @@ void dp_mix_do_mix(const dp_mix *mix, dp_out *out)
     action->u.mix.other_root = row->other.root;
     action->u.mix.weight_own = dp_mix_weight(row->own.tokens, row->own.steps);
     action->u.mix.weight_other = dp_mix_weight(row->other.tokens, row->other.steps);
-    action->u.mix.lambda = mix->kept;
+    action->u.mix.damp = row->damp;
+    action->u.mix.lambda = (uint32_t)((uint64_t)mix->kept * row->damp / 65536);
 }
 
 dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE_BYTES], dp_view row)
@@ -296,7 +297,7 @@ bool dp_mix_frozen_row(const dp_mix *mix, dp_mix_frozen_view *view)
         .base = mix->f.base,
         .steps = mix->f.own.steps,
         .tokens = mix->f.own.tokens,
-        .reach = mix->f.reach,
+        .reach = mix->f.own.reach,
         .mixed = mix->f.mark == DP_MIX_MARK_COMMITTED || mix->f.mark == DP_MIX_MARK_DONE,
     };
     return true;

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/weights.h"
 
-enum { ROW_VERSION = 3, BIT_INITIATOR = 1, BIT_F = 2 };
+enum { ROW_VERSION = 4, ROW_VERSION_3 = 3, BIT_INITIATOR = 1, BIT_F = 2 };
 _Static_assert((int)DP_MIX_ROW_BYTES <= (int)DP_MIX_ROW_MAX, "a row fits");
 
 dp_mix_id dp_mix_id_of(const dp_peer *a, uint64_t incarnation, uint64_t number)
@@ -39,15 +40,21 @@ static void write_terms(dp_writer *writer, const dp_mix_terms *terms)
     dp_write_u32(writer, terms->steps);
     dp_write_u64(writer, terms->tokens);
     dp_write_u64(writer, terms->incarnation);
+    dp_write_u64(writer, terms->reach.leased);
+    dp_write_u64(writer, terms->reach.own);
 }
 
-static void read_terms(dp_reader *reader, dp_mix_terms *terms)
+static void read_terms(dp_reader *reader, dp_mix_terms *terms, bool has_reach)
 {
     dp_read_bytes(reader, terms->root.bytes, sizeof terms->root.bytes);
     terms->bytes = dp_read_u64(reader);
     terms->steps = dp_read_u32(reader);
     terms->tokens = dp_read_u64(reader);
     terms->incarnation = dp_read_u64(reader);
+    if (has_reach) {
+        terms->reach.leased = dp_read_u64(reader);
+        terms->reach.own = dp_read_u64(reader);
+    }
 }
 
 void dp_mix_msg_write(dp_writer *writer, const dp_mix_msg *msg)
@@ -121,7 +128,7 @@ dp_status dp_mix_msg_read(dp_view bytes, dp_mix_msg *msg)
         read.status = (dp_mix_status)status;
     } else if (type == DP_MSG_MIX_OFFER || type == DP_MSG_MIX_ACK) {
         dp_read_bytes(&reader, read.base.bytes, sizeof read.base.bytes);
-        read_terms(&reader, &read.terms);
+        read_terms(&reader, &read.terms, true);
         if (type == DP_MSG_MIX_ACK) {
             dp_read_bytes(&reader, read.life, sizeof read.life);
         }
@@ -194,8 +201,7 @@ void dp_mix_row_write(const dp_mix_row *row, uint8_t bytes[DP_MIX_ROW_BYTES])
     dp_write_bytes(&writer, row->f_root.bytes, sizeof row->f_root.bytes);
     dp_write_u64(&writer, row->f_bytes);
     dp_write_bytes(&writer, row->life, sizeof row->life);
-    dp_write_u64(&writer, row->reach.leased);
-    dp_write_u64(&writer, row->reach.own);
+    dp_write_u32(&writer, row->damp);
     dp_assert(!writer.full && writer.size == DP_MIX_ROW_BYTES);
 }
 
@@ -210,7 +216,7 @@ dp_status dp_mix_row_read(dp_view bytes, dp_mix_row *row)
     if (reader.failed) {
         return DP_BADMSG;
     }
-    if (version != ROW_VERSION) {
+    if (version != ROW_VERSION && version != ROW_VERSION_3) {
         return DP_VERSION;
     }
     read.initiator = (bits & BIT_INITIATOR) != 0;
@@ -227,14 +233,22 @@ dp_status dp_mix_row_read(dp_view bytes, dp_mix_row *row)
     read.ticket = dp_read_u64(&reader);
     dp_read_bytes(&reader, read.peer.bytes, sizeof read.peer.bytes);
     dp_read_bytes(&reader, read.base.bytes, sizeof read.base.bytes);
-    read_terms(&reader, &read.own);
-    read_terms(&reader, &read.other);
+    read_terms(&reader, &read.own, version == ROW_VERSION);
+    read_terms(&reader, &read.other, version == ROW_VERSION);
     dp_read_bytes(&reader, read.f_root.bytes, sizeof read.f_root.bytes);
     read.f_bytes = dp_read_u64(&reader);
     dp_read_bytes(&reader, read.life, sizeof read.life);
-    read.reach.leased = dp_read_u64(&reader);
-    read.reach.own = dp_read_u64(&reader);
+    if (version == ROW_VERSION_3) {
+        read.own.reach.leased = dp_read_u64(&reader);
+        read.own.reach.own = dp_read_u64(&reader);
+        read.damp = DP_CLIP_ONE;
+    } else {
+        read.damp = dp_read_u32(&reader);
+    }
     DP_TRY(dp_reader_finish(&reader));
+    if (read.damp > DP_CLIP_ONE) {
+        return DP_BADMSG;
+    }
     *row = read;
     return DP_OK;
 }

@@ -8,15 +8,17 @@
  *     MIX_STATUS  16 id | u64 ticket | u8 1 ABORTED, 2 CLOSED
  *     MIX_SIGNED  32 author | 64 signature | COMMIT, DONE or STATUS, with its head: inside a RELAY, where there is no link.
  *                 Signed with the author's identity key, domain "dpnode/mix/1": run, receiver, the message
- *   terms: 32 root of the blob | u64 its bytes | u32 steps | u64 tokens | u64 incarnation
+ *   terms: 32 root of the blob | u64 its bytes | u32 steps | u64 tokens | u64 incarnation | u64 reach leased | u64 reach own: of
+ *          the samples in the blob
  *   pair:  32 root of a's blob | 32 root of b's | u64 incarnation of a | u64 of b
  * id = first 16 bytes of H("dpnode/exchange/1", a, a's incarnation, number); number counts a's offers of an incarnation. The
  * ticket is b's: new for each acceptance, so that a late COMMIT of an attempt that b gave up never meets another attempt.
  *
- * Row: u8 version 3 | u8 mark | u8 bits: 1 this node is a, 2 F is here | 16 id | u64 order of rows | u64 number | u64 ticket |
+ * Row: u8 version 4 | u8 mark | u8 bits: 1 this node is a, 2 F is here | 16 id | u64 order of rows | u64 number | u64 ticket |
  *     32 peer | 32 base | own terms | other terms | 32 root of F | u64 bytes of F |
- *     64 the other's word for its life, zero where this node is b | u64 reach leased | u64 reach own: of the samples in F.
- *     Earlier versions are of runs whose records had no leases: refused. */
+ *     64 the other's word for its life, zero where this node is b | u32 damp (dp_weight_pair), Q16.
+ *     Version 3, which is read too, has terms without reach, and that of F in place of damp, which is 65536. Earlier ones are of
+ *     runs whose records had no leases: refused. */
 #ifndef DP_GOSSIP_MIX_MSG_H
 #define DP_GOSSIP_MIX_MSG_H
 
@@ -24,14 +26,14 @@
 #include "gossip/msg.h"
 
 enum {
-    DP_MIX_TERMS_BYTES = 32 + 8 + 4 + 8 + 8,
+    DP_MIX_TERMS_BYTES = 32 + 8 + 4 + 8 + 8 + 16,
     DP_MIX_PAIR_BYTES = 32 + 32 + 8 + 8,
     DP_MIX_MESSAGE_MAX =
         DP_MSG_HEAD_BYTES + 16 + 8 + 1 + 32 + DP_MIX_TERMS_BYTES + DP_SIGNATURE_BYTES,
     DP_MIX_SIGNED_MAX =
         DP_MSG_HEAD_BYTES + DP_PUBLIC_KEY_BYTES + DP_SIGNATURE_BYTES + DP_MIX_MESSAGE_MAX,
     DP_MIX_ROW_BYTES =
-        3 + 16 + 8 + 8 + 8 + 32 + 32 + 2 * DP_MIX_TERMS_BYTES + 32 + 8 + DP_SIGNATURE_BYTES + 16
+        3 + 16 + 8 + 8 + 8 + 32 + 32 + 2 * DP_MIX_TERMS_BYTES + 32 + 8 + DP_SIGNATURE_BYTES + 4
 };
 
 typedef enum dp_mix_status { DP_MIX_STATUS_ABORTED = 1, DP_MIX_STATUS_CLOSED = 2 } dp_mix_status;
@@ -42,6 +44,7 @@ typedef struct dp_mix_terms {
     uint32_t steps;
     uint64_t tokens;
     uint64_t incarnation;
+    dp_reach reach;
 } dp_mix_terms;
 
 typedef struct dp_mix_pair {
@@ -84,7 +87,7 @@ typedef struct dp_mix_row {
     dp_hash f_root;
     uint64_t f_bytes;
     uint8_t life[DP_SIGNATURE_BYTES]; /* of b; where this node is a */
-    dp_reach reach;
+    uint32_t damp;                    /* from PREPARED on */
 } dp_mix_row;
 
 dp_mix_id dp_mix_id_of(const dp_peer *a, uint64_t incarnation, uint64_t number);

@@ -75,7 +75,8 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
     }
     if (!dp_mix_may_begin(mix) || !dp_mix_is_partner(mix, from) ||
         member->incarnation != msg->terms.incarnation || !same_base(&msg->base, &mix->now.base) ||
-        mix->n_outcomes == DP_MIX_OUTCOMES_MAX) {
+        mix->n_outcomes == DP_MIX_OUTCOMES_MAX ||
+        dp_mix_refuse(mix, from, &msg->terms, out) != NULL) {
         dp_mix_send_status(mix, &member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
         return;
     }
@@ -92,9 +93,9 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
     dp_mix_freeze(mix, now, out);
 }
 
-static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_msg *msg,
-                   dp_out *out)
+static void on_ack(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *msg, dp_out *out)
 {
+    const dp_peer *const peer = &dp_members_at(mix->config.members, from)->peer;
     const bool ours = mix->state != DP_MIX_IDLE && mix->x.initiator &&
                       dp_mix_id_equal(&mix->x.id, &msg->id) && dp_peer_equal(&mix->x.peer, peer);
 
@@ -109,7 +110,8 @@ static void on_ack(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mix_m
         mix->x.ticket = msg->ticket;
         mix->x.other = msg->terms;
         memcpy(mix->x.life, msg->life, sizeof mix->x.life);
-        if (!same_base(&msg->base, &mix->x.base) || !dp_mix_weighs(&mix->x)) {
+        if (!same_base(&msg->base, &mix->x.base) || !dp_mix_weighs(&mix->x) ||
+            dp_mix_refuse(mix, from, &msg->terms, out) != NULL) {
             dp_mix_abort(mix, now, true, out);
             return;
         }
@@ -215,7 +217,7 @@ dp_status dp_mix_message(dp_mix *mix, dp_time now, uint32_t from, dp_view bytes,
     if (msg.type == DP_MSG_MIX_OFFER) {
         on_offer(mix, now, from, &msg, out);
     } else if (msg.type == DP_MSG_MIX_ACK) {
-        on_ack(mix, now, peer, &msg, out);
+        on_ack(mix, now, from, &msg, out);
     } else if (msg.type == DP_MSG_MIX_COMMIT) {
         on_commit(mix, now, peer, &msg, out);
     } else if (msg.type == DP_MSG_MIX_DONE) {

@@ -233,7 +233,8 @@ static void tell_parts(dp_node *node)
                                       !train->applying && train->applied == node->ledger.round &&
                                       own != NULL && own->fenced < node->config.incarnation,
                             .base = node->ledger.base,
-                            .round = train->applied};
+                            .round = train->applied,
+                            .clip_median = node->ledger.clip_median};
 
     const dp_ckpt *const ckpt = dp_train_told_ckpt(node);
     if (ckpt != NULL) {
@@ -473,7 +474,7 @@ static void dispatch(dp_node *node, const dp_event *event)
         break;
     case DP_EV_CHECKED:
         (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok,
-                             &node->out);
+                             event->u.checked.energy, &node->out);
         (void)dp_round_checked(node, event);
         break;
     case DP_EV_FROZEN:

@@ -235,6 +235,7 @@ typedef struct dp_event {
             uint32_t steps; /* all that F holds */
             uint64_t tokens;
             dp_reach reach;
+            unsigned __int128 energy; /* of the blob */
         } frozen;
         struct {
             uint8_t exchange[16];
@@ -473,8 +474,9 @@ typedef struct dp_action {
             dp_hash other_root;
             uint64_t weight_own;
             uint64_t weight_other;
+            uint32_t damp; /* Q16: the same on both sides */
             uint32_t
-                lambda; /* Q16: F has been scaled so since it was frozen, and so is what MIX adds */
+                lambda; /* Q16: what MIX adds is scaled so: as F has been since it was frozen, and damped */
         } mix;
         struct {
             uint64_t round;

@@ -690,4 +690,8 @@ bool dp_catchup_prefers_state(const dp_node *node, uint64_t round);
 void dp_catchup_chunk(dp_node *node, const dp_hash *root);
 void dp_catchup_object(dp_node *node, const dp_hash *root);
 
+/* mix_judge.c; of dp_mix_config. */
+const char *dp_node_judge_terms(void *context, const dp_peer *peer,
+                                const struct dp_mix_terms *terms);
+
 #endif

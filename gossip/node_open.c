@@ -84,6 +84,8 @@ static dp_status open_parts(dp_node *node)
                                .members = node->members,
                                .spread = node->spread,
                                .crypto = config->crypto,
+                               .judge = dp_node_judge_terms,
+                               .judge_context = node,
                                .members_max = config->members_max};
     DP_TRY(dp_mix_open(&node->mix, &mix));
     DP_TRY(dp_ledger_open(&node->ledger, &node->manifest, &node->run, dp_rng_next(&node->rng)));

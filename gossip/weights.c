@@ -105,6 +105,27 @@ dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, u128 late_w,
     return sum;
 }
 
+uint32_t dp_weight_pair(const uint64_t w[2], const u128 energy[2], u128 clip_median)
+{
+    const uint64_t small = w[0] < w[1] ? w[0] : w[1];
+    const uint64_t large = w[0] < w[1] ? w[1] : w[0];
+    const u128 shorter = energy[0] < energy[1] ? energy[0] : energy[1];
+    const u128 longer = energy[0] < energy[1] ? energy[1] : energy[0];
+    const u128 rounds = clip_median / 9; /* E (12 / 4)^2 is M */
+    uint64_t damp = DP_CLIP_ONE;
+
+#if DP_MUTATION == 113
+    return DP_CLIP_ONE;
+#endif
+    if (large / 4 > small) {
+        damp = (uint64_t)(4 * ((u128)large + small) * DP_CLIP_ONE / (5 * (u128)large));
+    }
+    return clip_median == 0
+               ? (uint32_t)damp
+               : (uint32_t)(damp * clip_of(longer, shorter > rounds ? shorter : rounds) /
+                            DP_CLIP_ONE);
+}
+
 dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, u128 late_w, dp_weight_out *out)
 {
     u128 weights[DP_LISTED_MAX];

@@ -303,6 +303,9 @@ static size_t rewrite(dp_host *host, uint32_t to, uint8_t *message, size_t size,
     if (type == DP_MSG_PART) {
         return dp_evil_rewrite_part(host, message, size, room);
     }
+    if (type == DP_MSG_MIX_OFFER || type == DP_MSG_MIX_ACK) {
+        return dp_evil_rewrite_terms(host, message, size, room);
+    }
     if (type == DP_MSG_SUBTOTAL) {
         return dp_evil_rewrite_sum(host, message, size, room);
     }
@@ -415,7 +418,8 @@ static void accuse(dp_sim *sim, const char *invariant, uint32_t node, const char
 
 bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
 {
-    static const char *const of_all[] = {"S3", "S4", "S6", "S10", "S12", "S15", "S20", "T1", "D2"};
+    static const char *const of_all[] = {"S3",  "S4",  "S6",  "S10", "S12",
+                                         "S15", "S20", "S21", "T1",  "D2"};
     dp_evil *e = sim->evil;
 
     if (e == NULL || e->judging) {

@@ -4,6 +4,7 @@
 #ifndef DP_SIM_EVIL_H
 #define DP_SIM_EVIL_H
 
+#include "gossip/mix_msg.h"
 #include "gossip/record.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
@@ -123,6 +124,9 @@ bool dp_evil_serves(dp_host *host, const dp_action *action);
 void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round);
 /* How far a ROUND record moves the schedule, beside what liars tell (S20). */
 void dp_evil_schedule(dp_sim *sim, const dp_record *record);
+/* A row of an exchange that an honest host writes: the other's terms are what it could have done (S21). */
+void dp_evil_prepared(dp_host *host, const dp_mix_row *row);
+size_t dp_evil_rewrite_terms(dp_host *host, uint8_t *message, size_t size, size_t room);
 /* The credential that the host shows. */
 void dp_evil_credential(const dp_sim *sim, uint32_t index,
                         uint8_t credential[DP_SIM_CREDENTIAL_BYTES]);

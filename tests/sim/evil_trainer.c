@@ -426,3 +426,42 @@ void dp_evil_schedule(dp_sim *sim, const dp_record *record)
     }
     e->tokens = record->tokens_total;
 }
+
+/* ---- exchanges ---- */
+
+/* More work than there can be: on the samples that it has, or on as many more of its own line. */
+size_t dp_evil_rewrite_terms(dp_host *host, uint8_t *message, size_t size, size_t room)
+{
+    const uint32_t trick = host->sim->evil->tricks[DP_EVIL_TRAINER];
+    dp_mix_msg msg;
+    dp_writer w = dp_writer_of(message, room);
+
+    if ((trick != DP_WORK_CARRIED && trick != DP_WORK_INFLATED) ||
+        dp_mix_msg_read(dp_view_of(message, size), &msg) != DP_OK) {
+        return size;
+    }
+    msg.terms.tokens = (uint64_t)1 << 60;
+    if (trick == DP_WORK_CARRIED) {
+        msg.terms.reach.own += (uint64_t)1 << 41;
+        msg.terms.steps = UINT32_MAX;
+    } else {
+        msg.terms.steps = 1;
+    }
+    dp_mix_msg_write(&w, &msg);
+    dp_assert(!w.full);
+    return w.size;
+}
+
+void dp_evil_prepared(dp_host *host, const dp_mix_row *row)
+{
+    dp_sim *sim = host->sim;
+    const uint64_t most = 128 * fastest(sim) * (sim->now_us / 1000 + 1000);
+
+    if (sim->evil == NULL || dp_evil_is(sim, host->index) || sim->evil->swayed ||
+        row->other.tokens <= most) {
+        return;
+    }
+    dp_sim_fail(sim, "S21", host->index,
+                "takes %llu tokens in an exchange, and %llu is the most that can be",
+                (unsigned long long)row->other.tokens, (unsigned long long)most);
+}

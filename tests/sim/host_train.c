@@ -343,6 +343,7 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
         event.u.frozen.steps = parcel->work.steps;
         event.u.frozen.tokens = parcel->work.tokens;
         event.u.frozen.reach = parcel->reach;
+        event.u.frozen.energy = parcel->energy;
     }
     dp_host_event(host, &event);
 }

@@ -340,10 +340,12 @@ static void on_mix(dp_host *host, const dp_action *action, const dp_toy_vector c
         return;
     }
     dp_toy_vector added;
-    if (action->u.mix.lambda != book_of(host)->kept) {
-        dp_sim_fail(host->sim, "S14", host->index,
-                    "an exchange adds %u / 65536 of its difference to F, of which %u is left",
-                    action->u.mix.lambda, book_of(host)->kept);
+    const uint64_t left = (uint64_t)book_of(host)->kept * action->u.mix.damp / 65536;
+    if (action->u.mix.lambda != left) {
+        dp_sim_fail(
+            host->sim, "S14", host->index,
+            "an exchange adds %u / 65536 of its difference to F, of which %u is left, damped to %u",
+            action->u.mix.lambda, book_of(host)->kept, action->u.mix.damp);
         return;
     }
     faded(added, change, action->u.mix.lambda);

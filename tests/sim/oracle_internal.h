@@ -87,6 +87,7 @@ typedef struct dp_mix_side {
     dp_hash other_root;
     uint64_t w_own;
     uint64_t w_other;
+    uint32_t damp;
     dp_toy_vector change;
 } dp_mix_side;
 

@@ -462,6 +462,17 @@ static void check_unlock(dp_host *host, dp_mix_book *book, const dp_mix_row *row
     }
 }
 
+/* Whatever the other says of itself, a fifth of the own work stays. */
+static void check_share(dp_host *host, const dp_mix_side *side)
+{
+    const unsigned __int128 all = (unsigned __int128)side->w_own + side->w_other;
+
+    if (side->damp > 65536 || 5 * (unsigned __int128)side->damp * side->w_other > 4 * 65536 * all) {
+        dp_sim_fail(host->sim, "S14", host->index,
+                    "gives up more than four fifths of its work in an exchange");
+    }
+}
+
 /* Sum of w * F over the pair: each element moves by less than one unit per side by rounding. */
 static void check_pair(dp_host *host, const dp_mix_book *book)
 {
@@ -470,7 +481,7 @@ static void check_pair(dp_host *host, const dp_mix_book *book)
 
     if (!dp_hash_equal(&a->own_root, &b->other_root) ||
         !dp_hash_equal(&b->own_root, &a->other_root) || a->w_own != b->w_other ||
-        b->w_own != a->w_other) {
+        b->w_own != a->w_other || a->damp != b->damp) {
         dp_sim_fail(host->sim, "S14", host->index,
                     "nodes %u and %u mixed different things in one exchange", a->owner, b->owner);
         return;
@@ -523,6 +534,7 @@ void dp_oracle_exchange(dp_host *host, const dp_action *action)
         dp_sim_fail(host->sim, "D2", host->index, "a row of the exchange journal does not decode");
         return;
     }
+    dp_evil_prepared(host, &row);
     dp_mix_book *book = mix_of(host->sim->oracle, action->u.store.exchange);
     check_unlock(host, book, &row);
     if (row.mark == DP_MIX_MARK_ABORTED) {
@@ -544,7 +556,8 @@ void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector ch
                         .own_root = mix->u.mix.own_root,
                         .other_root = mix->u.mix.other_root,
                         .w_own = mix->u.mix.weight_own,
-                        .w_other = mix->u.mix.weight_other};
+                        .w_other = mix->u.mix.weight_other,
+                        .damp = mix->u.mix.damp};
 
     memcpy(side.change, change, sizeof side.change);
     for (uint32_t i = 0; i < book->n_sides; i++) {
@@ -561,6 +574,7 @@ void dp_oracle_mixed(dp_host *host, const dp_action *mix, const dp_toy_vector ch
         return;
     }
     book->sides[book->n_sides++] = side;
+    check_share(host, &side);
     check_both(host, book);
     if (book->n_sides == 2) {
         check_pair(host, book);

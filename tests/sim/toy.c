@@ -389,6 +389,8 @@ void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model,
 
 void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
 {
+    dp_toy_vector sent;
+
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         toy->frozen[i] += toy->open[i];
 #if DP_MUTATION == 30
@@ -402,6 +404,9 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
     move_samples(&toy->in_frozen, &toy->in_open);
     memset(parcel, 0, sizeof *parcel);
     dp_toy_encode(toy->frozen, DP_TOY_ELEMENTS, nonce, parcel);
+    const dp_status decoded =
+        dp_toy_decode(dp_view_of(parcel->blob, parcel->blob_size), sent, &parcel->energy);
+    dp_assert(decoded == DP_OK);
     parcel->work = toy->frozen_work;
     parcel->reach = toy->reach;
     dp_toy_write_vector(toy->frozen, toy->frozen_work, &toy->in_frozen, parcel->vector);

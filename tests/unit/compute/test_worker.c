@@ -181,6 +181,12 @@ static void an_exchange_moves_as_much_out_of_one_as_into_the_other(void **state)
     const answer from_a = expect(&a, DP_TRAINER_FROZEN);
     const answer from_b = expect(&b, DP_TRAINER_FROZEN);
     CHECK(from_a.msg.exchange[0] == 9 && from_a.n_fds == 2);
+    /* Its energy is what the other side finds, since both damp the exchange by it. */
+    const dp_trainer_msg check = {
+        .kind = DP_TRAINER_CHECK, .id = 7, .range = {.end = DP_PART_WHOLE}};
+    CHECK_OK(dp_trainer_send(b.socket, &check, &from_a.fds[0], 1));
+    const answer checked = expect(&b, DP_TRAINER_CHECKED);
+    CHECK(checked.msg.ok && checked.msg.energy > 0 && checked.msg.energy == from_a.msg.energy);
     const int fds_a[2] = {from_a.fds[0], from_b.fds[0]};
     const int fds_b[2] = {from_b.fds[0], from_a.fds[0]};
     const dp_trainer_msg mix_a = {.kind = DP_TRAINER_MIX,

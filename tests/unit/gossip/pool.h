@@ -460,8 +460,8 @@ static inline void pool_take_event(pool *p, uint32_t i, const dp_event *event)
     } else if (event->type == DP_EV_MIXED) {
         DP_IGNORE(!dp_mix_mixed(node->mix, now, event, &p->out));
     } else if (event->type == DP_EV_CHECKED) {
-        DP_IGNORE(
-            !dp_mix_checked(node->mix, now, &event->u.checked.root, event->u.checked.ok, &p->out));
+        DP_IGNORE(!dp_mix_checked(node->mix, now, &event->u.checked.root, event->u.checked.ok,
+                                  event->u.checked.energy, &p->out));
     } else if (event->type == DP_EV_OBJECT_INFO) {
         dp_spread_info(node->spread, now, event, &p->out);
     } else if (event->type == DP_EV_CHUNK) {

@@ -372,6 +372,62 @@ static void the_change_of_an_exchange_ages_with_the_work_that_was_frozen_for_it(
     }
 }
 
+static const char *judge_three(void *context, const dp_peer *peer, const dp_mix_terms *terms)
+{
+    uint32_t *const asked = context;
+    (void)peer;
+    (*asked)++;
+    return terms->tokens == 3 ? "too much" : NULL;
+}
+
+/* Node 1 tells of more than node 0 believes. */
+static void a_partner_whose_terms_do_not_pass_is_not_asked_again(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 5);
+    uint32_t asked = 0;
+    give(p);
+    p->nodes[0].mix->config.judge = judge_three;
+    p->nodes[0].mix->config.judge_context = &asked;
+    pool_run_for(p, 20 * DP_SECOND);
+    CHECK(pool_done(p) == 0 && asked == 1);
+    CHECK(p->nodes[0].freezes <= 1); /* Its own offer, before it knew. */
+    CHECK(p->nodes[0].f == 0);
+    for (uint32_t k = 0; k < p->n_objects; k++) { /* Nothing was fetched for it either. */
+        CHECK(!dp_spread_wants(p->nodes[0].spread, &p->objects[k].root));
+    }
+    /* Until both have applied another round, and what was told before is gone. */
+    const dp_hash next = {.bytes = {7}};
+    for (uint32_t i = 0; i < 2; i++) {
+        p->nodes[i].weight = 1;
+        dp_out_begin(&p->out, p->actions);
+        dp_mix_set(p->nodes[i].mix, pool_now(p), &(dp_mix_now){.gossip = true, .base = next},
+                   &p->out);
+        dp_members_tell(p->nodes[i].members,
+                        &(dp_summary){.base = next, .has_trainer = true, .mode = DP_MODE_GOSSIP});
+        pool_perform(p, i);
+    }
+    pool_run_for(p, 5 * DP_SECOND);
+    CHECK(pool_done(p) > 0 && asked > 1);
+    pool_close(p);
+}
+
+static void a_partner_of_any_weight_leaves_a_fifth_of_the_own_work(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 6);
+    p->nodes[1].weight = 99;
+    p->nodes[1].f = 100LL << 40;
+    p->frozen_o = true;
+    while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, DP_MS);
+    }
+    /* 99 of 100 parts would be the plain mean; the sum is kept. */
+    CHECK(p->nodes[0].f > 79LL << 40 && p->nodes[0].f <= 80LL << 40);
+    CHECK(llabs(p->nodes[0].f + 99 * p->nodes[1].f - (9900LL << 40)) < 100LL << 24);
+    pool_close(p);
+}
+
 static void damaged_messages_never_hurt(void **state)
 {
     (void)state;
@@ -414,7 +470,7 @@ static void open_survives_every_failed_allocation(void **state)
 {
     (void)state;
     pool *const p = pool_of(1, 9);
-    CHECK(fail_each_allocation(open_and_close, p) == 2);
+    CHECK(fail_each_allocation(open_and_close, p) == 3);
     pool_close(p);
 }
 
@@ -433,6 +489,8 @@ int main(void)
         cmocka_unit_test(a_commit_of_other_blobs_commits_nothing),
         cmocka_unit_test(a_dead_trainer_gets_its_frozen_work_back),
         cmocka_unit_test(the_change_of_an_exchange_ages_with_the_work_that_was_frozen_for_it),
+        cmocka_unit_test(a_partner_whose_terms_do_not_pass_is_not_asked_again),
+        cmocka_unit_test(a_partner_of_any_weight_leaves_a_fifth_of_the_own_work),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };

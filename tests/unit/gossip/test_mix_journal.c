@@ -170,7 +170,6 @@ static void rows_survive_the_round_trip_and_damage_is_refused(void **state)
 {
     (void)state;
     const dp_mix_row row = {.mark = DP_MIX_MARK_COMMITTED,
-                            .reach = {.leased = 21, .own = 22},
                             .has_f = true,
                             .id = {{1, 2}},
                             .order = 7,
@@ -178,33 +177,73 @@ static void rows_survive_the_round_trip_and_damage_is_refused(void **state)
                             .ticket = 9,
                             .peer = mesh_peer(3),
                             .base = pool_base,
-                            .own = {.bytes = 5, .steps = 6, .tokens = 7, .incarnation = 8},
+                            .own = {.bytes = 5,
+                                    .steps = 6,
+                                    .tokens = 7,
+                                    .incarnation = 8,
+                                    .reach = {.leased = 21, .own = 22}},
                             .other = {.bytes = 15, .steps = 16, .tokens = 17, .incarnation = 18},
                             .f_bytes = 99,
-                            .life = {6}};
+                            .life = {6},
+                            .damp = 65535};
     uint8_t bytes[DP_MIX_ROW_BYTES];
     dp_mix_row read;
     dp_mix_row_write(&row, bytes);
     CHECK_OK(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read));
     CHECK(read.mark == row.mark && read.order == 7 && read.ticket == 9 && read.other.tokens == 17 &&
-          read.f_bytes == 99 && read.life[0] == 6 && read.reach.leased == 21 &&
-          read.reach.own == 22);
+          read.f_bytes == 99 && read.life[0] == 6 && read.own.reach.leased == 21 &&
+          read.own.reach.own == 22 && read.damp == 65535);
     CHECK(dp_mix_id_equal(&read.id, &row.id) && dp_peer_equal(&read.peer, &row.peer));
     for (size_t cut = 0; cut < sizeof bytes; cut++) {
         CHECK(dp_mix_row_read(dp_view_of(bytes, cut), &read) != DP_OK);
     }
-    bytes[0] = 4;
+    bytes[0] = 5;
     CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_VERSION);
     bytes[0] = 2; /* Of a run without leases. */
     CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_VERSION);
-    bytes[0] = 3;
+    bytes[0] = 4;
     bytes[1] = DP_MIX_MARK_ASKED; /* b never asks */
     CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_BADMSG);
+}
+
+/* As a daemon of before the terms had a reach has left it: a mean without damping, and the reach of F at the end. */
+static void a_row_of_the_version_before_is_read(void **state)
+{
+    enum { HEAD = 3 + 16 + 3 * 8 + 32 + 32, TERMS = 60, TAIL = 32 + 8 + DP_SIGNATURE_BYTES };
+    const dp_mix_row row = {.mark = DP_MIX_MARK_COMMITTED,
+                            .has_f = true,
+                            .order = 5,
+                            .own = {.steps = 7, .tokens = 70, .incarnation = 2, .reach = {9, 8}},
+                            .other = {.steps = 6, .tokens = 60, .incarnation = 3},
+                            .f_bytes = 11,
+                            .damp = 1234};
+    uint8_t bytes[DP_MIX_ROW_BYTES];
+    uint8_t before[DP_MIX_ROW_BYTES];
+    dp_writer w = dp_writer_of(before, sizeof before);
+    dp_mix_row read;
+
+    (void)state;
+    dp_mix_row_write(&row, bytes);
+    CHECK_OK(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read));
+    CHECK(read.damp == 1234 && read.own.reach.leased == 9 && read.own.reach.own == 8);
+    dp_write_bytes(&w, bytes, HEAD);
+    dp_write_bytes(&w, bytes + HEAD, TERMS);
+    dp_write_bytes(&w, bytes + HEAD + DP_MIX_TERMS_BYTES, TERMS);
+    dp_write_bytes(&w, bytes + HEAD + 2 * DP_MIX_TERMS_BYTES, TAIL);
+    dp_write_u64(&w, 9);
+    dp_write_u64(&w, 8);
+    before[0] = 3;
+    CHECK_OK(dp_mix_row_read(dp_view_of(before, w.size), &read));
+    CHECK(read.damp == 65536 && read.own.reach.leased == 9 && read.own.reach.own == 8);
+    CHECK(read.own.tokens == 70 && read.other.tokens == 60 && read.f_bytes == 11);
+    bytes[sizeof bytes - 1] = 1; /* Damp above one. */
+    CHECK(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read) == DP_BADMSG);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_of_the_version_before_is_read),
         cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
         cmocka_unit_test(who_returns_fenced_brings_nothing_back),
         cmocka_unit_test(folding_lets_go_of_rows_but_not_of_open_outcomes),

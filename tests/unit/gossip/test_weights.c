@@ -188,6 +188,46 @@ static void without_any_weight_nothing_moves(void **state)
     assert_int_equal(out[0].q, 0);
 }
 
+static void an_exchange_leaves_a_fifth_of_its_own_work_to_the_smaller(void **state)
+{
+    static const uint64_t pairs[][2] = {{1, 1ULL << 60}, {1, 1ULL << 62}, {1000, 4004},
+                                        {1000, 7001},    {0, 5},          {1ULL << 60, 1ULL << 62},
+                                        {3, 1000000000}, {1000, 4000},    {1000, 1000}};
+    const u128 energies[2] = {5, 5};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const uint64_t other[2] = {pairs[i][1], pairs[i][0]};
+        const u128 all = (u128)pairs[i][0] + pairs[i][1];
+        const u128 damp = dp_weight_pair(pairs[i], energies, 0);
+        assert_true(damp == dp_weight_pair(other, energies, 0));
+        assert_true(5 * damp * pairs[i][1] <= 4 * 65536 * all);
+        if (pairs[i][1] <= 4 * pairs[i][0]) { /* What honest nodes do nearly always: the mean. */
+            assert_true(damp == DP_CLIP_ONE);
+        } else {
+            assert_true(5 * (damp + 1) * pairs[i][1] >= 4 * 65536 * all);
+        }
+    }
+    assert_true(dp_weight_pair((uint64_t[2]){0, 0}, energies, 7) == DP_CLIP_ONE);
+}
+
+static void an_exchange_takes_no_more_than_the_shorter_or_four_rounds(void **state)
+{
+    static const uint64_t w[2] = {10, 10};
+    const u128 round = 100;          /* energy of a round's work */
+    const u128 median = 144 * round; /* M of a record of such */
+
+    (void)state;
+    assert_int_equal(dp_weight_pair(w, (u128[2]){400, 400}, median), DP_CLIP_ONE);
+    assert_int_equal(dp_weight_pair(w, (u128[2]){1, 16 * round}, median), DP_CLIP_ONE);
+    assert_int_equal(dp_weight_pair(w, (u128[2]){0, 64 * round}, median), DP_CLIP_ONE / 2);
+    assert_int_equal(dp_weight_pair(w, (u128[2]){64 * round, 0}, median), DP_CLIP_ONE / 2);
+    assert_int_equal(dp_weight_pair(w, (u128[2]){4000, 16000}, median), DP_CLIP_ONE / 2);
+    assert_int_equal(dp_weight_pair(w, (u128[2]){4000, (u128)1 << 112}, median), 0);
+    /* Of no record, or in a run that clips nothing. */
+    assert_int_equal(dp_weight_pair(w, (u128[2]){1, (u128)1 << 112}, 0), DP_CLIP_ONE);
+}
+
 static void the_root_is_the_floor(void **state)
 {
     (void)state;
@@ -215,6 +255,8 @@ int main(void)
         cmocka_unit_test(zero_energy_is_no_part_of_the_median),
         cmocka_unit_test(nothing_overflows_at_the_limits),
         cmocka_unit_test(without_any_weight_nothing_moves),
+        cmocka_unit_test(an_exchange_leaves_a_fifth_of_its_own_work_to_the_smaller),
+        cmocka_unit_test(an_exchange_takes_no_more_than_the_shorter_or_four_rounds),
         cmocka_unit_test(the_root_is_the_floor),
     };
 

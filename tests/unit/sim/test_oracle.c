@@ -148,6 +148,7 @@ static dp_action mix_of(const dp_sim *sim, uint8_t own, uint8_t other, uint64_t 
     action.u.mix.other_root = named(other);
     action.u.mix.weight_own = w_own;
     action.u.mix.weight_other = w_other;
+    action.u.mix.damp = 65536;
     return action;
 }
 
