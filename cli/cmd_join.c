@@ -38,8 +38,11 @@ static int run_join(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     status = dp_join(&client, token, dp_cmd_option(cmd, "name"), dp_progress, cmd, &result, &error);
-    dp_client_close(&client);
     explicit_bzero(token, sizeof token);
+    dp_client_close(&client);
+    if (status != 0 && started) {
+        dp_start_undo(cmd);
+    }
     if (status != 0) {
         return dp_cmd_fail(cmd, &error);
     }

@@ -141,6 +141,15 @@ class BadFiles(SystemTest):
         self.fails("E0101", 69, node.ask, "status")
         self.assertTrue(os.path.exists(os.path.join(node.dir, "dpnoded.log")))
 
+    def test_a_daemon_that_was_started_for_a_join_ends_when_nothing_comes_of_it(self):
+        _, token = self.found()
+        node = self.folder.node("node2")
+        self.fails("E0203", 65, node.ask, "join", token[:-9], "--dir", node.dir, "--listen", f"127.0.0.1:{node.port}")
+        self.fails("E0101", 69, node.ask, "status")
+        node.ask("join", token, "--dir", node.dir, "--listen", f"127.0.0.1:{node.port}")
+        self.assertEqual(node.ask("status")["state"] == "idle", False)
+        node.ask("down")
+
     def test_a_port_in_use_is_named(self):
         node = self.folder.node("node1")
         with socket.socket() as other:
