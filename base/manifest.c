@@ -227,6 +227,17 @@ static bool name_is_plain(const char *name)
     return true;
 }
 
+void dp_name_clean(dp_view text, char name[DP_NAME_MAX + 1])
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < text.size && size < DP_NAME_MAX; i++) {
+        const uint8_t c = text.data[i];
+        name[size++] = (char)(c > ' ' && c < 127 && c != '"' && c != '\\' ? c : '_');
+    }
+    name[size] = '\0';
+}
+
 dp_model_config dp_manifest_model(const dp_manifest *manifest)
 {
     return (dp_model_config){.layers = manifest->layers,

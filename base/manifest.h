@@ -218,6 +218,10 @@ typedef struct dp_manifest_choice {
     size_t n_words;
 } dp_manifest_choice;
 
+/* A name that a stranger tells of its node: printable ASCII without quotes goes through, the rest becomes "_", and what is too long
+ * is cut. */
+void dp_name_clean(dp_view text, char name[DP_NAME_MAX + 1]);
+
 const dp_manifest_choice *dp_manifest_choices(size_t *count);
 /* "constant, linear, cosine or wsd"; DP_MANIFEST_WORDS_MAX bytes are enough for any row. */
 void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size);

@@ -339,7 +339,7 @@ static void pack_peer(dp_group *map, const dp_daemon *daemon, const dp_peer *pee
     if (name[0] != '\0') {
         dp_pair_text(map, "name", name);
     } else {
-        dp_pair_nil(map, "name"); /* Who was never linked has not told it yet. */
+        dp_pair_nil(map, "name"); /* Neither a link nor another member has told it yet. */
     }
 }
 

@@ -203,7 +203,7 @@ const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer)
             return driver->names[i].hello.name;
         }
     }
-    return "";
+    return driver->node != NULL ? dp_node_peer_name(driver->node, peer) : "";
 }
 
 static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential,

@@ -88,6 +88,7 @@ static dp_status open_node(restore_job *self)
         .admission = dp_admission_certs(),
     };
     memcpy(config.vote_public_key, driver->vote_key.public_key, sizeof config.vote_public_key);
+    memcpy(config.name, driver->facts.node_name, sizeof config.name);
     randombytes_buf(&config.seed, sizeof config.seed);
     dp_address addresses[DP_ADDRS_MAX];
     config.n_addrs = dp_driver_addresses(driver, addresses);

@@ -27,12 +27,7 @@ bool dp_hello_read(dp_view bytes, dp_hello *hello)
     if (version == 0 || reader.failed) {
         return false;
     }
-    size_t size = 0;
-    for (size_t i = 0; i < text.size && size < DP_NAME_MAX; i++) {
-        const uint8_t c = text.data[i];
-        hello->name[size++] = (char)(c > ' ' && c < 127 && c != '"' && c != '\\' ? c : '_');
-    }
-    hello->name[size] = '\0';
+    dp_name_clean(text, hello->name);
     hello->rules = rules;
     return true;
 }

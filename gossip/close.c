@@ -24,7 +24,7 @@ static bool is_idle(const dp_node *node, const dp_member *member)
             member->summary.mode == DP_MODE_LEFT || dp_fork_elsewhere(node, member->summary.fork));
 }
 
-/* Alive, with a trainer at work for this chain, wherever it stands; or ready already. Of a member without a link no more is
+/* Alive, with a trainer at work for this chain, wherever it stands; or ready already. Of a member without a link no more may be
  * known than that it is alive. */
 static bool works(const dp_node *node, uint32_t index)
 {
@@ -35,11 +35,21 @@ static bool works(const dp_node *node, uint32_t index)
     }
     return member->state == DP_MEMBER_ALIVE &&
            (dp_round_claim_of(node, &member->peer) != NULL ||
-            ((member->linked ? member->has_summary && !is_idle(node, member) : true) &&
+            ((member->has_summary ? !is_idle(node, member) : !member->linked) &&
              may_train(node, member)));
 }
 
-static bool is_active(const dp_node *node, uint32_t index)
+/* By its own word, which may be a second old, or by the chain. */
+static bool is_near(const dp_node *node, const dp_member *member)
+{
+    const uint32_t entry = dp_ledger_find(&node->ledger, &member->peer);
+    const uint64_t counted = entry != DP_NOBODY ? node->ledger.roster[entry].included : 0;
+    const uint64_t newest = counted > member->summary.round ? counted : member->summary.round;
+
+    return newest + 2 >= node->ledger.round;
+}
+
+bool dp_round_is_active(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
 
@@ -48,8 +58,8 @@ static bool is_active(const dp_node *node, uint32_t index)
     }
     return member->state == DP_MEMBER_ALIVE &&
            (dp_round_claim_of(node, &member->peer) != NULL ||
-            (member->has_summary && !is_idle(node, member) &&
-             member->summary.round + 2 >= node->ledger.round && may_train(node, member)));
+            (member->has_summary && (DP_MUTATION != 122 || member->linked) &&
+             !is_idle(node, member) && is_near(node, member) && may_train(node, member)));
 }
 
 /* Those whose doings are known here: all, this node first. In a run too large for links to everybody only linked ones are
@@ -74,7 +84,7 @@ uint32_t dp_round_active(const dp_node *node)
     uint32_t active = 0;
 
     for (uint32_t i = 0; i < watched_count(node); i++) {
-        active += is_active(node, watched_at(node, i)) ? 1 : 0;
+        active += dp_round_is_active(node, watched_at(node, i)) ? 1 : 0;
     }
     return active;
 }
@@ -95,11 +105,10 @@ uint32_t dp_round_others_ready(const dp_node *node)
 
 static uint64_t slowest_step(const dp_node *node)
 {
-    const dp_rowset *linked = dp_members_linked(node->members);
     uint64_t slowest = node->train.step_us;
 
-    for (uint32_t k = 0; k < linked->count; k++) {
-        const dp_member *member = dp_members_at(node->members, linked->at[k]);
+    for (uint32_t i = 1; i < watched_count(node); i++) {
+        const dp_member *member = dp_members_at(node->members, watched_at(node, i));
         if (member->state == DP_MEMBER_ALIVE && member->has_summary &&
             member->summary.step_us > slowest) {
             slowest = member->summary.step_us;
@@ -130,7 +139,8 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     for (uint32_t i = 0; i < watched_count(node) && most != AWAIT_OWED; i++) {
         const uint32_t index = watched_at(node, i);
         const bool owed = dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
-        if ((owed ? works(node, index) : n >= node->ledger.listed_max && is_active(node, index)) &&
+        if ((owed ? works(node, index)
+                  : n >= node->ledger.listed_max && dp_round_is_active(node, index)) &&
             dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer, authors,
                               n)) {
             most = owed ? AWAIT_OWED : AWAIT_TURN;
@@ -205,7 +215,7 @@ static turnout fresh_of(const dp_node *node, const uint32_t *held, uint32_t n, u
         if (dp_round_claim_age(node, claim) != 0) {
             const uint32_t index = dp_node_member_index(node, &claim->ready.peer);
             fresh.held--;
-            fresh.active -= index != DP_MEMBER_NONE && is_active(node, index) ? 1 : 0;
+            fresh.active -= index != DP_MEMBER_NONE && dp_round_is_active(node, index) ? 1 : 0;
         }
     }
     return fresh;

@@ -7,46 +7,6 @@
 #include "gossip/members_internal.h"
 #include "gossip/msg.h"
 
-/* ---- summary ---- */
-
-void dp_summary_write(dp_writer *writer, const dp_summary *summary)
-{
-    dp_write_u64(writer, summary->slot);
-    dp_write_bytes(writer, summary->head.bytes, sizeof summary->head.bytes);
-    dp_write_u64(writer, summary->fork);
-    dp_write_bytes(writer, summary->base.bytes, sizeof summary->base.bytes);
-    dp_write_u64(writer, summary->round);
-    dp_write_u8(writer, (uint8_t)summary->mode);
-    dp_write_u8(writer, summary->has_trainer ? 1 : 0);
-    dp_write_u32(writer, summary->step_us);
-    dp_write_u64(writer, summary->saved_round);
-    dp_write_bytes(writer, summary->saved_root.bytes, sizeof summary->saved_root.bytes);
-    dp_write_u64(writer, summary->saved_bytes);
-}
-
-dp_status dp_summary_read(dp_reader *reader, dp_summary *summary)
-{
-    summary->slot = dp_read_u64(reader);
-    dp_read_bytes(reader, summary->head.bytes, sizeof summary->head.bytes);
-    summary->fork = dp_read_u64(reader);
-    dp_read_bytes(reader, summary->base.bytes, sizeof summary->base.bytes);
-    summary->round = dp_read_u64(reader);
-    const uint8_t mode = dp_read_u8(reader);
-    const uint8_t has_trainer = dp_read_u8(reader);
-    summary->step_us = dp_read_u32(reader);
-    summary->saved_round = dp_read_u64(reader);
-    dp_read_bytes(reader, summary->saved_root.bytes, sizeof summary->saved_root.bytes);
-    summary->saved_bytes = dp_read_u64(reader);
-    if (reader->failed || mode > DP_MODE_LEFT || has_trainer > 1) {
-        return DP_BADMSG;
-    }
-    summary->mode = (dp_mode)mode;
-    summary->has_trainer = has_trainer == 1;
-    return DP_OK;
-}
-
-/* ---- the table ---- */
-
 static dp_hash key_of(const dp_peer *peer)
 {
     dp_hash key;
@@ -135,6 +95,7 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
     made->rows[0].member.incarnation = config->incarnation;
     set_credential(&made->rows[0].member, config->credential, config->caps);
     set_addrs(&made->rows[0].member, config->addrs, config->n_addrs);
+    memcpy(made->rows[0].member.name, config->name, sizeof config->name);
     *members = made;
     return DP_OK;
 }
@@ -350,6 +311,10 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_
 void dp_members_tell(dp_members *members, const dp_summary *summary)
 {
     members->push = members->push || summary->mode != members->summary.mode;
+    if (summary->mode != members->summary.mode || summary->round != members->summary.round ||
+        summary->has_trainer != members->summary.has_trainer) {
+        dp_members_far_changed(members);
+    }
     members->summary = *summary;
     members->rows[0].member.summary = *summary;
     members->rows[0].member.has_summary = true;
@@ -555,6 +520,7 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
         dp_members_conclude(members, members->accused.at[k], now, out);
     }
     dp_members_probe_tick(members, now, out);
+    dp_members_far_tick(members, now, out);
     dp_members_dial(members, now, out);
     dp_members_part(members, now, out);
     if (dp_time_reached(now, members->sync_at)) {
@@ -587,6 +553,9 @@ dp_time dp_members_wake(dp_members *members)
     if (members->dial_stale) {
         dp_members_dial_find(members);
     }
+    if (!dp_members_large(members) && members->linked.count + 1 < members->n_alive) {
+        wake = dp_time_min(wake, members->far_at);
+    }
     return dp_time_min(wake, members->dial_next);
 }
 
@@ -618,6 +587,8 @@ dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms,
     }
     case DP_MSG_SYNC:
         return dp_members_sync(members, now, wall_ms, from, &reader, out);
+    case DP_MSG_SUMMARY:
+        return dp_members_far_message(members, now, from, bytes);
     default:
         return DP_BADMSG;
     }

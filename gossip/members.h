@@ -14,6 +14,7 @@
 #include "gossip/links.h"
 #include "gossip/out.h"
 #include "gossip/rowset.h"
+#include "gossip/summary.h"
 
 enum {
     DP_MEMBER_NONE = UINT32_MAX >> 1, /* "no such member" where an index is wanted */
@@ -32,26 +33,6 @@ enum {
 #define DP_DIAL_US_MIN (250 * DP_MS)
 #define DP_DIAL_US_MAX (30 * DP_SECOND)
 #define DP_SYNC_US (20 * DP_SECOND)
-
-/* What a node tells of itself with every PING and ACK. */
-typedef struct dp_summary {
-    uint64_t slot; /* chain head */
-    dp_hash head;
-    uint64_t fork;  /* first 8 bytes of the id of its fork; 0: the run as it began */
-    dp_hash base;   /* of the state it trains on */
-    uint64_t round; /* applied */
-    dp_mode mode;
-    bool has_trainer;
-    uint32_t step_us;
-    uint64_t saved_round; /* newest checkpoint that it serves; 0 with a zero root: none */
-    dp_hash saved_root;
-    uint64_t saved_bytes;
-} dp_summary;
-
-enum { DP_SUMMARY_BYTES = 8 + 32 + 8 + 32 + 8 + 1 + 1 + 4 + 8 + 32 + 8 };
-void dp_summary_write(dp_writer *writer, const dp_summary *summary);
-/* DP_BADMSG for values that cannot be. */
-DP_MUST dp_status dp_summary_read(dp_reader *reader, dp_summary *summary);
 
 /* One row of the table, to read. */
 typedef struct dp_member {
@@ -72,9 +53,10 @@ typedef struct dp_member {
     dp_time changed; /* when state last changed */
     dp_rtt rtt;
     bool has_summary;
-    dp_summary summary; /* the last one heard */
+    dp_summary summary; /* the last one heard: on its link, or signed through others */
     dp_time summary_at;
-    uint16_t credential_bytes; /* 0: not known */
+    char name[DP_NAME_MAX + 1]; /* told through others; empty: not known here */
+    uint16_t credential_bytes;  /* 0: not known */
     uint8_t credential[DP_CREDENTIAL_MAX];
 } dp_member;
 
@@ -88,7 +70,8 @@ typedef struct dp_members_config {
     uint32_t caps;      /* own */
     uint32_t n_addrs;
     dp_addr addrs[DP_ADDRS_MAX];
-    uint32_t members_max; /* rows, this node included; 2..DP_MEMBERS_MAX */
+    char name[DP_NAME_MAX + 1]; /* own, for people */
+    uint32_t members_max;       /* rows, this node included; 2..DP_MEMBERS_MAX */
     uint64_t seed;
     dp_crypto crypto;
     /* Is this credential good for this peer? Sets caps. wall_ms 0: do not compare with the time. */
@@ -147,7 +130,7 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
 bool dp_members_keeps_dial(const dp_peer *a, const dp_peer *b);
 /* Any authenticated message came from this row. Call it before handling the message. */
 void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *out);
-/* PING, ACK, PING_REQ, STATEMENT, SYNC. DP_BADMSG, DP_VERSION, DP_BADSIG, DP_DENIED (not for us to believe), DP_TOOBIG
+/* PING, ACK, PING_REQ, STATEMENT, SYNC, SUMMARY. DP_BADMSG, DP_VERSION, DP_BADSIG, DP_DENIED (not for us to believe), DP_TOOBIG
  * (table full); then nothing has changed. */
 DP_MUST dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms,
                                      uint32_t from, dp_view bytes, dp_out *out);

@@ -48,6 +48,10 @@ typedef struct dp_row {
     bool closing;      /* hung up here, and the driver has not yet said so */
     dp_time linked_at; /* the last time */
     dp_time dial_at;   /* next try, or end of patience while dialling */
+    /* its newest SUMMARY, see far.c */
+    uint64_t far_incarnation;
+    uint64_t far_sequence;
+    uint32_t far_via; /* who brought it; 0: none has come */
 } dp_row;
 
 typedef struct dp_probe {
@@ -117,8 +121,12 @@ struct dp_members {
     /* anti-entropy */
     dp_time sync_at;
     uint32_t sync_row;
-    bool reading_list; /* a SYNC is being worked off */
-    bool refuting;     /* what is flooded just now answers accusers */
+    /* members without a link */
+    uint64_t far_sequence; /* of own SUMMARYs */
+    dp_time far_told;      /* the last */
+    dp_time far_at;        /* the next */
+    bool reading_list;     /* a SYNC is being worked off */
+    bool refuting;         /* what is flooded just now answers accusers */
 };
 
 /* members.c */
@@ -162,6 +170,13 @@ void dp_members_flood(dp_members *members, dp_view statement, dp_view credential
 void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, dp_out *out);
 dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
                           dp_reader *reader, dp_out *out);
+
+/* far.c */
+/* Round, mode or trainer of this node: those without a link hear of it soon. */
+void dp_members_far_changed(dp_members *members);
+void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out);
+/* A SUMMARY that from brought. DP_BADMSG, DP_BADSIG; DP_DENIED: of nobody known. */
+dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from, dp_view bytes);
 
 /* probe.c */
 void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out);

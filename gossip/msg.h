@@ -22,6 +22,8 @@ typedef enum dp_msg_type {
     DP_MSG_PING_REQ = 4,
     DP_MSG_STATEMENT = 5,
     DP_MSG_SYNC = 6,
+    DP_MSG_SUMMARY =
+        7, /* summary.h: of a member, carried by others to one that it has no link to */
 
     DP_MSG_READY = 10,   /* round_msg.h: a trainer's signed contribution */
     DP_MSG_HAVE = 11,    /* round_msg.h: a voter holds a blob */

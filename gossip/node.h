@@ -508,6 +508,7 @@ typedef struct dp_node_config {
     uint8_t vote_public_key[DP_PUBLIC_KEY_BYTES];
     uint32_t n_addrs;
     dp_addr addrs[DP_ADDRS_MAX]; /* where others reach this node */
+    char name[DP_NAME_MAX + 1];  /* of the node, for people */
     uint32_t members_max;        /* memory is sized by it; at most DP_MEMBERS_MAX */
     uint64_t seed;               /* of the node's own random choices */
     bool observer;               /* holds and serves, never trains */
@@ -622,6 +623,9 @@ typedef struct dp_member_view {
 
 /* index < count given back by the first call; false beyond. This node is index 0. */
 bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view);
+
+/* As a member that no link joins told it through others; empty: not known. Lent until the next step. */
+const char *dp_node_peer_name(const dp_node *node, const dp_peer *peer);
 
 const char *dp_note_name(dp_note_code code); /* "round.decided": stable */
 const char *dp_mode_name(dp_mode mode);

@@ -591,6 +591,8 @@ const char *dp_round_ripe(dp_node *node);
 void dp_round_tick(dp_node *node);
 dp_time dp_round_wake(const dp_node *node);
 uint32_t dp_round_active(const dp_node *node);
+/* Is this row one of them? */
+bool dp_round_is_active(const dp_node *node, uint32_t index);
 uint32_t dp_round_others_ready(const dp_node *node);
 /* propose.c */
 dp_verdict dp_round_judge(void *context, dp_view bytes);

@@ -70,6 +70,7 @@ static dp_status open_parts(dp_node *node)
                                  .admit_context = node,
                                  .beat = &node->beat};
     memcpy(members.addrs, config->addrs, sizeof members.addrs);
+    memcpy(members.name, config->name, sizeof members.name);
     DP_TRY(dp_members_open(&node->members, &members));
     const dp_spread_config spread = {.members = node->members,
                                      .members_max = config->members_max,

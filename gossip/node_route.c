@@ -198,11 +198,12 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
     DP_TRY(dp_wire_read_relay(bytes, &relay));
     if (dp_peer_equal(&relay.target, &node->self)) {
         const uint8_t type = dp_msg_type_of(relay.message);
-        const bool allowed =
-            (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) || type == DP_MSG_MIX_SIGNED ||
-            type == DP_MSG_FENCE_ASK || type == DP_MSG_REMOVE || type == DP_MSG_PROOF ||
-            type == DP_MSG_FORK || type == DP_MSG_STOP || type == DP_MSG_PART ||
-            type == DP_MSG_SUBTOTAL || type == DP_MSG_LIST_GET || type == DP_MSG_LIST;
+        const bool allowed = (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) ||
+                             type == DP_MSG_MIX_SIGNED || type == DP_MSG_FENCE_ASK ||
+                             type == DP_MSG_REMOVE || type == DP_MSG_PROOF || type == DP_MSG_FORK ||
+                             type == DP_MSG_STOP || type == DP_MSG_PART ||
+                             type == DP_MSG_SUBTOTAL || type == DP_MSG_LIST_GET ||
+                             type == DP_MSG_LIST || type == DP_MSG_SUMMARY;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
     return pass_relay(node, &relay, from);
@@ -224,6 +225,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_PING_REQ:
     case DP_MSG_STATEMENT:
     case DP_MSG_SYNC:
+    case DP_MSG_SUMMARY:
         return dp_members_message(node->members, node->now, node->wall_ms, from, bytes, &node->out);
     case DP_MSG_READY:
     case DP_MSG_HAVE:

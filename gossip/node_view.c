@@ -108,6 +108,13 @@ bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
     return true;
 }
 
+const char *dp_node_peer_name(const dp_node *node, const dp_peer *peer)
+{
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    return index == DP_MEMBER_NONE ? "" : dp_members_at(node->members, index)->name;
+}
+
 void dp_node_buggify(dp_node *node, uint32_t mask)
 {
     node->buggify = mask;

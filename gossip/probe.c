@@ -118,11 +118,19 @@ static bool is_probed(const dp_members *members, uint32_t index)
     return false;
 }
 
-/* Random linked rows; in a large run, where few of them are linked to the target, also the linked voters, who know many. */
+/* Whoever brought the target's last SUMMARY, and random linked rows; in a large run, where few of them are linked to the target, also
+ * the linked voters, who know many. */
 static uint32_t pick_helpers(dp_members *members, uint32_t target,
                              uint32_t helpers[HELPERS + DP_VOTERS_MAX])
 {
-    uint32_t n = dp_members_pick(members, target, 0, helpers, HELPERS);
+    const uint32_t via = members->rows[target].far_via;
+    const bool known = via != 0 && members->rows[via].member.linked;
+    uint32_t n =
+        dp_members_pick(members, target, known ? via : 0, helpers, known ? HELPERS - 1 : HELPERS);
+
+    if (known) {
+        helpers[n++] = via;
+    }
 
     for (uint32_t k = 0; dp_members_large(members) && k < members->voters.count; k++) {
         const uint32_t voter = members->voters.at[k];

@@ -8,6 +8,7 @@
 #include "gossip/msg.h"
 #include "gossip/part_sum.h"
 #include "gossip/round_msg.h"
+#include "gossip/summary.h"
 #include "gossip/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -85,6 +86,22 @@ static void vote_messages(dp_view bytes)
     same(&writer, bytes);
 }
 
+/* A name is cleaned as it is read, so only that it ends, and that what was read can be told again. */
+static void summaries(dp_view bytes)
+{
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_signed_summary said;
+
+    if (dp_summary_open(bytes, &said) == DP_OK) {
+        dp_assert(bytes.size <= DP_SUMMARY_MESSAGE_MAX && strlen(said.name) <= DP_NAME_MAX);
+        dp_summary_write(&writer, &said.summary);
+        dp_assert(dp_view_equal(
+            dp_view_of(writer.data, writer.size),
+            dp_view_of(bytes.data + bytes.size - DP_SIGNATURE_BYTES - DP_SUMMARY_BYTES,
+                       DP_SUMMARY_BYTES)));
+    }
+}
+
 static void exchange_messages(dp_view bytes)
 {
     dp_writer writer = dp_writer_of(room, sizeof room);
@@ -137,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size <= DP_MESSAGE_MAX) {
         round_messages(bytes);
         vote_messages(bytes);
+        summaries(bytes);
         exchange_messages(bytes);
     }
     stored_things(bytes);

@@ -10,6 +10,7 @@
 #include "gossip/lists.h"
 #include "gossip/part_sum.h"
 #include "gossip/round_msg.h"
+#include "gossip/summary.h"
 #include "gossip/wire.h"
 
 enum { VOTERS = 3, LISTED = 2 };
@@ -62,6 +63,17 @@ static dp_peer peer_of(uint8_t of)
     dp_peer peer;
     memset(peer.bytes, of, sizeof peer.bytes);
     return peer;
+}
+
+static bool sign_nothing(void *context, int key, const char *domain, dp_view bytes,
+                         uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    (void)context;
+    (void)key;
+    (void)domain;
+    (void)bytes;
+    memset(signature, 0, DP_SIGNATURE_BYTES);
+    return true;
 }
 
 static dp_record record_of(dp_record_kind kind)
@@ -254,6 +266,15 @@ static void part_seeds(void)
     writer = dp_writer_of(room, sizeof room);
     dp_part_early_write(&writer, &early);
     seed("message/early", dp_view_of(room, writer.size));
+    const dp_crypto unsigned_crypto = {.sign = sign_nothing};
+    const dp_signed_summary said = {
+        .peer = peer_of(0x10),
+        .incarnation = 3,
+        .sequence = 9,
+        .name = "atlas",
+        .summary = {.slot = 8, .round = 7, .mode = DP_MODE_SYNC, .has_trainer = true}};
+    seed("message/summary",
+         dp_view_of(room, dp_summary_sign(&said, &unsigned_crypto, &(dp_run_id){{0}}, room)));
 }
 
 /* A round of two, a third is late; one comes, one leaves, one exchange is fenced off. */

@@ -25,7 +25,7 @@ void dp_measure_close(dp_sim *sim)
 
 static dp_traffic traffic_of(uint8_t type)
 {
-    if (type <= DP_MSG_SYNC) {
+    if (type <= DP_MSG_SUMMARY) {
         return DP_TRAFFIC_MEMBERSHIP;
     }
     if (type == DP_MSG_DECIDE || type == DP_MSG_RECORDS_GET || type == DP_MSG_RECORDS) {

@@ -61,7 +61,8 @@ dp_status dp_oracle_open(dp_sim *sim)
     o->members = calloc(sim->plan.nodes, sizeof *o->members);
     o->drawers = calloc(sim->plan.nodes, sizeof *o->drawers);
     o->live = calloc(sim->plan.nodes, sizeof *o->live);
-    if (o->members == NULL || o->drawers == NULL || o->live == NULL) {
+    o->far_since = calloc((size_t)sim->plan.nodes * sim->plan.nodes, sizeof *o->far_since);
+    if (o->members == NULL || o->drawers == NULL || o->live == NULL || o->far_since == NULL) {
         return DP_NOMEM;
     }
     o->due = calloc(sim->plan.nodes, sizeof *o->due);
@@ -105,6 +106,7 @@ void dp_oracle_close(dp_sim *sim)
     free(o->mixes);
     free(o->members);
     free(o->live);
+    free(o->far_since);
     free(o->due);
     free(o->accused);
     dp_lives_close(o->lives);
@@ -503,5 +505,6 @@ void dp_oracle_note(dp_host *host, const dp_note *note)
         dp_oracle_death(host, note);
     } else if (note->code == DP_NOTE_CLOSED) {
         dp_oracle_closed(host, note);
+        dp_oracle_far(host);
     }
 }

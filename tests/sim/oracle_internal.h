@@ -199,6 +199,8 @@ struct dp_oracle {
     uint64_t round_us;  /* when the last round was first stored */
     uint32_t redeemed;  /* uses of the invite, by the chain */
     dp_live_book *live; /* by host */
+    uint64_t *
+        far_since; /* by pair: so long one is at work, and reached through others alone; 0: it is not so */
     uint64_t rounds_at_heal;
     uint64_t rounds_seen; /* since, and when the newest of them was decided */
     uint64_t seen_us;
@@ -248,6 +250,8 @@ void dp_oracle_accusations(dp_host *host, dp_view message);
 void dp_oracle_death(dp_host *host, const dp_note *note);
 /* The node of this host waits for nobody any more. */
 void dp_oracle_closed(dp_host *host, const dp_note *note);
+/* oracle_far.c: host, a voter, closes a round. */
+void dp_oracle_far(dp_host *host);
 /* A vote row is being written, or its write has ended (op 0, no bytes). */
 /* The row of a vote, as it is about to be written. */
 void dp_oracle_accepts(dp_host *host, dp_view row);

@@ -95,6 +95,26 @@ class Partition(unittest.TestCase):
         self.rounds_go_on(self.of(3), 4)
         self.healed()
 
+    def row(self, node, number):
+        return next((p for p in self.nodes[node - 1].ask("peers")["peers"] if p["id"] == self.ids[number - 1]),
+                    {"name": None, "round": None, "linked": None})
+
+    def test_20_two_without_a_link_know_each_other_and_are_waited_for(self):
+        self.nodes[0].end()
+        self.web.cut((1,), (2,)) # from now on for good
+        self.nodes[0].start()
+        wait_for(lambda: self.row(1, 2)["name"] == "n2" and self.row(1, 2)["round"], PATIENCE_S,
+                 "it is told name and round of a member that it was never linked to")
+        self.assertFalse(self.row(1, 2)["linked"])
+        wait_for(lambda: self.nodes[0].run()["listed"] == NODES, PATIENCE_S, "all are counted")
+        follow = self.folder.follow(self.nodes[0])
+        begin = self.nodes[0].run()["round"]
+        self.rounds_go_on(self.nodes, 20)
+        whole = [r["listed"] == NODES for r in follow.all() if r["round"] > begin]
+        self.assertGreaterEqual(sum(whole), 0.75 * len(whole), whole) # A busy machine makes one late now and then.
+        self.assertFalse(self.row(1, 2)["linked"])
+        self.healed()
+
     def test_21_one_that_is_cut_off_is_noticed_decides_nothing_and_comes_back(self):
         self.web.cut((5,), (1, 2, 3, 4))
         wait_for(lambda: self.states(self.nodes[0])[5] != "alive", PATIENCE_S, "it is noticed")

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "gossip/members.h"
 #include "gossip/msg.h"
+#include "gossip/wire.h"
 
 enum { MESH_NODES_MAX = 24, MESH_QUEUE_MAX = 1 << 14 };
 
@@ -260,6 +261,7 @@ static inline void mesh_boot(mesh *m, uint32_t i)
                                       .caps = 7,
                                       .n_addrs = 1,
                                       .addrs = {mesh_addr(i)},
+                                      .name = {'n', (char)('a' + i)},
                                       .members_max = MESH_NODES_MAX,
                                       .seed = dp_rng_next(&m->rng),
                                       .crypto = mesh_crypto(i),
@@ -304,6 +306,27 @@ static inline void mesh_close(mesh *m)
     free(m);
 }
 
+/* For node to, as the router of a node does it; for another, on to it. */
+static inline dp_status mesh_relay(mesh *m, uint32_t to, uint32_t from, dp_view bytes)
+{
+    dp_wire_relay relay;
+
+    DP_TRY(dp_wire_read_relay(bytes, &relay));
+    const uint32_t target = mesh_index(m, &relay.target);
+    if (target == to) {
+        return dp_members_message(m->nodes[to].members, mesh_now(m), 1, from, relay.message,
+                                  &m->out);
+    }
+    if (relay.hops > 0 && target < m->n) {
+        uint8_t next[512];
+        dp_writer writer = dp_writer_of(next, sizeof next);
+        dp_wire_write_relay(&writer, (uint8_t)(relay.hops - 1), &relay.target, relay.message);
+        assert_false(writer.full);
+        mesh_send(m, to, target, dp_view_of(next, writer.size));
+    }
+    return DP_OK;
+}
+
 static inline void mesh_deliver(mesh *m, const mesh_item *item)
 {
     mesh_node *const node = &m->nodes[item->to];
@@ -332,6 +355,8 @@ static inline void mesh_deliver(mesh *m, const mesh_item *item)
         const dp_status status =
             dp_msg_type_of(view) == DP_MSG_HEARTBEAT
                 ? dp_beat_message(&node->beat, now, &peer, view, &m->out)
+            : dp_msg_type_of(view) == DP_MSG_RELAY
+                ? mesh_relay(m, item->to, from, view)
                 : dp_members_message(node->members, now, 1, from, view, &m->out);
         m->refused += status != DP_OK && status != DP_EXISTS;
     }

@@ -206,6 +206,71 @@ static void updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_r
     kit_close(world);
 }
 
+/* Nodes 0 and 1 have no link, and two others that both are linked to. */
+static kit_world *four_with_a_link_less(void)
+{
+    kit_world *world = kit_together(4);
+
+    kit_cut(world, 0, 1);
+    kit_run_ms(world, 4000);
+    assert_false(
+        dp_members_at(world->nodes[0].node->members,
+                      dp_node_member_index(world->nodes[0].node, &world->nodes[1].node->self))
+            ->linked);
+    return world;
+}
+
+static void a_round_waits_for_a_member_that_no_link_joins(void **state)
+{
+    kit_world *world = four_with_a_link_less();
+    rounds seen = {0};
+
+    (void)state;
+    for (uint32_t ms = 0; ms < 5000; ms += KIT_STEP_MS) {
+        kit_run_ms(world, KIT_STEP_MS);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_int_equal(dp_round_active(world->nodes[i].node), 4);
+        }
+    }
+    watch_of(world, 30 * DP_MS, &seen);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        assert_int_equal(seen.listed[i], 4);
+    }
+    kit_close(world);
+}
+
+static void one_that_no_link_joins_and_that_does_not_work_is_not_waited_for(void **state)
+{
+    kit_world *world = four_with_a_link_less();
+
+    (void)state;
+    kit_command(world, 1, DP_COMMAND_PAUSE);
+    kit_run_ms(world, 1500);
+    assert_int_equal(dp_round_active(world->nodes[0].node), 3);
+    kit_command(world, 1, DP_COMMAND_RESUME);
+    kit_run_ms(world, 1500);
+    assert_int_equal(dp_round_active(world->nodes[0].node), 4);
+    kit_close(world);
+}
+
+/* Whoever says that it works, and never brings anything, costs as much with a link as without. */
+static void an_empty_word_through_others_costs_what_a_straggler_costs(void **state)
+{
+    kit_world *world = four_with_a_link_less();
+    rounds seen = {0};
+    uint32_t waits = 0;
+
+    (void)state;
+    watch_of(world, UINT64_MAX, &seen);
+    for (uint32_t i = 1; i < ROUNDS; i++) {
+        waits += seen.took_us[i] > DP_SECOND ? 1 : 0;
+        assert_int_equal(seen.listed[i], 3);
+        assert_true(seen.took_us[i] < 3250 * DP_MS);
+    }
+    assert_in_range(waits, 3, 4); /* As for one that is linked. */
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +281,9 @@ int main(void)
         cmocka_unit_test(a_share_that_needs_all_closes_nothing_early),
         cmocka_unit_test(a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over),
         cmocka_unit_test(updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round),
+        cmocka_unit_test(a_round_waits_for_a_member_that_no_link_joins),
+        cmocka_unit_test(one_that_no_link_joins_and_that_does_not_work_is_not_waited_for),
+        cmocka_unit_test(an_empty_word_through_others_costs_what_a_straggler_costs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
