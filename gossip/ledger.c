@@ -229,6 +229,16 @@ static uint64_t span_of(const dp_ledger *ledger, const dp_record *record, uint32
     return record->time_ms > since ? record->time_ms - since : 0;
 }
 
+/* Tokens that may count now: what it tells, and what was left over in the last rounds. */
+static uint64_t told_of(const dp_ledger *ledger, const dp_record *record, uint32_t index)
+{
+    const dp_listed *listed = &record->listed[index];
+    const dp_roster_entry *entry = dp_ledger_member(ledger, &listed->peer);
+    const bool owed = entry != NULL && record->round - entry->owed_round <= DP_PACE_OWED_ROUNDS;
+
+    return listed->tokens + listed->carried + (owed ? entry->owed : 0);
+}
+
 /* In the first round no speed is known. The founder made the run, and of two the smaller is the measure; the word of one alone,
  * who may be anybody, is not. */
 static uint64_t first_most(const dp_ledger *ledger, const dp_record *record)
@@ -241,7 +251,7 @@ static uint64_t first_most(const dp_ledger *ledger, const dp_record *record)
         return least;
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
-        told[i] = record->listed[i].tokens + record->listed[i].carried;
+        told[i] = told_of(ledger, record, i);
     }
     const uint64_t middle = (uint64_t)dp_lower_median(told, record->n_listed);
     const uint64_t most = middle < UINT64_MAX / DP_PACE_SLACK ? middle * DP_PACE_SLACK : UINT64_MAX;
@@ -256,7 +266,7 @@ uint64_t dp_ledger_counted(const dp_ledger *ledger, const dp_record *record,
     uint64_t total = ledger->tokens;
 
     for (uint32_t i = 0; i < record->n_listed; i++) {
-        const uint64_t told = record->listed[i].tokens + record->listed[i].carried;
+        const uint64_t told = told_of(ledger, record, i);
         const uint64_t most =
             first ? most_first : dp_pace_most(&ledger->pace, span_of(ledger, record, i));
         counted[i] = told < most ? told : most;
@@ -266,16 +276,37 @@ uint64_t dp_ledger_counted(const dp_ledger *ledger, const dp_record *record,
 }
 
 /* By the ledger before the record. */
-static uint64_t speed_of(const dp_ledger *ledger, const dp_record *record)
+static uint64_t speed_of(const dp_ledger *ledger, const dp_record *record,
+                         const uint64_t counted[DP_LISTED_MAX])
 {
-    uint64_t counted[DP_LISTED_MAX];
     unsigned __int128 speeds[DP_LISTED_MAX];
 
-    DP_IGNORE(dp_ledger_counted(ledger, record, counted)); /* The record has the total. */
     for (uint32_t i = 0; i < record->n_listed; i++) {
         speeds[i] = dp_pace_speed(&ledger->pace, counted[i], span_of(ledger, record, i));
     }
     return (uint64_t)dp_lower_median(speeds, record->n_listed);
+}
+
+/* What the record counts, before anything else of it is applied. */
+static void apply_counted(dp_ledger *ledger, const dp_record *record)
+{
+    uint64_t counted[DP_LISTED_MAX];
+
+    DP_IGNORE(dp_ledger_counted(ledger, record, counted)); /* The record has the total. */
+    const uint64_t speed = speed_of(ledger, record, counted);
+    for (uint32_t i = 0; i < record->n_listed && ledger->pace.bounded; i++) {
+        const uint32_t index = dp_ledger_find(ledger, &record->listed[i].peer);
+        if (index == DP_NOBODY) {
+            continue; /* The newcomer of this record: what is over is let go. */
+        }
+        dp_roster_entry *entry = &ledger->roster[index];
+        const uint64_t left = told_of(ledger, record, i) - counted[i];
+        const bool before =
+            entry->owed > 0 && record->round - entry->owed_round <= DP_PACE_OWED_ROUNDS;
+        entry->owed_round = left == 0 ? 0 : before ? entry->owed_round : record->round;
+        entry->owed = left;
+    }
+    dp_pace_next(&ledger->pace, speed);
 }
 
 /* ---- leases ---- */
@@ -404,7 +435,7 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
     uint64_t used[DP_LISTED_MAX];
 
     if (record->kind == DP_RECORD_ROUND) {
-        dp_pace_next(&ledger->pace, speed_of(ledger, record));
+        apply_counted(ledger, record);
     }
     ledger->slot = record->slot;
     ledger->head = *hash;
@@ -454,7 +485,7 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
 {
     dp_digest digest;
     /* A member's in one piece: in pieces of eight bytes its ranges cost a fifth more. */
-    uint8_t row[32 + 4 + DP_INVITE_ID_BYTES + 10 * 8 + 4 + 8 + DP_LEASE_RANGES_MAX * 16];
+    uint8_t row[32 + 4 + DP_INVITE_ID_BYTES + 12 * 8 + 4 + 8 + DP_LEASE_RANGES_MAX * 16];
 
     dp_digest_init(&digest, "dpnode/ledger/2");
     digest_hash(&digest, &ledger->run);
@@ -502,6 +533,8 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
         dp_write_u64(&writer, entry->w);
         if (ledger->pace.bounded) {
             dp_write_u64(&writer, entry->counted_ms);
+            dp_write_u64(&writer, entry->owed);
+            dp_write_u64(&writer, entry->owed_round);
         }
         dp_write_u64(&writer, entry->fenced);
         dp_write_u32(&writer, entry->gone);

@@ -28,6 +28,8 @@ typedef struct dp_roster_entry {
     uint64_t touched;        /* last round that lists it or calls it late; 0: none */
     uint64_t w;              /* clamped weight in the last round that lists it */
     uint64_t counted_ms;     /* time of the record that listed it last, or admitted it */
+    uint64_t owed;           /* tokens that it told and that did not count yet (pace.h) */
+    uint64_t owed_round;     /* the round that left the first of them over */
     uint64_t fenced;         /* exchanges of incarnations up to this are void; 0: none */
     uint32_t gone;           /* dp_remove_reason, 0: a member */
     uint64_t gone_slot;      /* of the record that says so */

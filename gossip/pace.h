@@ -4,7 +4,8 @@
  * A contribution says how many tokens it holds, and its author alone knows whether it is so. What counts of it is bounded by
  * DP_PACE_SLACK times what a member in the middle makes in the time since this one was counted last: the speed is the lower
  * median over the members of each record, so nobody is measured by its own word unless half of those listed lie. What is over
- * the bound is not counted; the update itself is, with the weight and clip of weights.h, which need no bound of tokens. */
+ * the bound waits for sixteen rounds, since the time of a record may lag (a voter that thaws hears old heartbeats first), and is then
+ * let go. The update itself counts, with the weight and clip of weights.h, which need no bound of tokens. */
 #ifndef DP_GOSSIP_PACE_H
 #define DP_GOSSIP_PACE_H
 
@@ -14,9 +15,10 @@
 #include "base/manifest.h"
 
 enum {
-    DP_PACE_SLACK = 16,      /* a card may be so many times as fast as the one in the middle */
-    DP_PACE_LEAST_MS = 1000, /* a span is not taken for shorter: clocks of records are coarse */
-    DP_PACE_FALL = 64        /* a record lowers the speed by at most one part of so many */
+    DP_PACE_SLACK = 16,       /* a card may be so many times as fast as the one in the middle */
+    DP_PACE_LEAST_MS = 1000,  /* a span is not taken for shorter: clocks of records are coarse */
+    DP_PACE_OWED_ROUNDS = 16, /* that tokens over the bound wait to be counted */
+    DP_PACE_FALL = 64         /* a record lowers the speed by at most one part of so many */
 };
 
 typedef struct dp_pace {

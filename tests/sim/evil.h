@@ -89,8 +89,8 @@ typedef struct dp_evil {
     uint32_t admitted; /* liars that the chain has let in */
     /* the schedule: after the last ROUND record */
     uint64_t *counted_ms; /* by host: of the last record that lists it, 0: none */
-    uint64_t tokens;
-    bool swayed; /* a record of more liars than others: they may be the measure */
+    uint64_t most;        /* that the schedule may have come to */
+    bool swayed;          /* a record of more liars than others: they may be the measure */
 } dp_evil;
 
 /* "voter" and so on. */

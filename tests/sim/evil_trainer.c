@@ -394,11 +394,11 @@ static uint64_t fastest(const dp_sim *sim)
 }
 
 /* What counts of liars is no more than 16 times what the fastest could have made since they were counted last. Twice as much,
- * since a publication may hold the work of a longer time than lies between two records. */
+ * since a publication may hold the work of a longer time than lies between two records; summed up over all records, since what is over
+ * in one counts in the next. */
 void dp_evil_schedule(dp_sim *sim, const dp_record *record)
 {
     dp_evil *e = sim->evil;
-    unsigned __int128 most = 0;
     uint32_t f = 0;
 
     for (uint32_t i = 0; i < record->n_listed; i++) {
@@ -412,19 +412,18 @@ void dp_evil_schedule(dp_sim *sim, const dp_record *record)
         const uint64_t span = record->time_ms > since ? record->time_ms - since : 0;
         const bool lies = dp_evil_is(sim, owner);
         f += lies ? 1 : 0;
-        most += lies ? (unsigned __int128)32 * fastest(sim) * (span > 1000 ? span : 1000)
-                     : (unsigned __int128)item->tokens + item->carried;
+        e->most +=
+            lies ? 32 * fastest(sim) * (span > 1000 ? span : 1000) : item->tokens + item->carried;
         e->counted_ms[owner] = record->time_ms;
     }
     e->swayed = e->swayed || 2 * f > record->n_listed;
-    if (!e->swayed && record->tokens_total - e->tokens > most) {
+    if (!e->swayed && record->tokens_total > e->most) {
         dp_sim_fail(
             sim, "S20", 0,
-            "round %llu moves the schedule by %llu tokens, and %llu is the most that can be",
-            (unsigned long long)record->round,
-            (unsigned long long)(record->tokens_total - e->tokens), (unsigned long long)most);
+            "round %llu moves the schedule to %llu tokens, and %llu is the most that can be",
+            (unsigned long long)record->round, (unsigned long long)record->tokens_total,
+            (unsigned long long)e->most);
     }
-    e->tokens = record->tokens_total;
 }
 
 /* ---- exchanges ---- */

@@ -94,13 +94,45 @@ static void no_claim_of_carried_work_ends_the_schedule(void **state)
     some_rounds(5);
     round_after(ROUND_MS, all, (uint64_t[4]){0, 0, 1ULL << 44, 0});
     assert_int_equal(counted, (3 + DP_PACE_SLACK) * TOKENS);
-    round_after(ROUND_MS, (uint64_t[4]){TOKENS, DP_TOKENS_MAX, TOKENS, TOKENS}, NULL);
+    round_after(ROUND_MS, (uint64_t[4]){TOKENS, TOKENS, DP_TOKENS_MAX, TOKENS}, NULL);
     assert_int_equal(counted, (3 + DP_PACE_SLACK) * TOKENS);
     /* Again and again it is no more either: the one in the middle is honest. */
     for (uint32_t i = 0; i < 100; i++) {
         round_after(ROUND_MS, all, (uint64_t[4]){0, 0, 1ULL << 44, 0});
         assert_int_equal(counted, (3 + DP_PACE_SLACK) * TOKENS);
     }
+}
+
+/* Frozen voters that thaw hear old heartbeats first: the record that counts what was done meanwhile may tell of a time before it. */
+static void what_a_record_tells_too_early_counts_with_the_next(void **state)
+{
+    const uint64_t all[4] = {TOKENS, TOKENS, TOKENS, TOKENS};
+    const uint64_t away = 200;
+
+    (void)state;
+    some_rounds(3);
+    round_after(1, all, (uint64_t[4]){away * TOKENS, away * TOKENS, 0, 0});
+    assert_true(counted < 4 * DP_PACE_SLACK * TOKENS);
+    const uint64_t before = counted;
+    round_after((away + 1) * ROUND_MS, all, NULL);
+    assert_int_equal(before + counted, (8 + 2 * away) * TOKENS);
+    round_after(ROUND_MS, all, NULL);
+    assert_int_equal(counted, 4 * TOKENS);
+}
+
+static void what_does_not_fit_in_sixteen_rounds_is_let_go(void **state)
+{
+    const uint64_t all[4] = {TOKENS, TOKENS, TOKENS, TOKENS};
+
+    (void)state;
+    some_rounds(3);
+    round_after(ROUND_MS, all, (uint64_t[4]){0, 0, 0, 1ULL << 44});
+    assert_int_equal(counted, (3 + DP_PACE_SLACK) * TOKENS);
+    for (uint32_t i = 0; i < DP_PACE_OWED_ROUNDS; i++) {
+        round_after(ROUND_MS, all, NULL);
+        assert_int_equal(counted, (3 + DP_PACE_SLACK) * TOKENS);
+    }
+    some_rounds(3);
 }
 
 static void a_record_that_counts_more_is_refused(void **state)
@@ -234,6 +266,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(no_claim_of_carried_work_ends_the_schedule, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_a_record_tells_too_early_counts_with_the_next, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_does_not_fit_in_sixteen_rounds_is_let_go, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_record_that_counts_more_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_card_ten_times_as_fast_counts_in_full, setup, teardown),
