@@ -456,6 +456,9 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
             row->member.n_addrs = statement->n_addrs;
             memcpy(row->member.addrs, statement->addrs, sizeof row->member.addrs);
             row->dials_failed = 0;
+            if (!row->dialling) { /* Whoever speaks again can be reached again. */
+                row->dial_at = dp_time_min(row->dial_at, dp_time_after(now, DP_DIAL_US_MIN));
+            }
             members->dial_stale = true;
         }
         dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, reborn ? "restarted" : "says so",

@@ -17,8 +17,7 @@ enum { FAR_CARRIERS = 2 };
 #define FAR_US_MIN (250 * DP_MS)
 #define MUTE_US (3 * SUMMARY_US) /* a link is pinged once a second */
 
-/* Its other end answers no ping, and TCP has not given it up: a way that is cut without a word. */
-static bool is_mute(const dp_row *row, dp_time now)
+bool dp_members_mute(const dp_row *row, dp_time now)
 {
     const dp_time last = row->acked.us > row->linked_at.us ? row->acked : row->linked_at;
 
@@ -27,7 +26,7 @@ static bool is_mute(const dp_row *row, dp_time now)
 
 static bool is_far(const dp_row *row, dp_time now)
 {
-    return (!row->member.linked || is_mute(row, now)) && !row->removed && !row->down &&
+    return (!row->member.linked || dp_members_mute(row, now)) && !row->removed && !row->down &&
            row->member.credential_bytes > 0 &&
            (row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT);
 }
@@ -109,7 +108,7 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
     }
     dp_row *const row = &members->rows[index];
     /* On a link comes what is newer. */
-    if (index == 0 || (row->member.linked && !is_mute(row, now)) || row->removed ||
+    if (index == 0 || (row->member.linked && !dp_members_mute(row, now)) || row->removed ||
         said.incarnation < row->member.incarnation || !is_newer(&said, row)) {
         return DP_OK;
     }

@@ -32,6 +32,7 @@ enum {
 #define DP_PROBE_US_MAX (1000 * DP_MS)
 #define DP_DIAL_US_MIN (250 * DP_MS)
 #define DP_DIAL_US_MAX (30 * DP_SECOND)
+#define DP_DIAL_US_ALONE DP_SECOND /* the most while no majority is heard, but in a large run */
 #define DP_SYNC_US (20 * DP_SECOND)
 
 /* One row of the table, to read. */

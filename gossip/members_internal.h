@@ -172,6 +172,8 @@ dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, ui
                           dp_reader *reader, dp_out *out);
 
 /* far.c */
+/* Of a linked row: its other end has answered no ping for a while, and TCP has not given it up: a way that is cut without a word. */
+bool dp_members_mute(const dp_row *row, dp_time now);
 /* Round, mode or trainer of this node: those without a link hear of it soon. */
 void dp_members_far_changed(dp_members *members);
 void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out);
