@@ -6,8 +6,10 @@ are without a majority of voters for a while (tests/lib/returning.py).
 
   before, after  loss of the last round before the fault, and of the first one that was trained on the model with the returned work
   worst          the highest of the five rounds behind it
-  gain           before - after, as a share of what a run without a fault gains with as many tokens from the same number of tokens on
-A row breaks the rule when after > before or gain < 2/3. Exit status 1 then.
+  gain           before - after, as a share of what a run without a fault gains from that loss on in as many rounds as the time
+                 between both had room for
+A row breaks the rule when after > before or gain < 2/3. Exit status 1 then. Rounds last as long as the time of local work, so
+that a machine which is busy at times makes rounds of fewer tokens, and gains less from each: let nothing else run beside it.
 The loss of a round is the mean over the tokens of all that it lists, on text that most of them see for the first time."""
 import argparse
 import os
@@ -29,26 +31,28 @@ def king_james(folder):
     return path
 
 
-def curve(args, mode, text, tokens):
-    """(tokens committed, loss) of a run without a fault, up to so many."""
+def curve(args, mode, text, rounds):
+    """Losses of a run without a fault, round by round from WARM_TOKENS on."""
     run = Run(args.binaries, mode, 3, text)
     try:
-        run.settle(tokens, 1200)
-        points, done = [], 0
-        for record in run.rounds.all():
-            points.append((done, record["loss"])) # What it tells of is the model of the rounds before it.
-            done += record["tokens"]
-        return points
+        run.settle(WARM_TOKENS)
+        first = len(run.rounds.all())
+        run.wait_for_rounds(first + rounds)
+        return [record["loss"] for record in run.rounds.all()]
     finally:
         run.end()
 
 
-def loss_at(points, tokens):
-    """Between two rounds in a straight line."""
-    for (x, at_x), (y, at_y) in zip(points, points[1:]):
-        if x <= tokens <= y:
-            return at_x + (at_y - at_x) * (tokens - x) / (y - x)
-    raise SystemExit(f"the run without a fault has no round at {tokens} tokens")
+def fair_gain(losses, before, rounds):
+    """From the first place on where the loss is that low, by straight lines between rounds."""
+    at = next((i for i, loss in enumerate(losses) if loss <= before), len(losses) - 1)
+    begin = at if at == 0 or losses[at] == losses[at - 1] else at - (before - losses[at]) / (losses[at - 1] - losses[at])
+    end = begin + rounds
+    if end > len(losses) - 1:
+        raise SystemExit(f"the run without a fault is {end - len(losses) + 1:.0f} rounds too short")
+    low = int(end)
+    high = min(low + 1, len(losses) - 1)
+    return before - (losses[low] + (losses[high] - losses[low]) * (end - low))
 
 
 def case(args, mode, away, seconds, text):
@@ -56,18 +60,17 @@ def case(args, mode, away, seconds, text):
     try:
         run.settle(WARM_TOKENS)
         run.part()
-        before = run.rounds.all()[-1]
-        start = run.committed() - before["tokens"] # Of the model that its loss is of.
+        usual = run.rounds.all()[-10:]
+        before = usual[-1]
         run.sleep(seconds)
         exchanges = len(run.rounds.exchanges)
         run.heal()
         back = run.returned(before["round"])
-        run.settle(0, 300) # SETTLED rounds behind it, so that five are there.
-        records = run.rounds.all()
-        later = [r["loss"] for r in records if r["round"] > back["round"]][:5]
-        done = sum(r["tokens"] for r in records if r["round"] <= back["round"])
-        return {"before": before["loss"], "after": later[0], "worst": max(later), "from": start, "to": done,
-                "exchanges": exchanges}
+        run.settle(0, 300) # Five rounds behind it.
+        later = [r for r in run.rounds.all() if r["round"] > back["round"]][:5]
+        period = (before["time_ms"] - usual[0]["time_ms"]) / (len(usual) - 1)
+        return {"before": before["loss"], "after": later[0]["loss"], "worst": max(r["loss"] for r in later),
+                "rounds": (later[0]["time_ms"] - before["time_ms"]) / period, "exchanges": exchanges}
     finally:
         run.end()
 
@@ -83,17 +86,16 @@ def main():
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         text = args.text or king_james(folder)
-        print("| mode | away | s | exchanges | tokens | before | after | worst of 5 | gain |\n|---|---|---|---|---|---|---|---|---|")
+        print("| mode | away | s | exchanges | rounds | before | after | worst of 5 | gain |\n|---|---|---|---|---|---|---|---|---|")
         for mode in args.modes.split(","):
             rows = [(away, seconds, case(args, mode, away, seconds, text)) for away in map(int, args.away.split(","))
                     for seconds in map(float, args.seconds.split(","))]
-            points = curve(args, mode, text, 1.2 * max(row["to"] for _, _, row in rows))
+            losses = curve(args, mode, text, int(1.3 * max(row["rounds"] for _, _, row in rows)) + 20)
             for away, seconds, row in rows:
-                fair = loss_at(points, row["from"]) - loss_at(points, row["to"])
-                gain = (row["before"] - row["after"]) / fair
+                gain = (row["before"] - row["after"]) / fair_gain(losses, row["before"], row["rounds"])
                 wrong = row["after"] > row["before"] or gain < LEAST_GAIN
                 failed |= wrong
-                print(f"| {mode} | {away} of 3 | {seconds:g} | {row['exchanges']} | {(row['to'] - row['from']) / 1000:.0f} k | {row['before']:.3f} "
+                print(f"| {mode} | {away} of 3 | {seconds:g} | {row['exchanges']} | {row['rounds']:.1f} | {row['before']:.3f} "
                       f"| {row['after']:.3f} | {row['worst']:.3f} | {gain:.2f}{' !' if wrong else ''} |", flush=True)
     return 1 if failed else 0
 

@@ -50,6 +50,9 @@ class Run:
             return len(last) == SETTLED and all(r["listed"] == 3 for r in last) and self.committed() >= tokens
         wait_for(holds, seconds, f"rounds of three trainers, {tokens} tokens committed")
 
+    def wait_for_rounds(self, count, seconds=1200):
+        wait_for(lambda: len(self.rounds.all()) >= count, seconds, f"{count} rounds")
+
     def sleep(self, seconds):
         """The fault itself: so long, whatever happens."""
         time.sleep(seconds)
