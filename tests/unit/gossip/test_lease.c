@@ -332,14 +332,16 @@ static void a_lease_is_a_members_share_of_a_pass_or_two_rounds(void **state)
     assert_int_equal(lease_of(2)->granted, 5 * DP_LEASE_ROUNDS);
 }
 
-static void the_digest_covers_leases(void **state)
+static void the_digest_covers_leases_and_the_place_in_the_chain(void **state)
 {
     (void)state;
     own_round(0, 10);
     const dp_hash before = dp_ledger_digest(&ledger);
     dp_lease *lease = lease_of(0);
-    uint64_t *const fields[] = {&lease->reach.leased,    &lease->reach.own,   &lease->granted,
-                                &lease->ranges[0].first, &ledger.pool.cursor, &ledger.pool.lost};
+    uint64_t *const fields[] = {
+        &lease->reach.leased, &lease->reach.own, &lease->granted, &lease->ranges[0].first,
+        &ledger.pool.cursor,  &ledger.pool.lost, &ledger.slot,    &ledger.round,
+        &ledger.tokens};
 
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         ++*fields[i];
@@ -365,7 +367,7 @@ int main(void)
         TEST(who_goes_gives_its_lease_back),
         TEST(who_claims_much_alone_is_granted_little_more_than_others),
         TEST(a_lease_is_a_members_share_of_a_pass_or_two_rounds),
-        TEST(the_digest_covers_leases),
+        TEST(the_digest_covers_leases_and_the_place_in_the_chain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -299,6 +299,21 @@ static void the_table_refuses_more_rows_than_it_has(void **state)
     mesh_close(m);
 }
 
+static void who_is_removed_is_no_voter_and_no_member_any_more(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(1, 14);
+    dp_members *const members = m->nodes[0].members;
+    const dp_peer peer = mesh_peer(1);
+    const uint32_t index = dp_members_add(members, &peer, (dp_view){0}, 0, NULL, 0);
+    dp_members_mark(members, index, true, true);
+    CHECK(dp_members_at(members, index)->voter && dp_members_at(members, index)->in_roster);
+    dp_out_begin(&m->out, m->actions);
+    dp_members_remove(members, index, mesh_now(m), 0, &m->out);
+    CHECK(!dp_members_at(members, index)->voter && !dp_members_at(members, index)->in_roster);
+    mesh_close(m);
+}
+
 static void damaged_messages_never_hurt(void **state)
 {
     (void)state;
@@ -384,6 +399,7 @@ int main(void)
         cmocka_unit_test(a_partition_does_not_bury_the_majority_by_one_node),
         cmocka_unit_test(dials_back_off_to_half_a_minute),
         cmocka_unit_test(the_table_refuses_more_rows_than_it_has),
+        cmocka_unit_test(who_is_removed_is_no_voter_and_no_member_any_more),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };

@@ -166,6 +166,21 @@ static void say(pool *p, uint32_t i, const dp_mix_msg *msg)
     pool_perform(p, i);
 }
 
+/* Did it answer with the end of this attempt? */
+static bool says_aborted(const pool *p, const dp_mix_id *id, uint64_t ticket)
+{
+    for (uint32_t k = 0; k < p->actions->count; k++) {
+        dp_mix_msg msg;
+        const dp_action *const action = &p->actions->items[k];
+        if (action->type == DP_DO_SEND && dp_mix_msg_read(action->u.send.bytes, &msg) == DP_OK &&
+            msg.type == DP_MSG_MIX_STATUS && msg.status == DP_MIX_STATUS_ABORTED &&
+            dp_mix_id_equal(&msg.id, id) && msg.ticket == ticket) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The offer that this row is of comes a second time. */
 static void offer_again(pool *p, uint32_t i, const dp_mix_row *row)
 {
@@ -284,7 +299,15 @@ static void a_late_commit_of_an_attempt_given_up_commits_nothing(void **state)
                       .id = row.id,
                       .ticket = row.ticket,
                       .pair = dp_mix_pair_of(&row)});
+    CHECK(says_aborted(p, &row.id, row.ticket)); /* Or the other would ask on and on. */
     CHECK(dp_mix_view(mix).state == DP_MIX_PREPARED);
+    say(p, b,
+        &(dp_mix_msg){.type = DP_MSG_MIX_ACK,
+                      .id = row.id,
+                      .ticket = row.ticket,
+                      .base = row.base,
+                      .terms = row.other});
+    CHECK(says_aborted(p, &row.id, row.ticket));
     pool_close(p);
 }
 
