@@ -95,6 +95,9 @@ static const dp_manifest_row rows[] = {
     ROW(voters_max, "vote.voters_max", "", 1, 1, 7, 7, "Most voters; an odd number."),
     ROW(members_max, "members.max", "", 1, 2, DP_MANIFEST_MEMBERS_MAX, 64,
         "Most members of the run."),
+    ROW(members_absent_s, "members.absent", "s", 1, 0, 31536000, 604800,
+        "In a full run a member of which nothing was counted for so long gives its place to a "
+        "newcomer; 0: never."),
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };

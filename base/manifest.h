@@ -156,7 +156,9 @@ typedef struct dp_manifest {
     uint32_t voter_uptime_s;   /* before a node may be enrolled as voter */
     uint32_t voters_max;       /* odd, at most 7 */
     uint32_t members_max;
-    dp_switch pairs; /* between rounds, members exchange work in pairs every gossip_round_ms */
+    uint32_t
+        members_absent_s; /* a member that was away for longer gives its place to a newcomer; 0: never */
+    dp_switch pairs;      /* between rounds, members exchange work in pairs every gossip_round_ms */
     dp_exchange_kind exchange;
     dp_reduce_kind reduce;
     dp_switch stale; /* who came too late for a round may count in the next one, at half its clip */

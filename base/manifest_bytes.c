@@ -112,6 +112,7 @@ static const field fields[] = {
     FIELD_SINCE(12, FIELD_U32, close_milli, 0),
     FIELD_SINCE(13, FIELD_ENUM, site_sums, DP_OFF),
     FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_OFF),
+    FIELD_SINCE(14, FIELD_U32, members_absent_s, 0),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };

@@ -432,10 +432,16 @@ static void on_join_following(void *context)
     const dp_facts *facts = dp_driver_facts(self->daemon->driver);
     dp_driver_view view;
     dp_packer packer;
-    const char *refused = dp_node_refused(dp_driver_node(self->daemon->driver));
-    if (refused != NULL) {
+    dp_why why;
+    const dp_status refused = dp_node_refused(dp_driver_node(self->daemon->driver), &why);
+    if (refused == DP_TOOBIG) {
+        give_up(self, 75, "E0211", "join again then, or ask its owner for a place",
+                "the run is full", why.text);
+        return;
+    }
+    if (refused != DP_OK) {
         give_up(self, 77, "E0209", "ask for a new invite", "the run does not take this node",
-                refused);
+                why.text);
         return;
     }
     dp_driver_look(self->daemon->driver, &view);

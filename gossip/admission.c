@@ -8,7 +8,12 @@ static dp_status check_certs(void *context, dp_view credential, const dp_run_id 
 
     (void)context;
     DP_TRY(dp_credential_check(credential, run, root, peer, now_ms, &checked, NULL));
-    *out = (dp_admitted){.caps = checked.caps, .uses = checked.uses, .invite = checked.invite};
+    *out = (dp_admitted){.caps = checked.caps,
+                         .uses = checked.uses,
+                         .invite = checked.invite,
+                         .until_ms = checked.join_until_ms > UINT64_MAX - DP_CERT_NODE_MS_MAX
+                                         ? checked.member_until_ms
+                                         : checked.join_until_ms + DP_CERT_NODE_MS_MAX};
     return DP_OK;
 }
 

@@ -11,6 +11,7 @@ struct dp_audit {
     dp_ledger ledger;
     dp_audit_count *members; /* by index in the roster */
     uint64_t *own;           /* the same: how far it had come on its own line */
+    dp_peer *peers;          /* of whom these are: a row may become another's */
     dp_sample_range *spans;  /* counted, rising, apart from each other */
     uint32_t n_spans;
     bool full;
@@ -43,11 +44,14 @@ dp_status dp_audit_open(dp_audit **audit, const dp_audit_config *config)
     made->config.manifest = &made->manifest;
     dp_status status = dp_ledger_open(&made->ledger, &made->manifest, &config->run, 1);
     if (status == DP_OK) {
-        made->members = dp_reserve(made->ledger.capacity, sizeof *made->members);
-        made->own = dp_reserve(made->ledger.capacity, sizeof *made->own);
+        made->members = dp_reserve(made->ledger.rows_max, sizeof *made->members);
+        made->own = dp_reserve(made->ledger.rows_max, sizeof *made->own);
+        made->peers = dp_reserve(made->ledger.rows_max, sizeof *made->peers);
         made->spans = dp_alloc(DP_AUDIT_SPANS_MAX, sizeof *made->spans);
         status =
-            made->members != NULL && made->own != NULL && made->spans != NULL ? DP_OK : DP_NOMEM;
+            made->members != NULL && made->own != NULL && made->peers != NULL && made->spans != NULL
+                ? DP_OK
+                : DP_NOMEM;
     }
     if (status != DP_OK) {
         dp_audit_close(made);
@@ -66,6 +70,7 @@ void dp_audit_close(dp_audit *audit)
         return;
     }
     dp_free(audit->spans);
+    dp_free(audit->peers);
     dp_free(audit->own);
     dp_free(audit->members);
     if (audit->ledger.capacity > 0) {
@@ -190,6 +195,18 @@ static void count_round(dp_audit *audit, dp_audit_count counts[DP_LISTED_MAX])
     }
 }
 
+/* What was booked of another, whose row this was, is in the sums alone. */
+static void begin_member(dp_audit *audit, uint32_t index)
+{
+    const dp_peer *peer = &audit->ledger.roster[index].peer;
+
+    if (!dp_peer_equal(&audit->peers[index], peer)) {
+        audit->peers[index] = *peer;
+        audit->members[index] = (dp_audit_count){0};
+        audit->own[index] = 0;
+    }
+}
+
 /* ... and now it is applied. */
 static void book_round(dp_audit *audit, const dp_audit_count counts[DP_LISTED_MAX])
 {
@@ -197,6 +214,7 @@ static void book_round(dp_audit *audit, const dp_audit_count counts[DP_LISTED_MA
         const dp_listed *listed = &audit->record.listed[i];
         const uint32_t index = dp_ledger_find(&audit->ledger, &listed->peer);
         dp_assert(index != DP_NOBODY);
+        begin_member(audit, index);
         dp_audit_count count = counts[i];
         /* The book's own memory of how far it was, beside the ledger's. */
         const uint64_t before = listed->reach.own - count.own;
@@ -373,6 +391,8 @@ void dp_audit_member(const dp_audit *audit, uint32_t index, dp_audit_member_view
 
     *view = (dp_audit_member_view){.peer = entry->peer,
                                    .gone = entry->gone != 0,
-                                   .count = audit->members[index],
+                                   .count = dp_peer_equal(&audit->peers[index], &entry->peer)
+                                                ? audit->members[index]
+                                                : (dp_audit_count){0},
                                    .left = entry->lease.granted - entry->lease.reach.leased};
 }

@@ -186,13 +186,20 @@ static void note_config(dp_node *node, const dp_record *record, uint32_t voters_
     for (uint32_t i = 0; record->has_config && i < record->config.n_removes; i++) {
         const dp_peer *peer = &record->config.removes[i].peer;
         const uint32_t index = dp_node_member_index(node, peer);
+        const dp_remove_reason reason = record->config.removes[i].reason;
         dp_node_note(node, DP_NOTE_REMOVED, record->round, peer, 0, 0,
-                     record->config.removes[i].reason == DP_REMOVE_LEFT ? "left" : "revoked");
-        if (dp_peer_equal(peer, &node->self)) {
+                     reason == DP_REMOVE_LEFT      ? "left"
+                     : reason == DP_REMOVE_REVOKED ? "revoked"
+                                                   : "absent");
+        if (reason == DP_REMOVE_ABSENT) { /* It may come back, as a newcomer. */
+            if (index != DP_MEMBER_NONE) {
+                dp_members_mark(node->members, index, false, false);
+            }
+        } else if (dp_peer_equal(peer, &node->self)) {
             node->leaving = true;
         } else if (index != DP_MEMBER_NONE) {
             /* Who goes by its own wish may be the only one from whom others can have this record. */
-            const bool guest = record->config.removes[i].reason == DP_REMOVE_LEFT;
+            const bool guest = reason == DP_REMOVE_LEFT;
             dp_members_remove(node->members, index, node->now, guest ? DP_LINGER_US : 0,
                               &node->out);
         }
@@ -213,8 +220,7 @@ void dp_chain_tell_members(dp_node *node)
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
         const dp_roster_entry *entry = &node->ledger.roster[i];
         if (entry->gone == 0) {
-            const uint32_t index =
-                dp_members_add(node->members, &entry->peer, (dp_view){0}, entry->caps, NULL, 0);
+            const uint32_t index = dp_members_enter(node->members, &entry->peer, entry->caps);
             if (index != DP_MEMBER_NONE) {
                 dp_members_mark(node->members, index, true,
                                 dp_ledger_voter(&node->ledger, &entry->peer) != DP_NOBODY);

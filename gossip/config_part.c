@@ -212,23 +212,29 @@ static void keep_voters(const dp_node *node, dp_record *draft)
     draft->has_config = config->n_admits + config->n_removes + config->n_fences > 0;
 }
 
+void dp_config_add_removal(dp_config_part *config, const dp_remove *remove)
+{
+    uint32_t at = config->n_removes++;
+
+    dp_assert(at < DP_CONFIG_REMOVE_MAX);
+    while (at > 0 && dp_peer_compare(&remove->peer, &config->removes[at - 1].peer) < 0) {
+        config->removes[at] = config->removes[at - 1];
+        at--;
+    }
+    config->removes[at] = *remove;
+}
+
 static void list_removals(const dp_node *node, dp_record *draft)
 {
     dp_config_part *config = &draft->config;
 
     for (uint32_t i = 0; i < node->round->n_removes; i++) {
         const dp_remove *remove = &node->round->removes[i];
-        if (dp_ledger_member(&node->ledger, &remove->peer) == NULL ||
-            is_leaving(config, &remove->peer)) {
-            continue;
+        if (dp_ledger_member(&node->ledger, &remove->peer) != NULL &&
+            !is_leaving(config, &remove->peer) && config->n_removes < DP_CONFIG_REMOVE_MAX) {
+            dp_config_add_removal(config, remove);
+            draft->has_config = true;
         }
-        uint32_t at = config->n_removes++;
-        while (at > 0 && dp_peer_compare(&remove->peer, &config->removes[at - 1].peer) < 0) {
-            config->removes[at] = config->removes[at - 1];
-            at--;
-        }
-        config->removes[at] = *remove;
-        draft->has_config = true;
     }
 }
 

@@ -297,7 +297,7 @@ dp_status dp_invite_parse(dp_view text, dp_invite *invite, size_t *position, dp_
 /* ---- use ---- */
 
 /* "3 h" and the like; text has room for 32 characters. */
-static void duration_text(uint64_t ms, char text[32])
+void dp_duration_text(uint64_t ms, char text[32])
 {
     const uint64_t s = ms / 1000;
 
@@ -324,12 +324,12 @@ dp_status dp_invite_check(const dp_invite *invite, uint64_t now_ms, dp_credentia
     }
     const dp_status status = dp_credential_join_at(&found, now_ms);
     if (status == DP_EXPIRED) {
-        duration_text(now_ms - found.join_until_ms, ago);
+        dp_duration_text(now_ms - found.join_until_ms, ago);
         return dp_why_set(why, status,
                           "The token expired %s ago; ask whoever invited you for a new one.", ago);
     }
     if (status == DP_AGAIN) {
-        duration_text(found.join_from_ms - now_ms, ago);
+        dp_duration_text(found.join_from_ms - now_ms, ago);
         return dp_why_set(
             why, status,
             "The token becomes valid in %s; wait, or set this machine's clock if that is wrong.",

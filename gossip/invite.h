@@ -85,6 +85,9 @@ void dp_psk_derive(const uint8_t join_secret[DP_JOIN_SECRET_BYTES], const dp_run
                    uint16_t epoch, uint8_t psk[DP_PSK_BYTES]);
 void dp_invite_psk(const dp_invite *invite, uint8_t psk[DP_PSK_BYTES]);
 
+/* So many milliseconds in words: "4 min", "3 days". */
+void dp_duration_text(uint64_t ms, char text[32]);
+
 /* The joiner's credential: a NODE certificate for identity with all capabilities of the invite, signed with the invite
  * key, and the chain. It lasts member_ms from now (cut to DP_CERT_NODE_MS_MAX). size receives its bytes.
  * DP_EXPIRED or DP_AGAIN when the invite cannot be used at now_ms. */

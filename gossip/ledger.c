@@ -16,19 +16,6 @@ static dp_hash key_of(const dp_peer *peer)
     return key;
 }
 
-static dp_roster_entry *add_entry(dp_ledger *ledger, const dp_peer *peer)
-{
-    const dp_hash key = key_of(peer);
-
-    dp_assert(ledger->n_roster < ledger->capacity);
-    const dp_status status = dp_map_put(&ledger->map, &key, ledger->n_roster);
-    dp_assert(status == DP_OK);
-    dp_roster_entry *entry = &ledger->roster[ledger->n_roster++];
-    *entry = (dp_roster_entry){.peer = *peer, .counted_ms = ledger->time_ms};
-    ledger->n_members++;
-    return entry;
-}
-
 dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const dp_run_id *run,
                          uint64_t seed)
 {
@@ -52,17 +39,21 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
                           .base = *run,
                           .time_ms = manifest->created_ms,
                           .capacity = capacity > 0 ? capacity : 1,
+                          .rows_max = (capacity > 0 ? capacity : 1) + DP_FORMER_MAX,
+                          .absent_ms = (uint64_t)manifest->members_absent_s * 1000,
                           .context = manifest->context,
                           .pass = dp_manifest_samples(manifest)};
     memcpy(ledger->root_key, manifest->root_key, sizeof ledger->root_key);
-    DP_TRY(dp_map_init(&ledger->map, ledger->capacity, seed));
-    ledger->roster = dp_reserve(ledger->capacity, sizeof *ledger->roster);
+    DP_TRY(dp_map_init(&ledger->map, ledger->rows_max, seed));
+    ledger->roster = dp_reserve(ledger->rows_max, sizeof *ledger->roster);
     if (ledger->roster == NULL) {
         dp_ledger_close(ledger);
         return DP_NOMEM;
     }
     memcpy(founder.bytes, manifest->founder, sizeof founder.bytes);
-    add_entry(ledger, &founder)->caps = DP_CAP_ALL;
+    dp_roster_entry *first = dp_ledger_admit(ledger, &founder);
+    first->caps = DP_CAP_ALL;
+    first->counted_ms = ledger->time_ms;
     ledger->n_voters = 1;
     ledger->voters[0].peer = founder;
     ledger->parted = manifest->reduce == DP_REDUCE_PARTS;
@@ -147,7 +138,7 @@ uint32_t dp_ledger_majority(const dp_ledger *ledger)
     return ledger->n_voters / 2 + 1;
 }
 
-uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite)
+uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite, const dp_peer *peer)
 {
     uint32_t uses = 0;
 
@@ -157,7 +148,10 @@ uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite)
             continue; /* About as early as the one who asks. */
         }
 #endif
-        uses += memcmp(&ledger->roster[i].invite, invite, sizeof *invite) == 0 ? 1 : 0;
+        uses += memcmp(&ledger->roster[i].invite, invite, sizeof *invite) == 0 &&
+                        !dp_peer_equal(&ledger->roster[i].peer, peer)
+                    ? 1
+                    : 0;
     }
     return uses;
 }
@@ -186,21 +180,12 @@ uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round)
     return round - since < 4 ? (uint32_t)(round - since) : 4;
 }
 
-/* It left no trace for so long that what it did meanwhile is worth nothing. */
-static bool is_forgotten(const dp_ledger *ledger, const dp_roster_entry *entry)
-{
-    const uint64_t since =
-        entry->touched > entry->admitted_round ? entry->touched : entry->admitted_round;
-
-    return ledger->round - since > DP_GAP_MAX;
-}
-
 bool dp_ledger_may_be_stale(const dp_ledger *ledger, const dp_peer *peer)
 {
     const dp_roster_entry *entry = dp_ledger_member(ledger, peer);
 
     return ledger->has_before && entry != NULL && entry->admitted_round < ledger->round &&
-           entry->included < ledger->round && !is_forgotten(ledger, entry);
+           entry->included < ledger->round && !dp_ledger_is_forgotten(ledger, entry);
 }
 
 bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round)
@@ -213,9 +198,10 @@ bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry
 
 const dp_lease *dp_ledger_lease(const dp_ledger *ledger, const dp_peer *peer)
 {
-    const dp_roster_entry *entry = dp_ledger_member(ledger, peer);
+    const uint32_t index = dp_ledger_find(ledger, peer);
 
-    return entry != NULL ? &entry->lease : NULL;
+    return index != DP_NOBODY && !dp_ledger_barred(ledger, peer) ? &ledger->roster[index].lease
+                                                                 : NULL;
 }
 
 /* ---- what counts ---- */
@@ -342,7 +328,7 @@ static void take_back(dp_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
         dp_roster_entry *entry = &ledger->roster[i];
-        if (entry->lease.n > 0 && is_forgotten(ledger, entry)) {
+        if (entry->lease.n > 0 && dp_ledger_is_forgotten(ledger, entry)) {
             dp_lease_return(&entry->lease, &ledger->pool);
         }
     }
@@ -442,9 +428,12 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
     ledger->time_ms = record->time_ms;
     if (record->has_config) {
         for (uint32_t i = 0; i < record->config.n_admits; i++) {
-            dp_roster_entry *entry = add_entry(ledger, &record->config.admits[i].peer);
+            dp_roster_entry *entry = dp_ledger_admit(ledger, &record->config.admits[i].peer);
             entry->caps = admitted[i].caps;
             entry->invite = admitted[i].invite;
+            entry->strict = admitted[i].uses > 0;
+            entry->until_ms = admitted[i].until_ms;
+            entry->counted_ms = record->time_ms;
             entry->admitted_slot = record->slot;
             entry->admitted_round = rounds_before;
         }

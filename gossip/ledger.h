@@ -13,6 +13,7 @@
 
 enum {
     DP_NOBODY = UINT32_MAX >> 1,
+    DP_FORMER_MAX = 1024, /* rows of the roster beyond members.max: of those gone */
     DP_FORKS_MAX = 8,
     DP_GAP_MAX =
         16 /* rounds without a trace of a member after which its work is worth nothing (review, B8) */
@@ -33,6 +34,8 @@ typedef struct dp_roster_entry {
     uint64_t fenced;         /* exchanges of incarnations up to this are void; 0: none */
     uint32_t gone;           /* dp_remove_reason, 0: a member */
     uint64_t gone_slot;      /* of the record that says so */
+    bool strict;             /* its invite has a number of uses, and this is one */
+    uint64_t until_ms;       /* after this nobody is admitted by that invite; 0: not known */
     dp_lease lease;          /* empty when gone */
 } dp_roster_entry;
 
@@ -65,9 +68,11 @@ typedef struct dp_ledger {
     dp_pace pace;
     uint32_t n_voters;
     dp_voter voters[DP_VOTERS_MAX]; /* in peer order */
-    uint32_t n_roster;              /* entries, those gone included: an entry is never taken out */
+    uint32_t n_roster;              /* entries, those gone included until their row is another's */
     uint32_t n_members;             /* those not gone */
-    uint32_t capacity;              /* of the roster, from the manifest */
+    uint32_t capacity;              /* most members, from the manifest */
+    uint32_t rows_max;              /* of the roster */
+    uint64_t absent_ms;             /* from the manifest; 0: nobody is put out for being away */
     uint32_t context;               /* tokens of a sample, from the manifest */
     uint64_t pass;                  /* samples of a pass, from the manifest; 0: not known */
     bool parted;                    /* by the manifest: rounds are of parts (part.h) */
@@ -97,8 +102,24 @@ uint32_t dp_ledger_voter(const dp_ledger *ledger, const dp_peer *peer);
 bool dp_ledger_was_fork(const dp_ledger *ledger, const dp_hash *fork);
 /* Voters that make a majority. */
 uint32_t dp_ledger_majority(const dp_ledger *ledger);
-/* Members ever admitted by this invite. */
-uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite);
+/* Others than this peer that were ever admitted by this invite. */
+uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite, const dp_peer *peer);
+
+/* roster.c. Has it left, or was it revoked? Then nobody admits it again. */
+bool dp_ledger_barred(const dp_ledger *ledger, const dp_peer *peer);
+/* It left no trace for so many rounds (DP_GAP_MAX) that what it did meanwhile is worth nothing. */
+bool dp_ledger_is_forgotten(const dp_ledger *ledger, const dp_roster_entry *entry);
+/* May a record of this time put it out to make room? */
+bool dp_ledger_is_absent(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t time_ms);
+/* When the first of those away may be put out, unix ms; UINT64_MAX: nobody is away. */
+uint64_t dp_ledger_next_absent(const dp_ledger *ledger);
+/* Is there room for a record with so many admissions and removals? */
+bool dp_ledger_has_place(const dp_ledger *ledger, uint32_t n_admits, uint32_t n_removes);
+/* Rows for identities that are new, counted up to DP_CONFIG_ADMIT_MAX. */
+uint32_t dp_ledger_rows_left(const dp_ledger *ledger);
+/* The row of a new member, or of one that was put out for being away and comes back; for ledger.c. */
+dp_roster_entry *dp_ledger_admit(dp_ledger *ledger, const dp_peer *peer);
+
 /* May this key put this member out? The root key anybody; a member that may administer those who may not. */
 bool dp_ledger_may_revoke(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer);
 /* k of the clip rule: rounds that a contribution of this member to round may hold, 1..4. entry NULL: being admitted. */
@@ -110,7 +131,7 @@ bool dp_ledger_may_be_stale(const dp_ledger *ledger, const dp_peer *peer);
 /* May this member stand in the late list of this round? */
 bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round);
 
-/* The lease of a present member; NULL: none, as of a newcomer. */
+/* The lease of a member, or of one that was put out for being away, which has nothing left; NULL: none, as of a newcomer. */
 const dp_lease *dp_ledger_lease(const dp_ledger *ledger, const dp_peer *peer);
 
 /* Tokens of each contribution that count (pace.h), by the record and the ledger before it. Returns the total after it. */

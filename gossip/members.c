@@ -7,30 +7,6 @@
 #include "gossip/members_internal.h"
 #include "gossip/msg.h"
 
-static dp_hash key_of(const dp_peer *peer)
-{
-    dp_hash key;
-
-    _Static_assert(sizeof key.bytes == sizeof peer->bytes, "a peer is a key of the map");
-    memcpy(key.bytes, peer->bytes, sizeof key.bytes);
-    return key;
-}
-
-uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer)
-{
-    const dp_hash key = key_of(peer);
-
-    if (members->count == members->capacity ||
-        dp_map_put(&members->index, &key, members->count) != DP_OK) {
-        return DP_MEMBER_NONE;
-    }
-    dp_row *const row = &members->rows[members->count];
-    *row = (dp_row){.member.peer = *peer};
-    members->version++;
-    members->dial_stale = true;
-    return members->count++;
-}
-
 static void set_credential(dp_member *member, dp_view credential, uint32_t caps)
 {
     dp_assert(credential.size <= DP_CREDENTIAL_MAX);
@@ -77,6 +53,7 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
     made->beat = config->beat;
     made->admit = config->admit;
     made->admit_context = config->admit_context;
+    made->forget = config->forget;
     made->period_us = DP_PROBE_US_MIN;
     made->probe_at = DP_NEVER;
     made->sync_at = DP_NEVER;
@@ -88,7 +65,7 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
     for (uint32_t i = 0; i < DP_RELAYED_MAX; i++) {
         made->relayed[i].requester = DP_MEMBER_NONE;
     }
-    const uint32_t own = dp_members_row_add(made, &config->self);
+    const uint32_t own = dp_members_row_add(made, &config->self, false);
     dp_assert(own == 0);
     made->rows[0].member.state = DP_MEMBER_ALIVE;
     made->n_alive = 1;
@@ -124,14 +101,6 @@ const dp_member *dp_members_at(const dp_members *members, uint32_t index)
 {
     dp_assert(index < members->count);
     return &members->rows[index].member;
-}
-
-uint32_t dp_members_find(const dp_members *members, const dp_peer *peer)
-{
-    const dp_hash key = key_of(peer);
-    uint32_t index = 0;
-
-    return dp_map_get(&members->index, &key, &index) ? index : DP_MEMBER_NONE;
 }
 
 uint32_t dp_members_alive(const dp_members *members)
@@ -253,7 +222,7 @@ uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view creden
     uint32_t index = dp_members_find(members, peer);
 
     if (index == DP_MEMBER_NONE) {
-        index = dp_members_row_add(members, peer);
+        index = dp_members_row_add(members, peer, false);
     }
     if (index == DP_MEMBER_NONE) {
         return index;
@@ -409,7 +378,7 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
         return DP_MEMBER_NONE;
     }
     if (index == DP_MEMBER_NONE) {
-        index = dp_members_row_add(members, peer);
+        index = dp_members_row_add(members, peer, false);
         if (index == DP_MEMBER_NONE) {
             dp_out_add(out, DP_DO_HANGUP)->u.peer = *peer;
             return index;

@@ -5,7 +5,8 @@
  * statement is signed, and a death needs two accusers from four nodes up; a broken connection is evidence at once; what is
  * new is flooded to a few linked peers by each node that learns of it, and lists are compared now and then.
  *
- * Indexes are stable for the life of the table; index 0 is this node. Times are those of events. Messages that do not
+ * An index stands for one peer until the table is full and its row is needed for another (forget, below), which happens to peers that are
+ * neither members by the chain nor linked; index 0 is this node. Times are those of events. Messages that do not
  * parse or verify change nothing and give a status for the caller's counter. */
 #ifndef DP_GOSSIP_MEMBERS_H
 #define DP_GOSSIP_MEMBERS_H
@@ -79,6 +80,8 @@ typedef struct dp_members_config {
     bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
                   uint32_t *caps);
     void *admit_context;
+    /* This row is about to be another peer's: whatever is kept by its index is to be forgotten. May be NULL; of admit_context. */
+    void (*forget)(void *context, uint32_t index);
     dp_beat *beat; /* heartbeats ride on PING and ACK; may be NULL. Must outlive the table */
 } dp_members_config;
 
@@ -108,6 +111,8 @@ uint64_t dp_members_slot_most(const dp_members *members);
  * rows only gain what they lack. credential may be empty: then addrs are dialled and nothing else is believed. */
 uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps,
                         const dp_addr *addrs, uint32_t n_addrs);
+/* The same of a member by the chain, for whom a peer that is none makes room. */
+uint32_t dp_members_enter(dp_members *members, const dp_peer *peer, uint32_t caps);
 /* What the chain says of a row. Voters are always kept linked. */
 void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter);
 /* A row that the chain removed (banned, or left): no dialling, no probing. Its link is hung up, after guest_us if it stands so long; until

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "gossip/members.h"
+#include "gossip/mutation.h"
 #include "gossip/statement.h"
 
 enum {
@@ -81,6 +82,7 @@ struct dp_members {
     bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
                   uint32_t *caps);
     void *admit_context;
+    void (*forget)(void *context, uint32_t index);
     dp_rng rng;
     dp_map index;
     uint32_t count;
@@ -129,8 +131,8 @@ struct dp_members {
     bool refuting;         /* what is flooded just now answers accusers */
 };
 
-/* members.c */
-uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer);
+/* member_rows.c. for_member: of the chain, who finds room before those that are not. */
+uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer, bool for_member);
 /* dial.c */
 /* More rows than everybody keeps links to. */
 bool dp_members_large(const dp_members *members);

@@ -57,6 +57,11 @@ void dp_mix_close(dp_mix *mix)
     dp_free(mix);
 }
 
+void dp_mix_forget(dp_mix *mix, uint32_t member)
+{
+    mix->seen[member] = (dp_time){0};
+}
+
 /* ---- small steps ---- */
 
 void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now)

@@ -89,6 +89,8 @@ typedef struct dp_mix_now {
         clip_median; /* of the record that made base; 0: none, and nothing is clipped */
 } dp_mix_now;
 
+/* This member, who is not linked, is somebody else from now on. */
+void dp_mix_forget(dp_mix *mix, uint32_t member);
 DP_MUST dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config);
 void dp_mix_close(dp_mix *mix);
 

@@ -180,8 +180,7 @@ static void update_mode(dp_node *node)
         dp_leave_tick(node);
         return;
     }
-    if (node->ledger.slot > 0 && dp_ledger_find(&node->ledger, &node->self) != DP_NOBODY &&
-        dp_ledger_member(&node->ledger, &node->self) == NULL) {
+    if (node->ledger.slot > 0 && dp_ledger_barred(&node->ledger, &node->self)) {
         set_mode(node, DP_MODE_LEFT, "removed");
         dp_leave_taken_out(node);
     } else if (dp_node_revoked(node, &node->self)) {

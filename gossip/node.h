@@ -601,9 +601,9 @@ void dp_node_look(const dp_node *node, dp_node_view *view);
 uint32_t dp_node_keep(const dp_node *node, uint64_t round);
 /* Whether the object is here, whole. */
 bool dp_node_holds(const dp_node *node, const dp_hash *root);
-/* Why the run will never count this node, as a static phrase: NULL while nothing speaks against it. By the chain as known
- * here; a newcomer that has caught up can trust it. About 100 us. */
-const char *dp_node_refused(const dp_node *node);
+/* Why the run does not count this node: DP_OK while nothing speaks against it, DP_DENIED: it never will, DP_TOOBIG: there is no
+ * place now. By the chain as known here; a newcomer that has caught up can trust it. About 100 us. */
+DP_MUST dp_status dp_node_refused(const dp_node *node, dp_why *why);
 
 typedef struct dp_member_view {
     dp_peer peer;

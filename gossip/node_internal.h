@@ -43,6 +43,7 @@ enum {
     DP_PROOF_ROW_HEAD = 1 + 32,
     DP_PROOF_ROW_MAX = 1 + 2 + 2 * DP_FORK_BYTES_MAX,
     DP_OFFERS_MAX = 32, /* candidates for the vote */
+    DP_GUESTS_MAX = 64, /* rows in the table of members beyond members.max: of newcomers */
     DP_REMOVES_MAX = 8,
     DP_FENCES_MAX = 32,     /* that are asked for: one of each asker */
     DP_DATA_AT_ONCE = 4,    /* shards of data that are fetched at a time */
@@ -545,9 +546,8 @@ void dp_round_index_claims(dp_node *node);
 void dp_round_check_blob(dp_node *node, dp_claim *claim);
 void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
 /* claim_room.c */
-/* May a claim of this peer be followed, once another has given way if it must? */
+/* May a claim of this peer be followed, once another has given way if it must? make_room has it do so. */
 bool dp_claim_has_room(const dp_node *node, const dp_peer *peer);
-/* Makes it. */
 bool dp_claim_make_room(dp_node *node, const dp_peer *peer);
 void dp_claim_open_round(dp_node *node);
 /* list_talk.c: lists that a record names, from and for other voters. */
@@ -610,6 +610,7 @@ bool dp_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted, const
 void dp_config_draft(const dp_node *node, dp_record *draft);
 /* In order of peer. */
 void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry);
+void dp_config_add_removal(dp_config_part *config, const dp_remove *remove);
 bool dp_config_may_stand_alone(const dp_node *node);
 /* A CONFIG record is worth it now. */
 bool dp_config_due(dp_node *node);

@@ -42,9 +42,27 @@ static bool admit_member(void *context, const dp_peer *peer, dp_view credential,
     return true;
 }
 
+/* What is kept by the index of a member was of another. */
+static void forget_member(void *context, uint32_t index)
+{
+    dp_node *node = context;
+
+    dp_spread_forget(node->spread, index);
+    dp_mix_forget(node->mix, index);
+    node->round->missed[index] = 0;
+    node->round->gave_way[index] = false;
+    node->proof.again[index] = (dp_time){0};
+    if (node->parts != NULL) {
+        node->parts->site.near[index / 64] &= ~(1ULL << (index % 64));
+    }
+}
+
 static dp_status open_parts(dp_node *node)
 {
     const dp_node_config *config = &node->config;
+    const uint32_t rows = config->members_max < DP_MEMBERS_MAX - DP_GUESTS_MAX
+                              ? config->members_max + DP_GUESTS_MAX
+                              : (uint32_t)DP_MEMBERS_MAX;
     dp_admitted own = {0};
     const dp_beat_config beat = {.run = node->run,
                                  .self = node->self,
@@ -63,18 +81,18 @@ static dp_status open_parts(dp_node *node)
                                  .credential = config->credential,
                                  .caps = own.caps,
                                  .n_addrs = config->n_addrs,
-                                 .members_max = config->members_max,
+                                 .members_max = rows,
                                  .seed = dp_rng_next(&node->rng),
                                  .crypto = config->crypto,
                                  .admit = admit_member,
                                  .admit_context = node,
+                                 .forget = forget_member,
                                  .beat = &node->beat};
     memcpy(members.addrs, config->addrs, sizeof members.addrs);
     memcpy(members.name, config->name, sizeof members.name);
     DP_TRY(dp_members_open(&node->members, &members));
-    const dp_spread_config spread = {.members = node->members,
-                                     .members_max = config->members_max,
-                                     .seed = dp_rng_next(&node->rng)};
+    const dp_spread_config spread = {
+        .members = node->members, .members_max = rows, .seed = dp_rng_next(&node->rng)};
     DP_TRY(dp_spread_open(&node->spread, &spread));
     const dp_mix_config mix = {.run = node->run,
                                .self = node->self,
@@ -87,7 +105,7 @@ static dp_status open_parts(dp_node *node)
                                .crypto = config->crypto,
                                .judge = dp_node_judge_terms,
                                .judge_context = node,
-                               .members_max = config->members_max};
+                               .members_max = rows};
     DP_TRY(dp_mix_open(&node->mix, &mix));
     DP_TRY(dp_ledger_open(&node->ledger, &node->manifest, &node->run, dp_rng_next(&node->rng)));
     DP_TRY(dp_map_init(&node->held_map, node->held_max, dp_rng_next(&node->rng)));

@@ -1,6 +1,7 @@
 /* Looking at a node from outside, and the names of what one sees. */
 #include <string.h>
 
+#include "gossip/invite.h"
 #include "gossip/node_internal.h"
 
 /* Index 0 is this node, which has no summary of its own. */
@@ -61,27 +62,53 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->leaving = dp_leave_state(node);
 }
 
-const char *dp_node_refused(const dp_node *node)
+/* There is no place: when will there be one? */
+static dp_status tell_full(const dp_node *node, dp_why *why)
 {
-    const uint32_t entry = dp_ledger_find(&node->ledger, &node->config.self);
+    const dp_ledger *ledger = &node->ledger;
+    const uint64_t next_ms = dp_ledger_next_absent(ledger);
+    char when[32];
+
+    if (dp_ledger_rows_left(ledger) == 0) {
+        return dp_why_set(why, DP_TOOBIG, "the run remembers as many former members as it can (%d)",
+                          DP_FORMER_MAX);
+    }
+    if (next_ms == UINT64_MAX) {
+        return dp_why_set(why, DP_TOOBIG,
+                          "the run has as many members as it may have (%u, members.max), and none "
+                          "of them is away: a place is free when one leaves or is revoked",
+                          ledger->capacity);
+    }
+    dp_duration_text((next_ms > ledger->time_ms ? next_ms - ledger->time_ms : 0) + 999, when);
+    return dp_why_set(why, DP_TOOBIG,
+                      "the run has as many members as it may have (%u, members.max): one that is "
+                      "away gives its place to a newcomer in %s, or sooner when its owner revokes "
+                      "it",
+                      ledger->capacity, when);
+}
+
+dp_status dp_node_refused(const dp_node *node, dp_why *why)
+{
+    const dp_ledger *ledger = &node->ledger;
+    const dp_peer *self = &node->config.self;
     dp_admitted own;
 
-    if (entry != DP_NOBODY) {
-        return dp_ledger_member(&node->ledger, &node->config.self) == NULL
-                   ? "it was removed from the run"
-                   : NULL;
+    if (dp_ledger_barred(ledger, self)) {
+        return dp_why_set(why, DP_DENIED, "it was removed from the run");
+    }
+    if (dp_ledger_member(ledger, self) != NULL) {
+        return DP_OK;
     }
     if (node->config.admission.check(node->config.admission.context, node->config.credential,
-                                     &node->run, node->ledger.root_key, &node->config.self, 0,
-                                     &own) != DP_OK) {
-        return "its credential does not hold";
+                                     &node->run, ledger->root_key, self, 0, &own) != DP_OK) {
+        return dp_why_set(why, DP_DENIED, "its credential does not hold");
     }
-    if (own.uses > 0 && dp_ledger_uses(&node->ledger, &own.invite) >= own.uses) {
-        return "every use of its invite is taken";
+    if (own.uses > 0 && dp_ledger_uses(ledger, &own.invite, self) >= own.uses) {
+        return dp_why_set(why, DP_DENIED, "every use of its invite is taken");
     }
-    return node->ledger.n_roster >= node->ledger.capacity
-               ? "the run has as many members as it may have"
-               : NULL;
+    const bool full =
+        !dp_ledger_has_place(ledger, 1, 0) && dp_ledger_next_absent(ledger) >= ledger->time_ms;
+    return full || dp_ledger_rows_left(ledger) == 0 ? tell_full(node, why) : DP_OK;
 }
 
 bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)

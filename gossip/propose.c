@@ -39,8 +39,7 @@ bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VO
 /* A claim outlives a record that removes its author and closes no round. */
 static bool was_removed(const dp_node *node, const dp_peer *peer)
 {
-    return dp_node_revoked(node, peer) || (dp_ledger_find(&node->ledger, peer) != DP_NOBODY &&
-                                           dp_ledger_member(&node->ledger, peer) == NULL);
+    return dp_node_revoked(node, peer) || dp_ledger_barred(&node->ledger, peer);
 }
 
 bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root)
@@ -158,6 +157,43 @@ uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, u
     return count;
 }
 
+static bool is_removed(const dp_config_part *config, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < config->n_removes; i++) {
+        if (dp_peer_equal(&config->removes[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Room for one admission more: in a full run the member that has been away for longest gives its place, unless something of
+ * it is here for this record. */
+static bool make_place(const dp_node *node, dp_record *draft)
+{
+    const dp_ledger *ledger = &node->ledger;
+    dp_config_part *config = &draft->config;
+    const dp_roster_entry *longest = NULL;
+
+    if (dp_ledger_has_place(ledger, config->n_admits + 1, config->n_removes)) {
+        return true;
+    }
+    for (uint32_t i = 0; i < ledger->n_roster; i++) {
+        const dp_roster_entry *entry = &ledger->roster[i];
+        if (dp_ledger_is_absent(ledger, entry, draft->time_ms) &&
+            (longest == NULL || entry->counted_ms < longest->counted_ms) &&
+            dp_round_claim_of(node, &entry->peer) == NULL && !is_removed(config, &entry->peer)) {
+            longest = entry;
+        }
+    }
+    if (longest == NULL || config->n_removes == DP_CONFIG_REMOVE_MAX || DP_MUTATION == 131) {
+        return false;
+    }
+    const dp_remove remove = {.peer = longest->peer, .reason = DP_REMOVE_ABSENT};
+    dp_config_add_removal(config, &remove);
+    return true;
+}
+
 /* A contributor that is no member yet is admitted in the same record, if its credential and invite allow it. */
 static bool admit(const dp_node *node, dp_record *draft, dp_admitted *admitted, const dp_peer *peer)
 {
@@ -168,7 +204,7 @@ static bool admit(const dp_node *node, dp_record *draft, dp_admitted *admitted, 
         return true;
     }
     if (index == DP_MEMBER_NONE || config->n_admits >= DP_CONFIG_ADMIT_MAX ||
-        node->ledger.n_roster + config->n_admits >= node->ledger.capacity) {
+        dp_ledger_rows_left(&node->ledger) <= config->n_admits) {
         return false;
     }
     const dp_member *member = dp_members_at(node->members, index);
@@ -179,11 +215,11 @@ static bool admit(const dp_node *node, dp_record *draft, dp_admitted *admitted, 
         (out->caps & DP_CAP_TRAIN) == 0) {
         return false;
     }
-    uint32_t uses = dp_ledger_uses(&node->ledger, &out->invite);
+    uint32_t uses = dp_ledger_uses(&node->ledger, &out->invite, peer);
     for (uint32_t i = 0; i < config->n_admits; i++) {
         uses += memcmp(&admitted[i].invite, &out->invite, sizeof out->invite) == 0 ? 1 : 0;
     }
-    if (out->uses > 0 && uses >= out->uses) {
+    if ((out->uses > 0 && uses >= out->uses) || !make_place(node, draft)) {
         return false;
     }
     config->admits[config->n_admits++] = (dp_admit){.peer = *peer, .credential = credential};
@@ -262,7 +298,7 @@ static void list_late(dp_node *node, dp_record *draft)
         const dp_roster_entry *entry = &node->ledger.roster[i];
         const uint32_t index = dp_node_member_index(node, &entry->peer);
         if (index == DP_MEMBER_NONE || is_listed(draft, &entry->peer) ||
-            dp_node_revoked(node, &entry->peer) ||
+            dp_node_revoked(node, &entry->peer) || is_removed(&draft->config, &entry->peer) ||
             !dp_ledger_may_be_late(&node->ledger, entry, draft->round)) {
             continue;
         }

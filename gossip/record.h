@@ -32,7 +32,7 @@
  *        | with bit 2: u32, not 0: bit i says that contribution i has age 1, so its READY is of the round before
  * Config part:
  *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
- *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature}: peers rising
+ *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature}: peers rising; absent: 32 peer | u8 3
  *        | u8 n fenced, then {32 peer | u64 incarnation}: peers rising
  *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
  *          peers rising
@@ -146,7 +146,12 @@ typedef struct dp_admit {
     dp_view credential; /* into the record's bytes */
 } dp_admit;
 
-typedef enum dp_remove_reason { DP_REMOVE_LEFT = 1, DP_REMOVE_REVOKED = 2 } dp_remove_reason;
+/* ABSENT: away for long, and its place is wanted; by the chain alone, so nobody signs it, and only records have it. */
+typedef enum dp_remove_reason {
+    DP_REMOVE_LEFT = 1,
+    DP_REMOVE_REVOKED = 2,
+    DP_REMOVE_ABSENT = 3
+} dp_remove_reason;
 
 /* LEFT is signed by the peer; REVOKED by the key that stands in by: the run's root key, or a member that may administer, who
  * may put out anybody who may not. Domain "dpnode/remove/1" over run | peer | reason | incarnation | by, if revoked. */

@@ -204,7 +204,7 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
     if (entry != NULL) {
         return (entry->caps & DP_CAP_TRAIN) != 0 && !dp_node_revoked(node, peer);
     }
-    if (dp_ledger_find(&node->ledger, peer) != DP_NOBODY || index == DP_MEMBER_NONE) {
+    if (dp_ledger_barred(&node->ledger, peer) || index == DP_MEMBER_NONE) {
         return false; /* Removed, or nobody we know. */
     }
     const dp_member *member = dp_members_at(node->members, index);

@@ -272,6 +272,9 @@ void dp_remove_write(dp_writer *writer, const dp_remove *remove)
 {
     dp_write_bytes(writer, remove->peer.bytes, sizeof remove->peer.bytes);
     dp_write_u8(writer, (uint8_t)remove->reason);
+    if (remove->reason == DP_REMOVE_ABSENT) {
+        return;
+    }
     dp_write_u64(writer, remove->incarnation);
     if (remove->reason == DP_REMOVE_REVOKED) {
         dp_write_bytes(writer, remove->by.bytes, sizeof remove->by.bytes);
@@ -283,6 +286,10 @@ bool dp_remove_read(dp_reader *reader, dp_remove *remove)
 {
     dp_read_bytes(reader, remove->peer.bytes, sizeof remove->peer.bytes);
     const uint8_t reason = dp_read_u8(reader);
+    if (reason == DP_REMOVE_ABSENT) {
+        *remove = (dp_remove){.peer = remove->peer, .reason = DP_REMOVE_ABSENT};
+        return !reader->failed;
+    }
     remove->incarnation = dp_read_u64(reader);
     remove->by = (dp_peer){{0}};
     if (reason == DP_REMOVE_REVOKED) {

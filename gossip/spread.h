@@ -81,6 +81,8 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
 void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
 void dp_spread_object(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
 void dp_spread_link_up(dp_spread *spread, dp_time now, uint32_t member, dp_out *out);
+/* This member, who is not linked, is somebody else from now on. */
+void dp_spread_forget(dp_spread *spread, uint32_t member);
 void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out *out);
 void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out);
 dp_time dp_spread_wake(const dp_spread *spread);

@@ -1,6 +1,7 @@
 /* Which holders are left alone for an object, and when they are asked again. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "gossip/spread_internal.h"
 
 #define PARDON_US (5 * DP_SECOND) /* doubled with each pardon, up to 16 times */
@@ -130,4 +131,27 @@ void dp_spread_pardon(const dp_spread *spread, dp_want *want)
         want->faults[i].bad = DP_BAD_CHUNKS_MAX - 1;
         dp_want_set_bit(want->banned, want->faults[i].member, false);
     }
+}
+
+void dp_spread_forget(dp_spread *spread, uint32_t member)
+{
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        dp_want *const want = &spread->wants[spread->queue[i]];
+        uint32_t kept = 0;
+        dp_want_set_bit(want->holders, member, false);
+        dp_want_set_bit(want->banned, member, false);
+        dp_want_set_bit(want->silent, member, false);
+        for (uint32_t k = 0; k < want->n_faults; k++) {
+            if (want->faults[k].member != member) {
+                want->faults[kept++] = want->faults[k];
+            }
+        }
+        want->n_faults = kept;
+        want->info_from = want->info_from == member ? DP_MEMBER_NONE : want->info_from;
+    }
+    dp_assert(dp_spread_flights_of(spread, member) == 0);
+    spread->patience_us[member] = 0;
+    spread->chunk_us[member] = 0;
+    spread->windows[member] = 0;
+    spread->servings[member] = (dp_serving){0};
 }

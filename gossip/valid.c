@@ -32,18 +32,31 @@ uint32_t dp_valid_caps(const dp_valid *valid, const dp_record *record, const dp_
 
 /* ---- config part ---- */
 
+static bool is_listed(const dp_record *record, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        if (dp_peer_equal(&record->listed[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static dp_status check_admits(const dp_valid *valid, const dp_record *record, const char **cause)
 {
     const dp_ledger *ledger = valid->ledger;
     const dp_config_part *config = &record->config;
 
-    if (config->n_admits > ledger->capacity - ledger->n_roster) {
+    if (config->n_admits > 0 &&
+        (!dp_ledger_has_place(ledger, config->n_admits, config->n_removes) ||
+         dp_ledger_rows_left(ledger) < config->n_admits)) {
         return no(cause, "the roster is full");
     }
     for (uint32_t i = 0; i < config->n_admits; i++) {
         const dp_admit *admit = &config->admits[i];
         dp_admitted *out = &valid->admitted[i];
-        if (dp_ledger_find(ledger, &admit->peer) != DP_NOBODY) {
+        if (dp_ledger_member(ledger, &admit->peer) != NULL ||
+            dp_ledger_barred(ledger, &admit->peer)) {
             return no(cause, "admits somebody twice");
         }
         if (valid->admission->check(valid->admission->context, admit->credential, &ledger->run,
@@ -51,7 +64,7 @@ static dp_status check_admits(const dp_valid *valid, const dp_record *record, co
                                     out) != DP_OK) {
             return no(cause, "a credential does not hold");
         }
-        uint32_t uses = dp_ledger_uses(ledger, &out->invite);
+        uint32_t uses = dp_ledger_uses(ledger, &out->invite, &admit->peer);
         for (uint32_t k = 0; k < i; k++) {
             uses +=
                 memcmp(&valid->admitted[k].invite, &out->invite, sizeof out->invite) == 0 ? 1 : 0;
@@ -63,10 +76,22 @@ static dp_status check_admits(const dp_valid *valid, const dp_record *record, co
     return DP_OK;
 }
 
-static dp_status check_removes(const dp_valid *valid, const dp_config_part *config,
-                               const char **cause)
+/* Its place is wanted, and the record has nothing of it. */
+static bool is_absent(const dp_ledger *ledger, const dp_record *record, const dp_peer *peer)
+{
+    bool late = false;
+
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        late = late || dp_peer_equal(&record->late[i], peer);
+    }
+    return record->config.n_admits > 0 && !late && !is_listed(record, peer) &&
+           dp_ledger_is_absent(ledger, dp_ledger_member(ledger, peer), record->time_ms);
+}
+
+static dp_status check_removes(const dp_valid *valid, const dp_record *record, const char **cause)
 {
     const dp_ledger *ledger = valid->ledger;
+    const dp_config_part *config = &record->config;
 
     for (uint32_t i = 0; i < config->n_removes; i++) {
         const dp_remove *remove = &config->removes[i];
@@ -76,6 +101,12 @@ static dp_status check_removes(const dp_valid *valid, const dp_config_part *conf
         if (remove->reason == DP_REMOVE_REVOKED &&
             !dp_ledger_may_revoke(ledger, &remove->by, &remove->peer)) {
             return no(cause, "revoked by somebody who may not");
+        }
+        if (remove->reason == DP_REMOVE_ABSENT) {
+            if (!is_absent(ledger, record, &remove->peer)) {
+                return no(cause, "puts out somebody who is not away");
+            }
+            continue;
         }
         if (!dp_remove_verify(remove, valid->crypto, &ledger->run)) {
             *cause = "signature of a removal";
@@ -168,16 +199,6 @@ static dp_status check_state(const dp_valid *valid, const dp_record *record, con
         }
     }
     return DP_OK;
-}
-
-static bool is_listed(const dp_record *record, const dp_peer *peer)
-{
-    for (uint32_t i = 0; i < record->n_listed; i++) {
-        if (dp_peer_equal(&record->listed[i].peer, peer)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 bool dp_valid_numbers(const dp_ready *ready)
@@ -453,7 +474,7 @@ dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const 
     }
     if (record->has_config) {
         DP_TRY(check_admits(valid, record, cause));
-        DP_TRY(check_removes(valid, &record->config, cause));
+        DP_TRY(check_removes(valid, record, cause));
         DP_TRY(check_voters(valid, record, cause));
     }
     if (record->kind == DP_RECORD_ROUND) {

@@ -313,9 +313,10 @@ static dp_view encode_round(uint8_t *out)
     record.config.n_admits = 1;
     record.config.admits[0] = (dp_admit){
         .peer = peer_of(0x13), .credential = dp_view_of(credential, sizeof credential - 1)};
-    record.config.n_removes = 1;
+    record.config.n_removes = 2;
     record.config.removes[0] =
         (dp_remove){.peer = peer_of(0x12), .reason = DP_REMOVE_LEFT, .incarnation = 3};
+    record.config.removes[1] = (dp_remove){.peer = peer_of(0x14), .reason = DP_REMOVE_ABSENT};
     record.config.n_fences = 1;
     record.config.fences[0] = (dp_fence){.peer = peer_of(0x11), .incarnation = 2};
     dp_assert(dp_record_encode(&record, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK);

@@ -193,8 +193,9 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
     for (uint32_t i = 0; i < record->config.n_removes; i++) {
         const uint32_t index = dp_sim_index(sim, &record->config.removes[i].peer);
         if (index < sim->plan.nodes) {
+            const bool absent = record->config.removes[i].reason == DP_REMOVE_ABSENT;
             o->members[index].member = false;
-            if (!sim->hosts[index].leaving) {
+            if (!sim->hosts[index].leaving && !(absent && sim->hosts[index].left)) {
                 dp_sim_fail(sim, "S11", index, "removed from the roster without having left");
             }
         }

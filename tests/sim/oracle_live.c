@@ -98,7 +98,9 @@ static void judge_progress(dp_sim *sim)
 /* It comes too late for the invite, and has to learn so. */
 static bool is_told(dp_sim *sim, const dp_host *host)
 {
-    if (dp_host_up(host) && dp_node_refused(host->node) != NULL) {
+    dp_why why;
+
+    if (dp_host_up(host) && dp_node_refused(host->node, &why) != DP_OK) {
         return true;
     }
     if (sim->now_us - sim->healed_us > settle_us + stuck_us) {

@@ -274,7 +274,8 @@ static void check_nobody_forgotten(dp_sim *sim, const dp_record *record)
     };
     const dp_member_book *members = sim->oracle->members;
     const bool harmless = (sim->plan.on & ~(uint32_t)HARMLESS) == 0 && !sim->plan.core &&
-                          sim->plan.kill_share == 0 && sim->plan.churn_us == 0;
+                          sim->plan.kill_share == 0 && sim->plan.churn_us == 0 &&
+                          sim->plan.life_us == 0;
 
     for (uint32_t i = 0; i < sim->plan.nodes && harmless; i++) {
         bool named = sim->plan.nodes > sim->plan.contributors || members[i].included == 0 ||

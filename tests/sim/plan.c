@@ -18,8 +18,9 @@ static const char *const fault_names[DP_FAULT_COUNT] = {
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
-    "swarm",  "rivals", "gossip", "calm",  "duel", "liar",  "scale", "detect", "kill",  "stall",
-    "strict", "joins",  "revoke", "merge", "byz",  "pairs", "steps", "rot",    "stale", "lists"};
+    "swarm",  "rivals", "gossip", "calm",   "duel",  "liar",   "scale",
+    "detect", "kill",   "stall",  "strict", "joins", "revoke", "merge",
+    "byz",    "pairs",  "steps",  "rot",    "stale", "lists",  "spots"};
 
 const char *dp_fault_name(dp_fault fault)
 {

@@ -75,6 +75,7 @@ typedef enum dp_profile {
     DP_PROFILE_ROT, /* as swarm, with data in several parts, objects in several chunks, and disks that lose some of them */
     DP_PROFILE_STALE, /* as swarm, of a run in which late publications count in the next round */
     DP_PROFILE_LISTS, /* as swarm, of a run whose records name lists (gossip/listing.h), often of more than 32 contributors */
+    DP_PROFILE_SPOTS, /* more identities than may be members: each stays for a few seconds, and is gone for ever */
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -146,6 +147,9 @@ typedef struct dp_plan {
     uint32_t workers;     /* trainers that do not stand still */
     uint32_t invite_uses; /* of the one invite that all but the founder have */
     uint64_t join_every_us;
+    uint64_t life_us;     /* of one that joins while the faults last; 0: for good */
+    uint32_t members_max; /* of the manifest */
+    uint32_t absent_s;
     uint32_t revocations;
     bool parts; /* of the options */
     bool span;

@@ -56,10 +56,36 @@ static void plan_joins(dp_plan *plan, dp_rng *rng)
     plan->gap_us_max = 2000000 + CONFIRM_US;
 }
 
+/* Somebody joins every three seconds, and is gone for ever after six: more than may be members in all, never so many at a time. */
+static void plan_spots(dp_plan *plan, dp_rng *rng)
+{
+    plan->nodes = 18 + (uint32_t)dp_rng_below(rng, 9);
+    plan->round_ms = 500;
+    plan->join_every_us = 3000000;
+    plan->life_us = 6000000;
+    plan->members_max = 10;
+    plan->absent_s = 5;
+    plan->voters_max = 3; /* The first three, who stay. */
+    plan->faults_end_us = 4000000 + plan->nodes * plan->join_every_us;
+    plan->rounds_after = 5;
+}
+
+/* Those that join when the last ones do stay too. */
+static void end_lives(dp_sim *sim)
+{
+    for (uint32_t i = 3; i + 3 < sim->plan.nodes && sim->plan.life_us != 0; i++) {
+        dp_host *host = &sim->hosts[i];
+        if (dp_host_up(host) && sim->now_us >= host->up_since + sim->plan.life_us) {
+            dp_host_crash(host, true);
+            host->left = true;
+        }
+    }
+}
+
 void dp_scene_plan(dp_plan *plan, dp_profile profile, dp_rng *rng)
 {
     if (profile == DP_PROFILE_KILL || profile == DP_PROFILE_STALL || profile == DP_PROFILE_STRICT ||
-        profile == DP_PROFILE_JOINS) {
+        profile == DP_PROFILE_JOINS || profile == DP_PROFILE_SPOTS) {
         plan->on = 0;
         plan->crash_after_send = 0;
     }
@@ -71,6 +97,8 @@ void dp_scene_plan(dp_plan *plan, dp_profile profile, dp_rng *rng)
         plan_strict(plan, rng);
     } else if (profile == DP_PROFILE_JOINS) {
         plan_joins(plan, rng);
+    } else if (profile == DP_PROFILE_SPOTS) {
+        plan_spots(plan, rng);
     } else if (profile == DP_PROFILE_REVOKE) {
         plan->revocations = plan->nodes / 3;
         plan->on &= ~(1U << DP_FAULT_NAT | 1U << DP_FAULT_WRITE | 1U << DP_FAULT_DAMAGE |
@@ -142,6 +170,7 @@ void dp_scene_look(dp_sim *sim)
     for (uint32_t i = sim->plan.workers; sim->plan.workers != 0 && i < sim->plan.nodes; i++) {
         sim->hosts[i].idle = idle;
     }
+    end_lives(sim);
     if (sim->plan.revocations != 0 && !sim->healed &&
         dp_rng_below(&sim->crash_rng, REVOKE_EVERY_US / 250000) == 0) {
         revoke_one(sim);

@@ -96,7 +96,8 @@ static dp_status make_manifest(dp_sim *sim)
     m->voters_max = sim->plan.voters_max;
     m->voter_uptime_s = 0;
     m->contributors_min = 1;
-    m->members_max = 1024;
+    m->members_max = sim->plan.members_max != 0 ? sim->plan.members_max : 1024;
+    m->members_absent_s = sim->plan.absent_s;
     m->pairs = sim->plan.pairs ? DP_ON : DP_OFF;
     m->stale = sim->plan.stale ? DP_ON : DP_OFF;
     m->contributors_max = sim->plan.contributors;

@@ -69,6 +69,30 @@ class BadToken(SystemTest):
         names = [p["name"] for r in node.lines("rounds", "-n", "100") for p in r["peers"]]
         self.assertNotIn("node3", names)
 
+    def test_a_full_run_says_so_and_takes_a_newcomer_when_a_member_is_away(self):
+        node = self.folder.node("node1").start()
+        text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
+        token = node.ask("run", "create", self.file("full.yaml", systemtest.TINY + "members: {max: 2, absent: 5}\n"),
+                         "--text", text)["invite"]
+        second = self.joined("node2", token)
+        wait_for(lambda: second.run().get("counted", 0) > 0, 30, "node2 is counted")
+        third = self.folder.node("node3").start()
+        error = self.fails("E0211", 75, third.ask, "join", token)
+        self.assertIn("2, members.max", error["why"])
+        second.kill()
+        away = node.run()["round"]
+        wait_for(lambda: node.run()["round"] > away + 4, 60, "rounds without node2")
+
+        def taken():
+            try:
+                return third.ask("join", token)
+            except systemtest.CliError as no:
+                self.assertEqual(no.error["code"], "E0211")
+                return False
+        self.assertFalse(taken())
+        wait_for(taken, 60, "node2 is away for long")
+        wait_for(lambda: third.run().get("counted", 0) > 0, 30, "node3 is counted")
+
     def test_a_token_of_another_run_opens_nothing(self):
         stranger, token = self.found("stranger")
         port = stranger.port

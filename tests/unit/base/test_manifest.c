@@ -13,6 +13,7 @@ static dp_manifest sample(void)
     dp_manifest manifest;
 
     dp_manifest_default(&manifest);
+    manifest.members_absent_s = 0;
     manifest.codec_gain = DP_OFF; /* As before version 14; what has it is tested apart. */
     memcpy(manifest.name, "kjv-1", 6);
     manifest.created_ms = 1700000000123;

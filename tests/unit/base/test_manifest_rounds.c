@@ -25,9 +25,11 @@ static void a_new_manifest_is_of_version_14_and_steps_by_its_codec(void **state)
     assert_int_equal(bytes[4], 14);
     CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
     assert_int_equal(back.codec_gain, DP_ON);
-    bytes[size - sizeof manifest.signature - 1] = DP_OFF; /* A second form of version 6. */
+    assert_int_equal(back.members_absent_s, 7 * 86400);
+    const size_t gain_at = size - sizeof manifest.signature - 4 - 1;
+    memset(&bytes[gain_at], 0, 4 + 1); /* A second form of version 6. */
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
-    bytes[size - sizeof manifest.signature - 1] = 2;
+    bytes[gain_at] = 2;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
 }
 

@@ -96,7 +96,7 @@ static inline dp_status kit_admit(void *context, dp_view credential, const dp_ru
 {
     dp_reader reader = dp_reader_of(credential);
     dp_peer named;
-    dp_admitted read;
+    dp_admitted read = {0};
 
     (void)context;
     (void)run;

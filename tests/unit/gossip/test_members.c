@@ -1,5 +1,6 @@
 #include "tests/unit/gossip/mesh.h"
 
+#include "gossip/members_internal.h"
 #include "gossip/statement.h"
 #include "tests/lib/allocfail.h"
 #include "tests/lib/mutate.h"
@@ -286,16 +287,50 @@ static void dials_back_off_to_half_a_minute(void **state)
     mesh_close(m);
 }
 
-static void the_table_refuses_more_rows_than_it_has(void **state)
+static void a_full_table_gives_rows_of_strangers_to_others_and_keeps_members(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(1, 14);
-    for (uint32_t i = 1; i < MESH_NODES_MAX + 3; i++) {
+    dp_members *const members = m->nodes[0].members;
+    dp_why why;
+
+    for (uint32_t i = 1; i < MESH_NODES_MAX; i++) {
         const dp_peer peer = mesh_peer(i);
-        const uint32_t index = dp_members_add(m->nodes[0].members, &peer, (dp_view){0}, 0, NULL, 0);
-        CHECK(i < MESH_NODES_MAX ? index == i : index == DP_MEMBER_NONE);
+        CHECK(dp_members_enter(members, &peer, 0) == i);
+        dp_members_mark(members, i, i != 2, false);
     }
-    CHECK(dp_members_count(m->nodes[0].members) == MESH_NODES_MAX);
+    for (uint32_t i = MESH_NODES_MAX; i < MESH_NODES_MAX + 3; i++) {
+        const dp_peer peer = mesh_peer(i);
+        const dp_peer before = mesh_peer(i == MESH_NODES_MAX ? 2 : i - 1);
+        CHECK(dp_members_add(members, &peer, (dp_view){0}, 0, NULL, 0) == 2);
+        CHECK(dp_members_find(members, &before) == DP_MEMBER_NONE);
+        CHECK_STATUS(dp_members_check(members, &why), DP_OK);
+    }
+    dp_members_mark(members, 2, true, false);
+    const dp_peer peer = mesh_peer(2);
+    CHECK(dp_members_enter(members, &peer, 0) == DP_MEMBER_NONE); /* All are members. */
+    CHECK(dp_members_count(members) == MESH_NODES_MAX);
+    mesh_close(m);
+}
+
+/* Peers that are made up say that they are alive. */
+static void who_is_alive_and_no_member_makes_room_for_a_member_alone(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(1, 14);
+    dp_members *const members = m->nodes[0].members;
+
+    dp_out_begin(&m->out, m->actions);
+    for (uint32_t i = 1; i < MESH_NODES_MAX; i++) {
+        const dp_peer peer = mesh_peer(i);
+        CHECK(dp_members_enter(members, &peer, 0) == i);
+        dp_members_state_set(members, i, DP_MEMBER_ALIVE, mesh_now(m), "test", &m->out);
+    }
+    const dp_peer stranger = mesh_peer(MESH_NODES_MAX);
+    CHECK(dp_members_add(members, &stranger, (dp_view){0}, 0, NULL, 0) == DP_MEMBER_NONE);
+    const uint32_t alive = dp_members_alive(members);
+    CHECK(dp_members_enter(members, &stranger, 0) != DP_MEMBER_NONE);
+    CHECK(dp_members_alive(members) == alive - 1);
     mesh_close(m);
 }
 
@@ -398,8 +433,9 @@ int main(void)
         cmocka_unit_test(a_stranger_without_a_credential_is_not_believed),
         cmocka_unit_test(a_partition_does_not_bury_the_majority_by_one_node),
         cmocka_unit_test(dials_back_off_to_half_a_minute),
-        cmocka_unit_test(the_table_refuses_more_rows_than_it_has),
         cmocka_unit_test(who_is_removed_is_no_voter_and_no_member_any_more),
+        cmocka_unit_test(a_full_table_gives_rows_of_strangers_to_others_and_keeps_members),
+        cmocka_unit_test(who_is_alive_and_no_member_makes_room_for_a_member_alone),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };

@@ -394,7 +394,7 @@ static void an_exchange_row_that_cannot_be_read_or_is_one_too_many_is_refused(vo
     kit_close(world);
 }
 
-static void peers_met_before_come_back_until_the_table_is_full(void **state)
+static void peers_met_before_come_back_until_the_table_is_full_and_then_the_first_goes(void **state)
 {
     kit_world *world = kit_open(1);
     uint8_t credential[KIT_CREDENTIAL];
@@ -405,10 +405,13 @@ static void peers_met_before_come_back_until_the_table_is_full(void **state)
     (void)state;
     config.members_max = 3;
     assert_int_equal(dp_node_open(&node, &config), DP_OK);
-    for (uint32_t i = 1; i <= 3; i++) {
+    for (uint32_t i = 1; i <= 3 + DP_GUESTS_MAX; i++) {
         const dp_peer peer = kit_peer(i);
-        assert_int_equal(dp_node_restore_peer(node, &peer, &addr, 1), i < 3 ? DP_OK : DP_TOOBIG);
+        assert_int_equal(dp_node_restore_peer(node, &peer, &addr, 1), DP_OK);
     }
+    const dp_peer first = kit_peer(1);
+    assert_int_equal(dp_members_count(node->members), 3 + DP_GUESTS_MAX);
+    assert_int_equal(dp_members_find(node->members, &first), DP_MEMBER_NONE);
     dp_node_close(node);
     kit_close(world);
 }
@@ -429,7 +432,8 @@ int main(void)
         cmocka_unit_test(a_proof_row_that_cannot_be_read_is_refused_and_halts_nobody),
         cmocka_unit_test(of_two_forks_on_the_disk_the_other_must_be_one),
         cmocka_unit_test(an_exchange_row_that_cannot_be_read_or_is_one_too_many_is_refused),
-        cmocka_unit_test(peers_met_before_come_back_until_the_table_is_full),
+        cmocka_unit_test(
+            peers_met_before_come_back_until_the_table_is_full_and_then_the_first_goes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,33 +20,98 @@ static void a_newcomer_is_told_why_the_run_will_never_count_it(void **state)
     kit_world *world = kit_open(2); /* Not linked: node 1 stays a stranger. */
     dp_node *node = world->nodes[1].node;
     const size_t uses_at = 32 + 4;
+    dp_why why;
 
     (void)state;
-    assert_null(dp_node_refused(world->nodes[0].node));
-    assert_null(dp_node_refused(node));
+    assert_int_equal(dp_node_refused(world->nodes[0].node, &why), DP_OK);
+    assert_int_equal(dp_node_refused(node, &why), DP_OK);
     node->credential[uses_at] =
         1; /* One use, and the founder, who came without, has another invite. */
-    assert_null(dp_node_refused(node));
+    assert_int_equal(dp_node_refused(node, &why), DP_OK);
     memset(&node->ledger.roster[0].invite, 1, sizeof node->ledger.roster[0].invite);
-    assert_string_equal(dp_node_refused(node), "every use of its invite is taken");
+    assert_int_equal(dp_node_refused(node, &why), DP_DENIED);
+    assert_string_equal(why.text, "every use of its invite is taken");
     node->credential[uses_at] = 2;
-    assert_null(dp_node_refused(node));
-    node->ledger.capacity = node->ledger.n_roster;
-    assert_string_equal(dp_node_refused(node), "the run has as many members as it may have");
+    assert_int_equal(dp_node_refused(node, &why), DP_OK);
+    node->ledger.capacity = node->ledger.n_members;
+    assert_int_equal(dp_node_refused(node, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "none of them is away"));
+    node->ledger.roster[0].admitted_slot = 1; /* As of somebody else than the founder, */
+    node->ledger.n_voters = 0;                /* who does not vote, */
+    node->ledger.round = DP_GAP_MAX + 1;      /* and was away. */
+    node->ledger.absent_ms = 4 * 86400000ULL;
+    assert_int_equal(dp_node_refused(node, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "gives its place to a newcomer in 4 days"));
+    node->ledger.time_ms += node->ledger.absent_ms + 1;
+    assert_int_equal(dp_node_refused(node, &why), DP_OK);
     node->credential[0] ^= 1;
-    assert_string_equal(dp_node_refused(node), "its credential does not hold");
+    assert_int_equal(dp_node_refused(node, &why), DP_DENIED);
+    assert_string_equal(why.text, "its credential does not hold");
     kit_close(world);
 }
 
 static void a_member_that_left_is_told_that_it_was_removed(void **state)
 {
     kit_world *world = three();
+    dp_why why;
 
     (void)state;
     kit_command(world, 2, DP_COMMAND_LEAVE);
     kit_run_ms(world, 3000);
-    assert_string_equal(dp_node_refused(world->nodes[2].node), "it was removed from the run");
-    assert_null(dp_node_refused(world->nodes[1].node));
+    assert_int_equal(dp_node_refused(world->nodes[2].node, &why), DP_DENIED);
+    assert_string_equal(why.text, "it was removed from the run");
+    assert_int_equal(dp_node_refused(world->nodes[1].node, &why), DP_OK);
+    kit_close(world);
+}
+
+static bool is_member(const kit_world *world, uint32_t at, uint32_t who)
+{
+    const dp_peer peer = kit_peer(who);
+
+    return dp_ledger_member(&world->nodes[at].node->ledger, &peer) != NULL;
+}
+
+/* Three places for four that come and go. */
+static void a_full_run_says_when_and_takes_the_newcomer_in_then(void **state)
+{
+    kit_world *world = kit_open(4);
+    dp_why why;
+
+    (void)state;
+    world->manifest.members_max = 3;
+    world->manifest.members_absent_s = 8;
+    world->manifest.voters_max = 1;
+    for (uint32_t i = 0; i < 4; i++) {
+        kit_kill(world, i);
+        kit_boot(world, i);
+    }
+    for (uint32_t i = 1; i < 3; i++) {
+        kit_link(world, 0, i);
+    }
+    kit_run_ms(world, 4000);
+    assert_true(is_member(world, 0, 1) && is_member(world, 0, 2));
+    kit_kill(world, 2);
+    kit_link(world, 0, 3);
+    kit_link(world, 1, 3);
+    kit_run_ms(world, 2000);
+    assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);
+    kit_run_ms(world, 5000); /* It is away for longer than its work would count, */
+    assert_false(is_member(world, 0, 3));
+    assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);
+    kit_run_ms(world, 8000);
+    assert_true(is_member(world, 0, 3)); /* and now for as long as the manifest says. */
+    assert_false(is_member(world, 0, 2));
+    assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_OK);
+    kit_boot(world, 2);
+    kit_link(world, 0, 2);
+    kit_link(world, 1, 2);
+    kit_run_ms(world, 2000);
+    assert_true(kit_look(world, 2).mode != DP_MODE_LEFT);
+    assert_int_equal(kit_look(world, 2).slot, kit_look(world, 0).slot);
+    assert_int_equal(dp_node_refused(world->nodes[2].node, &why), DP_TOOBIG);
+    kit_kill(world, 3);
+    kit_run_ms(world, 15000);
+    assert_true(is_member(world, 0, 2) && is_member(world, 2, 2));
     kit_close(world);
 }
 
@@ -295,6 +360,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_newcomer_is_told_why_the_run_will_never_count_it),
         cmocka_unit_test(a_member_that_left_is_told_that_it_was_removed),
+        cmocka_unit_test(a_full_run_says_when_and_takes_the_newcomer_in_then),
         cmocka_unit_test(members_are_shown_by_index_with_this_node_first),
         cmocka_unit_test(everything_has_a_name_and_what_does_not_exist_is_unknown),
         cmocka_unit_test(the_check_notices_a_chain_that_its_parts_do_not_stand_on),
