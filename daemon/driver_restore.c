@@ -25,6 +25,8 @@ typedef struct restore_job {
     dp_node *node;
     dp_status status;
     const char *what; /* of a failure */
+    bool mended;      /* what is damaged has gone from the store: the next life can read it */
+    uint64_t slot;    /* of the last record that was read */
     bool new_vote_key;
     bool has_checkpoint;
     uint64_t checkpoint_round;
@@ -102,6 +104,7 @@ static dp_status restore_record(const dp_chain_row *entry, void *context)
 {
     restore_job *self = context;
     DP_TRY(dp_node_restore_record(self->node, entry->slot, entry->record, entry->cert));
+    self->slot = entry->slot;
     if (dp_record_decode(&self->record, entry->record) == DP_OK &&
         self->record.kind == DP_RECORD_ROUND) {
         dp_diary_round *const round = &self->rounds[self->n_rounds++ % HISTORY];
@@ -117,10 +120,56 @@ static dp_status restore_chain(restore_job *self, dp_store *store)
     dp_chain_tip tip;
     const dp_hash *run = &self->driver->facts.run;
     const dp_status status = dp_chain_head(store, run, &tip);
-    if (status != DP_OK) {
+    if (status != DP_OK && status != DP_CORRUPT) {
         return status == DP_NOTFOUND ? DP_OK : status;
     }
-    return dp_chain_each(store, run, 1, (uint32_t)tip.slot, restore_record, self);
+    DP_TRY(dp_chain_each(store, run, 1, status == DP_OK ? (uint32_t)tip.slot : UINT32_MAX,
+                         restore_record, self));
+    return status == DP_OK && self->slot != tip.slot ? DP_CORRUPT : status;
+}
+
+/* Records are certified: other members have them, or the root key begins anew behind the last good one. A vote of a later slot than the
+ * chain's binds until it has caught up (gossip/commit.h), so that nothing is decided twice. */
+static dp_status mend_chain(restore_job *self, dp_store *store)
+{
+    dp_log(DP_LOG_ERROR, "chain.damaged",
+           "slot=%llu msg=\"records from this slot on are damaged on this disk; they are fetched "
+           "from other members again (where there are none: dpnode run fork); look at the health "
+           "of the disk\"",
+           (unsigned long long)self->slot + 1);
+    return dp_chain_cut(store, &self->driver->facts.run, self->slot);
+}
+
+static dp_status mend_rows(const restore_job *self, dp_store *store, const char *prefix,
+                           const char *what)
+{
+    dp_log(DP_LOG_ERROR, "row.damaged",
+           "msg=\"%s is damaged on this disk and is let go of; look at the health of the disk\"",
+           what);
+    return dp_row_drop(store, &self->driver->facts.run, prefix);
+}
+
+static dp_status mend_pending(restore_job *self, dp_store *store)
+{
+    return mend_rows(self, store, DP_DRIVER_PENDING, "the publication that was not counted yet");
+}
+
+static dp_status mend_exchanges(restore_job *self, dp_store *store)
+{
+    return mend_rows(self, store, DP_DRIVER_EXCHANGE, "the work of an exchange in pairs");
+}
+
+static dp_status mend_proof(restore_job *self, dp_store *store)
+{
+    return mend_rows(self, store, DP_DRIVER_PROOF, "the proof of a double vote");
+}
+
+static dp_status mend_vote(restore_job *self, dp_store *store)
+{
+    dp_log(DP_LOG_ERROR, "vote.damaged",
+           "msg=\"the vote is damaged on this disk: this node gives its vote key up, as it cannot "
+           "know what it voted for, and votes again when the members let it\"");
+    return dp_vote_destroy_key(store, &self->driver->facts.run);
 }
 
 static void restore_object(restore_job *self, dp_store *store, const dp_hash *root)
@@ -365,6 +414,8 @@ static dp_status restore_peers(restore_job *self, dp_store *store)
 typedef struct restore_step {
     const char *what;
     dp_status (*run)(restore_job *self, dp_store *store);
+    dp_status (*mend)(restore_job *self,
+                      dp_store *store); /* after DP_CORRUPT; NULL: nothing can be */
 } restore_step;
 
 static dp_status save_facts(restore_job *self, dp_store *store)
@@ -392,19 +443,19 @@ static dp_status drop_staged(restore_job *self, dp_store *store)
 }
 
 static const restore_step steps[] = {
-    {"what was left half done", drop_staged},
-    {"what it knows of the run", save_facts},
-    {"the vote key", load_vote_key},
-    {"memory for the protocol", make_node},
-    {"the chain of records", restore_chain},
-    {"the vote", restore_vote},
-    {"the proof of a double vote", restore_proof},
-    {"stored objects", restore_objects},
-    {"stored updates", restore_blobs},
-    {"the pending publication", restore_pending},
-    {"pair exchanges", restore_exchanges},
-    {"checkpoints", restore_checkpoints},
-    {"known peers", restore_peers},
+    {"what was left half done", drop_staged, NULL},
+    {"what it knows of the run", save_facts, NULL},
+    {"the vote key", load_vote_key, NULL},
+    {"memory for the protocol", make_node, NULL},
+    {"the chain of records", restore_chain, mend_chain},
+    {"the vote", restore_vote, mend_vote},
+    {"the proof of a double vote", restore_proof, mend_proof},
+    {"stored objects", restore_objects, NULL},
+    {"stored updates", restore_blobs, mend_pending},
+    {"the pending publication", restore_pending, mend_pending},
+    {"pair exchanges", restore_exchanges, mend_exchanges},
+    {"checkpoints", restore_checkpoints, NULL},
+    {"known peers", restore_peers, NULL},
 };
 
 static void run_restore(dp_saver_job *job, dp_store *store)
@@ -413,6 +464,9 @@ static void run_restore(dp_saver_job *job, dp_store *store)
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && self->status == DP_OK; i++) {
         self->what = steps[i].what;
         self->status = steps[i].run(self, store);
+        if (self->status == DP_CORRUPT && steps[i].mend != NULL) {
+            self->mended = steps[i].mend(self, store) == DP_OK;
+        }
     }
 }
 
@@ -442,7 +496,10 @@ static void done_restore(dp_saver_job *job)
     dp_driver *driver = self->driver;
     if (self->status != DP_OK || driver->closing) {
         dp_node_close(self->node);
-        if (!driver->closing) {
+        if (!driver->closing && self->mended) {
+            dp_daemon_again(driver->daemon, "damaged rows have gone from the store; the node "
+                                            "begins anew with what is left");
+        } else if (!driver->closing) {
             dp_driver_fail(driver, self->status, failed_step(self));
         }
     } else {

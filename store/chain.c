@@ -40,11 +40,21 @@ struct append {
     const dp_chain_row *row;
 };
 
+static dp_status put_head(dp_store *store, const dp_hash *run, uint64_t slot, const dp_hash *hash)
+{
+    static const char sql[] = "INSERT OR REPLACE INTO head(run,slot,hash,chk) VALUES(?,?,?,?)";
+    dp_query head = dp_query_of(&store->meta, sql);
+    dp_bind_hash(&head, run);
+    dp_bind_u64(&head, slot);
+    dp_bind_hash(&head, hash);
+    dp_bind_check(&head);
+    return dp_query_run(&head);
+}
+
 static dp_status append_body(dp_store *store, void *context)
 {
     static const char record_sql[] =
         "INSERT INTO record(run,slot,hash,record,cert,chk) VALUES(?,?,?,?,?,?)";
-    static const char head_sql[] = "INSERT OR REPLACE INTO head(run,slot,hash,chk) VALUES(?,?,?,?)";
     const struct append *append = (const struct append *)context;
     const dp_chain_row *row = append->row;
     dp_query record = dp_query_of(&store->meta, record_sql);
@@ -55,12 +65,7 @@ static dp_status append_body(dp_store *store, void *context)
     dp_bind_view(&record, row->cert);
     dp_bind_check(&record);
     DP_TRY(dp_query_run(&record));
-    dp_query head = dp_query_of(&store->meta, head_sql);
-    dp_bind_hash(&head, append->run);
-    dp_bind_u64(&head, row->slot);
-    dp_bind_hash(&head, &row->hash);
-    dp_bind_check(&head);
-    return dp_query_run(&head);
+    return put_head(store, append->run, row->slot, &row->hash);
 }
 
 dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_row *row)
@@ -204,4 +209,36 @@ dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint
         status = dp_query_next(&query);
     }
     return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+struct cut {
+    const dp_hash *run;
+    uint64_t last;
+};
+
+static dp_status cut_body(dp_store *store, void *context)
+{
+    static const char drop_sql[] = "DELETE FROM record WHERE run=? AND slot>?";
+    static const char head_sql[] = "DELETE FROM head WHERE run=?";
+    const struct cut *cut = (const struct cut *)context;
+    dp_hash hash;
+    if (cut->last > 0) {
+        DP_TRY(dp_chain_read(store, cut->run, cut->last, NULL, NULL, &hash));
+    }
+    dp_query drop = dp_query_of(&store->meta, drop_sql);
+    dp_bind_hash(&drop, cut->run);
+    dp_bind_u64(&drop, cut->last);
+    DP_TRY(dp_query_run(&drop));
+    if (cut->last > 0) {
+        return put_head(store, cut->run, cut->last, &hash);
+    }
+    dp_query head = dp_query_of(&store->meta, head_sql);
+    dp_bind_hash(&head, cut->run);
+    return dp_query_run(&head);
+}
+
+dp_status dp_chain_cut(dp_store *store, const dp_hash *run, uint64_t last)
+{
+    struct cut cut = {.run = run, .last = last};
+    return last > INT64_MAX ? DP_TOOBIG : dp_store_atomically(store, cut_body, &cut);
 }

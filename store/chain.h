@@ -30,7 +30,10 @@ DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_
  * above round, in the same transaction; *dropped records went. slot must be at most head + 1. DP_BADARG, DP_TOOBIG. */
 DP_MUST dp_status dp_chain_fork(dp_store *store, const dp_hash *run, const dp_chain_row *row,
                                 uint64_t round, uint64_t *dropped);
-/* DP_NOTFOUND: the chain is empty. */
+/* The chain ends with slot last: what is damaged behind it goes, and a damaged head is made anew. 0: all of it goes. DP_NOTFOUND: the
+ * record of last is not there; DP_CORRUPT: it is damaged too. */
+DP_MUST dp_status dp_chain_cut(dp_store *store, const dp_hash *run, uint64_t last);
+/* DP_NOTFOUND: the chain is empty. DP_CORRUPT. */
 DP_MUST dp_status dp_chain_head(dp_store *store, const dp_hash *run, dp_chain_tip *head);
 /* Appends to record and cert (either may be NULL); hash may be NULL. DP_NOTFOUND; DP_CORRUPT: the row fails its
  * checksum. */

@@ -144,3 +144,19 @@ dp_status dp_row_each(dp_store *store, const dp_hash *run, const char *prefix, d
     }
     return status == DP_NOTFOUND ? DP_OK : status;
 }
+
+static dp_status drop_body(dp_store *store, void *context)
+{
+    static const char sql[] = "DELETE FROM row WHERE run=?1 AND substr(name,1,length(?2))=?2";
+    const struct drop *drop = (const struct drop *)context;
+    dp_query query = dp_query_of(&store->meta, sql);
+    dp_bind_hash(&query, drop->run);
+    dp_bind_text(&query, drop->name);
+    return dp_query_run(&query);
+}
+
+dp_status dp_row_drop(dp_store *store, const dp_hash *run, const char *prefix)
+{
+    struct drop drop = {.run = run, .name = prefix};
+    return dp_store_atomically(store, drop_body, &drop);
+}

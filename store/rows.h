@@ -26,6 +26,9 @@ DP_MUST dp_status dp_row_put(dp_store *store, const dp_hash *run, const dp_row *
 /* Its objects are let go in the same transaction. Absent rows are fine. */
 DP_MUST dp_status dp_row_delete(dp_store *store, const dp_hash *run, const char *name);
 
+/* All whose names begin with prefix, damaged or not. */
+DP_MUST dp_status dp_row_drop(dp_store *store, const dp_hash *run, const char *prefix);
+
 /* row and what it views live until visit returns; visit may read the store, and ends the walk with anything but DP_OK. */
 typedef dp_status dp_row_visit(const dp_row *row, void *context);
 /* The rows of a run whose names begin with prefix ("": all), in order of name. DP_CORRUPT: a row fails its checksum;

@@ -67,6 +67,33 @@ static void a_fork_replaces_what_follows_and_the_checkpoints_of_later_rounds(voi
     shelf_close(&s);
 }
 
+static void a_chain_is_cut_behind_its_last_good_record(void **state)
+{
+    (void)state;
+    const dp_hash run = name_of(1);
+    const dp_hash other = name_of(2);
+    const dp_chain_row after = row_of(3, "again");
+    dp_chain_tip tip;
+    shelf s;
+    shelf_open(&s);
+    for (uint64_t slot = 1; slot <= 5; slot++) {
+        const dp_chain_row row = row_of(slot, "old");
+        CHECK_OK(dp_chain_append(s.store, &run, &row));
+        CHECK_OK(dp_chain_append(s.store, &other, &row));
+    }
+    CHECK_STATUS(dp_chain_cut(s.store, &run, 9), DP_NOTFOUND);
+    CHECK_OK(dp_chain_cut(s.store, &run, 2));
+    shelf_reopen(&s);
+    CHECK_OK(dp_chain_head(s.store, &run, &tip));
+    CHECK(tip.slot == 2);
+    CHECK_OK(dp_chain_append(s.store, &run, &after));
+    CHECK_OK(dp_chain_cut(s.store, &run, 0));
+    CHECK_STATUS(dp_chain_head(s.store, &run, &tip), DP_NOTFOUND);
+    CHECK_OK(dp_chain_head(s.store, &other, &tip));
+    CHECK(tip.slot == 5);
+    shelf_close(&s);
+}
+
 static void a_record_comes_back_with_its_certificate(void **state)
 {
     (void)state;
@@ -179,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_follow_each_other_without_a_gap),
         cmocka_unit_test(a_fork_replaces_what_follows_and_the_checkpoints_of_later_rounds),
+        cmocka_unit_test(a_chain_is_cut_behind_its_last_good_record),
         cmocka_unit_test(a_record_comes_back_with_its_certificate),
         cmocka_unit_test(a_range_is_visited_in_order_until_the_visitor_stops),
         cmocka_unit_test(a_flipped_bit_in_a_record_is_told),

@@ -118,6 +118,34 @@ static void an_object_lives_while_one_of_two_rows_names_it(void **state)
     shelf_close(&s);
 }
 
+static dp_status count_row(const dp_row *row, void *context)
+{
+    (void)row;
+    ++*(uint32_t *)context;
+    return DP_OK;
+}
+
+static void rows_of_a_prefix_are_dropped_with_what_they_keep(void **state)
+{
+    (void)state;
+    const dp_hash run = the_run();
+    uint32_t left = 0;
+    shelf s;
+    shelf_open(&s);
+    dp_row one = row_of("exchange:1", "one");
+    dp_row two = row_of("exchange", "two");
+    one.keep[1] = staged(&s, 10);
+    CHECK_OK(dp_row_put(s.store, &run, &one));
+    CHECK_OK(dp_row_put(s.store, &run, &two));
+    unstage(&s);
+    CHECK_OK(dp_row_drop(s.store, &run, "exchange:"));
+    CHECK_OK(dp_row_each(s.store, &run, "", count_row, &left));
+    assert_int_equal(left, 1);
+    CHECK_OK(dp_object_collect(s.store, NULL));
+    CHECK_STATUS(dp_object_verify(s.store, &one.keep[1]), DP_NOTFOUND);
+    shelf_close(&s);
+}
+
 static void a_row_cannot_name_what_is_not_whole_and_the_old_one_stays(void **state)
 {
     (void)state;
@@ -234,6 +262,7 @@ int main(void)
         cmocka_unit_test(a_row_alone_keeps_its_objects_over_a_restart),
         cmocka_unit_test(a_replaced_row_lets_go_of_what_the_new_one_does_not_name),
         cmocka_unit_test(an_object_lives_while_one_of_two_rows_names_it),
+        cmocka_unit_test(rows_of_a_prefix_are_dropped_with_what_they_keep),
         cmocka_unit_test(a_row_cannot_name_what_is_not_whole_and_the_old_one_stays),
         cmocka_unit_test(rows_are_listed_by_prefix_and_run),
         cmocka_unit_test(names_bytes_and_count_are_bounded),
