@@ -6,6 +6,7 @@ are without a majority of voters for a while (tests/lib/returning.py).
 
   before, after  loss of the last round before the fault, and of the first one that was trained on the model with the returned work
   worst          the highest of the five rounds behind it
+  work           did a round count what was learnt without a majority? It ages with the rounds that were missed (PROTOCOL.md)
   gain           before - after, as a share of what a run without a fault gains from that loss on in as many rounds as the time
                  between both had room for
 A row breaks the rule when after > before or gain < 2/3. Exit status 1 then. Rounds last as long as the time of local work, so
@@ -70,7 +71,8 @@ def case(args, mode, away, seconds, text):
         later = [r for r in run.rounds.all() if r["round"] > back["round"]][:5]
         period = (before["time_ms"] - usual[0]["time_ms"]) / (len(usual) - 1)
         return {"before": before["loss"], "after": later[0]["loss"], "worst": max(r["loss"] for r in later),
-                "rounds": (later[0]["time_ms"] - before["time_ms"]) / period, "exchanges": exchanges}
+                "rounds": (later[0]["time_ms"] - before["time_ms"]) / period, "exchanges": exchanges,
+                "counts": back["tokens"] > 2 * sum(r["tokens"] for r in usual) / len(usual)}
     finally:
         run.end()
 
@@ -86,7 +88,7 @@ def main():
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         text = args.text or king_james(folder)
-        print("| mode | away | s | exchanges | rounds | before | after | worst of 5 | gain |\n|---|---|---|---|---|---|---|---|---|")
+        print("| mode | away | s | exchanges | rounds | work | before | after | worst of 5 | gain |\n|---|---|---|---|---|---|---|---|---|---|")
         for mode in args.modes.split(","):
             rows = [(away, seconds, case(args, mode, away, seconds, text)) for away in map(int, args.away.split(","))
                     for seconds in map(float, args.seconds.split(","))]
@@ -95,7 +97,8 @@ def main():
                 gain = (row["before"] - row["after"]) / fair_gain(losses, row["before"], row["rounds"])
                 wrong = row["after"] > row["before"] or gain < LEAST_GAIN
                 failed |= wrong
-                print(f"| {mode} | {away} of 3 | {seconds:g} | {row['exchanges']} | {row['rounds']:.1f} | {row['before']:.3f} "
+                print(f"| {mode} | {away} of 3 | {seconds:g} | {row['exchanges']} | {row['rounds']:.1f} | {'counts' if row['counts'] else 'too old'} "
+                      f"| {row['before']:.3f} "
                       f"| {row['after']:.3f} | {row['worst']:.3f} | {gain:.2f}{' !' if wrong else ''} |", flush=True)
     return 1 if failed else 0
 

@@ -78,15 +78,15 @@ class Run:
 
     def returned(self, after, seconds=PATIENCE_S):
         """The round of the return: the first beyond that one to count the work of the fault, which is more than twice a round's, of all who
-        were away. It waits for the one behind it, too."""
+        were away; or where six have counted them and none the work, which was too old then, the first of those. It waits for the one
+        behind it, too."""
         away = {node.ask("status")["id"] for node in self.gossiping()}
         def of_away(record):
             return [p["tokens"] for p in record["peers"] if p["id"] in away]
         usual = [sum(of_away(r)) for r in self.rounds.all() if r["round"] <= after][-SETTLED:]
         def counted():
             later = [r for r in self.rounds.all() if r["round"] > after]
-            for record, _ in zip(later, later[1:]):
-                if len(of_away(record)) == len(away) and sum(of_away(record)) > 2 * sum(usual) / len(usual):
-                    return record
-            return None
+            with_all = [r for r in later[:-1] if len(of_away(r)) == len(away)]
+            whole = [r for r in with_all if sum(of_away(r)) > 2 * sum(usual) / len(usual)]
+            return whole[0] if whole else with_all[0] if len(with_all) > 5 else None
         return wait_for(counted, seconds, "a round counts the work of all that were away")

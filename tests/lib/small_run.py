@@ -44,8 +44,8 @@ def state_roots_agree(nodes, seconds=60):
     """All nodes hold the same state root at one round."""
     def same():
         runs = [n.run() for n in nodes]
-        # None: a trainer that is being started again holds no state yet
-        if len({r["applied"] for r in runs}) != 1 or None in [r["state_root"] for r in runs]:
+        # 0: a trainer that is being started again holds no state yet
+        if len({r["applied"] for r in runs}) != 1 or not all(r["state_root"] for r in runs):
             return None
         return {r["state_root"] for r in runs}
     roots = wait_for(same, seconds, "all nodes stand at one round")

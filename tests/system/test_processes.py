@@ -52,8 +52,8 @@ class Processes(SystemTest):
 
         def at_one_round():
             runs = [n.run() for n in (node, other)]
-            # None: a trainer that is being started again holds no state yet
-            return runs[0]["state_root"] is not None and runs[0]["applied"] == runs[1]["applied"] > 0 and runs
+            # 0: a trainer that is being started again holds no state yet
+            return runs[0]["state_root"] and runs[0]["applied"] == runs[1]["applied"] > 0 and runs
         runs = wait_for(at_one_round, 60, "both stand at one round")
         self.assertEqual(runs[0]["state_root"], runs[1]["state_root"])
 
