@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/msg.h"
 
 enum { ACTION_BYTES = 384 };
@@ -22,7 +23,9 @@ _Static_assert(offsetof(dp_action, u) + sizeof((dp_action *)0)->u.store <= ACTIO
 
 dp_status dp_out_open(dp_out *out)
 {
-    *out = (dp_out){.bytes = dp_reserve(DP_OUT_BYTES, 1)};
+    *out = (dp_out){.bytes = dp_reserve(DP_OUT_BYTES, 1),
+                    .bytes_max = DP_OUT_BYTES,
+                    .sends_max = DP_OUT_SENDS_MAX};
     return out->bytes != NULL ? DP_OK : DP_NOMEM;
 }
 
@@ -53,12 +56,12 @@ dp_action *dp_out_add(dp_out *out, dp_action_type type)
 
 bool dp_out_room(const dp_out *out, uint32_t count)
 {
-    return out->actions->count + count <= DP_OUT_SENDS_MAX;
+    return out->actions->count + count <= out->sends_max;
 }
 
 dp_view dp_out_keep(dp_out *out, dp_view bytes)
 {
-    if (bytes.size > DP_OUT_BYTES - out->size) {
+    if (bytes.size > out->bytes_max - out->size) {
         out->dropped++;
         return (dp_view){0};
     }
@@ -72,7 +75,7 @@ dp_view dp_out_keep(dp_out *out, dp_view bytes)
 
 dp_writer dp_out_writer(dp_out *out, uint8_t type, size_t size)
 {
-    const size_t left = DP_OUT_BYTES - out->size;
+    const size_t left = out->bytes_max - out->size;
     dp_writer writer = dp_writer_of(out->bytes + out->size, size < left ? size : left);
 
     dp_write_u8(&writer, type);
@@ -124,9 +127,16 @@ dp_action *dp_out_store(dp_out *out, dp_store_kind kind, uint32_t *op)
     return action;
 }
 
+/* What it tells, nobody hears of otherwise: work or a state of this node is gone. A few in one step. */
+static bool tells_of_loss(dp_note_code code)
+{
+    return code == DP_NOTE_DISCARDED || code == DP_NOTE_DIVERGED || code == DP_NOTE_ADOPTED ||
+           code == DP_NOTE_VOTE_KEY_LOST;
+}
+
 void dp_out_note(dp_out *out, dp_note note)
 {
-    if (!dp_out_room(out, 1)) {
+    if (!dp_out_room(out, 1) && (!tells_of_loss(note.code) || DP_MUTATION == 140)) {
         out->dropped++;
         return;
     }

@@ -19,8 +19,10 @@ typedef struct dp_out {
     dp_actions *actions; /* of the step under way */
     uint8_t *bytes;      /* DP_OUT_BYTES */
     size_t size;
-    uint32_t op;      /* last operation number given to a DP_DO_STORE */
-    uint64_t dropped; /* messages that did not fit, ever */
+    size_t bytes_max;   /* DP_OUT_BYTES, and */
+    uint32_t sends_max; /* DP_OUT_SENDS_MAX; the simulator sets less for a step */
+    uint32_t op;        /* last operation number given to a DP_DO_STORE */
+    uint64_t dropped;   /* messages that did not fit, ever */
 } dp_out;
 
 DP_MUST dp_status dp_out_open(dp_out *out);
@@ -44,6 +46,7 @@ void dp_out_send(dp_out *out, const dp_peer *peer, dp_view message);
 void dp_out_send_all(dp_out *out, dp_view message);
 /* A DP_DO_STORE with a new operation number, which is returned. */
 dp_action *dp_out_store(dp_out *out, dp_store_kind kind, uint32_t *op);
+/* Dropped without room like a message, but one that tells of lost work has its place. */
 void dp_out_note(dp_out *out, dp_note note);
 
 #endif

@@ -1,6 +1,7 @@
 /* What goes wrong, and when it stops. Draws from its own stream; a class that is off draws nothing. */
 #include <stdlib.h>
 
+#include "gossip/node_internal.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/scene.h"
@@ -61,10 +62,10 @@ static void draw_host(dp_sim *sim, dp_host *host)
 void dp_faults_start(dp_sim *sim)
 {
     static const dp_fault striking[] = {
-        DP_FAULT_PARTITION, DP_FAULT_ONEWAY,  DP_FAULT_CRASH,  DP_FAULT_AMNESIA,
-        DP_FAULT_PAUSE,     DP_FAULT_TRAINER, DP_FAULT_DISK,   DP_FAULT_LEAVE,
-        DP_FAULT_JUMP,      DP_FAULT_FLAP,    DP_FAULT_BRIDGE, DP_FAULT_DAMAGE,
-        DP_FAULT_WRITE,     DP_FAULT_REBIND,  DP_FAULT_ROT,    DP_FAULT_HANG};
+        DP_FAULT_PARTITION, DP_FAULT_ONEWAY, DP_FAULT_CRASH, DP_FAULT_AMNESIA, DP_FAULT_PAUSE,
+        DP_FAULT_TRAINER,   DP_FAULT_DISK,   DP_FAULT_LEAVE, DP_FAULT_JUMP,    DP_FAULT_FLAP,
+        DP_FAULT_BRIDGE,    DP_FAULT_DAMAGE, DP_FAULT_WRITE, DP_FAULT_REBIND,  DP_FAULT_ROT,
+        DP_FAULT_HANG,      DP_FAULT_NARROW};
 
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
         dp_rng_init(&sim->fault_rngs[i], dp_mix64(sim->options.seed + i * 0x9e37ULL) ^ 0x6661756c);
@@ -246,6 +247,34 @@ static void hang_trainer(dp_sim *sim)
     }
 }
 
+/* Up to two seconds in which half of the steps have little room. */
+static void narrow(dp_sim *sim)
+{
+    dp_host *host = dp_fault_any_up(sim);
+
+    if (host != NULL) {
+        host->narrow_until = sim->now_us + below(sim, 2000000);
+    }
+}
+
+void dp_faults_narrow(dp_host *host)
+{
+    dp_sim *sim = host->sim;
+    dp_out *out = &host->node->out;
+
+    out->sends_max = DP_OUT_SENDS_MAX;
+    out->bytes_max = DP_OUT_BYTES;
+    if (host->narrow_until <= sim->now_us || sim->healed) {
+        return;
+    }
+    sim->striking = DP_FAULT_NARROW;
+    if (below(sim, 2) == 0) {
+        dp_fault_count(sim);
+        out->sends_max = (uint32_t)below(sim, 4);
+        out->bytes_max = below(sim, 2) == 0 ? DP_OUT_BYTES : (size_t)below(sim, 2048);
+    }
+}
+
 /* Hours, months or ten years, forwards or back; now and then right again. */
 static void jump(dp_sim *sim)
 {
@@ -354,6 +383,9 @@ void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion)
         break;
     case DP_FAULT_HANG:
         hang_trainer(sim);
+        break;
+    case DP_FAULT_NARROW:
+        narrow(sim);
         break;
     case DP_FAULT_DISK:
         trouble_disk(sim);

@@ -224,6 +224,9 @@ void dp_host_event(dp_host *host, dp_event *event)
         wall_start_ms + (uint64_t)((int64_t)(sim->now_us / 1000) + host->wall_offset_ms);
     sim->totals.steps++;
     sim->actions->count = 0;
+    if (host->narrow_until != 0) {
+        dp_faults_narrow(host);
+    }
     dp_node_step(host->node, event, sim->actions);
     const uint32_t boot = host->boot;
     for (uint32_t i = 0; i < sim->actions->count && !host->crash_now; i++) {

@@ -83,6 +83,7 @@ typedef struct dp_host {
     uint32_t
         encode_us; /* least time of PUBLISH and APPLY, of the fastest; up to five times as long */
     bool idle;     /* the trainer obeys and makes no steps */
+    uint64_t narrow_until;   /* its steps have little room */
     uint64_t hangs_until_us; /* nor anything else */
     bool errs;               /* its next state, update or exchange fails */
     uint64_t toy_free_us;

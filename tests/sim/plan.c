@@ -12,9 +12,10 @@
 enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
 
 static const char *const fault_names[DP_FAULT_COUNT] = {
-    "loss",   "delay",   "copy",  "reorder", "partition", "oneway", "crash",  "amnesia", "slow",
-    "pause",  "trainer", "disk",  "late",    "leave",     "clock",  "jump",   "nat",     "flap",
-    "bridge", "damage",  "write", "rebind",  "chunks",    "newer",  "shards", "rot",     "hang",
+    "loss",    "delay",  "copy",  "reorder", "partition", "oneway", "crash",
+    "amnesia", "slow",   "pause", "trainer", "disk",      "late",   "leave",
+    "clock",   "jump",   "nat",   "flap",    "bridge",    "damage", "write",
+    "rebind",  "chunks", "newer", "shards",  "rot",       "hang",   "narrow",
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
@@ -138,6 +139,7 @@ static void draw_disks(dp_plan *plan, uint64_t seed)
     plan->shards = (plan->on & (1U << DP_FAULT_SHARDS)) != 0 ? shards : 1;
     plan->fault_us[DP_FAULT_ROT] = spread(&rng, 500000, 8000000);
     plan->fault_us[DP_FAULT_HANG] = spread(&rng, 1000000, 16000000);
+    plan->fault_us[DP_FAULT_NARROW] = spread(&rng, 500000, 8000000);
 }
 
 static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
@@ -181,7 +183,8 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->nodes = 5 + (uint32_t)dp_rng_below(rng, 4);
         plan->voters_max = dp_rng_below(rng, 2) == 0 ? 3 : 5;
         plan->on &= 1U << DP_FAULT_LOSS | 1U << DP_FAULT_DELAY | 1U << DP_FAULT_COPY |
-                    1U << DP_FAULT_REORDER | 1U << DP_FAULT_CRASH | 1U << DP_FAULT_TRAINER;
+                    1U << DP_FAULT_REORDER | 1U << DP_FAULT_CRASH | 1U << DP_FAULT_TRAINER |
+                    1U << DP_FAULT_NARROW;
         plan->fault_us[DP_FAULT_CRASH] = 9000000;
         plan->crash_after_send = 0;
         plan->round_ms = 1000;
@@ -197,7 +200,7 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         plan->round_ms = 1000;
     } else if (profile == DP_PROFILE_ROT) {
         plan->on |= 1U << DP_FAULT_SHARDS | 1U << DP_FAULT_ROT | 1U << DP_FAULT_CHUNKS |
-                    1U << DP_FAULT_CRASH | 1U << DP_FAULT_HANG;
+                    1U << DP_FAULT_CRASH | 1U << DP_FAULT_HANG | 1U << DP_FAULT_NARROW;
     } else if (profile == DP_PROFILE_STALE) {
         plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 8);
         /* What makes publications late. */

@@ -38,6 +38,7 @@ typedef enum dp_fault {
     DP_FAULT_SHARDS, /* the data has several parts */
     DP_FAULT_ROT, /* a chunk of data or of a saved state cannot be read any more, which nobody knows until it is read */
     DP_FAULT_HANG, /* a trainer that answers nothing for a while, or answers a command with an error */
+    DP_FAULT_NARROW, /* steps that have room for few messages and few bytes, or for none */
     DP_FAULT_COUNT
 } dp_fault;
 

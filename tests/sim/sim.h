@@ -117,6 +117,8 @@ void dp_sim_mark(dp_sim *sim, uint64_t a, uint64_t b); /* into the digest */
 /* faults.c: the schedule of what goes wrong. */
 void dp_faults_start(dp_sim *sim);
 void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion);
+/* Before a step of a host whose steps have little room: how much this one has. */
+void dp_faults_narrow(dp_host *host);
 /* A chance of one half, drawn from the stream of this class, and counted when it falls. */
 bool dp_faults_bend(dp_host *host, dp_fault fault);
 /* The write that an I/O error was waiting for has failed: the daemon ends, and is started again. */

@@ -80,6 +80,20 @@ static void a_full_list_still_takes_what_may_not_be_dropped(void **state)
     assert_int_equal(op, DP_OUT_ACTIONS_MIN + 1);
 }
 
+static void a_full_list_still_tells_of_lost_work(void **state)
+{
+    static const dp_note_code told[] = {DP_NOTE_DISCARDED, DP_NOTE_DIVERGED, DP_NOTE_ADOPTED,
+                                        DP_NOTE_VOTE_KEY_LOST};
+    step *s = *state;
+
+    fill_list(s);
+    for (uint32_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        dp_out_note(&s->out, (dp_note){.code = told[i]});
+        assert_int_equal(s->actions->items[DP_OUT_SENDS_MAX + i].u.note.code, told[i]);
+    }
+    assert_int_equal(s->out.dropped, 0);
+}
+
 static void a_full_arena_drops_what_is_kept_and_nothing_empty_is_sent(void **state)
 {
     static uint8_t big[DP_OUT_BYTES];
@@ -159,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STEP_TEST(a_full_list_drops_messages_and_notes_and_counts_them),
         STEP_TEST(a_full_list_still_takes_what_may_not_be_dropped),
+        STEP_TEST(a_full_list_still_tells_of_lost_work),
         STEP_TEST(a_full_arena_drops_what_is_kept_and_nothing_empty_is_sent),
         STEP_TEST(a_message_that_does_not_fit_is_not_there),
         STEP_TEST(a_message_over_the_limit_of_messages_is_not_there),
