@@ -295,6 +295,17 @@ void dp_mix_ask(dp_mix *mix, dp_time now, dp_out *out)
 
 /* ---- events of the driver ---- */
 
+/* The row keeps the other's work from now on, and its pin would outlive the row. */
+static void unpin_other(const dp_mix *mix, dp_out *out)
+{
+    if (DP_MUTATION == 141) {
+        return;
+    }
+    dp_action *const action = dp_out_add(out, DP_DO_OBJECT_DROP);
+    action->u.keep.root = mix->x.other.root;
+    action->u.keep.use = DP_USE_EXCHANGE;
+}
+
 static bool is_current(const dp_mix *mix, dp_mix_state state,
                        const uint8_t exchange[DP_EXCHANGE_BYTES])
 {
@@ -408,6 +419,7 @@ bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_o
         dp_mix_abort(mix, now, true, out);
     } else if (mix->state == DP_MIX_PREPARING) {
         dp_mix_adopt_f(mix, out);
+        unpin_other(mix, out);
         dp_mix_enter(mix, DP_MIX_PREPARED, now);
         if (mix->abort_wanted) {
             dp_mix_abort(mix, now, true, out);

@@ -60,6 +60,7 @@ typedef struct pool_node {
     uint32_t n_writes;
     pool_write writes[256];
     uint32_t freezes;
+    uint32_t drops; /* objects whose pin for an exchange went */
 } pool_node;
 
 typedef struct pool_object {
@@ -408,6 +409,8 @@ static inline void pool_perform(pool *p, uint32_t i)
         } else if (action->type == DP_DO_GET_CHUNK &&
                    p->linked[i][pool_index(p, &action->u.get.peer)]) {
             pool_get_chunk(p, i, action);
+        } else if (action->type == DP_DO_OBJECT_DROP) {
+            node->drops += action->u.keep.use == DP_USE_EXCHANGE ? 1 : 0;
         } else if (action->type == DP_DO_STORE) {
             assert_true(node->n_writes < 256);
             pool_write *const write = &node->writes[node->n_writes++];

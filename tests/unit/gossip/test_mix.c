@@ -42,6 +42,19 @@ static void two_nodes_meet_in_the_weighted_middle(void **state)
     pool_close(p);
 }
 
+static void the_pin_of_a_partner_s_work_goes_once_a_row_keeps_it(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 1);
+    give(p);
+    while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, 10 * DP_MS);
+    }
+    pool_settle(p);
+    CHECK(p->nodes[0].drops > 0 && p->nodes[1].drops > 0);
+    pool_close(p);
+}
+
 static void four_nodes_draw_together_and_keep_the_sum(void **state)
 {
     (void)state;
@@ -502,6 +515,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_weight_is_tokens_squared_by_steps_and_never_wraps),
         cmocka_unit_test(two_nodes_meet_in_the_weighted_middle),
+        cmocka_unit_test(the_pin_of_a_partner_s_work_goes_once_a_row_keeps_it),
         cmocka_unit_test(four_nodes_draw_together_and_keep_the_sum),
         cmocka_unit_test(loss_doubling_and_reordering_keep_the_sum),
         cmocka_unit_test(random_crashes_with_kept_disks_keep_the_sum),
