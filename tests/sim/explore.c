@@ -161,7 +161,7 @@ static uint32_t event_of(const search *s, const frame *f)
 
 static bool may_come(const search *s, const frame *f)
 {
-    const bool crash = f->event >= DP_EXPLORE_CRASH && f->event <= DP_EXPLORE_CRASH_BOTH;
+    const bool crash = f->event >= DP_EXPLORE_FAILED && f->event <= DP_EXPLORE_CRASH_BOTH;
 
     return (!crash || f->crashes < s->args.crashes) &&
            (f->event != DP_EXPLORE_BID || bids_of(s, f) < s->args.bids_all) &&
@@ -234,7 +234,7 @@ static void step(search *s, frame *f)
 {
     dp_explore_effect effect = {0};
     frame *child = f + 1;
-    const bool crash = f->event >= DP_EXPLORE_CRASH && f->event <= DP_EXPLORE_CRASH_BOTH;
+    const bool crash = f->event >= DP_EXPLORE_FAILED && f->event <= DP_EXPLORE_CRASH_BOTH;
     const uint32_t slot = slot_on_disk(s, f, f->host);
 
     s->steps++;
@@ -297,6 +297,8 @@ static const char *event_name(uint32_t event)
 {
     static const char *const names[] = {"has its vote row on disk",
                                         "has the record on disk",
+                                        "is told that its vote row is not on disk",
+                                        "is told so although the row is there",
                                         "crashes, what it wrote is lost",
                                         "crashes, the row was written",
                                         "crashes, the record was written",

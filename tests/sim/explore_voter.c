@@ -334,6 +334,12 @@ static void act(dp_explore_voters *v, uint32_t event)
     } else if (event == DP_EXPLORE_STORED) {
         keep_row(v->now);
         dp_assert(dp_commit_stored(c, now, 1, DP_OK));
+    } else if (event == DP_EXPLORE_FAILED || event == DP_EXPLORE_FAILED_KEPT) {
+        if (event == DP_EXPLORE_FAILED_KEPT) {
+            keep_row(v->now);
+        }
+        v->now->writes = false;
+        dp_assert(dp_commit_stored(c, now, 1, DP_IO));
     } else if (event == DP_EXPLORE_PROPOSE) {
         DP_IGNORE(dp_commit_propose(c, now)); /* Not possible: then nothing has changed. */
     } else if (event == DP_EXPLORE_BID) {
@@ -356,6 +362,8 @@ bool dp_explore_may(const dp_explore_voters *v, uint32_t number, uint32_t event)
 
     switch (event) {
     case DP_EXPLORE_STORED:
+    case DP_EXPLORE_FAILED:
+    case DP_EXPLORE_FAILED_KEPT:
     case DP_EXPLORE_CRASH_KEPT:
         return s->writes;
     case DP_EXPLORE_RECORD_STORED:

@@ -15,6 +15,8 @@ enum {
 typedef enum dp_explore_event {
     DP_EXPLORE_STORED = DP_EXPLORE_MESSAGES_MAX, /* the write of the vote row has ended */
     DP_EXPLORE_RECORD_STORED,                    /* that of a record */
+    DP_EXPLORE_FAILED,                           /* the write of the vote row fails, */
+    DP_EXPLORE_FAILED_KEPT,                      /* but the row is on the disk all the same */
     DP_EXPLORE_CRASH,                            /* what is being written is lost, */
     DP_EXPLORE_CRASH_KEPT,                       /* the row was written, */
     DP_EXPLORE_CRASH_RECORD,                     /* the record was, */
