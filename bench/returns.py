@@ -7,8 +7,8 @@ are without a majority of voters for a while (tests/lib/returning.py).
   before, after  loss of the last round before the fault, and of the first one that was trained on the model with the returned work
   worst          the highest of the five rounds behind it
   work           did a round count what was learnt without a majority? It ages with the rounds that were missed (PROTOCOL.md)
-  gain           before - after, as a share of what a run without a fault gains from that loss on in as many rounds as the time
-                 between both had room for
+  gain           from the mean loss of the five rounds before the fault to that of the five behind the return, as a share of what
+                 a run without a fault gains from that loss on in as many rounds as the time between both had room for
 A row breaks the rule when after > before or gain < 2/3. Exit status 1 then. Rounds last as long as the time of local work, so
 that a machine which is busy at times makes rounds of fewer tokens, and gains less from each: let nothing else run beside it.
 The loss of a round is the mean over the tokens of all that it lists, on text that most of them see for the first time."""
@@ -23,6 +23,7 @@ from returning import Run  # noqa: E402
 
 WARM_TOKENS = 1500000
 LEAST_GAIN = 2 / 3
+SMOOTH = 5 # rounds; the loss of one round is no surer than what five gain
 
 
 def king_james(folder):
@@ -44,8 +45,13 @@ def curve(args, mode, text, rounds):
         run.end()
 
 
-def fair_gain(losses, before, rounds):
-    """From the first place on where the loss is that low, by straight lines between rounds."""
+def mean(values):
+    return sum(values) / len(values)
+
+
+def fair_gain(curve_losses, before, rounds):
+    """From the first place on where the loss is that low, by straight lines between means of rounds."""
+    losses = [mean(curve_losses[i:i + SMOOTH]) for i in range(len(curve_losses) - SMOOTH + 1)]
     at = next((i for i, loss in enumerate(losses) if loss <= before), len(losses) - 1)
     begin = at if at == 0 or losses[at] == losses[at - 1] else at - (before - losses[at]) / (losses[at - 1] - losses[at])
     end = begin + rounds
@@ -68,11 +74,13 @@ def case(args, mode, away, seconds, text):
         run.heal()
         back = run.returned(before["round"])
         run.settle(0, 300) # Five rounds behind it.
-        later = [r for r in run.rounds.all() if r["round"] > back["round"]][:5]
+        later = [r for r in run.rounds.all() if r["round"] > back["round"]][:SMOOTH]
         period = (before["time_ms"] - usual[0]["time_ms"]) / (len(usual) - 1)
+        ago = mean([r["time_ms"] for r in later]) - mean([r["time_ms"] for r in usual[-SMOOTH:]])
+        from_loss = mean([r["loss"] for r in usual[-SMOOTH:]])
         return {"before": before["loss"], "after": later[0]["loss"], "worst": max(r["loss"] for r in later),
-                "rounds": (later[0]["time_ms"] - before["time_ms"]) / period, "exchanges": exchanges,
-                "counts": back["tokens"] > 2 * sum(r["tokens"] for r in usual) / len(usual)}
+                "from": from_loss, "gained": from_loss - mean([r["loss"] for r in later]), "rounds": ago / period, "exchanges": exchanges,
+                "counts": back["tokens"] > 2 * mean([r["tokens"] for r in usual])}
     finally:
         run.end()
 
@@ -94,7 +102,7 @@ def main():
                     for seconds in map(float, args.seconds.split(","))]
             losses = curve(args, mode, text, int(1.3 * max(row["rounds"] for _, _, row in rows)) + 20)
             for away, seconds, row in rows:
-                gain = (row["before"] - row["after"]) / fair_gain(losses, row["before"], row["rounds"])
+                gain = row["gained"] / fair_gain(losses, row["from"], row["rounds"])
                 wrong = row["after"] > row["before"] or gain < LEAST_GAIN
                 failed |= wrong
                 print(f"| {mode} | {away} of 3 | {seconds:g} | {row['exchanges']} | {row['rounds']:.1f} | {'counts' if row['counts'] else 'too old'} "

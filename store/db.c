@@ -31,7 +31,7 @@ struct file {
 
 static const struct file meta_file = {
     .name = "meta.db",
-    .before = COMMON_PRAGMAS "PRAGMA page_size=4096;",
+    .before = COMMON_PRAGMAS "PRAGMA page_size=4096; PRAGMA cache_size=-512;",
     .after = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=256; PRAGMA "
              "journal_size_limit=4194304;",
     .steps = dp_schema_meta,
