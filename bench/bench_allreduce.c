@@ -197,10 +197,11 @@ static void on_drained(void *context, const dp_peer *peer)
     dp_exchange_drained(rank->exchange, peer);
 }
 
-static bool on_known(void *context, const dp_peer *peer)
+static bool on_known(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     (void)context;
     (void)peer;
+    (void)x_public;
     return true;
 }
 

@@ -278,21 +278,10 @@ static uint64_t on_wall(void *context)
     return dp_driver_wall_ms(context);
 }
 
-static bool on_known(void *context, const dp_peer *peer)
+static bool on_known(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     const dp_driver *driver = context;
-    dp_member_view member;
-    if (driver->node == NULL) {
-        return true;
-    }
-    for (uint32_t i = 0; dp_node_member(driver->node, i, &member); i++) {
-        if (dp_peer_equal(&member.peer, peer)) {
-            return member.in_roster;
-        }
-    }
-    dp_node_view view;
-    dp_node_look(driver->node, &view);
-    return view.mode == DP_MODE_JOINING;
+    return driver->node == NULL || dp_node_admitted(driver->node, peer, x_public);
 }
 
 /* ---- what the courier tells ---- */

@@ -38,8 +38,8 @@ typedef struct dp_transport_hooks {
     void (*link_down)(void *context, const dp_peer *peer, dp_link_cause cause);
     void (*message)(void *context, const dp_peer *peer, dp_view bytes);
     void (*drained)(void *context, const dp_peer *peer);
-    bool (*known)(void *context,
-                  const dp_peer *peer); /* in the roster: its invite may be past its time */
+    bool (*known)(void *context, const dp_peer *peer,
+                  uint8_t x_public[32]); /* in the roster: see dp_channel_config.member */
     /* What the clock of the other end of a handshake said. peer: proved; NULL: it only holds the run's secret, and broke off.
      * refused: its certificate is not valid now. False: no link is wanted, since the other end will cut it. NULL: of no
      * interest. */

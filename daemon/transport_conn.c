@@ -237,10 +237,10 @@ int dp_conn_read(dp_conn *conn)
     return uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
 }
 
-static bool admit_late(void *context, const dp_peer *peer)
+static bool is_member(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     const dp_transport *transport = context;
-    return transport->config.hooks.known(transport->config.hooks.context, peer);
+    return transport->config.hooks.known(transport->config.hooks.context, peer, x_public);
 }
 
 static uint64_t unix_ms(void)
@@ -274,7 +274,7 @@ void dp_conn_begin(dp_conn *conn)
         .hello = transport->config.hello,
         .now_ms = wall_ms(transport),
         .boot_id = transport->config.incarnation,
-        .admit_late = admit_late,
+        .member = is_member,
         .context = transport,
     };
     memcpy(config.suites, transport->config.suites, sizeof config.suites);

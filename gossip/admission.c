@@ -1,5 +1,7 @@
 #include "gossip/admission.h"
 
+#include <string.h>
+
 static dp_status check_certs(void *context, dp_view credential, const dp_run_id *run,
                              const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *peer,
                              uint64_t now_ms, dp_admitted *out)
@@ -14,6 +16,7 @@ static dp_status check_certs(void *context, dp_view credential, const dp_run_id 
                          .until_ms = checked.join_until_ms > UINT64_MAX - DP_CERT_NODE_MS_MAX
                                          ? checked.member_until_ms
                                          : checked.join_until_ms + DP_CERT_NODE_MS_MAX};
+    memcpy(out->x_public, checked.x_public, sizeof out->x_public);
     return DP_OK;
 }
 

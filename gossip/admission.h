@@ -12,9 +12,10 @@
 /* What the chain needs to know of a newcomer. */
 typedef struct dp_admitted {
     uint32_t caps;
-    uint16_t uses;       /* of its invite; 0 means unlimited */
-    dp_invite_id invite; /* zero when the root key issued it directly */
-    uint64_t until_ms;   /* no credential made with it lasts longer; 0: not known */
+    uint16_t uses;        /* of its invite; 0 means unlimited */
+    dp_invite_id invite;  /* zero when the root key issued it directly */
+    uint64_t until_ms;    /* no credential made with it lasts longer; 0: not known */
+    uint8_t x_public[32]; /* its static key in the channel; zero: not known */
 } dp_admitted;
 
 typedef struct dp_admission {

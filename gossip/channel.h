@@ -2,13 +2,16 @@
  * no random source. Mutual authentication, forward secrecy, sealed records, rekeying, authenticated close.
  *
  * On the wire, little-endian:
- *   preamble, initiator only, 8 bytes: "DPN1" | u8 suites it can do, bit 0 suite 1 (always), bit 1 suite 2 | u8 0
+ *   preamble, initiator only, 8 bytes: "DPN2" | u8 suites it can do, bit 0 suite 1 (always), bit 1 suite 2 | u8 0
  *     | u16 epoch of the pre-shared key
  *   handshake: three messages of Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b, each u16 size | message, at most 4,096 bytes;
  *     prologue = preamble | run id
  *     payload 1: u8 0 control, or 1 to 8 the number of a bulk connection | u64 unix ms | u64 boot id                                         (17 bytes)
- *     payload 2, 3: u64 unix ms | u64 boot id | u16 size | credential | hello to the end; in payload 2 the top 4 bits of
- *       size are the suite that the responder chose for the records, 0 for 1
+ *     payload 2, 3: u64 unix ms | u64 boot id | u16 size | 64 signature | credential | hello to the end; in payload 2 the
+ *       top 4 bits of size are the suite that the responder chose for the records, 0 for 1
+ *     signature: the node's Ed25519 key over u8 number of the message | 64 handshake hash before that message | 32 own
+ *       static key | the payload without it, domain "dpnode/channel/2". A certificate is signed by an invite's key alone
+ *       and names any node; only this proves that the node itself speaks, in this handshake, in this life.
  *   records: u24 size of what follows | u8 type | sealed plaintext of at most 65,536 bytes; header = associated data
  *     type 0: begins a message: u32 its size | bytes    type 1: continues it    type 2: close, empty
  *   Each direction counts its records; after each 2^16 its key moves on (Noise REKEY) and the count restarts.
@@ -50,7 +53,7 @@ typedef struct dp_channel_psk {
     uint8_t key[DP_PSK_BYTES];
 } dp_channel_psk;
 
-/* Everything a channel is told at birth; copied or used up by dp_channel_init, save identity and admit_late's context,
+/* Everything a channel is told at birth; copied or used up by dp_channel_init, save identity and member's context,
  * which must outlive the handshake. */
 typedef struct dp_channel_config {
     bool initiator;
@@ -70,9 +73,10 @@ typedef struct dp_channel_config {
     /* [id - 1]: ciphers for the records, static; NULL: not to be had. [0] NULL: libsodium's. The responder chooses the
      * highest that both have. */
     const dp_suite *suites[DP_SUITES];
-    /* Asked only when the invite that the peer joined by is no longer (or not yet) open: is it a member already? NULL
+    /* Is the peer, which has proved that it is this node, a member already? A member's invite may be past its time, and its
+     * static key is the one that it was admitted with: written to x_public, which is zero before, where it is known. NULL
      * answers no. A joiner, who knows nobody yet, answers yes. */
-    bool (*admit_late)(void *context, const dp_peer *peer);
+    bool (*member)(void *context, const dp_peer *peer, uint8_t x_public[32]);
     void *context;
 } dp_channel_config;
 
@@ -134,9 +138,11 @@ void dp_channel_close(dp_channel *channel); /* Wipes keys and frees. Sends nothi
 /* Take bytes from the peer until one event or all are used. *consumed tells how many were taken; call again while there
  * are bytes left, or until NOTHING. Handshake answers go to out. Errors are final: close the connection.
  *   DP_BADMSG, DP_VERSION: not our protocol.        DP_TOOBIG: over a named size.
- *   DP_DENIED: other epoch, run, root or rights; or the peer's static key is not that of its certificate.
- *   DP_BADSIG: wrong pre-shared key; a forged, replayed, reordered or altered message; a forged certificate.
- *   DP_EXPIRED, DP_AGAIN: the peer's certificate, or its invite while admit_late says no.
+ *   DP_DENIED: other epoch, run, root or rights; or the peer's static key is not that of its certificate, or not the one
+ *     that it was admitted with.
+ *   DP_BADSIG: wrong pre-shared key; a forged, replayed, reordered or altered message; a forged certificate; a peer that
+ *     does not have the key of the node that it claims to be.
+ *   DP_EXPIRED, DP_AGAIN: the peer's certificate, or its invite while member says no.
  *   DP_NOMEM. */
 DP_MUST dp_status dp_channel_read(dp_channel *channel, dp_view bytes, size_t *consumed, dp_buf *out,
                                   dp_channel_event *event);

@@ -2,21 +2,24 @@
 
 #include "base/assert.h"
 #include "gossip/channel_internal.h"
+#include "gossip/mutation.h"
 
 enum {
     SUITE_SHIFT = 12, /* in the field of the credential's size */
     FIRST_PAYLOAD_BYTES = 1 + 8 + 8,
-    PAYLOAD_HEADER_BYTES = 8 + 8 + 2,
+    TERMS_BYTES = 8 + 8 + 2, /* time, life, sizes */
+    PAYLOAD_HEADER_BYTES = TERMS_BYTES + DP_SIGNATURE_BYTES,
+    PAYLOAD_MAX = PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX + DP_CHANNEL_HELLO_MAX,
+    SIGNED_MAX = 1 + DP_NOISE_HASH_BYTES + 32 + PAYLOAD_MAX,
 };
 
 static const char noise_name[] = "Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b";
-static const uint8_t magic[4] = {'D', 'P', 'N', '1'};
+static const uint8_t magic[4] = {'D', 'P', 'N', '2'};
+static const char signing_domain[] = "dpnode/channel/2";
 
 _Static_assert(DP_CREDENTIAL_BYTES_MAX < 1 << SUITE_SHIFT && DP_SUITES < 16, "both fit 16 bits");
 /* The largest handshake message: e, sealed s, sealed payload. */
-_Static_assert(32 + 32 + 16 + PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX +
-                       DP_CHANNEL_HELLO_MAX + 16 <=
-                   DP_CHANNEL_HANDSHAKE_MAX,
+_Static_assert(32 + 32 + 16 + PAYLOAD_MAX + 16 <= DP_CHANNEL_HANDSHAKE_MAX,
                "every credential and hello fits a handshake message");
 
 static const dp_suite *suite_of(const dp_channel *channel, uint8_t id)
@@ -106,17 +109,43 @@ static unsigned suite_bits(const dp_channel *channel)
     return channel->suite == DP_SUITE_CHACHAPOLY ? 0U : (unsigned)channel->suite << SUITE_SHIFT;
 }
 
+/* What the writer of a message signs. transcript: the handshake hash before that message, which both sides have; it holds the
+ * fresh keys of this handshake, so that the signature proves nothing in another one. x_public: the writer's. */
+static dp_view signed_bytes(uint8_t room[SIGNED_MAX], uint8_t message,
+                            const uint8_t transcript[DP_NOISE_HASH_BYTES],
+                            const uint8_t x_public[32], dp_view terms, dp_view rest)
+{
+    dp_writer writer = dp_writer_of(room, SIGNED_MAX);
+
+    dp_write_u8(&writer, message);
+    if (DP_MUTATION != 181) {
+        dp_write_bytes(&writer, transcript, DP_NOISE_HASH_BYTES);
+    }
+    dp_write_bytes(&writer, x_public, 32);
+    dp_write_view(&writer, terms);
+    dp_write_view(&writer, rest);
+    dp_assert(!writer.full);
+    return dp_view_of(room, writer.size);
+}
+
 static dp_status send_credential(dp_channel *channel, dp_buf *out)
 {
-    uint8_t payload[PAYLOAD_HEADER_BYTES + DP_CREDENTIAL_BYTES_MAX + DP_CHANNEL_HELLO_MAX];
+    uint8_t payload[PAYLOAD_MAX];
+    uint8_t room[SIGNED_MAX];
+    const dp_identity *identity = channel->config.identity;
     dp_writer writer = dp_writer_of(payload, sizeof payload);
 
     dp_write_u64(&writer, channel->config.now_ms);
     dp_write_u64(&writer, channel->config.boot_id);
     dp_write_u16(&writer, (uint16_t)(channel->config.credential.size |
                                      (channel->initiator ? 0U : suite_bits(channel))));
-    dp_write_view(&writer, channel->config.credential);
-    dp_write_view(&writer, channel->config.hello);
+    const dp_view rest = dp_buf_view(&channel->own); /* credential, then hello */
+    dp_sign(&identity->ed, signing_domain,
+            signed_bytes(room, channel->noise.next_message, channel->noise.hash, identity->x_public,
+                         dp_view_of(payload, TERMS_BYTES), rest),
+            payload + TERMS_BYTES);
+    writer.size = PAYLOAD_HEADER_BYTES;
+    dp_write_view(&writer, rest);
     dp_assert(!writer.full);
     return send_handshake(channel, dp_view_of(payload, writer.size), out);
 }
@@ -136,7 +165,10 @@ dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit)
         return dp_channel_fail(channel, DP_BADMSG, "does not speak this protocol");
     }
     if (name[3] != magic[3]) {
-        return dp_channel_fail(channel, DP_VERSION, "speaks another version of this protocol");
+        return dp_channel_fail(channel, DP_VERSION,
+                               name[3] < magic[3]
+                                   ? "speaks an older version of this protocol: update it there"
+                                   : "speaks a newer version of this protocol: update this node");
     }
     if ((suites & 1U) == 0 || zero != 0) {
         return dp_channel_fail(channel, DP_BADMSG, "malformed preamble");
@@ -181,7 +213,7 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
 }
 
 /* The peer's times, once the chain above it holds. */
-static dp_status check_times(dp_channel *channel)
+static dp_status check_times(dp_channel *channel, bool is_member)
 {
     const dp_channel_config *config = &channel->config;
 
@@ -196,11 +228,26 @@ static dp_status check_times(dp_channel *channel)
     if (join == DP_OK) {
         return DP_OK;
     }
-    if (config->admit_late != NULL && config->admit_late(config->context, &channel->peer.node)) {
-        return DP_OK;
+    return is_member ? DP_OK
+                     : dp_channel_fail(channel, join,
+                                       "the peer's invite is not valid now and it is not a member");
+}
+
+/* Who has proved to be a node: is it a member, with the key that it was admitted with, and valid now? */
+static dp_status check_standing(dp_channel *channel)
+{
+    static const uint8_t unknown[32] = {0};
+    const dp_channel_config *config = &channel->config;
+    uint8_t admitted[32] = {0};
+    const bool is_member =
+        config->member != NULL && config->member(config->context, &channel->peer.node, admitted);
+
+    if (is_member && DP_MUTATION != 182 && memcmp(admitted, unknown, sizeof admitted) != 0 &&
+        memcmp(admitted, channel->peer.x_public, sizeof admitted) != 0) {
+        return dp_channel_fail(channel, DP_DENIED,
+                               "the peer's static key is not the one that it was admitted with");
     }
-    return dp_channel_fail(channel, join,
-                           "the peer's invite is not valid now and it is not a member");
+    return check_times(channel, is_member);
 }
 
 /* What stands above the size of the credential: the responder's choice; from the initiator nothing. */
@@ -217,37 +264,36 @@ static dp_status take_suite(dp_channel *channel, unsigned chosen)
                                  "the peer chose a suite that it was not offered");
 }
 
-/* Read a second or third message: who is there, and may it be? */
-static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_event *event)
+/* The payload of a second or third message: what the peer says of itself, its credential and hello, and the signature. */
+static dp_status read_payload(dp_channel *channel, dp_view payload, dp_channel_event *event,
+                              dp_view *signature)
 {
-    uint8_t *room = NULL;
-    size_t size = 0;
+    dp_reader reader = dp_reader_of(payload);
 
-    dp_buf_clear(&channel->message);
-    if (dp_buf_reserve(&channel->message, DP_CHANNEL_HANDSHAKE_MAX, &room) != DP_OK) {
-        return dp_channel_fail(channel, DP_NOMEM, "no memory for the handshake");
-    }
-    const dp_status status =
-        dp_noise_read(&channel->noise, message, room, DP_CHANNEL_HANDSHAKE_MAX, &size);
-    if (status != DP_OK) {
-        return dp_channel_fail(channel, status, "a handshake message does not authenticate");
-    }
-    dp_reader reader = dp_reader_of(dp_view_of(room, size));
     channel->peer_unix_ms = dp_read_u64(&reader);
     channel->peer_boot_id = dp_read_u64(&reader);
     const uint16_t field = dp_read_u16(&reader);
+    *signature = dp_read_view(&reader, DP_SIGNATURE_BYTES);
     event->credential = dp_read_view(&reader, field & ((1U << SUITE_SHIFT) - 1));
     event->hello = dp_read_view(&reader, dp_reader_left(&reader));
     if (reader.failed) {
         return dp_channel_fail(channel, DP_BADMSG, "malformed handshake payload");
     }
-    if (event->hello.size > DP_CHANNEL_HELLO_MAX) {
-        return dp_channel_fail(channel, DP_TOOBIG, "the hello is too long");
+    if (event->hello.size > DP_CHANNEL_HELLO_MAX ||
+        event->credential.size > DP_CREDENTIAL_BYTES_MAX) {
+        return dp_channel_fail(channel, DP_TOOBIG, "the hello or the credential is too long");
     }
-    DP_TRY(take_suite(channel, field >> SUITE_SHIFT));
+    return take_suite(channel, field >> SUITE_SHIFT);
+}
+
+/* Does the credential hold, and does the peer have both keys of the node that it names? */
+static dp_status check_peer(dp_channel *channel, dp_view signed_by_it,
+                            const dp_channel_event *event, dp_view signature)
+{
     const dp_channel_config *config = &channel->config;
     const dp_status checked = dp_credential_check(event->credential, &config->run, config->root,
                                                   NULL, 0, &channel->peer, NULL);
+
     if (checked != DP_OK) {
         return dp_channel_fail(channel, checked,
                                "the peer's credential does not hold for this run");
@@ -257,7 +303,40 @@ static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_even
         return dp_channel_fail(channel, DP_DENIED,
                                "the peer's static key is not that of its certificate");
     }
-    return check_times(channel);
+    if (DP_MUTATION != 180 &&
+        !dp_verify(channel->peer.node.bytes, signing_domain, signed_by_it, signature.data)) {
+        return dp_channel_fail(channel, DP_BADSIG,
+                               "the peer does not have the key of the node that it claims to be");
+    }
+    return check_standing(channel);
+}
+
+/* Read a second or third message: who is there, and may it be? */
+static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_event *event)
+{
+    uint8_t transcript[DP_NOISE_HASH_BYTES];
+    uint8_t signed_room[SIGNED_MAX];
+    uint8_t *room = NULL;
+    size_t size = 0;
+    dp_view signature;
+    const uint8_t number = channel->noise.next_message;
+
+    memcpy(transcript, channel->noise.hash, sizeof transcript);
+    dp_buf_clear(&channel->message);
+    if (dp_buf_reserve(&channel->message, DP_CHANNEL_HANDSHAKE_MAX, &room) != DP_OK) {
+        return dp_channel_fail(channel, DP_NOMEM, "no memory for the handshake");
+    }
+    const dp_status status =
+        dp_noise_read(&channel->noise, message, room, DP_CHANNEL_HANDSHAKE_MAX, &size);
+    if (status != DP_OK) {
+        return dp_channel_fail(channel, status, "a handshake message does not authenticate");
+    }
+    DP_TRY(read_payload(channel, dp_view_of(room, size), event, &signature));
+    const dp_view rest = dp_view_of(room + PAYLOAD_HEADER_BYTES, size - PAYLOAD_HEADER_BYTES);
+    const dp_view signed_by_it =
+        signed_bytes(signed_room, number, transcript, channel->noise.remote_static,
+                     dp_view_of(room, TERMS_BYTES), rest);
+    return check_peer(channel, signed_by_it, event, signature);
 }
 
 static void open_channel(dp_channel *channel, dp_channel_event *event)

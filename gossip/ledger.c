@@ -433,6 +433,7 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
             entry->invite = admitted[i].invite;
             entry->strict = admitted[i].uses > 0;
             entry->until_ms = admitted[i].until_ms;
+            memcpy(entry->x_public, admitted[i].x_public, sizeof entry->x_public);
             entry->counted_ms = record->time_ms;
             entry->admitted_slot = record->slot;
             entry->admitted_round = rounds_before;

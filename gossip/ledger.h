@@ -37,6 +37,8 @@ typedef struct dp_roster_entry {
     bool strict;             /* its invite has a number of uses, and this is one */
     uint64_t until_ms;       /* after this nobody is admitted by that invite; 0: not known */
     dp_lease lease;          /* empty when gone */
+    uint8_t x_public
+        [32]; /* static key in the channel that it was admitted with; not in the digest; zero: not known */
 } dp_roster_entry;
 
 /* To read; written by this file only. */

@@ -624,6 +624,10 @@ typedef struct dp_member_view {
 /* index < count given back by the first call; false beyond. This node is index 0. */
 bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view);
 
+/* Is it a member by the chain? Then x_public is the static key that it was admitted with; untouched where that is not known. A
+ * node that is joining knows nobody yet and says yes. */
+bool dp_node_admitted(const dp_node *node, const dp_peer *peer, uint8_t x_public[32]);
+
 /* As a member that no link joins told it through others; empty: not known. Lent until the next step. */
 const char *dp_node_peer_name(const dp_node *node, const dp_peer *peer);
 

@@ -62,6 +62,17 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->leaving = dp_leave_state(node);
 }
 
+bool dp_node_admitted(const dp_node *node, const dp_peer *peer, uint8_t x_public[32])
+{
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, peer);
+
+    if (entry == NULL) {
+        return node->mode == DP_MODE_JOINING;
+    }
+    memcpy(x_public, entry->x_public, sizeof entry->x_public);
+    return true;
+}
+
 /* There is no place: when will there be one? */
 static dp_status tell_full(const dp_node *node, dp_why *why)
 {

@@ -158,10 +158,11 @@ static inline void guest_drained(void *context, const dp_peer *peer)
     guest->drains++;
 }
 
-static inline bool guest_knows(void *context, const dp_peer *peer)
+static inline bool guest_knows(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     (void)context;
     (void)peer;
+    (void)x_public;
     return true;
 }
 

@@ -570,6 +570,35 @@ static void an_address_is_judged_before_it_is_bound(void **state)
     }
 }
 
+/* A token is all that it takes to make a certificate in a's name; with the highest life there is, a itself would be locked out. */
+static void who_holds_a_token_cannot_take_the_link_of_another_node(void **state)
+{
+    struct scene scene;
+    struct guest thief = {0};
+    struct party forged = *party_of();
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    memcpy(forged.identities[2].ed.public_key, scene.a.peer.bytes,
+           sizeof forged.identities[2].ed.public_key);
+    party_invite(&forged, 2);
+    dp_transport_config config = guest_config(&thief, &scene.loop, 2, UINT64_MAX - 1);
+    config.credential = dp_view_of(forged.credentials[2], forged.credential_bytes[2]);
+    guest_open_as(&thief, &config);
+    guest_dial(&thief, &scene.b);
+    turn_until(&scene.loop, downs_one, &thief);
+    assert_int_equal(guest_stats(&scene.b).handshakes_failed, 1);
+    CHECK(scene.b.ups == 1 && scene.b.downs == 0 && scene.a.downs == 0);
+    guest_dial(&scene.b, &thief); /* Nor when it is called. */
+    turn_until(&scene.loop, refused_one, &scene.b);
+    CHECK(scene.b.ups == 1 && scene.b.downs == 0);
+    CHECK_OK(dp_transport_send(scene.b.transport, &scene.a.peer, DP_LANE_CONTROL,
+                               dp_view_text("still here")));
+    wait_messages(&scene.a, 1);
+    guest_close(&thief);
+    scene_close(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -586,6 +615,7 @@ int main(void)
         cmocka_unit_test(a_death_without_goodbye_is_told_as_reset),
         cmocka_unit_test(a_lost_bulk_lane_is_dialed_again_without_a_word),
         cmocka_unit_test(a_later_life_replaces_an_earlier_one),
+        cmocka_unit_test(who_holds_a_token_cannot_take_the_link_of_another_node),
         cmocka_unit_test(a_link_that_only_one_side_believes_in_is_replaced),
         cmocka_unit_test(an_earlier_life_does_not_replace_a_later_one),
         cmocka_unit_test(addresses_are_tried_until_one_answers),

@@ -32,9 +32,10 @@ struct pair {
     struct side b; /* the responder, the founder */
 };
 
-static inline bool yes(void *context, const dp_peer *peer)
+static inline bool yes(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     (void)peer;
+    (void)x_public;
     (*(unsigned *)context)++;
     return true;
 }
@@ -211,6 +212,28 @@ static inline void up_to_message(struct pair *pair, unsigned which, struct side 
         dp_buf_clear(&pair->b.out);
     }
     CHECK((*from)->out.size > 0);
+}
+
+enum { PAYLOAD_HEADER = 18 + DP_SIGNATURE_BYTES }; /* as gossip/channel.h says */
+
+/* The signature of a payload, put together from what gossip/channel.h says of it. number: of the message, from 0. */
+static inline void sign_payload(const dp_sign_key *key, uint8_t number,
+                                const uint8_t transcript[DP_NOISE_HASH_BYTES],
+                                const uint8_t x_public[32], uint8_t *payload, size_t size)
+{
+    static uint8_t bytes[1 + DP_NOISE_HASH_BYTES + 32 + DP_CHANNEL_HANDSHAKE_MAX];
+    size_t at = 0;
+
+    bytes[at++] = number;
+    memcpy(bytes + at, transcript, DP_NOISE_HASH_BYTES);
+    at += DP_NOISE_HASH_BYTES;
+    memcpy(bytes + at, x_public, 32);
+    at += 32;
+    memcpy(bytes + at, payload, 18);
+    at += 18;
+    memcpy(bytes + at, payload + PAYLOAD_HEADER, size - PAYLOAD_HEADER);
+    at += size - PAYLOAD_HEADER;
+    dp_sign(key, "dpnode/channel/2", dp_view_of(bytes, at), payload + 18);
 }
 
 #endif
