@@ -313,6 +313,24 @@ uint32_t dp_manifest_moments(const dp_manifest *manifest)
     return manifest->outer_mu_milli > 0 ? 1 : 0;
 }
 
+/* With what the tensors of compute/model.h are padded to, of which a layer has fewer than 16, and room for heads. */
+static uint64_t vector_bytes_max(const dp_manifest *manifest)
+{
+    const dp_model_config config = dp_manifest_model(manifest);
+    const uint64_t tensors = 16 * ((uint64_t)config.layers + 1);
+    return (dp_model_config_parameters(&config) + 64 * tensors) * sizeof(float);
+}
+
+uint64_t dp_manifest_update_bytes_max(const dp_manifest *manifest)
+{
+    return vector_bytes_max(manifest) + 32768; /* heads of parts, and a run that is not full */
+}
+
+uint64_t dp_manifest_state_bytes_max(const dp_manifest *manifest)
+{
+    return (1 + dp_manifest_moments(manifest)) * vector_bytes_max(manifest) + DP_MANIFEST_BYTES_MAX;
+}
+
 static dp_status check_model(const dp_manifest *manifest, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(manifest);

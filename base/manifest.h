@@ -184,6 +184,10 @@ DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
 DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
 /* Vectors that the replicated state has beside theta: m where the outer step has momentum, m and v where it is the optimizer's. */
 uint32_t dp_manifest_moments(const dp_manifest *manifest);
+/* No object of a kind is longer in this run, by any codec: an update, a part or a sum of one; a state. What peers tell, and give, is
+ * held against it before anything is fetched. */
+uint64_t dp_manifest_update_bytes_max(const dp_manifest *manifest);
+uint64_t dp_manifest_state_bytes_max(const dp_manifest *manifest);
 /* The model's part, as it stands, and back. */
 dp_model_config dp_manifest_model(const dp_manifest *manifest);
 void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config);

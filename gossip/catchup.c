@@ -332,9 +332,12 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
     }
     dp_chain_cancel(node,
                     node->ledger.round); /* Blobs to replay make room; they are wanted again. */
-    DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root, bytes, DP_USE_STATE,
-                             DP_PRIORITY_STATE,
-                             &node->out)); /* Full: asked again with the next tick. */
+    /* A majority has certified the root; how long it is only the member says that was heard of first, and others that have it are not to
+     * be blamed for that. Full: asked again with the next tick. */
+    DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root,
+                             DP_MUTATION == 186 ? bytes : 0, DP_USE_STATE, DP_PRIORITY_STATE,
+                             &node->out));
+    dp_spread_expect(node->spread, &catchup->state_root, bytes);
 }
 
 /* Members tell of one state, and soon of the next, or of one that more can prove; who has given one keeps it for longer. The

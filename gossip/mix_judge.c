@@ -16,6 +16,9 @@ const char *dp_node_judge_terms(void *context, const dp_peer *peer, const dp_mix
     if (entry == NULL) {
         return "an exchange with no member";
     }
+    if (terms->bytes > dp_manifest_update_bytes_max(&node->manifest)) {
+        return "an exchange of an object longer than any update";
+    }
     if (terms->tokens == 0) {
         return NULL; /* It weighs nothing. */
     }

@@ -447,6 +447,7 @@ static void dispatch(dp_node *node, const dp_event *event)
         break;
     case DP_EV_OBJECT_INFO:
         dp_catchup_chunk(node, &event->u.object.root);
+        dp_claim_sized(node, &event->u.object.root, event->u.object.size);
         dp_spread_info(node->spread, node->now, event, &node->out);
         break;
     case DP_EV_CHUNK:

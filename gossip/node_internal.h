@@ -1,6 +1,6 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
  * and node_route.c (messages), rival.c (other chains), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c,
- * wish.c, leave.c, list_talk.c, claim_room.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c, fetch.c and train.c (the trainer's
+ * wish.c, leave.c, list_talk.c, claim.h, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c, fetch.c and train.c (the trainer's
  * side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "base/trainer_msg.h"
 #include "gossip/buggify.h"
+#include "gossip/claim.h"
 #include "gossip/commit.h"
 #include "gossip/deadline.h"
 #include "gossip/doubt.h"
@@ -545,11 +546,6 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
 void dp_round_index_claims(dp_node *node);
 void dp_round_check_blob(dp_node *node, dp_claim *claim);
 void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
-/* claim_room.c */
-/* May a claim of this peer be followed, once another has given way if it must? make_room has it do so. */
-bool dp_claim_has_room(const dp_node *node, const dp_peer *peer);
-bool dp_claim_make_room(dp_node *node, const dp_peer *peer);
-void dp_claim_open_round(dp_node *node);
 /* list_talk.c: lists that a record names, from and for other voters. */
 /* The whole form of a record of the slot under way, lent until the next call; DP_AGAIN: lists are missing, and with wanted they are
  * asked for. */

@@ -92,7 +92,11 @@ static dp_status open_parts(dp_node *node)
     memcpy(members.name, config->name, sizeof members.name);
     DP_TRY(dp_members_open(&node->members, &members));
     const dp_spread_config spread = {
-        .members = node->members, .members_max = rows, .seed = dp_rng_next(&node->rng)};
+        .members = node->members,
+        .members_max = rows,
+        .seed = dp_rng_next(&node->rng),
+        .update_bytes_max = dp_manifest_update_bytes_max(&node->manifest),
+        .state_bytes_max = dp_manifest_state_bytes_max(&node->manifest)};
     DP_TRY(dp_spread_open(&node->spread, &spread));
     const dp_mix_config mix = {.run = node->run,
                                .self = node->self,

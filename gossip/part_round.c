@@ -62,6 +62,9 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
         }
     }
     if ((claim->parts.held & bit) == 0) {
+        if ((claim->parts.bad & bit) != 0) {
+            return;
+        }
         if (!dp_node_holds(node, &ref->root)) {
             if (!dp_spread_wants(node->spread, &ref->root)) {
                 dp_part_round_fetch(node, &ref->root, ref->bytes, &claim->ready.peer);
@@ -95,6 +98,9 @@ static void look_at_result(dp_node *node, dp_result *result)
     const dp_hash *root = &result->word.root;
 
     if (!result->held) {
+        if (result->bad) {
+            return;
+        }
         if (!dp_node_holds(node, root)) {
             if (!dp_spread_wants(node->spread, root) && !waits(node, result)) {
                 dp_part_round_fetch(node, root, result->word.bytes, &result->word.owner);
@@ -116,7 +122,7 @@ void dp_part_round_look_again(dp_node *node)
 {
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         dp_result *result = &node->parts->results[i];
-        if (result->held) {
+        if (result->held || result->bad) {
             continue;
         }
         if (!dp_spread_wants(node->spread, &result->word.root)) {

@@ -245,6 +245,9 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
         dp_part_round_look(node);
         return;
     }
+    if (claim->bad && !claim->held) {
+        return; /* It is not what its READY says. */
+    }
     if (dp_node_holds(node, root)) {
         hold(node, claim, dp_node_size(node, root));
         if (node->train.state != DP_TRAINER_OFF) {
@@ -325,7 +328,7 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     if (ready.parted != (node->parts != NULL) ||
         (ready.parted && ready.parts.n != node->ledger.layout.cuts.n) ||
         !dp_round_may_contribute(node, &ready.peer) || !dp_valid_numbers(&ready) ||
-        !dp_valid_lease(&node->ledger, &ready)) {
+        !dp_claim_fits(node, &ready) || !dp_valid_lease(&node->ledger, &ready)) {
         return DP_DENIED;
     }
     if (!dp_ready_verify(&ready, &node->config.crypto, &node->run, &node->ledger.fork)) {

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "gossip/mutation.h"
 #include "gossip/spread_internal.h"
 
 enum { HEDGE_ROOM_MAX = DP_HEDGES_AT_ONCE * DP_HEDGE_SHARE };
@@ -33,6 +34,8 @@ dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config)
     made->members = config->members;
     made->members_max = config->members_max;
     made->hedge_room = HEDGE_ROOM_MAX;
+    made->update_bytes_max = config->update_bytes_max;
+    made->state_bytes_max = config->state_bytes_max;
     dp_rng_init(&made->rng, config->seed ^ 0x737072656164ULL);
     *spread = made;
     return DP_OK;
@@ -231,7 +234,31 @@ bool dp_spread_waits(const dp_spread *spread, const dp_hash *root)
     return false;
 }
 
+bool dp_spread_unsure(const dp_spread *spread, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < spread->n_wanted; i++) {
+        const dp_want *want = &spread->wants[spread->queue[i]];
+        if (dp_hash_equal(&want->root, root)) {
+            return want->size == 0;
+        }
+    }
+    return false;
+}
+
 /* ---- what comes ---- */
+
+/* Of data the manifest says the size. */
+static uint64_t bytes_max(const dp_spread *spread, dp_object_use use)
+{
+    uint64_t most = 0;
+
+    if (use == DP_USE_BLOB || use == DP_USE_EXCHANGE) {
+        most = spread->update_bytes_max;
+    } else if (use == DP_USE_STATE) {
+        most = spread->state_bytes_max;
+    }
+    return most != 0 && DP_MUTATION != 183 ? most : DP_OBJECT_BYTES_MAX;
+}
 
 void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out)
 {
@@ -242,7 +269,8 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
         return;
     }
     const uint32_t n_chunks = dp_object_chunks(event->u.object.size);
-    if (n_chunks > DP_CHUNKS_MAX || (want->size != 0 && want->size != event->u.object.size)) {
+    if (event->u.object.size > bytes_max(spread, want->use) ||
+        (want->size != 0 && want->size != event->u.object.size)) {
         dp_spread_blame(spread, want, member, DP_BAD_CHUNKS_MAX, "wrong size", out);
         dp_spread_plan_pardon(spread, want, now);
         want->info_from = DP_MEMBER_NONE;

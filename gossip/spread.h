@@ -46,6 +46,9 @@ typedef struct dp_spread_config {
     const dp_members *members; /* must outlive this */
     uint32_t members_max;
     uint64_t seed;
+    uint64_t
+        update_bytes_max; /* no update, no state is longer: who gives a longer one is bad; 0: no bound */
+    uint64_t state_bytes_max;
 } dp_spread_config;
 
 DP_MUST dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config);
@@ -56,7 +59,8 @@ void dp_spread_close(dp_spread *spread);
  * a whole object must not be wanted. */
 DP_MUST dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size,
                                  dp_object_use use, dp_priority priority, dp_out *out);
-/* Somebody tells how large an object is that is wanted. It binds nobody: but of the only one who is known to have it as many of its first
+/* Somebody tells how large an object is that is wanted. It binds no holder, but him who told it: dp_node_sized.
+ * And of the only one who is known to have it as many of its first
  * chunks can be asked for with size and leaves, a round trip sooner than after them. Not of what its author may refuse at first (relay.h). */
 void dp_spread_expect(dp_spread *spread, const dp_hash *root, uint64_t bytes);
 /* member (an index) has this object, as it or a record says. Of one not wanted nothing is remembered. */
@@ -72,6 +76,8 @@ bool dp_spread_asks_all(const dp_spread *spread, const dp_hash *root, dp_priorit
 /* What is wanted and not so, for a priority of objects of rounds: their number, and roots in no order. */
 uint32_t dp_spread_hesitant(const dp_spread *spread, dp_priority priority,
                             dp_hash roots[DP_WANTED_MAX]);
+/* Wanted, and how large it is is not known but by hearsay. */
+bool dp_spread_unsure(const dp_spread *spread, const dp_hash *root);
 /* Wanted, and nobody has given even its size and leaves. */
 bool dp_spread_waits(const dp_spread *spread, const dp_hash *root);
 

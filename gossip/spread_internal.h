@@ -70,6 +70,8 @@ typedef struct dp_serving {
 struct dp_spread {
     const dp_members *members;
     uint32_t members_max;
+    uint64_t update_bytes_max; /* as in the config */
+    uint64_t state_bytes_max;
     dp_rng rng;
     uint64_t order;
     uint32_t n_wanted;

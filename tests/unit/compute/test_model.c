@@ -11,6 +11,8 @@
 
 #include "base/alloc.h"
 #include "base/digest.h"
+#include "base/part_cuts.h"
+#include "compute/codec.h"
 #include "compute/model.h"
 
 static const dp_model_config demo = {
@@ -73,6 +75,40 @@ static void refuse(dp_model_config config, const char *word)
     assert_non_null(strstr(why.text, word));
     assert_int_equal(dp_model_open(&model, &config, NULL), DP_BADARG);
     assert_null(model.tensors);
+}
+
+/* What a node takes from peers is held against the manifest's bounds, by nodes that know no codec. */
+static void no_update_is_longer_than_the_manifest_says_that_one_may_be(void **state)
+{
+    (void)state;
+    const dp_model_config models[] = {
+        demo,
+        {.layers = 1, .width = 2, .heads = 1, .context = 1, .vocab = 2},
+        {.layers = 3, .width = 21, .heads = 3, .context = 5, .vocab = 7},
+        {.arch = DP_ARCH_LLAMA,
+         .layers = 2,
+         .width = 64,
+         .heads = 4,
+         .kv_heads = 2,
+         .hidden = 170,
+         .context = 64,
+         .vocab = 500}};
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        dp_model model;
+        dp_manifest manifest;
+        dp_why why = {""};
+        if (dp_model_open(&model, &models[i], &why) != DP_OK) {
+            fail_msg("%s", why.text);
+        }
+        dp_manifest_default(&manifest);
+        dp_manifest_set_model(&manifest, &models[i]);
+        const uint64_t most = dp_manifest_update_bytes_max(&manifest);
+        const uint64_t heads = DP_PARTS_MAX * DP_CODEC_HEADER_BYTES; /* of one in parts */
+        assert_in_range(dp_codec_bytes_most(model.n_elements) + heads, 0, most);
+        assert_in_range((1 + dp_manifest_moments(&manifest)) * model.n_elements * sizeof(float), 0,
+                        dp_manifest_state_bytes_max(&manifest) - 1024);
+        dp_model_close(&model);
+    }
 }
 
 static void impossible_models_are_refused_with_a_sentence(void **state)
@@ -291,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_demo_model_has_the_tensors_of_hugging_face),
         cmocka_unit_test(tensors_are_aligned_and_do_not_overlap),
+        cmocka_unit_test(no_update_is_longer_than_the_manifest_says_that_one_may_be),
         cmocka_unit_test(impossible_models_are_refused_with_a_sentence),
         cmocka_unit_test(open_without_memory_is_nomem),
         cmocka_unit_test(first_weights_have_the_mean_and_deviation_of_gpt2),

@@ -105,6 +105,33 @@ static void a_state_that_the_chain_does_not_certify_is_not_fetched(void **state)
     kit_close(world);
 }
 
+/* One that tells of a certified state with a size that is made up would have all who hold it held for liars. */
+static void a_state_is_taken_however_long_somebody_says_that_it_is(void **state)
+{
+    static const dp_hash leaves[DP_CHUNKS_MAX];
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_hash root = world->nodes[1].saved_root;
+    dp_event event = {.type = DP_EV_OBJECT_INFO};
+
+    (void)state;
+    dp_out_begin(&node->out, &actions);
+    dp_train_unload(node);
+    serves(node, 1, world->nodes[1].saved_round, &root); /* 1,000 bytes */
+    dp_catchup_state(node);
+    event.u.object.peer = kit_peer(2);
+    event.u.object.root = root;
+    event.u.object.size = dp_manifest_state_bytes_max(&node->manifest) + 1;
+    event.u.object.leaves = leaves;
+    kit_event_in(world, 0, &event);
+    assert_null(kit_find(world->actions, DP_DO_OBJECT_BEGIN)); /* But not as long as no state is. */
+    event.u.object.peer = kit_peer(1);
+    event.u.object.size = 77;
+    kit_event_in(world, 0, &event);
+    assert_non_null(kit_find(world->actions, DP_DO_OBJECT_BEGIN));
+    kit_close(world);
+}
+
 /* Who was asked for the object last, or the first of all peers. */
 static dp_peer asked_for(const dp_hash *root)
 {
@@ -178,6 +205,7 @@ int main(void)
         cmocka_unit_test(when_the_link_to_who_was_asked_breaks_another_is_asked_at_once),
         cmocka_unit_test(updates_that_a_loaded_state_holds_are_not_fetched_any_more),
         cmocka_unit_test(a_state_that_the_chain_does_not_certify_is_not_fetched),
+        cmocka_unit_test(a_state_is_taken_however_long_somebody_says_that_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

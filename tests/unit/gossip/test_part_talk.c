@@ -113,8 +113,8 @@ static void a_word_that_counts_what_nobody_told_empties_no_part(void **state)
     kit_close(world);
 }
 
-/* Else its holders would be blamed for a size that somebody else has made up. */
-static void an_object_is_fetched_whatever_is_said_of_its_size(void **state)
+/* Nothing is fetched for who has lied, and its holders are not blamed for a size that somebody else has made up. */
+static void an_object_told_with_another_size_is_fetched_for_who_tells_the_right_one(void **state)
 {
     kit_world *world = kit_parted(3);
     uint64_t number = world->nodes[1].published;
@@ -126,7 +126,13 @@ static void an_object_is_fetched_whatever_is_said_of_its_size(void **state)
     do {
         word.root = kit_blob(1, number--, &leaf);
     } while (kit_holds(&world->nodes[0], &word.root));
+    const uint64_t right = word.bytes;
     word.bytes = 9;
+    sign_anew(&word, 1);
+    assert_true(kit_asks(tell(world, 1, &word), &word.root));
+    kit_drain(world);
+    assert_false(dp_node_holds(world->nodes[0].node, &word.root));
+    word.bytes = right;
     sign_anew(&word, 1);
     assert_true(kit_asks(tell(world, 1, &word), &word.root));
     kit_drain(world);
@@ -216,7 +222,7 @@ int main(void)
         cmocka_unit_test(only_a_member_s_signed_word_of_this_round_is_followed),
         cmocka_unit_test(of_one_owner_two_words_are_followed_and_no_more),
         cmocka_unit_test(a_word_that_counts_what_nobody_told_empties_no_part),
-        cmocka_unit_test(an_object_is_fetched_whatever_is_said_of_its_size),
+        cmocka_unit_test(an_object_told_with_another_size_is_fetched_for_who_tells_the_right_one),
         cmocka_unit_test(a_publication_of_more_energy_than_a_record_may_state_is_not_followed),
         cmocka_unit_test(in_a_run_of_whole_updates_a_word_of_a_part_is_refused),
         cmocka_unit_test(a_contribution_of_more_or_fewer_parts_than_the_run_has_is_refused),
