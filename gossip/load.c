@@ -77,21 +77,13 @@ void dp_train_saved(dp_node *node, uint64_t round)
     }
 }
 
-static bool is_of_pending(const dp_pending *pending, const dp_hash *root)
-{
-    bool is = dp_hash_equal(&pending->a_root, root) || dp_hash_equal(&pending->blob_root, root);
-
-    for (uint32_t p = 0; p < pending->ready.parts.n; p++) {
-        is = is || dp_hash_equal(&pending->ready.parts.refs[p].root, root);
-    }
-    return pending->has && is;
-}
-
 void dp_train_lost(dp_node *node, const dp_hash *root)
 {
-    if (is_of_pending(&node->train.pending, root)) {
-        node->train.pending.lost = true; /* A trainer that has it in memory goes on with it. */
-    }
+    dp_pending *pending = &node->train.pending;
+
+    /* A trainer that has it in memory goes on with it. The blob may come back from others; nobody else has the vector. */
+    pending->lost |= pending->has && dp_hash_equal(&pending->a_root, root);
+    pending->blob_lost |= pending->has && dp_hash_equal(&pending->blob_root, root);
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
         dp_ckpt *ckpt = &node->train.ckpts[i];
         if (!ckpt->has || !dp_hash_equal(&ckpt->root, root)) {
@@ -103,6 +95,13 @@ void dp_train_lost(dp_node *node, const dp_hash *root)
         } else {
             ckpt->bad = true;
         }
+    }
+}
+
+void dp_train_came(dp_node *node, const dp_hash *root)
+{
+    if (DP_MUTATION != 146 && dp_hash_equal(&node->train.pending.blob_root, root)) {
+        node->train.pending.blob_lost = false;
     }
 }
 
@@ -506,10 +505,12 @@ void dp_train_bring_back(dp_node *node)
     }
     if (stale) {
         pending->settled = true;
-    } else if (pending->has && pending->lost) {
+    } else if (pending->has && (pending->lost || pending->blob_lost) && DP_MUTATION != 142) {
         /* What others hold of it may still be counted; what it left over, or all of it where no record counts it, is gone. */
-        dp_node_note(node, DP_NOTE_DISCARDED, pending->ready.round, NULL, 65536, 0,
-                     "its publication was lost with the disk");
+        if (DP_MUTATION != 144) {
+            dp_node_note(node, DP_NOTE_DISCARDED, pending->ready.round, NULL, 65536, 0,
+                         "its publication was lost with the disk");
+        }
         pending->settled = true;
     } else if (pending->has && !(DP_MUTATION == 37 && node->ledger.n_forks > 0)) {
         bring_back_pending(

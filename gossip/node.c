@@ -315,6 +315,7 @@ static void on_object(dp_node *node, const dp_event *event)
     }
     dp_node_hold(node, root, event->u.object.size);
     dp_spread_object(node->spread, node->now, root, &node->out);
+    dp_train_came(node, root);
     dp_round_object(node, root, event->u.object.size);
     dp_catchup_object(node, root);
     (void)dp_mix_object(node->mix, node->now, root, &node->out);

@@ -237,7 +237,8 @@ typedef struct dp_pending {
     bool durable;
     bool settled;   /* the trainer has been told what became of it */
     bool made_here; /* by a trainer of this process, not found on the disk */
-    bool lost;      /* an object of it cannot be read any more: no trainer is given it again */
+    bool lost;      /* the vector cannot be read any more, */
+    bool blob_lost; /* ... or the blob: no trainer is given it again */
     dp_ready ready;
     dp_hash a_root;
     uint64_t a_bytes;
@@ -654,6 +655,7 @@ bool dp_train_is_certified(const dp_node *node, uint64_t round, const dp_hash *t
                            bool *known);
 /* It cannot be read here any more: a checkpoint of it is neither loaded nor told of. */
 void dp_train_lost(dp_node *node, const dp_hash *root);
+void dp_train_came(dp_node *node, const dp_hash *root); /* It is whole on this disk. */
 /* Whatever the trainer can do next: load, apply, train, publish. */
 void dp_train_advance(dp_node *node);
 /* Round of the newest checkpoint of its own that it would find again; 0: none. */

@@ -500,7 +500,7 @@ void dp_round_lost(dp_node *node, const dp_hash *root)
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
-        if (claim->held && dp_hash_equal(&claim->ready.root, root)) {
+        if (claim->held && DP_MUTATION != 145 && dp_hash_equal(&claim->ready.root, root)) {
             claim->held = false;
             claim->checking = false; /* What it says of bytes that are gone is not waited for. */
             dp_round_fetch_blob(node, claim);

@@ -295,6 +295,7 @@ void dp_host_boot(dp_host *host)
     host->tick_at = UINT64_MAX;
     host->crash_now = false;
     host->reopen = false;
+    dp_rot_boot(host);
     dp_host_restore(host);
     dp_oracle_booted(host);
     dp_host_event(host, &(dp_event){.type = DP_EV_START});

@@ -89,6 +89,8 @@ typedef struct dp_host {
     uint64_t toy_free_us;
     uint64_t nonce;
     dp_action *commands; /* ring of DP_HOST_COMMANDS_MAX */
+    uint32_t lost
+        [DP_HOST_COMMANDS_MAX]; /* of each: what it needs and the disk has lost, or DP_SHELF_NONE */
     uint32_t command_first;
     uint32_t command_count;
     dp_host_parcel

@@ -67,7 +67,8 @@ void dp_host_store(dp_host *host, const dp_action *action)
         write.row.keep[i] = DP_SHELF_NONE;
         if (!dp_hash_is_zero(&action->u.store.keep[i])) {
             write.row.keep[i] = dp_shelf_find(&host->sim->shelf, &action->u.store.keep[i]);
-            if (!dp_disk_holds(&host->disk, write.row.keep[i])) {
+            if (!dp_disk_holds(&host->disk, write.row.keep[i]) &&
+                !dp_rot_is_lost(host, write.row.keep[i])) {
                 dp_sim_fail(host->sim, "D1", host->index,
                             "a row was stored before an object that it needs was durable");
             }

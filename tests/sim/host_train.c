@@ -30,25 +30,41 @@ static bool held(const dp_host *host, const dp_hash *root)
     return dp_disk_holds(&host->disk, dp_shelf_find(&host->sim->shelf, root));
 }
 
-/* The driver opens what a command needs when it is given; later drops do not matter. */
-static bool has_all(const dp_host *host, const dp_action *action)
+/* The driver reads what a command needs when it is given; later drops do not matter. The first that the disk has lost goes to
+ * lost. False: the node asks for what it does not have. */
+static bool give(dp_host *host, const dp_hash *root, uint32_t *lost)
+{
+    const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
+
+    if (object == DP_SHELF_NONE || *lost != DP_SHELF_NONE) {
+        return object != DP_SHELF_NONE;
+    }
+    if (!dp_rot_give(host, object)) {
+        *lost = object;
+        return true;
+    }
+    return dp_disk_holds(&host->disk, object);
+}
+
+static bool give_all(dp_host *host, const dp_action *action, uint32_t *lost)
 {
     bool all = true;
 
     if (action->type == DP_DO_APPLY) {
         for (uint32_t i = 0; i < action->u.apply.n_items; i++) {
-            all = all && held(host, &action->u.apply.items[i].root);
+            all = all && give(host, &action->u.apply.items[i].root, lost);
         }
     } else if (action->type == DP_DO_TRAINER_RESTORE) {
-        all = held(host, &action->u.restore.a_root) &&
-              (action->u.restore.frozen || held(host, &action->u.restore.blob_root));
+        all = give(host, &action->u.restore.a_root, lost) &&
+              (action->u.restore.frozen || give(host, &action->u.restore.blob_root, lost));
     } else if (action->type == DP_DO_MIX) {
-        all = held(host, &action->u.mix.own_root) && held(host, &action->u.mix.other_root);
+        all = give(host, &action->u.mix.own_root, lost) &&
+              give(host, &action->u.mix.other_root, lost);
     } else if (action->type == DP_DO_CHECK) {
-        all = held(host, &action->u.object.root);
+        all = give(host, &action->u.object.root, lost);
     } else if (action->type == DP_DO_REDUCE) {
         for (uint32_t i = 0; i < action->u.reduce.n_items; i++) {
-            all = all && held(host, &action->u.reduce.items[i].root);
+            all = all && give(host, &action->u.reduce.items[i].root, lost);
         }
     }
     return all;
@@ -66,7 +82,8 @@ void dp_host_order(dp_host *host, const dp_action *action)
     } else if (host->toy_state != DP_TOY_UP) {
         return; /* the process is gone; TRAINER_DOWN tells the node, or has told it */
     }
-    if (!has_all(host, action)) {
+    uint32_t lost = DP_SHELF_NONE;
+    if (!give_all(host, action, &lost)) {
         dp_sim_fail(sim, "A6", host->index,
                     "trainer command %d needs an object that is not on the disk",
                     (int)action->type);
@@ -74,6 +91,7 @@ void dp_host_order(dp_host *host, const dp_action *action)
     }
     dp_oracle_ordered(host, action);
     dp_assert(host->command_count < DP_HOST_COMMANDS_MAX);
+    host->lost[(host->command_first + host->command_count) % DP_HOST_COMMANDS_MAX] = lost;
     host->commands[(host->command_first + host->command_count++) % DP_HOST_COMMANDS_MAX] = *action;
     if (host->toy_free_us < sim->now_us) {
         host->toy_free_us = sim->now_us;
@@ -511,6 +529,43 @@ static void start_training(dp_host *host, const dp_action *action)
     plan_steps(host);
 }
 
+/* As daemon/driver_tell.c: the node hears that the object is lost, then that the command failed, or has its trainer killed. */
+static void fail_lost(dp_host *host, const dp_action *action, uint32_t object)
+{
+    const uint64_t life = host->life;
+    dp_event event = {.type = DP_EV_OBJECT_LOST};
+
+    event.u.object.root = host->sim->shelf.items[object].root;
+    dp_host_event(host, &event);
+    if (host->life != life || host->toy_state != DP_TOY_UP) {
+        return;
+    }
+    event = (dp_event){0};
+    if (action->type == DP_DO_CHECK) {
+        event.type = DP_EV_CHECKED;
+        event.u.checked.root = action->u.check.root;
+        event.u.checked.first = action->u.check.first;
+        event.u.checked.end = action->u.check.end;
+    } else if (action->type == DP_DO_APPLY) {
+        event.type = DP_EV_APPLIED;
+        event.u.applied.round = action->u.apply.round;
+        event.u.applied.status = DP_CORRUPT;
+    } else if (action->type == DP_DO_REDUCE) {
+        event.type = DP_EV_REDUCED;
+        event.u.reduced.round = action->u.reduce.round;
+        event.u.reduced.part = action->u.reduce.part;
+        event.u.reduced.status = DP_CORRUPT;
+    } else if (action->type == DP_DO_MIX) {
+        event.type = DP_EV_MIXED;
+        memcpy(event.u.mixed.exchange, action->u.mix.exchange, sizeof event.u.mixed.exchange);
+        event.u.mixed.status = DP_CORRUPT;
+    } else { /* RESTORE: without it the trainer would go on from something else. */
+        dp_host_trainer_dies(host, true);
+        return;
+    }
+    dp_host_event(host, &event);
+}
+
 void dp_host_ordered(dp_host *host)
 {
     if (host->sim->now_us < host->hangs_until_us) {
@@ -523,9 +578,14 @@ void dp_host_ordered(dp_host *host)
     }
     dp_assert(host->command_count > 0);
     const dp_action action = host->commands[host->command_first];
+    const uint32_t lost = host->lost[host->command_first];
     host->command_first = (host->command_first + 1) % DP_HOST_COMMANDS_MAX;
     host->command_count--;
     DP_IGNORE(catch_up(host) == 0);
+    if (lost != DP_SHELF_NONE) {
+        fail_lost(host, &action, lost);
+        return;
+    }
     dp_oracle_command(host);
     if (action.type == DP_DO_TRAINER_OPEN && !dp_rot_open_data(host)) {
         dp_host_trainer_dies(host, true);

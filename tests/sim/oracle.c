@@ -233,7 +233,8 @@ static void check_held(dp_sim *sim, const dp_slot_book *book, const dp_record *r
             const uint32_t index = dp_sim_index(sim, &book->voters[v]);
             if (index < sim->plan.nodes &&
                 (dp_disk_holds(&sim->hosts[index].disk, object) ||
-                 sim->oracle->members[index].forgot || dp_evil_is(sim, index))) {
+                 dp_rot_is_lost(&sim->hosts[index], object) || sim->oracle->members[index].forgot ||
+                 dp_evil_is(sim, index))) {
                 holders++;
             }
         }
@@ -504,6 +505,8 @@ void dp_oracle_note(dp_host *host, const dp_note *note)
                     (unsigned long long)note->round);
     } else if (note->code == DP_NOTE_MEMBER && note->b == DP_MEMBER_DEAD) {
         dp_oracle_death(host, note);
+    } else if (note->code == DP_NOTE_DISCARDED) {
+        dp_oracle_discarded(host, note);
     } else if (note->code == DP_NOTE_CLOSED) {
         dp_oracle_closed(host, note);
         dp_oracle_far(host);

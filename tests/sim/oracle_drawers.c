@@ -414,6 +414,37 @@ void dp_oracle_announced(dp_host *host, const dp_hash *root)
     }
 }
 
+/* Of the objects that this row keeps. */
+static bool some_lost(const dp_host *host, const dp_disk_row *row)
+{
+    bool lost = false;
+
+    for (uint32_t i = 0; i < 3 && row->size != 0; i++) {
+        lost = lost || (row->keep[i] != DP_SHELF_NONE && dp_rot_is_lost(host, row->keep[i]));
+    }
+    return lost;
+}
+
+/* The node says that work of its own is gone with the disk: then it is, and the publication needs no outcome any more. */
+void dp_oracle_discarded(dp_host *host, const dp_note *note)
+{
+    const dp_disk *disk = &host->disk;
+    const bool publication = strstr(note->cause, "publication was lost") != NULL;
+    bool lost = publication && some_lost(host, &disk->pending);
+
+    if (!publication && strstr(note->cause, "lost with the disk") == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < disk->n_exchanges && !publication; i++) {
+        lost = lost || some_lost(host, &disk->exchanges[i]);
+    }
+    if (!lost) {
+        dp_sim_fail(host->sim, "B8", host->index, "%s, and the disk has all of it", note->cause);
+    } else if (publication && host->sim->forks == NULL) {
+        book_of(host)->settled = book_of(host)->announced;
+    }
+}
+
 /* What is thrown away because it is old is told (review, B8). */
 void dp_oracle_ordered(dp_host *host, const dp_action *action)
 {

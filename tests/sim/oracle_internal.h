@@ -213,6 +213,8 @@ struct dp_oracle {
     uint64_t lines_capacity;
 };
 
+/* oracle_drawers.c: work was thrown away, and why. */
+void dp_oracle_discarded(dp_host *host, const dp_note *note);
 /* oracle_drawers.c: this node has told others of its publication. */
 void dp_oracle_announced(dp_host *host, const dp_hash *root);
 

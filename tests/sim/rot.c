@@ -85,22 +85,109 @@ static uint32_t data_of(const dp_sim *sim, uint32_t number)
                                      : &sim->manifest.shards[number - 1].root);
 }
 
+static bool is_data(const dp_sim *sim, uint32_t object)
+{
+    for (uint32_t d = 0; d <= sim->manifest.n_shards; d++) {
+        if (data_of(sim, d) == object) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool row_keeps(const dp_disk_row *row, uint32_t object)
+{
+    return row->size != 0 &&
+           (row->keep[0] == object || row->keep[1] == object || row->keep[2] == object);
+}
+
+static bool is_of_exchange(const dp_disk *disk, uint32_t object)
+{
+    for (uint32_t i = 0; i < disk->n_exchanges; i++) {
+        if (row_keeps(&disk->exchanges[i], object)) {
+            return !row_keeps(&disk->pending, object);
+        }
+    }
+    return false;
+}
+
+/* Several others have it; or no record will ever name it: a private vector, something of an exchange, what nobody was given yet.
+ * What a voter told that it holds may be decided on its word, and then somebody must have it. */
+static bool others_keep(dp_sim *sim, const dp_host *victim, uint32_t object)
+{
+    const bool is_vector = sim->shelf.items[object].n_bytes == DP_TOY_VECTOR_BYTES;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        dp_host *host = &sim->hosts[i];
+        count += host != victim && !host->left && is_well(host, object) ? 1 : 0;
+    }
+    return count * 2 > sim->plan.nodes || is_vector || is_of_exchange(&victim->disk, object);
+}
+
+/* Can the run do without this disk's copy? */
+static bool is_spare(dp_sim *sim, dp_host *host, uint32_t object)
+{
+    if (!is_well(host, object)) {
+        return false;
+    }
+    if (is_data(sim, object)) {
+        return others_have(sim, host, object);
+    }
+    for (uint32_t i = 0; i < host->disk.n_checkpoints; i++) {
+        const dp_disk_checkpoint *ckpt = &host->disk.checkpoints[i];
+        if (ckpt->object == object && !others_saved(sim, host, ckpt->round)) {
+            return false;
+        }
+    }
+    return others_keep(sim, host, object);
+}
+
+/* An object that the publication under way or an exchange needs. */
+static uint32_t draw_of_rows(dp_sim *sim, const dp_disk *disk)
+{
+    const uint32_t row = (uint32_t)dp_fault_below(sim, disk->n_exchanges + 1);
+    const uint32_t place = (uint32_t)dp_fault_below(sim, 3);
+    const dp_disk_row *drawn = row == 0 ? &disk->pending : &disk->exchanges[row - 1];
+
+    return drawn->size == 0 ? DP_SHELF_NONE : drawn->keep[place];
+}
+
 /* DP_SHELF_NONE: nothing of it may rot now. */
 static uint32_t draw_object(dp_sim *sim, dp_host *host)
 {
     const dp_disk *disk = &host->disk;
+    const uint64_t kind = dp_fault_below(sim, 4);
+    uint32_t object = DP_SHELF_NONE;
 
-    if (dp_fault_below(sim, 2) == 0) {
-        const uint32_t object =
-            data_of(sim, (uint32_t)dp_fault_below(sim, sim->manifest.n_shards + 1));
-        return is_well(host, object) && others_have(sim, host, object) ? object : DP_SHELF_NONE;
+    if (kind == 0) {
+        object = data_of(sim, (uint32_t)dp_fault_below(sim, sim->manifest.n_shards + 1));
+    } else if (kind == 1 && disk->n_checkpoints > 0) {
+        object = disk->checkpoints[dp_fault_below(sim, disk->n_checkpoints)].object;
+    } else if (kind == 2) {
+        object = draw_of_rows(sim, disk);
+    } else if (kind == 3 && sim->shelf.count > 0) {
+        object = (uint32_t)dp_fault_below(sim, sim->shelf.count);
     }
-    if (disk->n_checkpoints == 0) {
-        return DP_SHELF_NONE;
+    return is_spare(sim, host, object) ? object : DP_SHELF_NONE;
+}
+
+static void add(dp_host *host, uint32_t object, uint32_t chunk)
+{
+    host->rotten[host->n_rotten++] = (dp_rot){.object = object, .chunk = chunk};
+}
+
+/* The file of all chunks is deleted, or cut to a half of what is in it. */
+static void lose_file(dp_sim *sim, dp_host *host)
+{
+    const bool half = dp_fault_below(sim, 2) == 0;
+
+    for (uint32_t i = 0; i < sim->shelf.count && host->n_rotten < DP_ROT_MAX; i++) {
+        if (dp_disk_holds(&host->disk, i) && (!half || dp_fault_below(sim, 2) == 0) &&
+            is_spare(sim, host, i)) {
+            add(host, i, DP_ROT_WHOLE);
+        }
     }
-    const dp_disk_checkpoint *ckpt = &disk->checkpoints[dp_fault_below(sim, disk->n_checkpoints)];
-    return is_well(host, ckpt->object) && others_saved(sim, host, ckpt->round) ? ckpt->object
-                                                                               : DP_SHELF_NONE;
 }
 
 void dp_rot_strike(dp_sim *sim)
@@ -111,14 +198,28 @@ void dp_rot_strike(dp_sim *sim)
         return;
     }
     tidy(host);
+    if (dp_fault_below(sim, 8) == 0) {
+        dp_fault_count(sim);
+        lose_file(sim, host);
+        return;
+    }
     const uint32_t object = draw_object(sim, host);
     if (object == DP_SHELF_NONE || host->n_rotten == DP_ROT_MAX) {
         return;
     }
     dp_fault_count(sim);
-    host->rotten[host->n_rotten++] =
-        (dp_rot){.object = object,
-                 .chunk = (uint32_t)dp_fault_below(sim, sim->shelf.items[object].n_chunks)};
+    add(host, object, (uint32_t)dp_fault_below(sim, sim->shelf.items[object].n_chunks));
+}
+
+void dp_rot_boot(dp_host *host)
+{
+    for (uint32_t i = 0; i < host->n_rotten; i++) {
+        dp_rot *rot = &host->rotten[i];
+        if (rot->chunk == DP_ROT_WHOLE && !rot->found && dp_disk_holds(&host->disk, rot->object)) {
+            rot->found = true;
+            dp_disk_spoil(&host->disk, rot->object);
+        }
+    }
 }
 
 /* In the core: 1; else, one that can come into it: 0; none: plan.nodes. */
@@ -172,7 +273,7 @@ static void spoil(dp_host *host, dp_rot *rot)
 
     rot->found = true;
     dp_disk_spoil(&host->disk, rot->object);
-    if (item->n_chunks == 1) {
+    if (item->n_chunks == 1 || rot->chunk == DP_ROT_WHOLE) {
         return;
     }
     dp_parts_begin(&host->disk.parts, rot->object, item->n_chunks, item->leaves);
@@ -193,7 +294,7 @@ bool dp_rot_read(dp_host *host, uint32_t object, uint32_t chunk)
 {
     dp_rot *rot = find(host, object);
 
-    if (rot == NULL || rot->found || rot->chunk != chunk) {
+    if (rot == NULL || rot->found || (rot->chunk != chunk && rot->chunk != DP_ROT_WHOLE)) {
         return true;
     }
     spoil(host, rot);
@@ -208,6 +309,13 @@ bool dp_rot_is_lost(const dp_host *host, uint32_t object)
         }
     }
     return false;
+}
+
+bool dp_rot_give(dp_host *host, uint32_t object)
+{
+    const dp_rot *rot = find(host, object);
+
+    return !dp_rot_is_lost(host, object) && (rot == NULL || dp_rot_read(host, object, rot->chunk));
 }
 
 void dp_rot_tell(dp_host *host, uint32_t object)

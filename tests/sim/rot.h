@@ -1,5 +1,6 @@
 /* Chunks that a disk loses: nobody knows until somebody reads them. Then the chunk is gone, as store/chunk.c has it, and the
- * node is told as daemon/driver tells it. */
+ * node is told as daemon/driver tells it. Or whole objects, of any row and use, up to all that a disk has (the file of chunks was
+ * deleted or cut): those are missing at the next start at the latest. */
 #ifndef DP_SIM_ROT_H
 #define DP_SIM_ROT_H
 
@@ -8,7 +9,10 @@
 
 #include "base/digest.h"
 
-enum { DP_ROT_MAX = 8 }; /* objects of one disk */
+enum {
+    DP_ROT_MAX = 256,          /* objects of one disk */
+    DP_ROT_WHOLE = UINT32_MAX, /* for a chunk: all of them */
+};
 
 struct dp_sim;
 struct dp_host;
@@ -19,8 +23,12 @@ typedef struct dp_rot {
     bool found; /* and dropped: the object is not whole until it was fetched again */
 } dp_rot;
 
-/* A chunk of data or of a saved state rots on some disk, if the others can do without. */
+/* A chunk, an object or all of them rot on some disk, as far as the others can do without. */
 void dp_rot_strike(struct dp_sim *sim);
+/* This host starts: what is missing whole is not there. */
+void dp_rot_boot(struct dp_host *host);
+/* The driver reads an object to hand it to the trainer. False: it is lost, or has been since earlier. */
+bool dp_rot_give(struct dp_host *host, uint32_t object);
 /* Nothing that nobody has found yet is rotten any more. */
 void dp_rot_heal(struct dp_sim *sim);
 /* Who is in the core, by host, finds in it what its disk has lost of the data: holders come into it. False: nobody has it. */

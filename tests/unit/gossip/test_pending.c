@@ -109,7 +109,7 @@ static void a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on(v
         assert_true(pending->has);
         lost.u.object.root = which == 0 ? pending->a_root : pending->blob_root;
         kit_event_in(world, 2, &lost);
-        assert_true(pending->lost);
+        assert_true(which == 0 ? pending->lost : pending->blob_lost);
         node->restores = 0;
         /* As the driver does when it cannot give a RESTORE. */
         (void)kit_push(world, 2, DP_EV_TRAINER_DOWN);
@@ -121,9 +121,31 @@ static void a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on(v
         assert_int_equal(node->restores, 0);
         assert_int_equal(kit_look(world, 2).listed_last, 3);
         assert_int_equal(kit_look(world, 2).diverged, 0);
-        assert_false(node->node->train.pending.lost); /* Of the next one. */
+        assert_false(pending->lost || pending->blob_lost); /* Of the next one. */
         kit_close(world);
     }
+}
+
+/* Its chunks were damaged, and others had the blob: with the vector, which is here, all of it is. */
+static void a_publication_whose_blob_comes_back_is_whole(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[2].node;
+    dp_pending *pending = &node->train.pending;
+    const dp_hash vector = {{1, 2, 3}};
+
+    (void)state;
+    assert_true(pending->has);
+    pending->a_root = vector;
+    const dp_hash blob = pending->blob_root;
+    dp_train_lost(node, &blob);
+    assert_true(pending->blob_lost && !pending->lost);
+    dp_train_came(node, &blob);
+    assert_false(pending->blob_lost);
+    dp_train_lost(node, &vector);
+    dp_train_came(node, &vector); /* Of no use: it is another's, or a lie. */
+    assert_true(pending->lost);
+    kit_close(world);
 }
 
 /* The trainer draws what it drew before: the chain would count that a second time. */
@@ -153,6 +175,7 @@ int main(void)
         cmocka_unit_test(a_row_older_than_what_the_chain_counts_brings_nothing_back),
         cmocka_unit_test(what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer),
         cmocka_unit_test(a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on),
+        cmocka_unit_test(a_publication_whose_blob_comes_back_is_whole),
         cmocka_unit_test(who_publishes_samples_again_lets_the_work_go_and_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
