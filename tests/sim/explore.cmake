@@ -17,3 +17,10 @@ foreach(number 1 2 3 4 6 7 9 12 13)
             LABELS "mutation" TIMEOUT 60 PASS_REGULAR_EXPRESSION "FAIL (S1|S6|V1|V2|V3): ")
     endif()
 endforeach()
+# A write that fails: the accept is told all the same.
+if(TARGET dpsim_m100)
+    add_test(NAME sim/explore_finds_mutation_100
+        COMMAND dpsim_m100 --explore --slots 2 --voters change --bids-all 0 --crashes 2)
+    set_tests_properties(sim/explore_finds_mutation_100 PROPERTIES
+        LABELS "mutation" TIMEOUT 60 PASS_REGULAR_EXPRESSION "FAIL V1: ")
+endif()

@@ -34,6 +34,12 @@ typedef struct book {
     bool halted;
 } book;
 
+/* A publication, and what was drawn for it. */
+typedef struct drawn {
+    dp_hash root;
+    dp_toy_samples samples;
+} drawn;
+
 typedef enum story {
     LOST = 0, /* a majority of the voters never comes back */
     AWAY,     /* it goes on without the others, and comes back */
@@ -57,6 +63,8 @@ struct dp_forks_world {
     uint32_t n;
     entry entries[ENTRIES_MAX];
     book books[32];
+    uint32_t n_drawn;
+    drawn *drawn; /* room for a power of two of them */
 };
 
 static uint64_t below(dp_sim *sim, uint64_t limit)
@@ -85,6 +93,9 @@ dp_status dp_forks_open(dp_sim *sim)
 
 void dp_forks_close(dp_sim *sim)
 {
+    if (sim->forks != NULL) {
+        free(sim->forks->drawn);
+    }
     free(sim->forks);
     sim->forks = NULL;
 }
@@ -307,6 +318,70 @@ void dp_forks_settled(dp_host *host, const dp_hash *root)
     book *b = &host->sim->forks->books[host->index];
 
     b->settled = b->settled || (b->announced && dp_hash_equal(&b->root, root));
+}
+
+void dp_forks_published(dp_host *host, const dp_hash *root, const dp_toy_samples *samples)
+{
+    struct dp_forks_world *w = host->sim->forks;
+
+    if ((w->n_drawn & (w->n_drawn - 1)) == 0) {
+        const size_t room = w->n_drawn == 0 ? 1 : (size_t)w->n_drawn * 2;
+        w->drawn = realloc(w->drawn, room * sizeof *w->drawn);
+        dp_assert(w->drawn != NULL);
+    }
+    w->drawn[w->n_drawn++] = (drawn){.root = *root, .samples = *samples};
+}
+
+static const dp_toy_samples *samples_of(const struct dp_forks_world *w, const dp_hash *root)
+{
+    for (uint32_t i = w->n_drawn; i-- > 0;) {
+        if (dp_hash_equal(&w->drawn[i].root, root)) {
+            return &w->drawn[i].samples;
+        }
+    }
+    return NULL;
+}
+
+/* Adds the spans to those that the chain has counted so far. False: one of them was there. */
+static bool count_spans(dp_toy_span *counted, uint32_t *n, const dp_toy_samples *samples)
+{
+    for (uint32_t i = 0; i < samples->n; i++) {
+        const dp_toy_span *span = &samples->spans[i];
+        for (uint32_t k = 0; k < *n; k++) {
+            if (counted[k].line == span->line && counted[k].first < span->end &&
+                span->first < counted[k].end) {
+                return false;
+            }
+        }
+        counted[(*n)++] = *span;
+    }
+    return true;
+}
+
+/* The chain that lies on this disk, from its first record on. */
+static void check_samples(const dp_host *host)
+{
+    static dp_record record;
+    const struct dp_forks_world *w = host->sim->forks;
+    dp_toy_span *counted = calloc((size_t)w->n_drawn * DP_TOY_SPANS_MAX + 1, sizeof *counted);
+    uint32_t n = 0;
+
+    dp_assert(counted != NULL);
+    for (uint32_t s = 0; s < host->disk.n_records; s++) {
+        const dp_disk_record *on_disk = &host->disk.records[s];
+        if (dp_record_decode(&record, dp_view_of(on_disk->data, on_disk->record_size)) != DP_OK) {
+            continue; /* oracle.c has spoken */
+        }
+        for (uint32_t i = 0; i < record.n_listed; i++) {
+            const dp_toy_samples *samples = samples_of(w, &record.listed[i].root);
+            if (samples != NULL && !count_spans(counted, &n, samples)) {
+                dp_sim_fail(host->sim, "S17", dp_sim_index(host->sim, &record.listed[i].peer),
+                            "round %llu of a chain with a FORK counts samples that it has counted",
+                            (unsigned long long)record.round);
+            }
+        }
+    }
+    free(counted);
 }
 
 bool dp_forks_halted(const dp_host *host)
@@ -559,6 +634,9 @@ bool dp_forks_converged(dp_sim *sim)
 
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         all = all && !lags(sim, &sim->hosts[i], goes_on(sim), &what);
+    }
+    for (uint32_t i = 0; i < sim->plan.nodes && all; i++) {
+        check_samples(&sim->hosts[i]);
     }
     return all;
 }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "tests/sim/evil.h"
+#include "tests/sim/forks.h"
 #include "tests/sim/host.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
@@ -351,6 +352,9 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
             host->pending_root = dp_part_list_root(&event.u.published.parts);
         }
         dp_oracle_published(host, &host->pending_root);
+        if (host->sim->forks != NULL) {
+            dp_forks_published(host, &host->pending_root, &parcel->samples);
+        }
     } else {
         event.type = DP_EV_FROZEN;
         memcpy(event.u.frozen.exchange, written->exchange, sizeof written->exchange);

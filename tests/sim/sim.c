@@ -339,9 +339,9 @@ static void check_node(dp_sim *sim, const dp_host *host)
     }
 }
 
-static void check_leases(const dp_sim *sim, const dp_host *host)
+static void check_leases(const dp_host *host)
 {
-    if (dp_host_up(host) && sim->forks == NULL) {
+    if (dp_host_up(host)) {
         dp_oracle_leases(host);
     }
 }
@@ -391,7 +391,7 @@ bool dp_sim_run(dp_sim *sim)
         dp_packet_drop(occasion.packet);
         if (sim->plan.nodes <= SMALL_NODES && occasion.node < sim->plan.nodes) {
             check_node(sim, &sim->hosts[occasion.node]);
-            check_leases(sim, &sim->hosts[occasion.node]);
+            check_leases(&sim->hosts[occasion.node]);
         }
         if (sim->now_us >= rules_at) {
             rules_at = sim->now_us + CHECK_EVERY_US;

@@ -25,7 +25,8 @@ enum {
     DP_TOY_PARTS_BYTES_MAX = 10 * DP_PARTS_MAX + 10 * DP_TOY_ELEMENTS,
     DP_TOY_SPANS_MAX = 32,
     DP_TOY_VECTOR_BYTES = 16 + 8 * DP_TOY_ELEMENTS + 8 + 24 * DP_TOY_SPANS_MAX,
-    DP_TOY_TOKENS_PER_STEP = 1 << 20 /* a step draws one sample */
+    DP_TOY_TOKENS_PER_STEP =
+        1 << 24 /* a step draws one sample; 256 are as many tokens as a record may state */
 };
 
 typedef int64_t dp_toy_vector[DP_TOY_ELEMENTS];
