@@ -211,7 +211,9 @@ static int run_export(dp_cmd *cmd)
     dp_packer packer = dp_client_begin(&client, "ckpt.export");
     const char *const gguf = dp_cmd_option(cmd, "gguf");
     const char *const llmc = dp_cmd_option(cmd, "llmc");
-    dp_pack_map(&packer, 1U + (gguf != NULL) + (llmc != NULL));
+    dp_pack_map(&packer, 2U + (gguf != NULL) + (llmc != NULL));
+    dp_pack_text(&packer, "umask");
+    dp_pack_u64(&packer, dp_path_user_umask());
     dp_pack_text(&packer, "path");
     dp_pack_text(&packer, path);
     if (gguf != NULL) {

@@ -156,6 +156,7 @@ int main(int argc, char **argv)
     const dp_verb *const *verbs = dp_verbs(&count);
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* Numbers are written for programs too. */
+    dp_path_be_private();
     signal(SIGPIPE, SIG_IGN);
     for (int i = 1; i < argc; i++) { /* So that a mistake in the arguments is told as JSON too. */
         cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;

@@ -91,6 +91,18 @@ dp_status dp_path_absolute(const char *path, char out[DP_CLI_PATH_MAX])
     return size < DP_CLI_PATH_MAX ? DP_OK : DP_TOOBIG;
 }
 
+static mode_t user_umask = S_IWGRP | S_IWOTH;
+
+void dp_path_be_private(void)
+{
+    user_umask = umask(S_IRWXG | S_IRWXO);
+}
+
+mode_t dp_path_user_umask(void)
+{
+    return user_umask;
+}
+
 dp_status dp_path_make_folders(const char *path)
 {
     char work[DP_CLI_PATH_MAX];
@@ -98,7 +110,7 @@ dp_status dp_path_make_folders(const char *path)
     snprintf(work, sizeof work, "%s", path);
     for (char *slash = strchr(work + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(work, 0755) != 0 && errno != EEXIST) {
+        if (mkdir(work, 0700) != 0 && errno != EEXIST) {
             return DP_IO;
         }
         *slash = '/';

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,7 @@ static void become_worker(const char *program, const char *const *arguments, int
     }
     memcpy(vector, list,
            sizeof vector); /* execvp wants its strings writable, and does not write. */
+    umask(dp_path_user_umask());
     execvp(program, vector);
     _exit(CANNOT_RUN);
 }

@@ -5,7 +5,7 @@
  *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS] [--backend B] [--threads N] [--processes N]
  *                                                      make the objects of a run (prepare.h); print a line of JSON; with a
  *                                                      backend only if the model fits there, else exit 69
- *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc TYPE]
+ *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN] [--gguf TYPE | --llmc TYPE]
  *   dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]   its newest checkpoint; print {"step"}
  *   dpnode-worker --model WEIGHTS                      print the model section of a manifest that can start from them
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
@@ -23,6 +23,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -83,8 +84,8 @@ static int usage(FILE *out)
           "                     [--celsius-max N] [--watts-max N]\n"
           "       dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS]\n"
           "                     [--backend B] [--threads N] [--processes N]\n"
-          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--gguf TYPE | --llmc "
-          "TYPE]\n"
+          "       dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN]\n"
+          "                     [--gguf TYPE | --llmc TYPE]\n"
           "       dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]\n"
           "       dpnode-worker --model WEIGHTS\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
@@ -94,6 +95,16 @@ static int usage(FILE *out)
           "                     [--data BYTES] [--backend B]\n",
           out);
     return out == stdout ? EX_OK : EX_USAGE;
+}
+
+/* Three octal digits, as umask(1) has them. */
+static bool set_umask(const char *text)
+{
+    if (strlen(text) != 3 || strspn(text, "01234567") != 3) {
+        return false;
+    }
+    umask((mode_t)(((text[0] - '0') << 6) | ((text[1] - '0') << 3) | (text[2] - '0')));
+    return true;
 }
 
 static bool parse(int argc, char **argv, arguments *args)
@@ -117,6 +128,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"llmc", required_argument, NULL, 'c'},
                                             {"data", required_argument, NULL, 'd'},
                                             {"patience", required_argument, NULL, 'i'},
+                                            {"umask", required_argument, NULL, 'u'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     const struct {
@@ -147,6 +159,7 @@ static bool parse(int argc, char **argv, arguments *args)
         args->manifest = option == 'a' ? optarg : args->manifest;
         args->gguf = option == 'g' ? optarg : args->gguf;
         args->llmc = option == 'c' ? optarg : args->llmc;
+        good = good && (option != 'u' || set_umask(optarg));
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && good; i++) {
             good = numbers[i].option != option ||
                    dp_tool_number(optarg, numbers[i].least, numbers[i].most, numbers[i].value);

@@ -123,7 +123,7 @@ void dp_method_ckpt_verify(dp_daemon *daemon, const dp_call *call, const dp_pack
 void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     char path[DP_CONFIG_PATH_MAX];
-    dp_export_form form = {.option = "", .type = ""};
+    dp_export_form form = {.option = "", .type = "", .umask = 077};
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
@@ -131,6 +131,10 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
         dp_call_fail(call, 64, "E0403", "dpnode ckpt export DIR", "no folder to export to",
                      "the path must be absolute");
         return;
+    }
+    uint64_t mask = 0;
+    if (dp_pack_get_u64(dp_pack_key(parameters, "umask"), &mask)) {
+        form.umask = (unsigned)(mask & 0777);
     }
     const dp_pack_value *const gguf = dp_pack_key(parameters, "gguf");
     const dp_pack_value *const llmc = dp_pack_key(parameters, "llmc");

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "daemon/driver.h"
@@ -110,6 +109,7 @@ static void done_export(dp_saver_job *job)
     char manifest[DP_CONFIG_PATH_MAX + 64];
     char state[DP_CONFIG_PATH_MAX + 64];
     char tokenizer[DP_CONFIG_PATH_MAX + 64];
+    char mask[16];
     if (self->status != DP_OK) {
         const bool none = self->status == DP_NOTFOUND;
         dp_call_fail(&self->call, none ? 75 : 74, "E0404",
@@ -122,12 +122,12 @@ static void done_export(dp_saver_job *job)
     snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
     snprintf(state, sizeof state, "%s/state", self->folder);
     snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", self->folder);
-    DP_IGNORE(mkdir(self->path, 0755) !=
-              0); /* It may be there; the tool tells if it cannot write. */
     const bool one = self->form.option[0] != '\0';
-    const char *const arguments[] = {"--export",      manifest,   state,
-                                     tokenizer,       self->path, one ? self->form.option : NULL,
-                                     self->form.type, NULL};
+    snprintf(mask, sizeof mask, "%03o", self->form.umask);
+    const char *const arguments[] = {
+        "--export",      manifest,  state, tokenizer,
+        self->path,      "--umask", mask,  one ? self->form.option : NULL,
+        self->form.type, NULL};
     const dp_status status = dp_tool_run(self->daemon, arguments, on_tool, self);
     if (status != DP_OK) {
         dp_call_fail(&self->call, 70, "E0405", "give a shorter path", "the export cannot start",

@@ -12,6 +12,7 @@ typedef struct dp_export_form {
     char option
         [DP_EXPORT_TYPE_MAX]; /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
     char type[DP_EXPORT_TYPE_MAX]; /* of that file's numbers */
+    unsigned umask;                /* of the user who asks */
 } dp_export_form;
 
 void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,

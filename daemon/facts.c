@@ -125,12 +125,12 @@ dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts)
     return dp_dir_write_secret(dir, copy_name, view);
 }
 
-dp_status dp_facts_copy_load(const char *dir, dp_facts *facts)
+dp_status dp_facts_copy_load(const char *dir, dp_facts *facts, dp_why *why)
 {
     dp_buf buf;
     dp_buf_init(&buf, FACTS_BYTES_MAX);
     *facts = (dp_facts){0};
-    dp_status status = dp_dir_read_secret(dir, copy_name, &buf);
+    dp_status status = dp_dir_read_secret(dir, copy_name, &buf, why);
     if (status == DP_OK) {
         status = read_facts(dp_buf_view(&buf), facts);
         status = status == DP_BADMSG || status == DP_VERSION ? DP_CORRUPT : status;

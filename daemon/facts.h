@@ -30,8 +30,8 @@ DP_MUST dp_status dp_facts_forget(dp_store *store);
 /* The same in the file run.member beside identity.key, for a store that has lost them: with these and its key a node enters its run again. No
  * vote key is in it, nor votes. Any thread. */
 DP_MUST dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts);
-/* DP_NOTFOUND: there is none; DP_CORRUPT, DP_IO, DP_DENIED. */
-DP_MUST dp_status dp_facts_copy_load(const char *dir, dp_facts *facts);
+/* DP_NOTFOUND: there is none; DP_CORRUPT, DP_IO; DP_DENIED as dp_dir_read_secret. */
+DP_MUST dp_status dp_facts_copy_load(const char *dir, dp_facts *facts, dp_why *why);
 void dp_facts_copy_forget(const char *dir);
 
 /* That a damaged store may have known a run, and nothing says which: kept until dp_facts_save. */

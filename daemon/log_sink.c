@@ -85,7 +85,7 @@ static void open_file(dp_log_sink *self)
     if (self->fd >= 0) {
         close(self->fd);
     }
-    self->fd = open(self->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+    self->fd = open(self->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
     self->file_bytes =
         self->fd >= 0 && fstat(self->fd, &is) == 0 && is.st_size > 0 ? (uint64_t)is.st_size : 0;
 }

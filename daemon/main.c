@@ -93,7 +93,7 @@ static void make_folders(const char *dir)
     snprintf(path, sizeof path, "%s", dir);
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        DP_IGNORE(mkdir(path, 0755) !=
+        DP_IGNORE(mkdir(path, 0700) !=
                   0); /* The store tells if the folder is not there in the end. */
         *slash = '/';
     }
@@ -105,7 +105,10 @@ static dp_status load_identity(dp_daemon *daemon, dp_why *why)
     const char *dir = daemon->config->dir;
     dp_buf file;
     dp_buf_init(&file, 4096);
-    dp_status status = dp_dir_read_secret(dir, name, &file);
+    dp_status status = dp_dir_read_secret(dir, name, &file, why);
+    if (status == DP_DENIED) {
+        return status; /* why names the file, and what to do. */
+    }
     if (status == DP_OK) {
         status = dp_identity_decode(dp_buf_view(&file), &daemon->identity);
     } else if (status == DP_NOTFOUND) {
@@ -133,16 +136,27 @@ static void use_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES])
     daemon->has_root = true;
 }
 
-static void load_root(dp_daemon *daemon)
+/* A key that is there and cannot be used is an error: else the founder would find out when its run needs it. */
+static dp_status load_root(dp_daemon *daemon, dp_why *why)
 {
+    const char *dir = daemon->config->dir;
     dp_buf file;
     dp_buf_init(&file, DP_ROOT_SEED_BYTES);
-    if (dp_dir_read_secret(daemon->config->dir, "root.key", &file) == DP_OK &&
-        file.size == DP_ROOT_SEED_BYTES) {
+    dp_status status = dp_dir_read_secret(dir, "root.key", &file, why);
+    if (status == DP_OK && file.size != DP_ROOT_SEED_BYTES) {
+        status = DP_CORRUPT;
+    }
+    if (status == DP_OK) {
         use_root(daemon, file.data);
+    } else if (status == DP_CORRUPT || status == DP_TOOBIG) {
+        dp_why_set(why, status, "%s/root.key is not a root key: it has not %d bytes", dir,
+                   DP_ROOT_SEED_BYTES);
+    }
+    if (file.data != NULL) {
         sodium_memzero(file.data, file.size);
     }
     dp_buf_close(&file);
+    return status == DP_NOTFOUND ? DP_OK : status;
 }
 
 dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
@@ -231,6 +245,13 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
         DP_TRY(dp_dir_check_disk(daemon->config->dir, why));
     }
     DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, report, why));
+    if (report->mode_was != 0 || report->n_tightened > 0) {
+        dp_log(DP_LOG_WARN, "store.private",
+               "dir=%s mode_was=%04o files=%u msg=\"others could enter the directory or read files "
+               "in it; it is its owner's alone now. If somebody else used this machine, the run's "
+               "secrets may be known\"",
+               daemon->config->dir, report->mode_was, report->n_tightened);
+    }
     if (report->meta_rebuilt || report->chunks_rebuilt) {
         dp_log(DP_LOG_WARN, "store.rebuilt",
                "moved_to=%s msg=\"the store was damaged and has been rebuilt\"", report->moved_to);
@@ -244,11 +265,11 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
 
 /* The store has lost the run: with its certificate and its key the node is a member still. What it had not published, and its vote key, are
  * gone; the chain and the state come from peers. */
-static dp_status enter_again(dp_daemon *daemon, bool damaged, dp_facts *facts)
+static dp_status enter_again(dp_daemon *daemon, bool damaged, dp_facts *facts, dp_why *why)
 {
     const char *dir = daemon->config->dir;
-    dp_status status = dp_facts_copy_load(dir, facts);
-    if (status == DP_NOTFOUND && !damaged) {
+    dp_status status = dp_facts_copy_load(dir, facts, why);
+    if (status == DP_DENIED || (status == DP_NOTFOUND && !damaged)) {
         return status;
     }
     status = status == DP_OK ? dp_facts_save(daemon->store, facts) : status;
@@ -276,13 +297,16 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
     dp_store_report report = {0};
     DP_TRY(open_store(daemon, &report, why));
     DP_TRY(load_identity(daemon, why));
-    load_root(daemon);
+    DP_TRY(load_root(daemon, why));
     dp_status status = dp_facts_load(daemon->store, facts);
     if (status == DP_NOTFOUND && (report.meta_rebuilt || report.created)) {
-        status = enter_again(daemon, report.meta_rebuilt, facts);
+        status = enter_again(daemon, report.meta_rebuilt, facts, why);
     }
     *member = status == DP_OK;
     daemon->lost = status == DP_NOTFOUND && dp_facts_lost(daemon->store);
+    if (status == DP_DENIED) {
+        return status;
+    }
     if (status != DP_OK && status != DP_NOTFOUND) {
         return dp_why_set(why, status, "what the store says of the run cannot be read: %s",
                           dp_status_text(status));
@@ -385,6 +409,7 @@ int main(int argc, char **argv)
     dp_why why = {""};
     bool help = false;
     bool version = false;
+    umask(S_IRWXG | S_IRWXO); /* The store, its log and whatever comes later hold secrets. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* A limit of file sizes is an error of the write. */
     const struct rlimit no_core = {0, 0};

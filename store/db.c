@@ -308,6 +308,8 @@ dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_option
         }
         return status;
     }
+    found.mode_was = opened->dir.mode_was;
+    found.n_tightened = opened->dir.n_tightened;
     if (report != NULL) {
         *report = found;
     }

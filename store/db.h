@@ -53,6 +53,8 @@ typedef struct dp_store_report {
     uint32_t chunks_adopted;  /* Rows written before a crash that an object does want. */
     uint32_t chunks_damaged;  /* Rows found unequal to their hash while rebuilding. */
     uint32_t ckpts_dropped;   /* Begun and never committed. */
+    uint32_t mode_was;        /* as dp_dir has them */
+    uint32_t n_tightened;
 } dp_store_report;
 
 /* Ballast and margin of 64 MiB, no quota. */

@@ -1,5 +1,6 @@
 #include "store/dir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,8 +16,11 @@
 #include "base/fd.h"
 
 enum {
-    SET_ASIDE_MAX = 1000
-}; /* More damaged files than this in one directory is a case for a person. */
+    SET_ASIDE_MAX =
+        1000,            /* More damaged files than this in one directory is a case for a person. */
+    ENTRIES_MAX = 10000, /* of a directory that are looked at: a store has a dozen */
+    OTHERS = S_IRWXG | S_IRWXO
+};
 
 static dp_status disk_status(void)
 {
@@ -116,6 +120,106 @@ dp_status dp_dir_check_disk(const char *path, dp_why *why)
         path, (unsigned long long)is.f_type & UINT32_MAX);
 }
 
+static bool is_key(const char *name)
+{
+    const size_t size = strlen(name);
+    return size > 4 && strcmp(name + size - 4, ".key") == 0;
+}
+
+/* What may lie in a directory before the first start: nothing but what a new disk and `dpnode up` leave there. */
+static bool is_expected(const char *name)
+{
+    static const char *const names[] = {".", "..", "lost+found", "dpnoded.log"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tighten_file(dp_dir *dir, const char *name)
+{
+    struct stat info;
+    if (fstatat(dir->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+        info.st_uid == geteuid() && (info.st_mode & OTHERS) != 0 && !is_key(name) &&
+        fchmodat(dir->fd, name, info.st_mode & S_IRWXU, 0) == 0) {
+        dir->n_tightened++;
+    }
+}
+
+/* Goes through the entries. tighten: their modes; else *foreign: one is there that a store does not have. */
+static dp_status walk(dp_dir *dir, bool tighten, bool *foreign)
+{
+    const int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *const list = fd >= 0 ? fdopendir(fd) : NULL;
+    if (list == NULL) {
+        const dp_status status = disk_status();
+        if (fd >= 0) {
+            close(fd);
+        }
+        return status;
+    }
+    const struct dirent *entry = readdir(list);
+    for (int i = 0; entry != NULL && i < ENTRIES_MAX; i++, entry = readdir(list)) {
+        *foreign = *foreign || !is_expected(entry->d_name);
+        if (tighten) {
+            tighten_file(dir, entry->d_name);
+        }
+    }
+    closedir(list);
+    return DP_OK;
+}
+
+/* A home directory or /tmp is not made private because somebody named it. */
+static dp_status check_use(dp_dir *dir, unsigned mode, dp_why *why)
+{
+    bool foreign = false;
+    const dp_status status = dp_dir_has(dir, "lock") ? DP_OK : walk(dir, false, &foreign);
+    if (status != DP_OK) {
+        return dp_why_set(why, status, "cannot list directory %s", dir->path);
+    }
+    if (foreign) {
+        return dp_why_set(why, DP_DENIED,
+                          "others may enter %s (mode %04o), which holds other files and no store; "
+                          "give the node a directory of its own with --dir, or chmod 700 %s",
+                          dir->path, mode, dir->path);
+    }
+    return DP_OK;
+}
+
+/* Nobody but its owner may enter the directory of the keys. */
+static dp_status make_private(dp_dir *dir, dp_why *why)
+{
+    struct stat info;
+    bool any = false;
+    if (fstat(dir->fd, &info) != 0) {
+        return dp_why_set(why, disk_status(), "cannot look at directory %s: %s", dir->path,
+                          strerror(errno));
+    }
+    if (info.st_uid != geteuid()) {
+        return dp_why_set(why, DP_DENIED,
+                          "%s belongs to the user with uid %u, and dpnoded runs as uid %u; run it "
+                          "as that user, or choose another directory with --dir",
+                          dir->path, (unsigned)info.st_uid, (unsigned)geteuid());
+    }
+    const unsigned mode = info.st_mode & 07777;
+    if ((mode & OTHERS) != 0) {
+        DP_TRY(check_use(dir, mode, why));
+        if (fchmod(dir->fd, mode & S_IRWXU) != 0 || fstat(dir->fd, &info) != 0 ||
+            (info.st_mode & OTHERS) != 0) {
+            return dp_why_set(why, DP_DENIED,
+                              "others may enter %s (mode %04o), and its mode cannot be changed; "
+                              "choose a directory on a disk of this machine with --dir",
+                              dir->path, mode);
+        }
+        dir->mode_was = mode;
+    }
+    /* Files made under another umask; who holds one open, or a second name of it, keeps it. */
+    const dp_status status = walk(dir, true, &any);
+    return status == DP_OK ? DP_OK : dp_why_set(why, status, "cannot list directory %s", dir->path);
+}
+
 dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why)
 {
     dp_dir opened = {.fd = -1, .lock_fd = -1};
@@ -133,7 +237,10 @@ dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why)
         return dp_why_set(why, disk_status(), "cannot open directory %s: %s", path,
                           strerror(errno));
     }
-    const dp_status status = take_lock(opened.fd, path, &opened.lock_fd, why);
+    dp_status status = make_private(&opened, why);
+    if (status == DP_OK) {
+        status = take_lock(opened.fd, path, &opened.lock_fd, why);
+    }
     if (status != DP_OK) {
         close(opened.fd);
         return status;
@@ -252,15 +359,33 @@ dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes)
     return status;
 }
 
-static dp_status read_secret(int fd, dp_buf *out)
+static dp_status check_secret(int fd, const char *path, struct stat *info, dp_why *why)
 {
-    struct stat info;
-    if (fstat(fd, &info) != 0) {
+    if (fstat(fd, info) != 0) {
         return disk_status();
     }
-    if (!S_ISREG(info.st_mode) || (info.st_mode & 077) != 0) {
-        return DP_DENIED;
+    if (!S_ISREG(info->st_mode)) {
+        return dp_why_set(why, DP_DENIED, "%s is not a file", path);
     }
+    if (info->st_uid != geteuid()) {
+        return dp_why_set(why, DP_DENIED,
+                          "%s belongs to the user with uid %u, and dpnoded runs as uid %u; run it "
+                          "as that user",
+                          path, (unsigned)info->st_uid, (unsigned)geteuid());
+    }
+    if ((info->st_mode & OTHERS) != 0) {
+        return dp_why_set(why, DP_DENIED,
+                          "others may read %s (mode %04o), so its secret may be known; if it is "
+                          "not, chmod 600 %s",
+                          path, (unsigned)info->st_mode & 07777, path);
+    }
+    return DP_OK;
+}
+
+static dp_status read_secret(int fd, const char *path, dp_buf *out, dp_why *why)
+{
+    struct stat info;
+    DP_TRY(check_secret(fd, path, &info, why));
     if (info.st_size > 1024L * 1024) {
         return DP_TOOBIG;
     }
@@ -282,17 +407,24 @@ static dp_status read_secret(int fd, dp_buf *out)
     return DP_OK;
 }
 
-dp_status dp_dir_read_secret(const char *dir, const char *name, dp_buf *out)
+dp_status dp_dir_read_secret(const char *dir, const char *name, dp_buf *out, dp_why *why)
 {
     char path[DP_DIR_PATH_MAX];
+    if (why != NULL) {
+        why->text[0] = '\0';
+    }
     if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) {
         return DP_TOOBIG;
     }
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
-        return disk_status();
+        const dp_status status = errno == ELOOP ? DP_DENIED : disk_status();
+        return dp_why_set(why, status, "%s: %s", path, strerror(errno));
     }
-    const dp_status status = read_secret(fd, out);
+    const dp_status status = read_secret(fd, path, out, why);
     close(fd);
+    if (status != DP_OK && why != NULL && why->text[0] == '\0') {
+        dp_why_set(why, status, "%s: %s", path, dp_status_text(status));
+    }
     return status;
 }

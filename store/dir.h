@@ -14,10 +14,14 @@ typedef struct dp_dir {
     char path[DP_DIR_PATH_MAX];
     int fd; /* -1 when closed. */
     int lock_fd;
+    uint32_t mode_was;    /* of the directory, where others could enter it before; else 0 */
+    uint32_t n_tightened; /* its files that others could read before */
 } dp_dir;
 
-/* Create dir (0700) if absent and take its lock. DP_BUSY: why names the pid that holds it. DP_TOOBIG: path too long.
- * DP_DENIED, DP_IO, DP_NOSPACE. */
+/* Create dir (0700) if absent and take its lock. A directory that is there must belong to this user; if it is empty or
+ * holds a store already, it and its files are made private, but for *.key: a key that others could read is for
+ * dp_dir_read_secret to refuse. DP_BUSY: why names the pid that holds it. DP_TOOBIG: path too long. DP_DENIED (also: the
+ * directory is another user's, or holds something else and others may enter it), DP_IO, DP_NOSPACE. */
 DP_MUST dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why);
 void dp_dir_close(dp_dir *dir); /* Accepts a zeroed or closed one. */
 
@@ -41,9 +45,9 @@ DP_MUST dp_status dp_dir_release(const dp_dir *dir, const char *name);
 
 /* Files outside the databases, so that a damaged store never loses them (the identity key). write: mode 0600,
  * temporary file + fsync + rename + fsync of the directory; a crash leaves the old or the new content. Both take a
- * path to the directory, which needs no lock. read appends to out: DP_NOTFOUND, DP_TOOBIG, DP_DENIED (others may
- * read the file). */
+ * path to the directory, which needs no lock. read appends to out: DP_NOTFOUND, DP_TOOBIG, DP_DENIED (the file is
+ * another user's, or others may read it). why (or NULL) tells the file, the reason and what to do. */
 DP_MUST dp_status dp_dir_write_secret(const char *dir, const char *name, dp_view bytes);
-DP_MUST dp_status dp_dir_read_secret(const char *dir, const char *name, dp_buf *out);
+DP_MUST dp_status dp_dir_read_secret(const char *dir, const char *name, dp_buf *out, dp_why *why);
 
 #endif

@@ -165,20 +165,20 @@ static void the_copy_outlives_the_store_and_nobody_else_reads_it(void **state)
     (void)state;
     tempdir_open(&dir);
     tempdir_file(&dir, "run.member", path);
-    CHECK_STATUS(dp_facts_copy_load(dir.path, &back), DP_NOTFOUND);
+    CHECK_STATUS(dp_facts_copy_load(dir.path, &back, NULL), DP_NOTFOUND);
     CHECK_OK(dp_facts_copy_save(dir.path, &facts));
     assert_int_equal(stat(path, &is), 0);
     assert_int_equal(is.st_mode & 077, 0);
-    CHECK_OK(dp_facts_copy_load(dir.path, &back));
+    CHECK_OK(dp_facts_copy_load(dir.path, &back, NULL));
     check_same(&facts, &back);
     for (off_t size = 0; size < 60; size += 7) { /* A damaged copy is none. */
         CHECK_OK(dp_facts_copy_save(dir.path, &facts));
         assert_int_equal(truncate(path, size), 0);
-        CHECK_STATUS(dp_facts_copy_load(dir.path, &back), DP_CORRUPT);
+        CHECK_STATUS(dp_facts_copy_load(dir.path, &back, NULL), DP_CORRUPT);
     }
     dp_facts_copy_forget(dir.path);
     dp_facts_copy_forget(dir.path);
-    CHECK_STATUS(dp_facts_copy_load(dir.path, &back), DP_NOTFOUND);
+    CHECK_STATUS(dp_facts_copy_load(dir.path, &back, NULL), DP_NOTFOUND);
     tempdir_close(&dir);
 }
 

@@ -335,15 +335,15 @@ static void secrets_outside_the_databases_are_private(void **state)
     tempdir dir;
     dp_buf_init(&out, 64);
     tempdir_open(&dir);
-    CHECK_STATUS(dp_dir_read_secret(dir.path, "identity.key", &out), DP_NOTFOUND);
+    CHECK_STATUS(dp_dir_read_secret(dir.path, "identity.key", &out, NULL), DP_NOTFOUND);
     CHECK_OK(dp_dir_write_secret(dir.path, "identity.key", dp_view_text("old")));
     CHECK_OK(dp_dir_write_secret(dir.path, "identity.key", dp_view_text("secret")));
     assert_int_equal(stat(tempdir_file(&dir, "identity.key", path), &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
-    CHECK_OK(dp_dir_read_secret(dir.path, "identity.key", &out));
+    CHECK_OK(dp_dir_read_secret(dir.path, "identity.key", &out, NULL));
     CHECK(dp_view_equal(dp_buf_view(&out), dp_view_text("secret")));
     assert_int_equal(chmod(path, 0644), 0);
-    CHECK_STATUS(dp_dir_read_secret(dir.path, "identity.key", &out), DP_DENIED);
+    CHECK_STATUS(dp_dir_read_secret(dir.path, "identity.key", &out, NULL), DP_DENIED);
     dp_buf_close(&out);
     tempdir_close(&dir);
 }

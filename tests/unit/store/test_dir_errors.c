@@ -65,6 +65,14 @@ int mkdir(const char *path, mode_t mode)
     return strikes("mkdir") ? -1 : REAL(mkdir, int (*)(const char *, mode_t))(path, mode);
 }
 
+int fchmod(int fd, mode_t mode)
+{
+    if (strikes("fchmod")) {
+        return fails_with == 0 ? 0 : -1; /* 0: a disk without modes. */
+    }
+    return REAL(fchmod, int (*)(int, mode_t))(fd, mode);
+}
+
 int flock(int fd, int what)
 {
     return strikes("flock") ? -1 : REAL(flock, int (*)(int, int))(fd, what);
@@ -117,6 +125,13 @@ static dp_status try_open(const char *path)
     return status;
 }
 
+/* One that others may enter. */
+static dp_status try_open_wide(const char *path)
+{
+    CHECK((mkdir(path, 0700) == 0 || errno == EEXIST) && chmod(path, 0755) == 0);
+    return try_open(path);
+}
+
 static dp_status try_files(const char *path)
 {
     dp_dir dir = {.fd = -1, .lock_fd = -1};
@@ -147,7 +162,7 @@ static dp_status try_secret(const char *path)
     dp_buf out;
     DP_TRY(dp_dir_write_secret(path, "key", dp_view_text("secret")));
     dp_buf_init(&out, 100);
-    const dp_status status = dp_dir_read_secret(path, "key", &out);
+    const dp_status status = dp_dir_read_secret(path, "key", &out, NULL);
     CHECK(status != DP_OK || dp_view_equal(dp_buf_view(&out), dp_view_text("secret")));
     dp_buf_close(&out);
     return status;
@@ -235,6 +250,8 @@ static void every_call_of_the_system_that_fails_is_told_and_leaves_nothing_open(
     fail_each("flock", 1, EWOULDBLOCK, try_open, DP_BUSY);
     fail_each("flock", 1, EIO, try_open, DP_IO);
     fail_each("ftruncate", 1, ENOSPC, try_open, DP_OK); /* The pid is for people. */
+    fail_each("fchmod", 1, EPERM, try_open_wide, DP_DENIED);
+    fail_each("fchmod", 1, 0, try_open_wide, DP_DENIED);
     fail_each("fstatvfs", 1, EIO, try_files, DP_IO);
     fail_each("posix_fallocate", 1, ENOSPC, try_files, DP_NOSPACE);
     fail_each("posix_fallocate", 1, EDQUOT, try_files, DP_NOSPACE);
@@ -333,7 +350,7 @@ static void a_secret_longer_than_the_room_for_it_is_told(void **state)
     tempdir_open(&dir);
     CHECK_OK(dp_dir_write_secret(dir.path, "key", dp_view_text("secret")));
     dp_buf_init(&out, 3);
-    CHECK_STATUS(dp_dir_read_secret(dir.path, "key", &out), DP_TOOBIG);
+    CHECK_STATUS(dp_dir_read_secret(dir.path, "key", &out, NULL), DP_TOOBIG);
     dp_buf_close(&out);
     tempdir_close(&dir);
 }
@@ -348,7 +365,7 @@ static void a_path_that_is_too_long_is_told(void **state)
     CHECK_STATUS(try_open(path), DP_TOOBIG);
     CHECK_STATUS(dp_dir_write_secret(path, "key", dp_view_text("secret")), DP_TOOBIG);
     dp_buf_init(&out, 100);
-    CHECK_STATUS(dp_dir_read_secret(path, "key", &out), DP_TOOBIG);
+    CHECK_STATUS(dp_dir_read_secret(path, "key", &out, NULL), DP_TOOBIG);
     dp_buf_close(&out);
 }
 
