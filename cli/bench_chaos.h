@@ -203,6 +203,7 @@ typedef struct dp_chaos_node {
 typedef struct dp_chaos {
     const dp_chaos_options *options;
     char dir[DP_CLI_PATH_MAX];
+    char kept[DP_CLI_PATH_MAX]; /* after the end, where something was wrong */
     dp_rng rng;
     dp_chaos_book book;
     dp_chaos_node nodes[DP_CHAOS_NODES_MAX];
@@ -229,8 +230,8 @@ uint64_t dp_chaos_now_ms(void); /* unix, as in events */
 DP_MUST int dp_chaos_up(dp_chaos *self, const dp_chaos_options *options, dp_control_error *error);
 /* duration_ms of faults, then until all have rejoined and agree. */
 DP_MUST int dp_chaos_run(dp_chaos *self, dp_control_error *error);
-/* No process and no file is left. Accepts one whose up failed. */
-void dp_chaos_down(dp_chaos *self);
+/* No process is left, and no file unless keep: then kept says where logs and stores of the nodes are. Accepts one whose up failed. */
+void dp_chaos_down(dp_chaos *self, bool keep);
 
 /* Inside: faults (bench_chaos_faults.c). */
 void dp_chaos_begin_fault(dp_chaos *self, uint64_t now_ms); /* a drawn one */
@@ -281,6 +282,8 @@ typedef struct dp_chaos_result {
     double control_share;
 } dp_chaos_result;
 
+/* Was nothing lost, wrong or standing still? Once it has run. */
+bool dp_chaos_sound(const dp_chaos *chaos);
 /* Prints the table, or one JSON object. Exit status: 0, or 1 when something was violated. */
 DP_MUST int dp_chaos_report(const dp_cmd *cmd, dp_chaos_result *result);
 

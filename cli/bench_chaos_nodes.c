@@ -285,7 +285,7 @@ static void kill_children(void)
     fclose(file);
 }
 
-void dp_chaos_down(dp_chaos *self)
+void dp_chaos_down(dp_chaos *self, bool keep)
 {
     const struct timespec pause = {.tv_nsec = LOOK_EVERY_MS * 1000000L};
     for (unsigned i = 0; i < DP_CHAOS_NODES_MAX; i++) {
@@ -307,9 +307,13 @@ void dp_chaos_down(dp_chaos *self)
         nanosleep(&pause, NULL);
     }
     dp_chaos_end_disks(self);
-    if (self->dir[0] != '\0') {
+    if (self->dir[0] != '\0' && keep) {
+        snprintf(self->kept, sizeof self->kept, "%s", self->dir);
+    } else if (self->dir[0] != '\0') {
         DP_IGNORE(dp_path_remove_tree(
             self->dir)); /* What is left lies in the folder for temporary files. */
+    }
+    if (self->dir[0] != '\0') {
         self->dir[0] = '\0';
     }
 }

@@ -54,7 +54,7 @@ static bool stood_still(const dp_chaos *chaos)
     return false;
 }
 
-static bool sound(const dp_chaos *chaos)
+bool dp_chaos_sound(const dp_chaos *chaos)
 {
     const dp_chaos_book *book = &chaos->book;
     return book->lost == 0 && book->duplicate == 0 && book->parity_breaks == 0 &&
@@ -67,7 +67,7 @@ static bool sound(const dp_chaos *chaos)
 static figures figures_of(const dp_chaos_result *result)
 {
     dp_chaos *chaos = result->chaos;
-    figures is = {.goodput = per_second(chaos), .good = sound(chaos)};
+    figures is = {.goodput = per_second(chaos), .good = dp_chaos_sound(chaos)};
     uint64_t tokens = dp_chaos_book_tokens(&chaos->book);
     quantiles(&chaos->book.gaps, is.gap);
     quantiles(&chaos->book.detects, is.detect);
@@ -87,7 +87,7 @@ static figures figures_of(const dp_chaos_result *result)
         is.goodput_control = per_second(result->control);
         is.goodput_ratio = is.goodput_control > 0 ? is.goodput / is.goodput_control : 0;
         is.loss_control = dp_chaos_book_loss(&result->control->book, tokens);
-        is.good = is.good && sound(result->control);
+        is.good = is.good && dp_chaos_sound(result->control);
     }
     is.loss = dp_chaos_book_loss(&chaos->book, tokens);
     is.loss_ratio = is.loss_control > 0 ? is.loss / is.loss_control : 0;
@@ -118,8 +118,8 @@ static const char *first_wrong(const dp_chaos_result *result)
     if (!chaos->agreed) {
         return "the nodes did not come to one state";
     }
-    return result->control != NULL && !sound(result->control) ? "the control went wrong"
-                                                              : "nothing was committed";
+    return result->control != NULL && !dp_chaos_sound(result->control) ? "the control went wrong"
+                                                                       : "nothing was committed";
 }
 
 /* Goals of the project that this run misses, as words; "" for none. */
@@ -267,6 +267,9 @@ static int print_json(const dp_chaos_result *result, const figures *is, const ch
     }
     put_text(out, "goals_missed", missed);
     put_text(out, "first_wrong", is->good ? "" : first_wrong(result));
+    if (chaos->kept[0] != '\0') {
+        put_text(out, "kept", chaos->kept);
+    }
     put_text(out, "verdict", verdict(is, missed));
     return dp_cmd_print(out);
 }
@@ -359,6 +362,9 @@ static int print_table(const dp_chaos_result *result, const figures *is, const c
         chaos->finding, (unsigned long long)book->trainers_died);
     printf("VERDICT    %s%s%s\n", verdict(is, missed), is->good ? "" : ": ",
            is->good ? "" : first_wrong(result));
+    if (chaos->kept[0] != '\0') {
+        printf("kept       logs and stores of the nodes: %s\n", chaos->kept);
+    }
     return fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
 }
 

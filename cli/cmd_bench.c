@@ -84,7 +84,8 @@ static int run_one(dp_chaos *chaos, const dp_chaos_options *options, dp_control_
     if (status == 0) {
         status = dp_chaos_run(chaos, error);
     }
-    dp_chaos_down(chaos);
+    const bool whole = status == 0 && !dp_children_interrupted();
+    dp_chaos_down(chaos, whole && !dp_chaos_sound(chaos));
     return dp_children_interrupted() ? DP_EXIT_INTERRUPTED : status;
 }
 
