@@ -14,13 +14,16 @@
 #include "daemon/listener.h"
 #include "daemon/reply.h"
 
-enum { USER_ROW_BYTES = 4096 };
+enum { USER_ROW_BYTES = 4096, USER_MAX = 64 };
 
 typedef struct client {
     dp_list item;
     uv_pipe_t pipe;
     dp_control *control;
     uint64_t number;
+    uid_t uid;     /* of the process that connected */
+    bool is_known; /* the system told uid */
+    bool may_order;
     bool closing;
     bool writing;
     uint64_t rounds_call; /* id of the call that follows, + 1; 0: none */
@@ -39,29 +42,47 @@ struct dp_control {
     char path[DP_CONTROL_PATH_MAX + 1];
     dp_list clients;
     uint32_t n_clients;
+    uint32_t n_lookers; /* of these, those that may look only */
     uint64_t next_number;
     uint64_t garbage; /* clients cut for bytes that are not ours */
 };
 
+/* LOOK: tells what is there and costs next to nothing. ORDER: changes something, tells a secret, or takes time of the
+ * disk or the trainer. */
+typedef enum method_kind { LOOK, ORDER } method_kind;
+
 typedef struct method_row {
     const char *name;
     dp_method *run;
+    method_kind kind;
 } method_row;
 
 static const method_row methods[] = {
-    {"hello", dp_method_hello},         {"status", dp_method_status},
-    {"peers", dp_method_peers},         {"rounds", dp_method_rounds},
-    {"events", dp_method_events},       {"why", dp_method_why},
-    {"data", dp_method_data},           {"run.create", dp_method_run_create},
-    {"run.join", dp_method_run_join},   {"run.leave", dp_method_run_leave},
-    {"invite", dp_method_invite},       {"revoke", dp_method_revoke},
-    {"run.fork", dp_method_run_fork},   {"run.merge", dp_method_run_merge},
-    {"pause", dp_method_pause},         {"resume", dp_method_resume},
-    {"drain", dp_method_drain},         {"limits", dp_method_limits},
-    {"ckpt.list", dp_method_ckpt_list}, {"ckpt.verify", dp_method_ckpt_verify},
-    {"audit", dp_method_audit},         {"ckpt.export", dp_method_ckpt_export},
-    {"sample", dp_method_sample},       {"eval", dp_method_eval},
-    {"down", dp_method_down},
+    {"hello", dp_method_hello, LOOK},
+    {"status", dp_method_status, LOOK},
+    {"peers", dp_method_peers, LOOK},
+    {"rounds", dp_method_rounds, LOOK},
+    {"events", dp_method_events, LOOK},
+    {"why", dp_method_why, LOOK},
+    {"data", dp_method_data, LOOK},
+    {"ckpt.list", dp_method_ckpt_list, LOOK},
+    {"limits", dp_method_limits, LOOK}, /* It asks itself before it sets one. */
+    {"run.create", dp_method_run_create, ORDER},
+    {"run.join", dp_method_run_join, ORDER},
+    {"run.leave", dp_method_run_leave, ORDER},
+    {"invite", dp_method_invite, ORDER},
+    {"revoke", dp_method_revoke, ORDER},
+    {"run.fork", dp_method_run_fork, ORDER},
+    {"run.merge", dp_method_run_merge, ORDER},
+    {"pause", dp_method_pause, ORDER},
+    {"resume", dp_method_resume, ORDER},
+    {"drain", dp_method_drain, ORDER},
+    {"ckpt.verify", dp_method_ckpt_verify, ORDER},
+    {"audit", dp_method_audit, ORDER},
+    {"ckpt.export", dp_method_ckpt_export, ORDER},
+    {"sample", dp_method_sample, ORDER},
+    {"eval", dp_method_eval, ORDER},
+    {"down", dp_method_down, ORDER},
 };
 
 /* ---- clients ---- */
@@ -81,6 +102,7 @@ static void drop(client *self)
         self->closing = true;
         dp_list_remove(&self->item);
         self->control->n_clients--;
+        self->control->n_lookers -= self->may_order ? 0 : 1;
         uv_close((uv_handle_t *)&self->pipe, on_client_closed);
     }
 }
@@ -120,6 +142,9 @@ static void dispatch(client *self, const dp_control_frame *frame)
     const dp_call call = {.daemon = self->control->daemon, .client = self->number, .id = frame->id};
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
         if (strcmp(methods[i].name, frame->method) == 0) {
+            if (methods[i].kind == ORDER && !dp_call_may_order(&call)) {
+                return;
+            }
             methods[i].run(self->control->daemon, &call, frame->body);
             return;
         }
@@ -185,7 +210,13 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 static void on_accepted(void *context, int fd)
 {
     dp_control *control = context;
-    client *self = control->n_clients < DP_CONTROL_CLIENTS_MAX ? dp_alloc(1, sizeof *self) : NULL;
+    struct ucred who;
+    socklen_t who_bytes = sizeof who;
+    const bool is_known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_bytes) == 0;
+    const bool may_order = is_known && (who.uid == 0 || who.uid == geteuid());
+    const bool has_room = control->n_clients < DP_CONTROL_CLIENTS_MAX &&
+                          (may_order || control->n_lookers < DP_CONTROL_LOOKERS_MAX);
+    client *self = has_room ? dp_alloc(1, sizeof *self) : NULL;
     if (self == NULL || uv_pipe_init(control->daemon->loop, &self->pipe, 0) != 0) {
         dp_free(self);
         close(fd);
@@ -194,12 +225,16 @@ static void on_accepted(void *context, int fd)
     self->pipe.data = self;
     self->write.data = self;
     self->control = control;
+    self->is_known = is_known;
+    self->uid = is_known ? who.uid : 0;
+    self->may_order = may_order;
     self->number = ++control->next_number;
     dp_buf_init(&self->in, DP_CONTROL_FRAME_MAX + 64 * 1024);
     dp_buf_init(&self->out, DP_CONTROL_OUT_MAX);
     dp_buf_init(&self->in_flight, DP_CONTROL_OUT_MAX);
     dp_list_push_back(&control->clients, &self->item);
     control->n_clients++;
+    control->n_lookers += may_order ? 0 : 1;
     const int opened = uv_pipe_open(&self->pipe, fd);
     if (opened != 0) {
         close(fd);
@@ -231,25 +266,44 @@ bool dp_call_alive(const dp_call *call)
     return client_of(call) != NULL;
 }
 
-void dp_call_user(const dp_call *call, char *name, size_t size)
+static void name_user(uid_t uid, char *name, size_t size)
 {
-    const client *self = client_of(call);
-    struct ucred who;
-    socklen_t who_bytes = sizeof who;
-    uv_os_fd_t fd = -1;
-    name[0] = '\0';
-    if (self == NULL || uv_fileno((const uv_handle_t *)&self->pipe, &fd) != 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_bytes) != 0) {
-        return;
-    }
     char room[USER_ROW_BYTES];
     struct passwd entry;
     struct passwd *found = NULL;
-    if (getpwuid_r(who.uid, &entry, room, sizeof room, &found) == 0 && found != NULL) {
+    if (getpwuid_r(uid, &entry, room, sizeof room, &found) == 0 && found != NULL) {
         snprintf(name, size, "%s", entry.pw_name);
     } else {
-        snprintf(name, size, "uid %u", (unsigned)who.uid);
+        snprintf(name, size, "uid %u", (unsigned)uid);
     }
+}
+
+void dp_call_user(const dp_call *call, char *name, size_t size)
+{
+    const client *self = client_of(call);
+    name[0] = '\0';
+    if (self != NULL && self->is_known) {
+        name_user(self->uid, name, size);
+    }
+}
+
+bool dp_call_may_order(const dp_call *call)
+{
+    const client *self = client_of(call);
+    char asker[USER_MAX] = "another user";
+    char owner[USER_MAX];
+    char fix[2 * USER_MAX];
+    char why[3 * USER_MAX];
+    if (self == NULL || self->may_order) {
+        return true; /* Nobody: the daemon itself, or the answer goes nowhere. */
+    }
+    dp_call_user(call, asker, sizeof asker);
+    name_user(geteuid(), owner, sizeof owner);
+    snprintf(fix, sizeof fix, "sudo -u '#%u' dpnode ...   # as %s", (unsigned)geteuid(), owner);
+    snprintf(why, sizeof why, "%s may look at this node; %s, as which it runs, and root may order",
+             asker, owner);
+    dp_call_fail(call, 77, "E0113", fix, "this is not yours to order", why);
+    return false;
 }
 
 bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer)
@@ -384,15 +438,34 @@ static void remove_stale(const char *path)
     }
 }
 
+/* Of the socket at path; "" for one in the working directory or the root. */
+static void folder_of(const char *path, char folder[DP_CONTROL_PATH_MAX + 1])
+{
+    snprintf(folder, DP_CONTROL_PATH_MAX + 1, "%s", path);
+    char *const slash = strrchr(folder, '/');
+    *(slash != NULL ? slash : folder) = '\0';
+}
+
 static void make_folder(const char *path)
 {
     char folder[DP_CONTROL_PATH_MAX + 1];
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (slash != NULL && slash != folder) {
-        *slash = '\0';
-        DP_IGNORE(mkdir(folder, 0750) != 0); /* It may be there; bind tells if not. */
+    folder_of(path, folder);
+    if (folder[0] != '\0') {
+        DP_IGNORE(mkdir(folder, 0700) != 0); /* It may be there; bind tells if not. */
     }
+}
+
+/* A group may connect, and look, where the owner of the daemon has opened the socket's folder to that group. */
+static mode_t mode_of_socket(const char *path)
+{
+    char folder[DP_CONTROL_PATH_MAX + 1];
+    struct stat of_folder;
+    struct stat of_socket;
+    folder_of(path, folder);
+    const bool opened = stat(folder, &of_folder) == 0 && lstat(path, &of_socket) == 0 &&
+                        of_folder.st_uid == geteuid() && of_folder.st_gid == of_socket.st_gid &&
+                        (of_folder.st_mode & S_IXGRP) != 0;
+    return opened ? S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP : S_IRUSR | S_IWUSR;
 }
 
 dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path, dp_why *why)
@@ -424,7 +497,8 @@ dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path,
         return dp_why_set(why, DP_IO, "cannot make the control socket %s: %s", path,
                           uv_strerror(error));
     }
-    DP_IGNORE(chmod(path, 0660) != 0); /* Then only the owner may use it. */
+    DP_IGNORE(chmod(path, mode_of_socket(path)) !=
+              0); /* Then by umask its owner alone may use it. */
     *out = control;
     return DP_OK;
 }

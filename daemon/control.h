@@ -6,9 +6,15 @@
 #include "daemon/control_msg.h"
 #include "daemon/daemon.h"
 
-enum { DP_CALL_NOBODY = 0, DP_CONTROL_CLIENTS_MAX = 64, DP_CONTROL_OUT_MAX = 8 * 1024 * 1024 };
+enum {
+    DP_CALL_NOBODY = 0,
+    DP_CONTROL_CLIENTS_MAX = 64,
+    DP_CONTROL_LOOKERS_MAX = 16, /* of these, of users who may give no orders */
+    DP_CONTROL_OUT_MAX = 8 * 1024 * 1024
+};
 
-/* Binds the socket (mode 0660, folder made 0750 if absent). A stale socket file is replaced. DP_BUSY: another daemon
+/* Binds the socket: mode 0600, or 0660 where its folder is this user's, of the socket's group, and open to it; a folder that
+ * is absent is made 0700. The daemon's user and root may order, others look (SO_PEERCRED). A stale socket file is replaced. DP_BUSY: another daemon
  * answers there. */
 DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const char *path,
                                   dp_why *why);
@@ -37,6 +43,8 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
 void dp_call_follow_rounds(const dp_call *call);
 void dp_call_follow_events(const dp_call *call);
 bool dp_call_alive(const dp_call *call);
+/* Whether the user who asks may give orders; false after an error reply. */
+bool dp_call_may_order(const dp_call *call);
 /* The name of the user whose process asks, or its number; "" where the system does not tell. */
 void dp_call_user(const dp_call *call, char *name, size_t size);
 

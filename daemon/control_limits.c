@@ -156,14 +156,19 @@ void dp_method_limits(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         return;
     }
     for (int i = 0; i < DP_ALLOWS; i++) {
-        if (named[i]) {
-            dp_allowance_change(daemon->allowance, (dp_allow)i, values[i]);
-            any = true;
-        }
+        any = any || named[i];
     }
     if (!any) {
         reply(daemon, call);
         return;
+    }
+    if (!dp_call_may_order(call)) {
+        return;
+    }
+    for (int i = 0; i < DP_ALLOWS; i++) {
+        if (named[i]) {
+            dp_allowance_change(daemon->allowance, (dp_allow)i, values[i]);
+        }
     }
     tell(daemon);
     keep(daemon, call);

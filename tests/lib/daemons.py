@@ -61,6 +61,7 @@ class Node:
         self.port = free_port(host)
         self.arguments = list(arguments)
         self.environment = None # more variables
+        self.user = None        # (uid, gid) of the daemon; None: as the test
         self.process = None
         self.started = 0.0 # unix time of the last exec
 
@@ -72,8 +73,10 @@ class Node:
             self.started = time.time()
             # Several nodes share this machine: a card would be one node's, and another run's bytes.
             environment = {"DPNODE_BACKEND": "cpu", **os.environ, **(self.environment or {})}
+            uid, gid = self.user or (None, None)
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env=environment, start_new_session=True,
+                                            env=environment, start_new_session=True, user=uid, group=gid,
+                                            extra_groups=[] if self.user else None,
                                             preexec_fn=_die_with_parent)
         if wait:
             wait_for(self.answers, ANSWER_S, f"{self.name} answers; see {self.log}")

@@ -3,7 +3,9 @@
 
 import os
 import stat
+import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from systemtest import CliError, SystemTest, main, wait_for  # noqa: E402
@@ -98,6 +100,35 @@ class Secrets(SystemTest):
             os.chmod(path, 0o600)
         node.start()
         self.assertEqual(node.ask("status")["run"]["name"], "tiny")
+
+    @unittest.skipUnless(os.geteuid() == 0, "root alone can be several users")
+    def test_a_group_to_which_the_socket_is_open_looks_and_gives_no_orders(self):
+        owner, group, other = 51001, 51002, 51003
+        os.chmod(self.folder.path, 0o755)
+        node = self.folder.node("node1")
+        place = os.path.join(self.folder.path, "run")
+        node.socket = os.path.join(place, "s")
+        node.user = (owner, group)
+        for path, bits in ((node.dir, 0o700), (place, 0o750)):
+            os.mkdir(path)
+            os.chmod(path, bits)
+            os.chown(path, owner, group)
+        node.start()
+        self.assertEqual(mode(node.socket), 0o660)
+
+        def as_user(uid, gid, *words):
+            done = subprocess.run(node.command(*words), capture_output=True, text=True, timeout=60, check=False,
+                                  user=uid, group=gid, extra_groups=[])
+            return done.returncode, done.stdout
+
+        self.assertEqual(as_user(other, group, "status")[0], 0)
+        for words in (("pause",), ("down",), ("limits", "--upload", "1"), ("invite",)):
+            status, said = as_user(other, group, *words)
+            self.assertEqual(status, 77, said)
+            self.assertIn('"E0113"', said)
+        self.assertIn('"E0104"', as_user(other, other, "status")[1]) # not of the group
+        self.assertEqual(as_user(0, 0, "limits", "--upload", "1")[0], 0)
+        self.assertEqual(as_user(owner, group, "down")[0], 0)
 
 
 if __name__ == "__main__":

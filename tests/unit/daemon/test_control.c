@@ -1,9 +1,26 @@
 /* THREADS_TEST: a real unix socket with clients of all kinds in front of an idle daemon. */
+#include <dlfcn.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "tests/lib/mutate.h"
 #include "tests/unit/daemon/caller.h"
+
+static uid_t pretended_uid; /* of those who connect; 0: as it is */
+
+/* In front of libc's. */
+int getsockopt(int fd, int level, int option, void *value, socklen_t *size)
+{
+    typedef int real(int, int, int, void *, socklen_t *);
+    real *const next = (real *)(uintptr_t)dlsym(RTLD_NEXT, "getsockopt");
+    const int result = next(fd, level, option, value, size);
+    if (result == 0 && level == SOL_SOCKET && option == SO_PEERCRED && pretended_uid != 0) {
+        ((struct ucred *)value)->uid = pretended_uid;
+    }
+    return result;
+}
 
 static void an_idle_daemon_answers_hello_and_status(void **state)
 {
@@ -272,6 +289,115 @@ static void a_client_that_came_without_memory_does_not_end_the_listening(void **
     house_close(&house);
 }
 
+/* The code of the answer, or "" for a reply. */
+static void code_of(struct caller *caller, uint64_t id, const char *method, char code[8])
+{
+    dp_control_frame frame;
+    dp_control_error error = {.code = ""};
+    ask(caller, id, method);
+    const size_t size = next_frame(caller, &frame);
+    if (frame.error != NULL) {
+        dp_control_error_read(frame.error, &error);
+    }
+    snprintf(code, 8, "%s", error.code);
+    used(caller, &frame, size);
+}
+
+static void another_user_looks_and_gives_no_orders(void **state)
+{
+    static const char *const looks[] = {"hello", "status"};
+    static const char *const orders[] = {
+        "run.create", "run.join", "run.leave", "invite",      "revoke",      "run.fork",
+        "run.merge",  "pause",    "resume",    "drain",       "ckpt.verify", "audit",
+        "sample",     "eval",     "down",      "ckpt.export",
+    };
+    struct house house;
+    struct caller other;
+    struct caller owner;
+    char code[8];
+    (void)state;
+    house_open(&house);
+    house_open_control(&house);
+    pretended_uid = geteuid() + 1;
+    caller_open(&other, &house);
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
+        code_of(&other, i, looks[i], code);
+        assert_string_equal(code, "");
+    }
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+        code_of(&other, 10 + i, orders[i], code);
+        assert_string_equal(code, "E0113");
+    }
+    CHECK(!house.daemon.ending);
+    pretended_uid = 0;
+    caller_open(&owner, &house);
+    code_of(&owner, 1, "invite", code);
+    assert_string_equal(code, "E0110"); /* There is no run; else it could. */
+    code_of(&other, 50, "invite", code);
+    assert_string_equal(code, "E0113");
+    caller_close(&owner);
+    caller_close(&other);
+    house_close(&house);
+}
+
+static void those_who_look_leave_room_for_the_owner(void **state)
+{
+    struct house house;
+    struct caller others[DP_CONTROL_LOOKERS_MAX];
+    struct caller late;
+    struct caller owner;
+    (void)state;
+    house_open(&house);
+    house_open_control(&house);
+    pretended_uid = geteuid() + 1;
+    for (unsigned i = 0; i < DP_CONTROL_LOOKERS_MAX; i++) {
+        caller_open(&others[i], &house);
+        check_hello(&others[i], i);
+    }
+    caller_open(&late, &house);
+    turn_until(&house.loop, has_ended, &late);
+    pretended_uid = 0;
+    caller_open(&owner, &house);
+    check_hello(&owner, 1);
+    caller_close(&others[0]);
+    caller_close(&late);
+    for (int i = 0; i < 3; i++) {
+        uv_run(&house.loop, UV_RUN_NOWAIT);
+    }
+    pretended_uid = geteuid() + 1;
+    caller_open(&late, &house);
+    check_hello(&late, 2); /* Room comes back. */
+    pretended_uid = 0;
+    for (unsigned i = 1; i < DP_CONTROL_LOOKERS_MAX; i++) {
+        caller_close(&others[i]);
+    }
+    caller_close(&late);
+    caller_close(&owner);
+    house_close(&house);
+}
+
+static void a_folder_that_is_open_to_a_group_opens_the_socket_to_it(void **state)
+{
+    static const struct {
+        mode_t folder;
+        mode_t socket;
+    } modes[] = {{0700, 0600}, {0750, 0660}, {0710, 0660}, {0705, 0600}};
+    struct house house;
+    struct stat about;
+    char folder[sizeof house.config.socket];
+    (void)state;
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        house_open(&house);
+        snprintf(folder, sizeof folder, "%s", house.config.socket);
+        *strrchr(folder, '/') = '\0';
+        assert_int_equal(chmod(folder, modes[i].folder), 0);
+        house_open_control(&house);
+        assert_int_equal(stat(house.config.socket, &about), 0);
+        assert_int_equal(about.st_mode & 0777, modes[i].socket);
+        house_close(&house);
+    }
+}
+
 static void followers_hear_events_as_they_come(void **state)
 {
     struct house house;
@@ -381,7 +507,7 @@ static void a_second_daemon_is_busy_and_a_stale_socket_is_replaced(void **state)
     house_open(&house);
     house_open_control(&house);
     assert_int_equal(stat(house.config.socket, &about), 0);
-    assert_int_equal(about.st_mode & 0777, 0660);
+    assert_int_equal(about.st_mode & 0777, 0600); /* Its folder is its owner's alone. */
     CHECK_STATUS(dp_control_open(&second, &house.daemon, house.config.socket, &why), DP_BUSY);
     assert_non_null(strstr(why.text, house.config.socket));
     dp_control_close(house.daemon.control);
@@ -434,6 +560,9 @@ int main(void)
         cmocka_unit_test(damaged_requests_never_crash),
         cmocka_unit_test(clients_beyond_the_limit_are_turned_away_and_room_comes_back),
         cmocka_unit_test(a_client_that_came_without_memory_does_not_end_the_listening),
+        cmocka_unit_test(another_user_looks_and_gives_no_orders),
+        cmocka_unit_test(those_who_look_leave_room_for_the_owner),
+        cmocka_unit_test(a_folder_that_is_open_to_a_group_opens_the_socket_to_it),
         cmocka_unit_test(followers_hear_events_as_they_come),
         cmocka_unit_test(a_client_that_asks_and_never_reads_is_cut),
         cmocka_unit_test(a_long_list_ends_with_its_count),
