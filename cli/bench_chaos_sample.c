@@ -73,7 +73,12 @@ static uint64_t count_descriptors(pid_t pid)
 {
     char path[64];
     uint64_t count = 0;
+    struct stat is;
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    /* dpnoded lets nobody but root list them; their number is the size since Linux 6.2. */
+    if (stat(path, &is) == 0 && is.st_size > 0) {
+        return (uint64_t)is.st_size;
+    }
     DIR *folder = opendir(path);
     while (folder != NULL && readdir(folder) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
         count++;

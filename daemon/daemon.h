@@ -37,6 +37,7 @@ typedef struct dp_daemon {
     dp_allowance *allowance; /* NULL: nothing is limited */
     bool has_root;           /* this node holds the run's root key */
     dp_sign_key root;
+    dp_sign_key vote;  /* of the run, while there is a driver that has one */
     dp_driver *driver; /* NULL: idle, no port is open */
     bool lost;         /* idle because a damaged store has lost its run (facts.h) */
     bool ending;

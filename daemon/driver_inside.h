@@ -72,7 +72,6 @@ struct dp_driver {
     dp_node *node; /* NULL until the manifest is known and the store was read */
     dp_crypto_keys keys;
     bool has_vote_key;
-    dp_sign_key vote_key;
     uv_timer_t *wake;
     uv_timer_t *tick;
     uint64_t redial_ms;

@@ -61,8 +61,8 @@ static dp_status load_vote_key(restore_job *self, dp_store *store)
         self->new_vote_key = true;
     }
     DP_TRY(status);
-    memcpy(driver->vote_key.public_key, row.public_key, sizeof row.public_key);
-    memcpy(driver->vote_key.secret_key, row.secret, sizeof row.secret);
+    memcpy(driver->daemon->vote.public_key, row.public_key, sizeof row.public_key);
+    memcpy(driver->daemon->vote.secret_key, row.secret, sizeof row.secret);
     driver->has_vote_key = true;
     sodium_memzero(&row, sizeof row);
     return DP_OK;
@@ -73,7 +73,7 @@ static dp_status open_node(restore_job *self)
     dp_driver *driver = self->driver;
     driver->keys =
         (dp_crypto_keys){.identity = &driver->daemon->identity,
-                         .vote = driver->has_vote_key ? &driver->vote_key : NULL,
+                         .vote = driver->has_vote_key ? &driver->daemon->vote : NULL,
                          .root = driver->daemon->has_root ? &driver->daemon->root : NULL};
     dp_node_config config = {
         .manifest = &driver->manifest,
@@ -89,7 +89,7 @@ static dp_status open_node(restore_job *self)
         .crypto = dp_crypto_sodium(&driver->keys),
         .admission = dp_admission_certs(),
     };
-    memcpy(config.vote_public_key, driver->vote_key.public_key, sizeof config.vote_public_key);
+    memcpy(config.vote_public_key, driver->daemon->vote.public_key, sizeof config.vote_public_key);
     memcpy(config.name, driver->facts.node_name, sizeof config.name);
     randombytes_buf(&config.seed, sizeof config.seed);
     dp_address addresses[DP_ADDRS_MAX];

@@ -1,8 +1,10 @@
 /* dpnoded: argv to exit code. */
+#include <errno.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -293,7 +295,6 @@ static dp_status enter_again(dp_daemon *daemon, bool damaged, dp_facts *facts, d
 /* Everything that may fail before the loop runs. */
 static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why *why)
 {
-    DP_TRY(dp_crypto_start());
     dp_store_report report = {0};
     DP_TRY(open_store(daemon, &report, why));
     DP_TRY(load_identity(daemon, why));
@@ -360,6 +361,7 @@ static void close_all(dp_daemon *daemon)
     dp_store_close(daemon->store);
     dp_identity_close(&daemon->identity);
     sodium_memzero(&daemon->root, sizeof daemon->root);
+    sodium_memzero(&daemon->vote, sizeof daemon->vote);
 }
 
 static void watch_signals(dp_daemon *daemon, uv_signal_t handles[SIGNALS])
@@ -373,34 +375,72 @@ static void watch_signals(dp_daemon *daemon, uv_signal_t handles[SIGNALS])
     }
 }
 
-static int run(const dp_config *config, dp_log_sink *log, bool *again)
+/* It holds the keys, so it lies in pages that are not swapped out. NULL: no memory. */
+static dp_daemon *make_daemon(void)
+{
+    dp_daemon *const daemon = sodium_malloc(sizeof *daemon);
+    if (daemon == NULL) {
+        return NULL;
+    }
+    if (sodium_mlock(daemon, sizeof *daemon) != 0) { /* sodium_malloc tries, and does not tell. */
+        dp_log(DP_LOG_WARN, "keys.unlocked",
+               "msg=\"the node's keys may be swapped out: their memory cannot be locked (%s); "
+               "ulimit -l, or LimitMEMLOCK= of a unit, is too low\"",
+               strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
+    }
+    memset(daemon, 0, sizeof *daemon);
+    return daemon;
+}
+
+static int run_daemon(dp_daemon *daemon, bool *again)
 {
     static dp_facts facts;
-    dp_daemon daemon = {
-        .loop = uv_default_loop(),
-        .config = config,
-        .log = log,
-        .started_ms = dp_unix_ms(),
-    };
     uv_signal_t signals[SIGNALS];
     dp_why why = {""};
     bool member = false;
-    const dp_status status = start(&daemon, &facts, &member, &why);
+    const dp_status status = start(daemon, &facts, &member, &why);
     if (status != DP_OK) {
         fprintf(stderr, "dpnoded: %s\n", why.text[0] != '\0' ? why.text : dp_status_text(status));
-        close_all(&daemon);
+        close_all(daemon);
         return exit_of(status);
     }
-    watch_signals(&daemon, signals);
-    dp_diary_add(daemon.diary, DP_LOG_INFO, "daemon.started", 0, NULL, "dpnoded %s, %s",
+    watch_signals(daemon, signals);
+    dp_diary_add(daemon->diary, DP_LOG_INFO, "daemon.started", 0, NULL, "dpnoded %s, %s",
                  DP_VERSION_TEXT, member ? facts.name : "idle");
-    uv_run(daemon.loop, UV_RUN_DEFAULT);
+    uv_run(daemon->loop, UV_RUN_DEFAULT);
     for (int i = 0; i < SIGNALS; i++) {
         uv_close((uv_handle_t *)&signals[i], NULL);
     }
-    close_all(&daemon);
-    *again = daemon.again;
-    return daemon.exit_status;
+    close_all(daemon);
+    *again = daemon->again;
+    return daemon->exit_status;
+}
+
+static int run(const dp_config *config, dp_log_sink *log, bool *again)
+{
+    dp_daemon *const daemon = dp_crypto_start() == DP_OK ? make_daemon() : NULL;
+    if (daemon == NULL) {
+        fprintf(stderr, "dpnoded: libsodium does not start, or there is no memory\n");
+        return EXIT_SOFTWARE;
+    }
+    daemon->loop = uv_default_loop();
+    daemon->config = config;
+    daemon->log = log;
+    daemon->started_ms = dp_unix_ms();
+    const int exit_status = run_daemon(daemon, again);
+    sodium_free(daemon); /* Wipes it. */
+    return exit_status;
+}
+
+/* No core file and no other process of this user gets at the keys. A sanitizer and a debugger look into the process, so a
+ * build for them stays open. */
+static void hide_memory(void)
+{
+    const struct rlimit no_core = {0, 0};
+    DP_IGNORE(setrlimit(RLIMIT_CORE, &no_core) != 0); /* Best effort, as is the next. */
+#if !defined(DP_PARANOID) && !defined(__SANITIZE_ADDRESS__)
+    DP_IGNORE(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0);
+#endif
 }
 
 int main(int argc, char **argv)
@@ -412,9 +452,7 @@ int main(int argc, char **argv)
     umask(S_IRWXG | S_IRWXO); /* The store, its log and whatever comes later hold secrets. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* A limit of file sizes is an error of the write. */
-    const struct rlimit no_core = {0, 0};
-    DP_IGNORE(setrlimit(RLIMIT_CORE, &no_core) !=
-              0); /* Best effort: no core file should hold a key. */
+    hide_memory();
     const bool check = argc > 1 && strcmp(argv[1], "--check") == 0;
     argc -= check;
     argv += check;

@@ -1,18 +1,47 @@
 #!/usr/bin/env python3
 """Secrets stay with the user whose daemon holds them: modes of files and directories, keys that others may read."""
 
+import contextlib
 import os
+import resource
+import sqlite3
 import stat
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from systemtest import CliError, SystemTest, main, wait_for  # noqa: E402
+from systemtest import BINARIES, CliError, SystemTest, main, wait_for  # noqa: E402
 
 
 def mode(path):
     return stat.S_IMODE(os.lstat(path).st_mode)
+
+
+def is_for_debuggers():
+    """Whether this build lets a debugger look into dpnoded."""
+    with open(os.path.join(BINARIES, "CMakeCache.txt"), encoding="utf-8") as cache:
+        text = cache.read()
+    return "DP_PARANOID:BOOL=ON" in text or "DP_SANITIZE:STRING=address" in text
+
+
+def places_of(pid, needle):
+    """Where needle lies in the memory of a process: for each place, whether its pages are locked. For root."""
+    with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as smaps, open(f"/proc/{pid}/mem", "rb") as memory:
+        maps = []
+        for line in smaps:
+            words = line.split()
+            if "-" in words[0] and not words[0].endswith(":"):
+                maps.append([[int(end, 16) for end in words[0].split("-")], words[1], False])
+            elif words[0] == "VmFlags:":
+                maps[-1][2] = "lo" in words
+        found = []
+        for (begin, end), rights, locked in maps:
+            if "rw" in rights:
+                with contextlib.suppress(OSError, ValueError, OverflowError): # it may have gone
+                    memory.seek(begin)
+                    found += [locked] * memory.read(end - begin).count(needle)
+        return found
 
 
 def files_below(folder):
@@ -129,6 +158,53 @@ class Secrets(SystemTest):
         self.assertIn('"E0104"', as_user(other, other, "status")[1]) # not of the group
         self.assertEqual(as_user(0, 0, "limits", "--upload", "1")[0], 0)
         self.assertEqual(as_user(owner, group, "down")[0], 0)
+
+    @unittest.skipIf(is_for_debuggers(), "a build for debuggers")
+    def test_no_core_file_and_no_other_process_of_its_user_gets_the_keys(self):
+        node = self.folder.node("node1").start()
+        with open(f"/proc/{node.process.pid}/limits", encoding="ascii") as limits:
+            core = next(line.split() for line in limits if line.startswith("Max core file size"))
+        self.assertEqual(core[4:6], ["0", "0"])
+        if os.geteuid() == 0: # It may look all the same; the daemon of another user shows who owns its memory now.
+            os.chmod(self.folder.path, 0o777)
+            node = self.folder.node("node2")
+            node.user = (51001, 51001)
+            node.start()
+            self.assertEqual(os.stat(f"/proc/{node.process.pid}/mem").st_uid, 0)
+            return
+        with self.assertRaises(PermissionError):
+            os.listdir(f"/proc/{node.process.pid}/fd")
+
+    @unittest.skipUnless(os.geteuid() == 0, "root alone may look into a daemon")
+    def test_the_keys_lie_in_locked_pages(self):
+        node, _ = self.found()
+        node.ask("down") # it alone may open its store
+        node.process.wait(20)
+        with open(os.path.join(node.dir, "identity.key"), "rb") as file:
+            seed = file.read()[8:72]
+        with open(os.path.join(node.dir, "root.key"), "rb") as file:
+            root = file.read()
+        with contextlib.closing(sqlite3.connect(os.path.join(node.dir, "meta.db"))) as meta:
+            vote = meta.execute("SELECT secret FROM vote").fetchone()[0]
+        node.start()
+        wait_for(lambda: node.run().get("round", 0) >= 1, 60, "a round")
+        for name, secret in (("identity", seed), ("root", root), ("vote", bytes(vote))):
+            places = places_of(node.process.pid, secret)
+            self.assertTrue(any(places), f"{name}: {places}")
+            if name != "vote": # SQLite may have the page of its row
+                self.assertTrue(all(places), f"{name}: {places}")
+
+    @unittest.skipUnless(os.geteuid() == 0, "root alone can be a user without rights to lock memory")
+    def test_a_daemon_that_may_lock_no_memory_says_so_and_runs(self):
+        os.chmod(self.folder.path, 0o777)
+        before = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_MEMLOCK, before)
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, before[1]))
+        node = self.folder.node("node1")
+        node.user = (51001, 51001)
+        node.start()
+        self.assertEqual(node.ask("status")["state"], "idle")
+        self.assertEqual(self.log_of(node).count("keys.unlocked"), 1)
 
 
 if __name__ == "__main__":
