@@ -4,6 +4,7 @@
 import contextlib
 import os
 import resource
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -205,6 +206,23 @@ class Secrets(SystemTest):
         node.start()
         self.assertEqual(node.ask("status")["state"], "idle")
         self.assertEqual(self.log_of(node).count("keys.unlocked"), 1)
+
+    @unittest.skipIf(shutil.which("systemd-analyze") is None, "no systemd-analyze")
+    def test_the_unit_leaves_little_open_and_bounds_the_memory(self):
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "contrib", "dpnoded.service")
+        with open(source, encoding="utf-8") as file:
+            text = file.read()
+        for line in ("UMask=0077", "MemoryMax=90%", "OOMPolicy=continue", "LimitCORE=0"):
+            self.assertIn(line, text.splitlines())
+        unit = self.file("dpnoded.service", text.replace("/usr/bin/dpnoded", os.path.join(BINARIES, "dpnoded")))
+
+        def analyze(*words):
+            done = subprocess.run(["systemd-analyze", *words, unit], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout[-200:] + done.stderr)
+            return done.stderr
+
+        analyze("security", "--offline=true", "--no-pager", "--threshold=18") # 1.8 at most
+        self.assertEqual(analyze("verify", "--man=no"), "")
 
 
 if __name__ == "__main__":
