@@ -19,6 +19,7 @@
 #include "daemon/guard.h"
 #include "daemon/token_file.h"
 #include "daemon/transport.h"
+#include "store/chain.h"
 #include "store/dir.h"
 
 enum {
@@ -265,12 +266,23 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
                : dp_why_set(why, status, "the store cannot be written: %s", dp_status_text(status));
 }
 
-/* The store has lost the run: with its certificate and its key the node is a member still. What it had not published, and its vote key, are
- * gone; the chain and the state come from peers. */
-static dp_status enter_again(dp_daemon *daemon, bool damaged, dp_facts *facts, dp_why *why)
+/* Has the store records of this run, of which it does not know any more that it is the node's? */
+static bool has_chain(const dp_daemon *daemon, const dp_run_id *run)
+{
+    dp_chain_tip head;
+    return dp_chain_head(daemon->store, run, &head) == DP_OK;
+}
+
+/* The store has lost the run, or what it says of it is damaged: with its certificate and its key the node is a member still. Where all of
+ * the store was lost, what it had not published and its vote key are gone; the chain and the state come from peers. */
+static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_facts *facts,
+                             dp_why *why)
 {
     const char *dir = daemon->config->dir;
     dp_status status = dp_facts_copy_load(dir, facts, why);
+    if (!rebuilt && !damaged && (status != DP_OK || !has_chain(daemon, &facts->run))) {
+        return DP_NOTFOUND; /* It is in none, or has left that run. */
+    }
     if (status == DP_DENIED || (status == DP_NOTFOUND && !damaged)) {
         return status;
     }
@@ -284,11 +296,12 @@ static dp_status enter_again(dp_daemon *daemon, bool damaged, dp_facts *facts, d
             dir, dp_status_name(status));
         return DP_NOTFOUND;
     }
-    dp_log(
-        DP_LOG_WARN, "store.lost",
-        "run=%s msg=\"the store had lost this run; the node enters it again with its certificate, "
-        "without what it had not published and without its vote key\"",
-        facts->name);
+    dp_log(DP_LOG_WARN, "store.lost", "run=%s msg=\"%s\"", facts->name,
+           rebuilt
+               ? "the store had lost this run; the node enters it again with its certificate, "
+                 "without what it had not published and without its vote key"
+               : "what the store says of this run is damaged; it is taken from run.member, look "
+                 "at the health of the disk");
     return DP_OK;
 }
 
@@ -300,8 +313,9 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
     DP_TRY(load_identity(daemon, why));
     DP_TRY(load_root(daemon, why));
     dp_status status = dp_facts_load(daemon->store, facts);
-    if (status == DP_NOTFOUND && (report.meta_rebuilt || report.created)) {
-        status = enter_again(daemon, report.meta_rebuilt, facts, why);
+    if (status == DP_NOTFOUND || status == DP_CORRUPT) {
+        status = enter_again(daemon, report.meta_rebuilt || status == DP_CORRUPT,
+                             report.meta_rebuilt || report.created, facts, why);
     }
     *member = status == DP_OK;
     daemon->lost = status == DP_NOTFOUND && dp_facts_lost(daemon->store);

@@ -22,6 +22,8 @@
 
 #define READY_KEY "store/ready"
 
+enum { SCHEMA_BYTES_MAX = 64 * 1024 };
+
 struct file {
     const char *name;
     const char *before; /* Pragmas that write nothing. */
@@ -121,6 +123,51 @@ static dp_status quick_check(dp_sql *sql)
     return status;
 }
 
+/* All of the schema as one text, as of now. */
+static dp_status schema_text(dp_sql *sql, dp_buf *text)
+{
+    static const char all[] =
+        "SELECT coalesce(group_concat(type||' '||name||' '||tbl_name||' '||coalesce(sql,''),"
+        "char(10)),'') FROM (SELECT * FROM sqlite_schema ORDER BY type,name)";
+    sqlite3_stmt *stmt = NULL;
+    DP_TRY(dp_sql_status(sql, sqlite3_prepare_v2(sql->db, all, -1, &stmt, NULL)));
+    const int code = sqlite3_step(stmt);
+    dp_status status = code == SQLITE_ROW ? DP_OK : dp_sql_status(sql, code);
+    if (status == DP_OK) {
+        const void *bytes = sqlite3_column_text(stmt, 0);
+        const int size = sqlite3_column_bytes(stmt, 0);
+        status = bytes == NULL ? DP_NOMEM : dp_buf_append(text, dp_view_of(bytes, (size_t)size));
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+/* A wrong bit in it may refuse nothing: a column of another name is missing in every query, at every start. DP_CORRUPT unless it is
+ * what the steps make. */
+static dp_status check_schema(dp_sql *sql, const struct file *file)
+{
+    dp_sql fresh = {0};
+    dp_buf is;
+    dp_buf wanted;
+    uint32_t from = 0;
+    dp_buf_init(&is, SCHEMA_BYTES_MAX);
+    dp_buf_init(&wanted, SCHEMA_BYTES_MAX);
+    dp_status status = dp_sql_open(&fresh, ":memory:", NULL);
+    if (status == DP_OK) {
+        status = dp_sql_migrate(&fresh, file->steps, DP_STORE_VERSION, &from);
+        status = status == DP_OK ? schema_text(&fresh, &wanted) : status;
+        dp_sql_close(&fresh);
+    }
+    status = status == DP_OK ? schema_text(sql, &is) : status;
+    if (status == DP_TOOBIG || (status == DP_OK && (is.size != wanted.size ||
+                                                    memcmp(is.data, wanted.data, is.size) != 0))) {
+        status = DP_CORRUPT;
+    }
+    dp_buf_close(&is);
+    dp_buf_close(&wanted);
+    return status;
+}
+
 static dp_status prepare_file(dp_sql *sql, const struct file *file, uint32_t *from)
 {
     int64_t version = 0;
@@ -135,6 +182,9 @@ static dp_status prepare_file(dp_sql *sql, const struct file *file, uint32_t *fr
     }
     DP_TRY(dp_sql_exec(sql, file->after));
     DP_TRY(dp_sql_migrate(sql, file->steps, DP_STORE_VERSION, from));
+    if (*from > 0) { /* It was not made this instant. */
+        DP_TRY(check_schema(sql, file));
+    }
     dp_sql_trust(sql);
     return DP_OK;
 }
