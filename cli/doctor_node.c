@@ -31,12 +31,23 @@ static void look_directory(const dp_doctor *doctor, dp_finding *out)
     const char *const dir = dp_json_text(doctor->check, "dir", "?");
     const char *const why = dp_json_text(doctor->check, "dir_why", "");
     const char *const network = dp_json_text(doctor->check, "network", "");
-    if (why[0] != '\0' && strcmp(dp_json_text(doctor->status, "dir", ""), dir) == 0) {
+    const char *const private = dp_json_text(doctor->check, "private_why", "");
+    const char *const key = dp_json_text(doctor->check, "key_why", "");
+    const bool is_closed = why[0] != '\0' || private[0] != '\0';
+    if (key[0] != '\0') {
+        dp_finding_what(out, DP_FINDING_FAIL, "a key in %.160s is not its owner's alone", dir);
+        dp_finding_why(out, "%s", key);
+        dp_finding_fix(out, "chmod 600 %.160s/*.key   # as the daemon's user", dir);
+    } else if (is_closed && strcmp(dp_json_text(doctor->status, "dir", ""), dir) == 0) {
         dp_finding_what(out, DP_FINDING_OK, "%.160s, in use by the daemon", dir);
     } else if (why[0] != '\0') {
         dp_finding_what(out, DP_FINDING_FAIL, "%.160s cannot be written", dir);
         dp_finding_why(out, "%s", why);
         dp_finding_fix(out, "give the daemon another directory: dpnode up --dir PATH");
+    } else if (private[0] != '\0') {
+        dp_finding_what(out, DP_FINDING_FAIL, "%.160s is not the node's alone", dir);
+        dp_finding_why(out, "%s", private);
+        dp_finding_fix(out, "give the daemon a directory of its own: dpnode up --dir PATH");
     } else if (network[0] != '\0') {
         dp_finding_what(out, DP_FINDING_FAIL, "%.160s is no place for a store", dir);
         dp_finding_why(out, "%s", network);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,6 +25,7 @@ enum {
     QUICK_NS = 500 * 1000 * 1000,
     TRIES = 3,
     ROWS = 15,
+    KEY_BYTES_MAX = 4096,
     ROW_BYTES = 200 /* about a vote */
 };
 
@@ -154,6 +156,28 @@ static dp_status measure(FILE *out, const char *folder, bool room)
     return DP_OK;
 }
 
+/* What a start would refuse: a directory or a key that is not its user's alone. */
+static void say_private(FILE *out, const char *dir)
+{
+    static const char *const keys[] = {"identity.key", "root.key"};
+    dp_why why = {{0}};
+    if (dp_dir_check_private(dir, &why) != DP_OK) {
+        say(out, "private_why", why.text);
+        return;
+    }
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        dp_buf file;
+        dp_buf_init(&file, KEY_BYTES_MAX);
+        if (dp_dir_read_secret(dir, keys[i], &file, &why) == DP_DENIED) {
+            say(out, "key_why", why.text);
+        }
+        if (file.data != NULL) {
+            sodium_memzero(file.data, file.size);
+        }
+        dp_buf_close(&file);
+    }
+}
+
 static void say_disk(FILE *out, const dp_config *config)
 {
     char base[DP_CONFIG_PATH_MAX];
@@ -165,6 +189,7 @@ static void say_disk(FILE *out, const dp_config *config)
     if (!config->network_dir && dp_dir_check_disk(config->dir, &why) != DP_OK) {
         say(out, "network", why.text);
     }
+    say_private(out, config->dir);
     snprintf(folder, sizeof folder, "%s/doctor-XXXXXX", base);
     if (mkdtemp(folder) == NULL) {
         say_error(out, "dir_why", base, errno);

@@ -249,11 +249,13 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
     }
     DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, report, why));
     if (report->mode_was != 0 || report->n_tightened > 0) {
-        dp_log(DP_LOG_WARN, "store.private",
-               "dir=%s mode_was=%04o files=%u msg=\"others could enter the directory or read files "
-               "in it; it is its owner's alone now. If somebody else used this machine, the run's "
-               "secrets may be known\"",
-               daemon->config->dir, report->mode_was, report->n_tightened);
+        dp_log(report->created ? DP_LOG_INFO : DP_LOG_WARN, "store.private",
+               "dir=%s mode_was=%04o files=%u msg=\"others could %s; it is its owner's alone now\"",
+               daemon->config->dir, report->mode_was, report->n_tightened,
+               report->created
+                   ? "enter the directory"
+                   : "enter the directory of this node or read its files, and so may know its "
+                     "secrets");
     }
     if (report->meta_rebuilt || report->chunks_rebuilt) {
         dp_log(DP_LOG_WARN, "store.rebuilt",

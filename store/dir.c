@@ -120,6 +120,14 @@ dp_status dp_dir_check_disk(const char *path, dp_why *why)
         path, (unsigned long long)is.f_type & UINT32_MAX);
 }
 
+static dp_status foreign_owner(const char *path, uid_t owner, const char *or_else, dp_why *why)
+{
+    return dp_why_set(why, DP_DENIED,
+                      "%s belongs to the user with uid %u, and dpnoded runs as uid %u; run it as "
+                      "that user%s",
+                      path, (unsigned)owner, (unsigned)geteuid(), or_else);
+}
+
 static bool is_key(const char *name)
 {
     const size_t size = strlen(name);
@@ -188,24 +196,30 @@ static dp_status check_use(dp_dir *dir, unsigned mode, dp_why *why)
     return DP_OK;
 }
 
-/* Nobody but its owner may enter the directory of the keys. */
-static dp_status make_private(dp_dir *dir, dp_why *why)
+/* *mode: its bits. Changes nothing. */
+static dp_status check_private(dp_dir *dir, unsigned *mode, dp_why *why)
 {
     struct stat info;
-    bool any = false;
     if (fstat(dir->fd, &info) != 0) {
         return dp_why_set(why, disk_status(), "cannot look at directory %s: %s", dir->path,
                           strerror(errno));
     }
+    *mode = info.st_mode & 07777;
     if (info.st_uid != geteuid()) {
-        return dp_why_set(why, DP_DENIED,
-                          "%s belongs to the user with uid %u, and dpnoded runs as uid %u; run it "
-                          "as that user, or choose another directory with --dir",
-                          dir->path, (unsigned)info.st_uid, (unsigned)geteuid());
+        return foreign_owner(dir->path, info.st_uid,
+                             ", or give it a directory of its own with --dir", why);
     }
-    const unsigned mode = info.st_mode & 07777;
+    return (*mode & OTHERS) != 0 ? check_use(dir, *mode, why) : DP_OK;
+}
+
+/* Nobody but its owner may enter the directory of the keys. */
+static dp_status make_private(dp_dir *dir, dp_why *why)
+{
+    struct stat info;
+    unsigned mode = 0;
+    bool any = false;
+    DP_TRY(check_private(dir, &mode, why));
     if ((mode & OTHERS) != 0) {
-        DP_TRY(check_use(dir, mode, why));
         if (fchmod(dir->fd, mode & S_IRWXU) != 0 || fstat(dir->fd, &info) != 0 ||
             (info.st_mode & OTHERS) != 0) {
             return dp_why_set(why, DP_DENIED,
@@ -215,9 +229,22 @@ static dp_status make_private(dp_dir *dir, dp_why *why)
         }
         dir->mode_was = mode;
     }
-    /* Files made under another umask; who holds one open, or a second name of it, keeps it. */
+    /* Files made under another umask; a process that has one open, or another name of it, keeps it. */
     const dp_status status = walk(dir, true, &any);
     return status == DP_OK ? DP_OK : dp_why_set(why, status, "cannot list directory %s", dir->path);
+}
+
+dp_status dp_dir_check_private(const char *path, dp_why *why)
+{
+    unsigned mode = 0;
+    dp_dir dir = {.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), .lock_fd = -1};
+    if (dir.fd < 0) {
+        return DP_OK;
+    }
+    snprintf(dir.path, sizeof dir.path, "%s", path);
+    const dp_status status = check_private(&dir, &mode, why);
+    close(dir.fd);
+    return status;
 }
 
 dp_status dp_dir_open(dp_dir *dir, const char *path, dp_why *why)
@@ -368,10 +395,7 @@ static dp_status check_secret(int fd, const char *path, struct stat *info, dp_wh
         return dp_why_set(why, DP_DENIED, "%s is not a file", path);
     }
     if (info->st_uid != geteuid()) {
-        return dp_why_set(why, DP_DENIED,
-                          "%s belongs to the user with uid %u, and dpnoded runs as uid %u; run it "
-                          "as that user",
-                          path, (unsigned)info->st_uid, (unsigned)geteuid());
+        return foreign_owner(path, info->st_uid, "", why);
     }
     if ((info->st_mode & OTHERS) != 0) {
         return dp_why_set(why, DP_DENIED,
@@ -419,7 +443,11 @@ dp_status dp_dir_read_secret(const char *dir, const char *name, dp_buf *out, dp_
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         const dp_status status = errno == ELOOP ? DP_DENIED : disk_status();
-        return dp_why_set(why, status, "%s: %s", path, strerror(errno));
+        const char *const text = strerror(errno);
+        struct stat info;
+        return lstat(path, &info) == 0 && info.st_uid != geteuid()
+                   ? foreign_owner(path, info.st_uid, "", why)
+                   : dp_why_set(why, status, "%s: %s", path, text);
     }
     const dp_status status = read_secret(fd, path, out, why);
     close(fd);

@@ -31,6 +31,9 @@ bool dp_dir_is_network(uint64_t kind);
  * cannot be told. */
 DP_MUST dp_status dp_dir_check_disk(const char *path, dp_why *why);
 
+/* What dp_dir_open would refuse for its owner or mode, told in advance; changes nothing. DP_OK when it is not there. */
+DP_MUST dp_status dp_dir_check_private(const char *path, dp_why *why);
+
 /* path = dir/name; name of at most 62 characters, for which dp_dir_open left room. */
 void dp_dir_join(const dp_dir *dir, const char *name, char path[DP_DIR_PATH_MAX]);
 bool dp_dir_has(const dp_dir *dir, const char *name);

@@ -160,6 +160,20 @@ class Secrets(SystemTest):
         self.assertEqual(as_user(0, 0, "limits", "--upload", "1")[0], 0)
         self.assertEqual(as_user(owner, group, "down")[0], 0)
 
+    @unittest.skipUnless(os.geteuid() == 0, "root alone can be several users")
+    def test_a_directory_or_key_of_another_user_is_refused_by_name(self):
+        os.chmod(self.folder.path, 0o777)
+        node = self.folder.node("node1")
+        node.user = (51001, 51001)
+        node.start()
+        node.ask("down")
+        node.process.wait(20)
+        key = os.path.join(node.dir, "identity.key")
+        os.chown(key, 0, 0)
+        self.assertIn(f"{key} belongs to the user with uid 0, and dpnoded runs as uid 51001", self.refused(node))
+        node.user = None
+        self.assertIn(f"{node.dir} belongs to the user with uid 51001", self.refused(node))
+
     @unittest.skipIf(is_for_debuggers(), "a build for debuggers")
     def test_no_core_file_and_no_other_process_of_its_user_gets_the_keys(self):
         node = self.folder.node("node1").start()

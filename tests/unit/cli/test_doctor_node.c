@@ -35,8 +35,12 @@ static void a_directory_must_be_writable_and_local(void **state)
     expect(look("directory", &doctor), DP_FINDING_OK, "/d, to be made", NULL, NULL);
     json_object_set_new(check, "network", json_string("nfs is a network file system"));
     expect(look("directory", &doctor), DP_FINDING_FAIL, "no place for a store", "nfs", "--dir");
+    json_object_set_new(check, "private_why", json_string("others may enter /d"));
+    expect(look("directory", &doctor), DP_FINDING_FAIL, "not the node's alone", "others", "--dir");
     json_object_set_new(check, "dir_why", json_string("/d: Permission denied"));
     expect(look("directory", &doctor), DP_FINDING_FAIL, "cannot be written", "denied", "--dir");
+    json_object_set_new(check, "key_why", json_string("others may read /d/root.key"));
+    expect(look("directory", &doctor), DP_FINDING_FAIL, "a key in /d", "root.key", "chmod 600");
     json_decref(check);
 }
 

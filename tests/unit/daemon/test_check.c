@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/version.h"
@@ -97,6 +98,26 @@ static void a_directory_that_is_not_there_is_tried_above(void **state)
     assert_int_equal(entries(fake_root.path), 0);
 }
 
+static void a_directory_or_a_key_that_is_not_its_owners_alone_is_told_and_stays(void **state)
+{
+    char path[TEMPDIR_FILE_MAX];
+    struct stat info;
+    (void)state;
+    const dp_config config = config_of(fake_root.path);
+    put("root.key", "secret");
+    assert_int_equal(chmod(tempdir_file(&fake_root, "root.key", path), 0644), 0);
+    check(&config);
+    assert_null(value("private_why"));
+    assert_non_null(strstr(value("key_why"), "chmod 600"));
+    assert_int_equal(chmod(fake_root.path, 0755), 0);
+    check(&config);
+    assert_non_null(strstr(value("private_why"), "others may enter"));
+    assert_int_equal(stat(fake_root.path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0755);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0644);
+}
+
 static void a_directory_that_cannot_be_written_says_why(void **state)
 {
     char path[TEMPDIR_FILE_MAX];
@@ -143,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         in_root(a_directory_is_tried_and_left_as_it_was),
         in_root(a_directory_that_is_not_there_is_tried_above),
+        in_root(a_directory_or_a_key_that_is_not_its_owners_alone_is_told_and_stays),
         in_root(a_directory_that_cannot_be_written_says_why),
         cmocka_unit_test(a_port_that_is_taken_says_so),
         cmocka_unit_test(a_value_is_one_line_whatever_a_path_holds),
