@@ -72,7 +72,7 @@ def joined(nodes, manifest, text, **more):
     """They start, the first makes the run, the others join it; the rounds that it tells of."""
     for node in nodes:
         node.start()
-    created = nodes[0].ask("run", "create", manifest, "--text", text, "--name", "n1")
+    created = nodes[0].create(manifest, "--text", text, "--name", "n1")
     for node in nodes[1:]:
         node.ask("join", "-", "--name", node.name, stdin=created["invite"], **more)
     return Rounds(nodes[0])

@@ -162,7 +162,9 @@ static int bring_in(dp_chaos *self, unsigned index, const dp_run_input *input, c
     }
     if (index == 0) {
         status = dp_run_create(&client, input, name, NULL, NULL, &result, error);
-        *token = status == 0 ? strdup(dp_json_text(result, "invite", "")) : NULL;
+        if (status == 0) {
+            status = dp_invite_own(&client, token, error);
+        }
         if (status == 0 && *token == NULL) {
             status = fail(error, DP_EXIT_SOFTWARE, "out of memory", "");
         }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/client.h"
+#include "cli/cmd_run.h"
 #include "cli/json.h"
 #include "cli/print.h"
 #include "cli/qr.h"
@@ -26,7 +27,7 @@ static const struct {
     {"observe", 1, {"observe"}},
 };
 enum { EXPIRES_S_MAX = 365 * 86400 };
-enum { ROLES = sizeof roles / sizeof roles[0], STANDARD_ROLE = 1 };
+enum { ROLES = sizeof roles / sizeof roles[0], STANDARD_ROLE = 0, STANDARD_USES = 1, VOTE = 1 };
 
 static bool read_terms(const dp_cmd *cmd, terms *out, unsigned *role, dp_control_error *error)
 {
@@ -55,9 +56,38 @@ static bool read_terms(const dp_cmd *cmd, terms *out, unsigned *role, dp_control
     return true;
 }
 
+static int call_invite(dp_client *client, const terms *wanted, unsigned role, json_t **result,
+                       dp_control_error *error)
+{
+    dp_packer packer = dp_client_begin(client, "invite");
+    dp_pack_map(&packer, wanted->expires_s > 0 ? 3 : 2);
+    dp_pack_text(&packer, "uses");
+    dp_pack_u64(&packer, wanted->uses);
+    dp_pack_text(&packer, "roles");
+    dp_pack_array(&packer, roles[role].count);
+    for (unsigned i = 0; i < roles[role].count; i++) {
+        dp_pack_text(&packer, roles[role].roles[i]);
+    }
+    if (wanted->expires_s > 0) {
+        dp_pack_text(&packer, "expires_s");
+        dp_pack_u64(&packer, wanted->expires_s);
+    }
+    return dp_client_call(client, &packer, NULL, NULL, result, error);
+}
+
+int dp_invite_own(dp_client *client, char **token, dp_control_error *error)
+{
+    const terms wanted = {.uses = 0};
+    json_t *result = NULL;
+    const int status = call_invite(client, &wanted, VOTE, &result, error);
+    *token = status == 0 ? strdup(dp_json_text(result, "token", "")) : NULL;
+    json_decref(result);
+    return status;
+}
+
 static int ask_invite(const dp_cmd *cmd, json_t **result, dp_control_error *error)
 {
-    terms wanted = {.uses = 0};
+    terms wanted = {.uses = STANDARD_USES};
     unsigned role = STANDARD_ROLE;
     dp_client client;
     if (!read_terms(cmd, &wanted, &role, error)) {
@@ -67,20 +97,7 @@ static int ask_invite(const dp_cmd *cmd, json_t **result, dp_control_error *erro
         dp_client_close(&client);
         return error->exit;
     }
-    dp_packer packer = dp_client_begin(&client, "invite");
-    dp_pack_map(&packer, wanted.expires_s > 0 ? 3 : 2);
-    dp_pack_text(&packer, "uses");
-    dp_pack_u64(&packer, wanted.uses);
-    dp_pack_text(&packer, "roles");
-    dp_pack_array(&packer, roles[role].count);
-    for (unsigned i = 0; i < roles[role].count; i++) {
-        dp_pack_text(&packer, roles[role].roles[i]);
-    }
-    if (wanted.expires_s > 0) {
-        dp_pack_text(&packer, "expires_s");
-        dp_pack_u64(&packer, wanted.expires_s);
-    }
-    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
+    const int status = call_invite(&client, &wanted, role, result, error);
     dp_client_close(&client);
     return status;
 }
@@ -118,9 +135,12 @@ const dp_verb dp_verb_invite = {
     .run = run_invite,
     .arguments = "",
     .summary = "make an invite token for others",
-    .examples = "  dpnode invite\n  dpnode invite --uses 1 --expires 24h --role train\n",
-    .options = {{"uses", 0, "N", "how many nodes may join by it; 0: any number [0]"},
-                {"expires", 0, "TIME", "how long it is valid: 90s, 15m, 24h, 7d [7d]"},
-                {"role", 0, "ROLE", "train, vote (and train), invite (and both), observe [vote]"},
+    .examples =
+        "  dpnode invite                              # for one node that trains, for a day\n"
+        "  dpnode invite --role vote --uses 2         # for nodes of people you trust\n"
+        "  dpnode invite --uses 0 --expires 7d\n",
+    .options = {{"uses", 0, "N", "how many nodes may join by it; 0: any number [1]"},
+                {"expires", 0, "TIME", "how long it is valid: 90s, 15m, 24h, 7d [24h]"},
+                {"role", 0, "ROLE", "train, vote (and train), invite (and both), observe [train]"},
                 {"qr", 0, NULL, "draw it as a QR code, also when this is no terminal"}},
 };

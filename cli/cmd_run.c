@@ -184,7 +184,6 @@ static int print_created(const dp_cmd *cmd, json_t *result)
         return dp_cmd_print(result);
     }
     char size[DP_PRINT_CELL_MAX];
-    const char *invite = dp_json_text(result, "invite", NULL);
     const double elements = dp_json_real(result, "elements", 0);
     printf("%s run %s created (id %.16s", dp_print_mark(true), dp_json_text(result, "run", "?"),
            dp_json_text(result, "id", ""));
@@ -193,12 +192,10 @@ static int print_created(const dp_cmd *cmd, json_t *result)
         printf(", %s parameters", size);
     }
     printf(")\n");
-    if (invite != NULL) {
-        printf("Invite others (any number, for 7 days):\n\n  dpnode join %s\n\n", invite);
-        if (isatty(STDOUT_FILENO)) {
-            dp_qr_print(invite);
-        }
-    }
+    printf(
+        "Invite others, who may train:          dpnode invite\n"
+        "... people you trust, who vote too:    dpnode invite --role vote --uses 2   # one voter "
+        "alone is a run that ends with its disk\n");
     json_decref(result);
     return 0;
 }
@@ -289,7 +286,7 @@ const dp_verb dp_verb_run_create = {
     .name = "run create",
     .run = run_create,
     .arguments = "FILE | --demo kjv",
-    .summary = "create a run from a manifest and a text, and get an invite token",
+    .summary = "create a run from a manifest and a text; then invite others",
     .examples = "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
                 "--name alice\n"
                 "  dpnode run create run.yaml --text book.txt --from ./SmolLM2-135M\n",

@@ -34,6 +34,8 @@ DP_MUST int dp_run_input_open(const dp_run_source *source, dp_run_input *input,
                               dp_control_error *error);
 void dp_run_input_close(dp_run_input *input);
 
+/* cmd_invite.c: a token for nodes of one owner: any number of them, which vote. *token is freed by the caller; NULL on failure. */
+DP_MUST int dp_invite_own(dp_client *client, char **token, dp_control_error *error);
 /* run.create; name of the node may be NULL. As dp_client_call. */
 DP_MUST int dp_run_create(dp_client *client, const dp_run_input *input, const char *name,
                           dp_on_notice *on_notice, void *context, json_t **result,

@@ -104,7 +104,9 @@ static int bring_in(const swarm *self, unsigned index, const dp_run_input *input
     }
     if (index == 0) {
         status = dp_run_create(&client, input, name, NULL, NULL, &result, error);
-        *token = status == 0 ? strdup(dp_json_text(result, "invite", "")) : NULL;
+        if (status == 0) {
+            status = dp_invite_own(&client, token, error);
+        }
         if (status == 0 && *token == NULL) {
             dp_error_set(error, DP_EXIT_SOFTWARE, "E0199", "", "out of memory", "");
             status = error->exit;

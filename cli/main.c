@@ -12,7 +12,8 @@ static void print_usage(void)
 {
     size_t count = 0;
     const dp_verb *const *verbs = dp_verbs(&count);
-    printf("  dpnode run create --demo kjv     create a run and get an invite token\n"
+    printf("  dpnode run create --demo kjv     create a run\n"
+           "  dpnode invite                    a token for one node that may join it and train\n"
            "  dpnode join DPN1-...             train with others; the token is all it takes\n"
            "  dpnode status                    how it goes\n\n"
            "usage: dpnode VERB [ARGUMENTS] [--json] [--socket PATH]\n\n");

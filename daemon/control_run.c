@@ -17,7 +17,7 @@ enum {
     JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
     JOIN_SLOW_MS = 40 * 1000   /* ... or have let us connect; then there is more time, once */
 };
-#define INVITE_STANDARD_MS (7ULL * 24 * 3600 * 1000)
+#define INVITE_STANDARD_MS (24ULL * 3600 * 1000)
 #define MEMBER_MS (365ULL * 24 * 3600 * 1000)
 
 static bool must_be_idle(const dp_daemon *daemon, const dp_call *call)
@@ -106,7 +106,7 @@ static uint32_t caps_of(const dp_pack_value *roles)
     uint32_t count = 0;
     uint32_t caps = 0;
     if (!dp_pack_is_array(roles, &count)) {
-        return DP_CAP_TRAIN | DP_CAP_SERVE | DP_CAP_RELAY | DP_CAP_VOTE;
+        return rows[0].caps;
     }
     for (uint32_t i = 0; i < count; i++) {
         char name[16];
@@ -126,7 +126,7 @@ void dp_method_invite(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    uint64_t uses = 0;
+    uint64_t uses = 1; /* What gives more is said: more nodes, a vote, more time. */
     uint64_t expires_s = INVITE_STANDARD_MS / 1000;
     DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "uses"), &uses));
     DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "expires_s"), &expires_s));
@@ -169,27 +169,16 @@ static void on_found_progress(void *context, const char *phase, const char *text
 
 static void reply_created(const create_call *self)
 {
-    static char text[DP_TOKEN_TEXT_MAX + 1];
     const dp_facts *facts = dp_driver_facts(self->daemon->driver);
-    const invite_terms terms = {.lasts_ms = INVITE_STANDARD_MS,
-                                .caps = DP_CAP_TRAIN | DP_CAP_SERVE | DP_CAP_RELAY | DP_CAP_VOTE};
-    uint64_t expires_ms = 0;
-    dp_why why = {""};
     dp_packer packer;
-    const dp_status status = make_invite(self->daemon, &terms, text, &expires_ms, &why);
     if (!dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         return;
     }
     dp_group map = dp_map_begin(&packer);
     dp_pair_text(&map, "run", facts->name);
     dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
-    if (status == DP_OK) {
-        dp_pair_text(&map, "invite", text);
-        dp_pair_u64(&map, "expires_ms", expires_ms);
-    }
     dp_group_end(&map);
     dp_call_end(&self->call, &packer);
-    sodium_memzero(text, sizeof text);
 }
 
 static void on_found(void *context, dp_status status, const char *code, const char *what,

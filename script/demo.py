@@ -143,7 +143,7 @@ class Story:
         founder = self.folder.node("node1").start()
         self.nodes.append(founder)
         self.begin = founder.started
-        created = founder.ask("run", "create", self.manifest(), "--text", self.options.text, "--name", "node1")
+        created = founder.create(self.manifest(), "--text", self.options.text, "--name", "node1")
         self.screen.event(f"node1 created run {created['run']}, id {created['id'][:16]}")
         self.follow(founder)
         for i in range(1, self.options.nodes):

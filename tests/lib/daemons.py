@@ -117,6 +117,12 @@ class Node:
         """Run a verb; its last object."""
         return self.lines(*words, **more)[-1]
 
+    def create(self, *words, **more):
+        """A run, and a token by which any number of nodes may join and vote."""
+        created = self.ask("run", "create", *words, **more)
+        created["invite"] = self.ask("invite", "--role", "vote", "--uses", "0")["token"]
+        return created
+
     def run(self):
         """The run of status once the chain is read, a moment after a start; {} before there is a run. What is not known yet counts as 0."""
         until = time.monotonic() + ANSWER_S

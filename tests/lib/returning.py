@@ -32,7 +32,7 @@ class Run:
         with open(manifest, "w", encoding="utf-8") as file:
             file.write(MANIFEST.format(mode=mode, voters=3 if away == 1 else 1))
         first = self.nodes[0].start()
-        token = first.ask("run", "create", manifest, "--text", text)["invite"]
+        token = first.create(manifest, "--text", text)["invite"]
         for node in self.nodes[1:]:
             node.start().ask("join", "-", stdin=token)
         if away == 3:

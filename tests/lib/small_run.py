@@ -34,7 +34,7 @@ def create_and_join(folder, count, round_s=1.0, gossip_s=0.5, voters_max=7, step
     manifest, text = write_inputs(folder, round_s=round_s, gossip_s=gossip_s, voters_max=voters_max,
                                   steps_max=steps_max)
     nodes = [folder.node(f"n{i + 1}").start() for i in range(count)]
-    created = nodes[0].ask("run", "create", manifest, "--text", text, "--name", "n1")
+    created = nodes[0].create(manifest, "--text", text, "--name", "n1")
     for node in nodes[1:]:
         node.ask("join", "-", "--name", node.name, stdin=created["invite"])
     return nodes

@@ -56,7 +56,7 @@ class SystemTest(unittest.TestCase):
         """A founder of the tiny run, and its invite."""
         node = self.folder.node(name, *arguments).start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        created = node.ask("run", "create", self.file("tiny.yaml", TINY), "--text", text)
+        created = node.create(self.file("tiny.yaml", TINY), "--text", text)
         return node, created["invite"]
 
     def joined(self, name, token, *arguments):

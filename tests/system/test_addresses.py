@@ -32,7 +32,7 @@ def stored_addresses(node):
 
 def dialled_by_name(folder, founder):
     """A member whose only address is a name is found by one that nobody can dial: it has to look the name up."""
-    token = founder.ask("invite")["token"]
+    token = founder.ask("invite", "--uses", "2")["token"]
     named = folder.node("named", "--advertise", "gone.invalid:1,localhost:0")
     named.arguments[-1] = f"gone.invalid:1,localhost:{named.port}"
     hidden = folder.node("hidden", "--advertise", "127.0.0.1:1")

@@ -72,7 +72,7 @@ class BadToken(SystemTest):
     def test_a_full_run_says_so_and_takes_a_newcomer_when_a_member_is_away(self):
         node = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = node.ask("run", "create", self.file("full.yaml", systemtest.TINY + "members: {max: 2, absent: 5}\n"),
+        token = node.create(self.file("full.yaml", systemtest.TINY + "members: {max: 2, absent: 5}\n"),
                          "--text", text)["invite"]
         second = self.joined("node2", token)
         wait_for(lambda: second.run().get("counted", 0) > 0, 30, "node2 is counted")
@@ -114,7 +114,7 @@ class BadToken(SystemTest):
         self.assertEqual((again["run"], again["id"]), ("tiny", node.run()["id"]))
         self.assertIn(again["already"], ("joining", "training", "gossip"))
         other = self.folder.node("other").start()
-        theirs = other.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text",
+        theirs = other.create(self.file("tiny.yaml", systemtest.TINY), "--text",
                            os.path.join(self.folder.path, "text.txt"))["invite"]
         self.assertIn("tiny", self.fails("E0111", 64, node.ask, "join", theirs)["why"])
         self.fails("E0111", 64, node.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text",

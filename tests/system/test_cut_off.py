@@ -58,7 +58,7 @@ class Return(unittest.TestCase):
         with open(manifest, "w", encoding="utf-8") as file:
             file.write(MANIFEST)
         text = systemtest.tiny_text(os.path.join(cls.folder.path, "text.txt"))
-        token = cls.nodes[0].start().ask("run", "create", manifest, "--text", text)["invite"]
+        token = cls.nodes[0].start().create(manifest, "--text", text)["invite"]
         for node in cls.nodes[1:]:
             node.start().ask("join", "-", stdin=token)
 

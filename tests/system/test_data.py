@@ -90,7 +90,7 @@ class Data(SystemTest):
         manifest = self.file("tiny.yaml", systemtest.TINY)
         self.fails("E0304", 65, node.ask, "run", "create", manifest, "--text", self.out)
         self.tokenize(text, "--vocab", "256")
-        self.assertTrue(node.ask("run", "create", manifest, "--text", self.out)["invite"])
+        self.assertTrue(node.create(manifest, "--text", self.out)["invite"])
 
     def test_a_run_can_be_founded_on_a_folder_of_texts(self):
         texts = os.path.join(self.folder.path, "texts")
@@ -99,7 +99,7 @@ class Data(SystemTest):
             systemtest.tiny_text(os.path.join(texts, name), 20_000)
         self.file("texts/three.jsonl", json.dumps({"text": "abc"}) + "\n")
         node = self.folder.node("node1").start()
-        self.assertTrue(node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", texts)["invite"])
+        self.assertTrue(node.create(self.file("tiny.yaml", systemtest.TINY), "--text", texts)["invite"])
         os.mkdir(os.path.join(self.folder.path, "none"))
         other = self.folder.node("node2").start()
         error = self.fails("E0304", 65, other.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text",

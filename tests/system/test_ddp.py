@@ -20,7 +20,7 @@ class Ddp(SystemTest):
     def test_every_round_is_one_step_that_all_nodes_take_alike(self):
         first = self.folder.node("node1").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("ddp.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("ddp.yaml", MANIFEST), "--text", text)["invite"]
         follow = self.folder.follow(first)
         wait_for(lambda: first.run().get("applied", 0) >= 3, 60, "a founder alone steps")
         late = self.joined("node2", token)
@@ -50,7 +50,7 @@ class Ddp(SystemTest):
     def test_parts_of_gradients_are_with_their_owners_before_the_gradients_are_whole(self):
         first = self.folder.node("node1").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("parts.yaml", DEEP), "--text", text)["invite"]
+        token = first.create(self.file("parts.yaml", DEEP), "--text", text)["invite"]
         follow = self.folder.follow(first)
         nodes = [first] + [self.joined(f"node{i}", token) for i in (2, 3)]
 

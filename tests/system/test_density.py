@@ -22,7 +22,7 @@ class Density(SystemTest):
         self.addCleanup(web.end)
         first, second = web.nodes
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.start().ask("run", "create", self.file("span.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.start().create(self.file("span.yaml", MANIFEST), "--text", text)["invite"]
         second.start().ask("join", "-", stdin=token)
         follow = self.folder.follow(first)
 

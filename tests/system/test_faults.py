@@ -95,7 +95,7 @@ class Faults(SystemTest):
         script, order = self.bad_worker()
         node = self.pair("--worker", script, "--apply-memory", "1")
         third = self.folder.node("node3").start() # so that one slice is on its way when another is refused
-        third.ask("join", "-", stdin=self.first.ask("invite")["token"])
+        third.ask("join", "-", stdin=self.first.ask("invite", "--role", "vote")["token"])
         self.counted(third)
         self.tell(order, "torn")
         wait_for(lambda: [t for t in texts(node) if "before these is not here" in t], PATIENCE_S, "a slice is refused")
@@ -149,7 +149,7 @@ class Faults(SystemTest):
         script, order = self.bad_worker()
         node = self.pair("--worker", script)
         third = self.folder.node("node3").start() # so that two of three certify
-        third.ask("join", "-", stdin=self.first.ask("invite")["token"])
+        third.ask("join", "-", stdin=self.first.ask("invite", "--role", "vote")["token"])
         self.counted(third)
         wait_for(lambda: self.first.run()["voters"] == 3, PATIENCE_S, "three voters")
         self.errs(node, order, lambda: node.run()["diverged"] > 0, "a wrong state is found out")
@@ -314,7 +314,7 @@ class Faults(SystemTest):
         first.port = port
         first.start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text)["invite"]
+        token = first.create(self.file("tiny.yaml", systemtest.TINY), "--text", text)["invite"]
         node = self.joined("node2", token)
         self.counted(node)
 

@@ -48,7 +48,7 @@ class First(SystemTest):
     def test_the_slowest_is_left_out_by_name_and_counts_later(self):
         first = self.folder.node("node1").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("first.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("first.yaml", MANIFEST), "--text", text)["invite"]
         nodes = [first] + [self.joined(f"node{i}", token) for i in range(2, 5)]
         wait_for(lambda: all(n.run().get("members") == 4 and n.run().get("voters") == 3 for n in nodes), 60,
                  "four members, three voters")

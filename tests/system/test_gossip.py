@@ -23,7 +23,7 @@ class Gossip(SystemTest):
     def test_without_a_majority_of_voters_the_rest_exchanges_and_the_work_counts_later(self):
         first = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("run.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("run.yaml", MANIFEST), "--text", text)["invite"]
         nodes = [first] + [self.joined(f"node{i}", token) for i in range(2, 6)]
         wait_for(lambda: all(n.run().get("voters") == 3 and n.run().get("members") == 5 for n in nodes), 60,
                  "five members, three voters")

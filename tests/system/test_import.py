@@ -31,7 +31,7 @@ class Import(SystemTest):
 
     def create(self, node, manifest, folder):
         text = os.path.join(self.folder.path, "text.txt")
-        return node.ask("run", "create", self.file("from.yaml", manifest), "--text", text, "--from", folder)
+        return node.create(self.file("from.yaml", manifest), "--text", text, "--from", folder)
 
     def test_a_run_goes_on_from_what_another_exported(self):
         first, _ = self.found()

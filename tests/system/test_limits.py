@@ -33,7 +33,7 @@ class Limits(SystemTest):
         nodes = [self.folder.node("n1"), self.folder.node("n2"),
                  self.folder.node("n3", "--upload-max", str(MBIT), "--download-max", str(MBIT))]
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = nodes[0].start().ask("run", "create", self.file("m.yaml", MANIFEST), "--text", text)["invite"]
+        token = nodes[0].start().create(self.file("m.yaml", MANIFEST), "--text", text)["invite"]
         for node in nodes[1:]:
             node.start().ask("join", "-", stdin=token)
         limited = nodes[2]

@@ -39,7 +39,7 @@ class Lists(SystemTest):
     def test_rounds_in_lists_make_the_same_bytes_in_slices_and_at_once(self):
         first = self.folder.node("node1", *SLICES).start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("lists.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("lists.yaml", MANIFEST), "--text", text)["invite"]
         second = self.joins("node2", token)
         third = self.joins("node3", token, SLICES)
         fourth = self.joins("node4", token)

@@ -15,7 +15,7 @@ class Momentum(SystemTest):
         first = self.folder.node("node1").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         manifest = self.file("diloco.yaml", TINY.replace("time: 0.5, steps_max", "mode: diloco, time: 0.5, steps_max"))
-        token = first.ask("run", "create", manifest, "--text", text)["invite"]
+        token = first.create(manifest, "--text", text)["invite"]
         wait_for(lambda: first.run().get("applied", 0) >= 4, 60, "some rounds have passed")
         late = self.joined("node2", token)
         wait_for(lambda: late.run().get("counted", 0) >= 2, 60, "the joiner is counted")

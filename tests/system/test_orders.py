@@ -32,7 +32,7 @@ class Orders(SystemTest):
     def run_of_three(self, third="node3"):
         first = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("run.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("run.yaml", MANIFEST), "--text", text)["invite"]
         nodes = [first] + [self.joined("node2", token), self.joined("node3", token, "--name", third)]
         wait_for(lambda: all(n.run().get("voters") == 3 and n.run().get("members") == 3 for n in nodes), 60,
                  "three members who vote")
@@ -207,7 +207,7 @@ class Orders(SystemTest):
     def test_the_only_voter_hands_over_before_it_leaves(self):
         first = self.folder.node("node1").start()
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("run.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("run.yaml", MANIFEST), "--text", text)["invite"]
         second = self.joined("node2", token)
         wait_for(lambda: first.run().get("members") == 2 and second.run().get("round", 0) >= 2, 60, "two members")
         self.assertEqual(first.run()["voters"], 1)

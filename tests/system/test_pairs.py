@@ -17,7 +17,7 @@ class Pairs(SystemTest):
     def test_members_exchange_in_pairs_between_rounds_and_rounds_make_them_one(self):
         first = self.folder.node("node1").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("gossip.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("gossip.yaml", MANIFEST), "--text", text)["invite"]
         nodes = [first, self.joined("node2", token), self.joined("node3", token)]
         wait_for(lambda: all(n.run().get("counted", 0) >= 1 for n in nodes), 60, "all three are counted")
         follows = {n.name: self.folder.follow(n) for n in nodes}

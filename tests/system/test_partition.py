@@ -35,7 +35,7 @@ class Partition(unittest.TestCase):
         with open(manifest, "w", encoding="utf-8") as file:
             file.write(MANIFEST)
         text = systemtest.tiny_text(os.path.join(cls.folder.path, "text.txt"))
-        token = cls.nodes[0].start().ask("run", "create", manifest, "--text", text)["invite"]
+        token = cls.nodes[0].start().create(manifest, "--text", text)["invite"]
         for node in cls.nodes[1:]:
             node.start().ask("join", "-", stdin=token)
         cls.ids = [n.ask("status")["id"] for n in cls.nodes]

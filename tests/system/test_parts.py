@@ -28,7 +28,7 @@ class Parts(SystemTest):
     def test_owners_add_up_and_a_kill_in_a_round_changes_no_state(self):
         first = self.folder.node("node1").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("parts.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("parts.yaml", MANIFEST), "--text", text)["invite"]
         follow = self.folder.follow(first)
         nodes = [first] + [self.joined(f"node{i}", token) for i in range(2, NODES + 1)]
         wait_for(lambda: len(self.whole_rounds(follow)) >= 2, 120, "rounds in which all four own a part")

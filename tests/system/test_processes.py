@@ -32,7 +32,7 @@ class Processes(SystemTest):
     def test_a_trainer_of_three_processes_takes_part_and_is_started_again_when_one_dies(self):
         node = self.folder.node("node1", "--processes", "3", "--backend", "cpu").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = node.ask("run", "create", self.file("tiny.yaml", TINY), "--text", text)["invite"]
+        token = node.create(self.file("tiny.yaml", TINY), "--text", text)["invite"]
         other = self.joined("node2", token)
         wait_for(lambda: node.run().get("counted", 0) >= 2, 60, "it is counted")
         first = node.run()["trainer_pid"]

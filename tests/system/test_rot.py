@@ -58,7 +58,7 @@ class Rot(SystemTest):
     def test_a_node_that_lost_its_chunks_is_counted_again(self):
         first = self.folder.node("one").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("rot.yaml", TINY), "--text", text)["invite"]
+        token = first.create(self.file("rot.yaml", TINY), "--text", text)["invite"]
         others = [self.folder.node(name).start() for name in ("two", "three")]
         for node in others:
             node.ask("join", "-", stdin=token)
@@ -76,7 +76,7 @@ class Rot(SystemTest):
         """Bits of rows, which a look at the structure of the file does not find: records, the vote, a publication."""
         first = self.folder.node("one").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("rot.yaml", TINY), "--text", text)["invite"]
+        token = first.create(self.file("rot.yaml", TINY), "--text", text)["invite"]
         others = [self.folder.node(name).start() for name in ("two", "three")]
         for node in others:
             node.ask("join", "-", stdin=token)
@@ -105,7 +105,7 @@ class Rot(SystemTest):
         """Deleted, cut or damaged meta.db: with run.member and its key it is a member still, without its vote key."""
         first = self.folder.node("one").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("rot.yaml", TINY), "--text", text)["invite"]
+        token = first.create(self.file("rot.yaml", TINY), "--text", text)["invite"]
         others = [self.folder.node(name).start() for name in ("two", "three")]
         for node in others:
             node.ask("join", "-", stdin=token)

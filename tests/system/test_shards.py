@@ -26,7 +26,7 @@ class Shards(SystemTest):
     def founded(self):
         node = self.folder.node("founder").start()
         data = self.tokenize(60_000, 25_000)
-        created = node.ask("run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", data)
+        created = node.create(self.file("tiny.yaml", systemtest.TINY), "--text", data)
         return node, created["invite"]
 
     def shards(self, node):

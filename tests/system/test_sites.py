@@ -26,7 +26,7 @@ class Sites(SystemTest):
                     web.tell(f"set n{b} from n{a} delay=20ms")
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         first = web.nodes[0].start()
-        token = first.ask("run", "create", self.file("sites.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("sites.yaml", MANIFEST), "--text", text)["invite"]
         for node in web.nodes[1:]:
             node.start().ask("join", "-", stdin=token)
         follow = self.folder.follow(first)
@@ -60,7 +60,7 @@ class Sites(SystemTest):
                     web.tell(f"set n{b} from n{a} delay=20ms")
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         first = web.nodes[0].start()
-        token = first.ask("run", "create", self.file("sums.yaml", MANIFEST.replace("reduce: parts", "reduce: parts, site_sums: on")),
+        token = first.create(self.file("sums.yaml", MANIFEST.replace("reduce: parts", "reduce: parts, site_sums: on")),
                           "--text", text)["invite"]
         for node in web.nodes[1:]:
             node.start().ask("join", "-", stdin=token)

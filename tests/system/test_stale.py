@@ -37,7 +37,7 @@ class Stale(SystemTest):
     def test_late_updates_count_in_the_next_round(self):
         first = self.folder.node("node1").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.ask("run", "create", self.file("stale.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("stale.yaml", MANIFEST), "--text", text)["invite"]
         second, third = self.joined("node2", token), self.joined("node3", token)
         follow = self.folder.follow(first)
         wait_for(lambda: any(r["listed"] == 3 for r in follow.all()), 90, "a round that counts all three")

@@ -46,7 +46,7 @@ class Transfer(unittest.TestCase):
         with open(manifest, "w", encoding="utf-8") as file:
             file.write(MANIFEST)
         text = systemtest.tiny_text(os.path.join(cls.folder.path, "text.txt"))
-        cls.token = cls.first.start().ask("run", "create", manifest, "--text", text)["invite"]
+        cls.token = cls.first.start().create(manifest, "--text", text)["invite"]
         cls.second.start().ask("join", "-", stdin=cls.token)
         wait_for(lambda: all(n.run().get("applied", 0) >= 10 for n in members), PATIENCE_S, "ten rounds")
         while not cls.stand_still(members):
