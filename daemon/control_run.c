@@ -15,7 +15,10 @@ enum {
     JOIN_CLOCK_MS = 3 * 1000,  /* since a clock was found that differs */
     JOIN_CUT_MS = 15 * 1000,   /* who is there may cut us off for so long, overrun perhaps ... */
     JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
-    JOIN_SLOW_MS = 40 * 1000   /* ... or have let us connect; then there is more time, once */
+    JOIN_SLOW_MS = 40 * 1000,  /* ... or have let us connect; then there is more time, once */
+    JOIN_LOOK_MS = 100,        /* whether it is admitted; */
+    JOIN_QUIET_MS = 3 * 1000,  /* who waits is told after so long, */
+    JOIN_TELL_MS = 30 * 1000   /* ... and then so often */
 };
 #define INVITE_STANDARD_MS (24ULL * 3600 * 1000)
 #define MEMBER_MS (365ULL * 24 * 3600 * 1000)
@@ -40,7 +43,8 @@ static void progress(const dp_call *call, const char *phase, const char *text)
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "phase", phase);
         /* Those begin; what comes of them is told next. */
-        if (strcmp(phase, "prepare") != 0 && strcmp(phase, "clock") != 0) {
+        if (strcmp(phase, "prepare") != 0 && strcmp(phase, "clock") != 0 &&
+            strcmp(phase, "admission") != 0) {
             dp_pair_bool(&map, "ok", true);
         }
         dp_pair_text(&map, "text", text);
@@ -265,6 +269,9 @@ typedef struct joining {
     uv_timer_t timer;
     uint64_t started_ms;
     uint64_t waited_ms; /* what the timer has been set to so far */
+    const dp_driver
+        *driver;      /* that waits to be admitted: to see whether the node has left meanwhile */
+    uint64_t told_ms; /* that it waits */
     bool over;
 } joining;
 
@@ -277,7 +284,8 @@ static void end_joining(joining *self)
 {
     if (!self->over) {
         self->over = true;
-        if (self->daemon->driver != NULL) {
+        if (self->daemon->driver != NULL &&
+            (self->driver == NULL || self->driver == self->daemon->driver)) {
             dp_driver_set_hooks(self->daemon->driver, NULL);
         }
         uv_close((uv_handle_t *)&self->timer, on_joining_closed);
@@ -415,24 +423,40 @@ static void on_join_failed(void *context, dp_status status, const char *why)
             "the run could not be entered", why);
 }
 
-static void on_join_following(void *context)
+/* False: the run does not take this node, and the join has failed. */
+static bool is_taken(joining *self)
 {
-    joining *self = context;
-    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
-    dp_driver_view view;
-    dp_packer packer;
     dp_why why;
     const dp_status refused = dp_node_refused(dp_driver_node(self->daemon->driver), &why);
     if (refused == DP_TOOBIG) {
         give_up(self, 75, "E0211", "join again then, or ask its owner for a place",
                 "the run is full", why.text);
-        return;
+    } else if (refused != DP_OK) {
+        give_up(self, 77, "E0209", "ask for a new invite:  dpnode invite",
+                "the run does not take this node", why.text);
     }
-    if (refused != DP_OK) {
-        give_up(self, 77, "E0209", "ask for a new invite", "the run does not take this node",
-                why.text);
-        return;
-    }
+    return refused == DP_OK;
+}
+
+/* By an invite for a number of nodes others may be admitted first: then the chain says so with its next record alone. */
+static bool may_be_beaten(const dp_daemon *daemon)
+{
+    const dp_facts *facts = dp_driver_facts(daemon->driver);
+    const dp_peer self = dp_identity_peer(&daemon->identity);
+    uint8_t ignored[32];
+    dp_credential own;
+    return !daemon->config->observer &&
+           dp_credential_check(dp_view_of(facts->credential, facts->credential_bytes), &facts->run,
+                               facts->root, NULL, 0, &own, NULL) == DP_OK &&
+           own.uses > 0 && (own.caps & DP_CAP_TRAIN) != 0 &&
+           !dp_node_admitted(dp_driver_node(daemon->driver), &self, ignored);
+}
+
+static void reply_joined(joining *self)
+{
+    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    dp_driver_view view;
+    dp_packer packer;
     dp_driver_look(self->daemon->driver, &view);
     if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
@@ -444,6 +468,52 @@ static void on_join_following(void *context)
         dp_call_end(&self->call, &packer);
     }
     end_joining(self);
+}
+
+/* Its first update is what it is admitted with. */
+static void on_admission(uv_timer_t *timer)
+{
+    joining *self = timer->data;
+    if (self->daemon->driver != self->driver) {
+        dp_call_fail(&self->call, 70, "E0206", "dpnode join TOKEN   # again",
+                     "the run could not be entered", "the node has left it meanwhile");
+        end_joining(self);
+        return;
+    }
+    if (self->call.client != DP_CALL_NOBODY && !dp_call_alive(&self->call)) {
+        end_joining(self); /* Nobody waits any more; the node goes on. */
+        return;
+    }
+    if (!is_taken(self)) {
+        return;
+    }
+    if (!may_be_beaten(self->daemon)) {
+        reply_joined(self);
+        return;
+    }
+    const uint64_t now_ms = dp_unix_ms();
+    if (now_ms >= self->told_ms + JOIN_TELL_MS) {
+        self->told_ms = now_ms;
+        progress(
+            &self->call, "admission",
+            "the run takes this node with its first update, in the next round or the one after; "
+            "Ctrl-C ends the waiting, not the node");
+    }
+}
+
+static void on_join_following(void *context)
+{
+    joining *self = context;
+    if (!is_taken(self)) {
+        return;
+    }
+    if (!may_be_beaten(self->daemon)) {
+        reply_joined(self);
+        return;
+    }
+    self->driver = self->daemon->driver;
+    self->told_ms = dp_unix_ms() - JOIN_TELL_MS + JOIN_QUIET_MS;
+    uv_timer_start(&self->timer, on_admission, JOIN_LOOK_MS, JOIN_LOOK_MS);
 }
 
 /* The facts of a newcomer, out of its token. */

@@ -8,6 +8,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -68,6 +69,33 @@ class BadToken(SystemTest):
         wait_for(lambda: node.run()["round"] >= before + 3, 30, "three more rounds")
         names = [p["name"] for r in node.lines("rounds", "-n", "100") for p in r["peers"]]
         self.assertNotIn("node3", names)
+
+    def test_of_two_that_use_a_token_for_one_at_once_one_is_told_that_it_came_too_late(self):
+        """Both were let in by whom they met; the chain admits one. The other must not train for nothing."""
+        node, _ = self.found()
+        wait_for(lambda: node.run().get("counted", 0) > 1, 30, "the founder is counted")
+        token = node.ask("invite")["token"]
+        others = [self.folder.node(name).start() for name in ("node2", "node3")]
+        ends = {}
+
+        def join(other):
+            try:
+                ends[other.name] = other.ask("join", "-", "--name", other.name, stdin=token)
+            except systemtest.CliError as no:
+                ends[other.name] = no
+        workers = [threading.Thread(target=join, args=(other,)) for other in others]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(60)
+        late = [end for end in ends.values() if isinstance(end, systemtest.CliError)]
+        self.assertEqual((len(ends), len(late)), (2, 1), ends)
+        self.assertEqual((late[0].error["code"], late[0].status), ("E0209", 77))
+        winner = next(other for other in others if isinstance(ends[other.name], dict))
+        loser = next(other for other in others if other is not winner)
+        self.assertEqual(ends[winner.name]["run"], "tiny")
+        self.assertGreater(winner.run()["counted"], 0) # Admitted when it was told so.
+        self.assertEqual(loser.ask("status")["state"], "idle")
 
     def test_a_full_run_says_so_and_takes_a_newcomer_when_a_member_is_away(self):
         node = self.folder.node("node1").start()
