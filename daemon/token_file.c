@@ -47,7 +47,7 @@ static void on_look(uv_timer_t *timer)
     dp_token_file *file = timer->data;
     dp_daemon *daemon = file->daemon;
     const char *path = daemon->config->token_file;
-    token_text text;
+    token_text text = {.size = 0};
     if (daemon->driver != NULL) { /* It joins, or it has joined. */
         if (dp_driver_manifest(daemon->driver) == NULL) {
             look_later(file, DP_TOKEN_FILE_LOOK_MS);
