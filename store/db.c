@@ -127,18 +127,14 @@ static dp_status quick_check(dp_sql *sql)
 static dp_status schema_text(dp_sql *sql, dp_buf *text)
 {
     static const char all[] =
-        "SELECT coalesce(group_concat(type||' '||name||' '||tbl_name||' '||coalesce(sql,''),"
-        "char(10)),'') FROM (SELECT * FROM sqlite_schema ORDER BY type,name)";
-    sqlite3_stmt *stmt = NULL;
-    DP_TRY(dp_sql_status(sql, sqlite3_prepare_v2(sql->db, all, -1, &stmt, NULL)));
-    const int code = sqlite3_step(stmt);
-    dp_status status = code == SQLITE_ROW ? DP_OK : dp_sql_status(sql, code);
+        "SELECT group_concat(type||' '||name||' '||tbl_name||' '||coalesce(sql,''),char(10)) "
+        "FROM (SELECT * FROM sqlite_schema ORDER BY type,name)";
+    dp_query query = dp_query_of(sql, all);
+    dp_status status = dp_query_next(&query);
     if (status == DP_OK) {
-        const void *bytes = sqlite3_column_text(stmt, 0);
-        const int size = sqlite3_column_bytes(stmt, 0);
-        status = bytes == NULL ? DP_NOMEM : dp_buf_append(text, dp_view_of(bytes, (size_t)size));
+        status = dp_buf_append(text, dp_column_view(&query, 0));
     }
-    sqlite3_finalize(stmt);
+    dp_query_end(&query);
     return status;
 }
 

@@ -412,6 +412,10 @@ static void peers_met_before_come_back_until_the_table_is_full_and_then_the_firs
     const dp_peer first = kit_peer(1);
     assert_int_equal(dp_members_count(node->members), 3 + DP_GUESTS_MAX);
     assert_int_equal(dp_members_find(node->members, &first), DP_MEMBER_NONE);
+    for (uint32_t i = 0; i < dp_members_count(node->members); i++) {
+        ((dp_member *)(uintptr_t)dp_members_at(node->members, i))->in_roster = true;
+    }
+    assert_int_equal(dp_node_restore_peer(node, &first, &addr, 1), DP_TOOBIG); /* Of the run all. */
     dp_node_close(node);
     kit_close(world);
 }

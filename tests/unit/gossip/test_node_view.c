@@ -95,6 +95,12 @@ static void a_full_run_says_when_and_takes_the_newcomer_in_then(void **state)
     kit_link(world, 1, 3);
     kit_run_ms(world, 2000);
     assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);
+    dp_ledger *ledger = &world->nodes[3].node->ledger;
+    const uint32_t rows = ledger->rows_max;
+    ledger->rows_max = ledger->n_roster; /* As after a thousand that have left. */
+    assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "as many former members as it can"));
+    ledger->rows_max = rows;
     kit_run_ms(world, 5000); /* It is away for longer than its work would count, */
     assert_false(is_member(world, 0, 3));
     assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);

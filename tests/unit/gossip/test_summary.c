@@ -50,6 +50,9 @@ static void a_name_is_cleaned_and_one_that_is_too_long_refused(void **state)
     (void)state;
     CHECK_OK(dp_summary_open(dp_view_of(bytes, size), &read));
     assert_string_equal(read.name, "a___[2J");
+    uint8_t longer[DP_SUMMARY_MESSAGE_MAX + 1] = {0};
+    memcpy(longer, bytes, size);
+    CHECK_STATUS(dp_summary_open(dp_view_of(longer, size + 1), &read), DP_BADMSG);
     bytes[50] = DP_NAME_MAX + 1;
     CHECK_STATUS(dp_summary_open(dp_view_of(bytes, size), &read), DP_BADMSG);
 }

@@ -82,6 +82,7 @@ static void a_chain_is_cut_behind_its_last_good_record(void **state)
         CHECK_OK(dp_chain_append(s.store, &other, &row));
     }
     CHECK_STATUS(dp_chain_cut(s.store, &run, 9), DP_NOTFOUND);
+    CHECK_STATUS(dp_chain_cut(s.store, &run, UINT64_MAX), DP_TOOBIG);
     CHECK_OK(dp_chain_cut(s.store, &run, 2));
     shelf_reopen(&s);
     CHECK_OK(dp_chain_head(s.store, &run, &tip));

@@ -2,6 +2,7 @@
 #include "tests/lib/check.h"
 #include "tests/lib/tempdir.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -71,6 +72,16 @@ int fchmod(int fd, mode_t mode)
         return fails_with == 0 ? 0 : -1; /* 0: a disk without modes. */
     }
     return REAL(fchmod, int (*)(int, mode_t))(fd, mode);
+}
+
+int fstat(int fd, struct stat *out)
+{
+    return strikes("fstat") ? -1 : REAL(fstat, int (*)(int, struct stat *))(fd, out);
+}
+
+DIR *fdopendir(int fd)
+{
+    return strikes("fdopendir") ? NULL : REAL(fdopendir, DIR * (*)(int))(fd);
 }
 
 int flock(int fd, int what)
@@ -252,6 +263,9 @@ static void every_call_of_the_system_that_fails_is_told_and_leaves_nothing_open(
     fail_each("ftruncate", 1, ENOSPC, try_open, DP_OK); /* The pid is for people. */
     fail_each("fchmod", 1, EPERM, try_open_wide, DP_DENIED);
     fail_each("fchmod", 1, 0, try_open_wide, DP_DENIED);
+    fail_each("fstat", 1, EIO, try_open, DP_IO);
+    fail_each("fdopendir", 1, EIO, try_open, DP_IO);
+    fail_each("fdopendir", 1, EIO, try_open_wide, DP_IO);
     fail_each("fstatvfs", 1, EIO, try_files, DP_IO);
     fail_each("posix_fallocate", 1, ENOSPC, try_files, DP_NOSPACE);
     fail_each("posix_fallocate", 1, EDQUOT, try_files, DP_NOSPACE);

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "store/chain.h"
 #include "store/ckpt.h"
 #include "store/pieces.h"
 #include "store/vote.h"
@@ -269,6 +270,18 @@ static void a_failure_while_room_is_made_is_told(void **state)
     shelf_close(&s);
 }
 
+static void a_chain_that_cannot_be_cut_is_told(void **state)
+{
+    (void)state;
+    const dp_hash run = dp_hash_of("test", dp_view_text("a run"));
+    shelf s;
+    shelf_open(&s);
+    CHECK_STRUCK("meta.db", "DELETE FROM record WHERE run=? AND slot>?", 1,
+                 dp_chain_cut(s.store, &run, 0));
+    CHECK_OK(dp_chain_cut(s.store, &run, 0));
+    shelf_close(&s);
+}
+
 static void a_vote_key_that_could_not_be_wiped_is_still_there(void **state)
 {
     (void)state;
@@ -347,6 +360,7 @@ int main(void)
         cmocka_unit_test(a_failure_while_a_checkpoint_looks_for_its_place_is_told),
         cmocka_unit_test(a_bad_checkpoint_that_cannot_be_marked_is_told_by_the_verification),
         cmocka_unit_test(a_failure_while_room_is_made_is_told),
+        cmocka_unit_test(a_chain_that_cannot_be_cut_is_told),
         cmocka_unit_test(a_vote_key_that_could_not_be_wiped_is_still_there),
         cmocka_unit_test(a_ballast_that_somebody_removed_changes_nothing_about_a_full_disk),
         cmocka_unit_test(damage_that_shows_itself_late_is_told_when_the_file_cannot_be_set_aside),
