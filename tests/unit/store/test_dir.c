@@ -83,6 +83,8 @@ static void a_directory_of_other_things_keeps_its_mode_and_is_refused(void **sta
     tempdir_open(&dir);
     make_file(&dir, "letter.txt", 0644);
     assert_int_equal(chmod(dir.path, 0755), 0);
+    CHECK_STATUS(dp_dir_check_private(dir.path, &why), DP_DENIED); /* Asked before a start. */
+    CHECK_OK(dp_dir_check_private("/nonexistent/folder", &why));   /* It will be made. */
     CHECK_STATUS(dp_dir_open(&opened, dir.path, &why), DP_DENIED);
     CHECK(strstr(why.text, dir.path) != NULL && strstr(why.text, "0755") != NULL &&
           strstr(why.text, "--dir") != NULL);
