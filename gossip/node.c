@@ -306,6 +306,8 @@ static void on_object(dp_node *node, const dp_event *event)
 {
     const dp_hash *root = &event->u.object.root;
 
+    dp_train_came(node,
+                  root); /* The row of the publication keeps it, whatever becomes of the round. */
     if (!is_of_use(node, root)) {
         /* Its last piece was being written when it was given up. Nothing else would ever let go of it. */
         dp_action *const action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
@@ -315,7 +317,6 @@ static void on_object(dp_node *node, const dp_event *event)
     }
     dp_node_hold(node, root, event->u.object.size);
     dp_spread_object(node->spread, node->now, root, &node->out);
-    dp_train_came(node, root);
     dp_round_object(node, root, event->u.object.size);
     dp_catchup_object(node, root);
     (void)dp_mix_object(node->mix, node->now, root, &node->out);

@@ -335,14 +335,6 @@ void dp_host_command(dp_host *host, dp_command command)
     dp_host_event(host, &event);
 }
 
-static void on_lost(dp_host *host, const dp_occasion *occasion)
-{
-    dp_event event = {.type = DP_EV_OBJECT_LOST};
-
-    event.u.object.root = host->sim->shelf.items[occasion->value].root;
-    dp_host_event(host, &event);
-}
-
 static void on_held(dp_host *host, const dp_occasion *occasion)
 {
     const dp_disk_write write = {.object = occasion->detail | (uint32_t)(occasion->value & 0xffff)
@@ -407,7 +399,7 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion)
         on_held(host, occasion);
         break;
     case DP_ON_LOST:
-        on_lost(host, occasion);
+        dp_rot_say(host, (uint32_t)occasion->value);
         break;
     case DP_ON_BOOT:
     case DP_ON_FAULT:

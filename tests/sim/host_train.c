@@ -537,14 +537,12 @@ static void start_training(dp_host *host, const dp_action *action)
 static void fail_lost(dp_host *host, const dp_action *action, uint32_t object)
 {
     const uint64_t life = host->life;
-    dp_event event = {.type = DP_EV_OBJECT_LOST};
+    dp_event event = {0};
 
-    event.u.object.root = host->sim->shelf.items[object].root;
-    dp_host_event(host, &event);
+    dp_rot_say(host, object); /* It may have come back while the command waited. */
     if (host->life != life || host->toy_state != DP_TOY_UP) {
         return;
     }
-    event = (dp_event){0};
     if (action->type == DP_DO_CHECK) {
         event.type = DP_EV_CHECKED;
         event.u.checked.root = action->u.check.root;

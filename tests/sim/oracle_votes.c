@@ -109,8 +109,9 @@ static void check_blobs(dp_host *host, const dp_ballot_book *book)
     }
     for (uint32_t i = 0; i < (record.parted ? record.n_parts : record.n_listed); i++) {
         const dp_hash *root = record.parted ? &record.parts[i].root : &record.listed[i].root;
-        if ((!record.parted || record.parts[i].has) &&
-            !dp_disk_holds(&host->disk, dp_shelf_find(&host->sim->shelf, root))) {
+        const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
+        if ((!record.parted || record.parts[i].has) && !dp_disk_holds(&host->disk, object) &&
+            !dp_rot_is_news(host, object)) {
             dp_sim_fail(host->sim, "M14", host->index,
                         "accepts slot %llu without a blob of it on its disk", wide(record.slot));
             return;

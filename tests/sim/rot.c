@@ -6,6 +6,8 @@
 #include "base/assert.h"
 #include "tests/sim/faults.h"
 
+static const uint64_t news_us = 200000; /* A vote that was being written is written by then. */
+
 static dp_rot *find(dp_host *host, uint32_t object)
 {
     for (uint32_t i = 0; i < host->n_rotten; i++) {
@@ -219,6 +221,7 @@ void dp_rot_boot(dp_host *host)
             rot->found = true;
             dp_disk_spoil(&host->disk, rot->object);
         }
+        rot->told = rot->told || rot->found; /* It goes by what is there. */
     }
 }
 
@@ -318,6 +321,32 @@ bool dp_rot_give(dp_host *host, uint32_t object)
     return !dp_rot_is_lost(host, object) && (rot == NULL || dp_rot_read(host, object, rot->chunk));
 }
 
+bool dp_rot_is_news(const dp_host *host, uint32_t object)
+{
+    for (uint32_t i = 0; i < host->n_rotten; i++) {
+        const dp_rot *rot = &host->rotten[i];
+        if (rot->object == object && rot->found) {
+            return !dp_disk_holds(&host->disk, object) &&
+                   (!rot->told || host->sim->now_us < rot->told_us + news_us);
+        }
+    }
+    return false;
+}
+
+void dp_rot_say(dp_host *host, uint32_t object)
+{
+    dp_rot *rot = find(host, object);
+    dp_event event = {.type = DP_EV_OBJECT_LOST};
+
+    if (!dp_rot_is_lost(host, object)) {
+        return; /* It has come back meanwhile. */
+    }
+    rot->told = true;
+    rot->told_us = host->sim->now_us;
+    event.u.object.root = host->sim->shelf.items[object].root;
+    dp_host_event(host, &event);
+}
+
 void dp_rot_tell(dp_host *host, uint32_t object)
 {
     dp_sim_push(host->sim, &(dp_occasion){.at_us = host->sim->now_us + 1,
@@ -335,6 +364,10 @@ bool dp_rot_open(dp_host *host, const dp_hash *root)
     if (dp_disk_holds(&host->disk, object) &&
         (rot == NULL || dp_rot_read(host, object, rot->chunk))) {
         return true;
+    }
+    if (find(host, object) != NULL) {
+        find(host, object)->told = true;
+        find(host, object)->told_us = host->sim->now_us;
     }
     dp_event event = {.type = DP_EV_OBJECT_LOST};
     event.u.object.root = *root;

@@ -20,7 +20,9 @@ struct dp_host;
 typedef struct dp_rot {
     uint32_t object;
     uint32_t chunk;
-    bool found; /* and dropped: the object is not whole until it was fetched again */
+    bool found;       /* and dropped: the object is not whole until it was fetched again */
+    bool told;        /* the node has heard of it, */
+    uint64_t told_us; /* ... then */
 } dp_rot;
 
 /* A chunk, an object or all of them rot on some disk, as far as the others can do without. */
@@ -37,6 +39,10 @@ bool dp_rot_take_holders(struct dp_sim *sim, uint8_t *core);
 bool dp_rot_read(struct dp_host *host, uint32_t object, uint32_t chunk);
 /* Was it whole here, and is it not since something of it rotted? */
 bool dp_rot_is_lost(const struct dp_host *host, uint32_t object);
+/* Lost, and the node has not heard of it, or not long ago: what it said before is still being written, or on its way. */
+bool dp_rot_is_news(const struct dp_host *host, uint32_t object);
+/* The node hears that it is lost, if it still is: outside of a step. */
+void dp_rot_say(struct dp_host *host, uint32_t object);
 /* The node will hear that it is lost, once the step under way has ended. */
 void dp_rot_tell(struct dp_host *host, uint32_t object);
 /* The trainer is given all of it. False: it cannot be read, and the node has been told. Not in the middle of a step. */
