@@ -130,7 +130,7 @@ void dp_method_invite(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    uint64_t uses = 1; /* What gives more is said: more nodes, a vote, more time. */
+    uint64_t uses = 1; /* The caller must ask for more nodes, a vote, more time. */
     uint64_t expires_s = INVITE_STANDARD_MS / 1000;
     DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "uses"), &uses));
     DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "expires_s"), &expires_s));

@@ -109,7 +109,7 @@ static unsigned suite_bits(const dp_channel *channel)
     return channel->suite == DP_SUITE_CHACHAPOLY ? 0U : (unsigned)channel->suite << SUITE_SHIFT;
 }
 
-/* What the writer of a message signs. transcript: the handshake hash before that message, which both sides have; it holds the
+/* The bytes that the writer of a message signs. transcript: the handshake hash before that message, which both sides have; it holds the
  * fresh keys of this handshake, so that the signature proves nothing in another one. x_public: the writer's. */
 static dp_view signed_bytes(uint8_t room[SIGNED_MAX], uint8_t message,
                             const uint8_t transcript[DP_NOISE_HASH_BYTES],

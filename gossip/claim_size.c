@@ -1,6 +1,6 @@
-/* How long an object is. Who names one says so in what it signs (READY, PART, SUM), and the size that a holder gives is proved by
- * the root: where the two differ, the one who named it has lied, and nothing of it is fetched on his word. So a contribution of
- * "1,000 bytes" costs nobody more. */
+/* The length of an object. READY, PART and SUM state it in what their author signs, and the size that a holder gives is proved by
+ * the root. Where the two differ the author has lied: the node names it and fetches nothing for that message, so that a
+ * contribution of "1,000 bytes" costs nobody more. */
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
