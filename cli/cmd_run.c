@@ -192,10 +192,9 @@ static int print_created(const dp_cmd *cmd, json_t *result)
         printf(", %s parameters", size);
     }
     printf(")\n");
-    printf(
-        "Invite others, who may train:          dpnode invite\n"
-        "... people you trust, who vote too:    dpnode invite --role vote --uses 2   # one voter "
-        "alone is a run that ends with its disk\n");
+    printf("Invite others, who may train:          dpnode invite\n"
+           "... people you trust, who vote too:    dpnode invite --role vote --uses 2   # with one "
+           "voter the run is lost with its disk\n");
     json_decref(result);
     return 0;
 }

@@ -64,7 +64,7 @@ static bool judge_words(dp_node *node, const dp_hash *root, uint64_t size)
             !hold_against(&result->bad, result->word.bytes, size)) {
             note(node, result->word.round, &result->word.owner);
         } else {
-            right = right || dp_hash_equal(&result->word.root, root);
+            right = right || (!result->bad && dp_hash_equal(&result->word.root, root));
         }
     }
     for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_sums; i++) {
@@ -73,7 +73,7 @@ static bool judge_words(dp_node *node, const dp_hash *root, uint64_t size)
             !hold_against(&sum->bad, sum->word.bytes, size)) {
             note(node, sum->word.round, &sum->word.owner);
         } else {
-            right = right || dp_hash_equal(&sum->word.root, root);
+            right = right || (!sum->bad && dp_hash_equal(&sum->word.root, root));
         }
     }
     return right;

@@ -1,6 +1,6 @@
 /* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
  * and node_route.c (messages), rival.c (other chains), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c,
- * wish.c, leave.c, list_talk.c, claim.h, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c, fetch.c and train.c (the trainer's
+ * wish.c, leave.c, list_talk.c, claim_room.c, claim_size.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c, fetch.c and train.c (the trainer's
  * side), catchup.c, node_view.c. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H

@@ -59,9 +59,9 @@ void dp_spread_close(dp_spread *spread);
  * a whole object must not be wanted. */
 DP_MUST dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size,
                                  dp_object_use use, dp_priority priority, dp_out *out);
-/* Somebody tells how large an object is that is wanted. It binds no holder, but him who told it: dp_node_sized.
- * And of the only one who is known to have it as many of its first
- * chunks can be asked for with size and leaves, a round trip sooner than after them. Not of what its author may refuse at first (relay.h). */
+/* A message tells how large a wanted object is. That binds its author (dp_claim_sized) and no holder. If only one member is known
+ * to have the object, as many of its first chunks can be asked for together with size and leaves, which saves a round trip. Not for
+ * objects that their author may refuse at first (relay.h). */
 void dp_spread_expect(dp_spread *spread, const dp_hash *root, uint64_t bytes);
 /* member (an index) has this object, as it or a record says. Of one not wanted nothing is remembered. */
 void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member,

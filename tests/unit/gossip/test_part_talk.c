@@ -141,6 +141,29 @@ static void an_object_told_with_another_size_is_fetched_for_who_tells_the_right_
     kit_close(world);
 }
 
+/* The first lie is known as one when the second is judged, and does not speak for it. */
+static void a_second_lie_about_an_object_gets_it_fetched_no_more_than_the_first(void **state)
+{
+    kit_world *world = kit_parted(3);
+    uint64_t number = world->nodes[1].published;
+    dp_hash leaf;
+
+    (void)state;
+    kit_run_rounds(world, 1);
+    dp_part_word word = word_by(world, 1, 1, 0);
+    do {
+        word.root = kit_blob(1, number--, &leaf);
+    } while (kit_holds(&world->nodes[0], &word.root));
+    for (uint32_t lie = 0; lie < 2; lie++) {
+        word.bytes = 9 + lie;
+        sign_anew(&word, 1);
+        assert_true(kit_asks(tell(world, 1, &word), &word.root));
+        kit_drain(world);
+        assert_false(dp_node_holds(world->nodes[0].node, &word.root));
+    }
+    kit_close(world);
+}
+
 /* A voter that listed it could have no record decided. */
 static void a_publication_of_more_energy_than_a_record_may_state_is_not_followed(void **state)
 {
@@ -223,6 +246,7 @@ int main(void)
         cmocka_unit_test(of_one_owner_two_words_are_followed_and_no_more),
         cmocka_unit_test(a_word_that_counts_what_nobody_told_empties_no_part),
         cmocka_unit_test(an_object_told_with_another_size_is_fetched_for_who_tells_the_right_one),
+        cmocka_unit_test(a_second_lie_about_an_object_gets_it_fetched_no_more_than_the_first),
         cmocka_unit_test(a_publication_of_more_energy_than_a_record_may_state_is_not_followed),
         cmocka_unit_test(in_a_run_of_whole_updates_a_word_of_a_part_is_refused),
         cmocka_unit_test(a_contribution_of_more_or_fewer_parts_than_the_run_has_is_refused),
