@@ -108,12 +108,11 @@ static dp_status finding(dp_sql *sql, const char *text)
     return status != DP_OK ? status : DP_CORRUPT;
 }
 
-/* DP_CORRUPT unless the file says it is sound. */
-static dp_status quick_check(dp_sql *sql)
+/* A check of SQLite's by name. DP_CORRUPT unless the file says it is sound. */
+static dp_status check(dp_sql *sql, const char *pragma)
 {
     sqlite3_stmt *stmt = NULL;
-    DP_TRY(
-        dp_sql_status(sql, sqlite3_prepare_v2(sql->db, "PRAGMA quick_check(1)", -1, &stmt, NULL)));
+    DP_TRY(dp_sql_status(sql, sqlite3_prepare_v2(sql->db, pragma, -1, &stmt, NULL)));
     const int code = sqlite3_step(stmt);
     dp_status status = code == SQLITE_ROW ? DP_OK : dp_sql_status(sql, code);
     if (status == DP_OK) {
@@ -121,6 +120,19 @@ static dp_status quick_check(dp_sql *sql)
     }
     sqlite3_finalize(stmt);
     return status;
+}
+
+/* Each page may be sound and the file still be of two times: a log that lost its end, beside pages that were written from it. An
+ * index then names rows that its table lacks, and what is fetched again could never be written. It is made anew from the table. */
+static dp_status check_rows(dp_sql *sql)
+{
+    const dp_status status = check(sql, "PRAGMA integrity_check(1)");
+    if (status != DP_CORRUPT) {
+        return status;
+    }
+    DP_TRY(check(sql, "PRAGMA quick_check(1)"));
+    DP_TRY(dp_sql_exec(sql, "REINDEX"));
+    return check(sql, "PRAGMA integrity_check(1)");
 }
 
 /* All of the schema as one text, as of now. */
@@ -173,8 +185,7 @@ static dp_status prepare_file(dp_sql *sql, const struct file *file, uint32_t *fr
         return DP_VERSION; /* Only the write-ahead log said so. */
     }
     if (version > 0 && file == &meta_file) {
-        DP_TRY(
-            quick_check(sql)); /* Of chunks.db it would read every byte; there the hashes tell. */
+        DP_TRY(check_rows(sql)); /* Of chunks.db it would read every byte; there the hashes tell. */
     }
     DP_TRY(dp_sql_exec(sql, file->after));
     DP_TRY(dp_sql_migrate(sql, file->steps, DP_STORE_VERSION, from));
