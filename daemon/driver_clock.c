@@ -102,8 +102,8 @@ static void tell_difference(dp_driver *driver, const dp_peer *peer, const dp_add
     const char *name = peer != NULL ? dp_driver_peer_name(driver, peer) : "";
     if (peer == NULL) {
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, NULL,
-                     "somebody at %s who holds a token of the run broke off: the clock there is "
-                     "%s %s this machine's, so that a certificate is not valid there",
+                     "a connection from %s under the run's secret was refused: the clock there is "
+                     "%s %s this machine's, or somebody repeats what was sent then",
                      at, far, side);
     } else {
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, peer,

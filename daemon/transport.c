@@ -30,14 +30,9 @@ static dp_link *find_link(const dp_transport *transport, const dp_peer *peer)
 /* Best effort: the authenticated close tells the other side that this end is alive and means it. */
 static void say_goodbye(dp_conn *conn)
 {
-    const uv_stream_t *stream = (const uv_stream_t *)&conn->tcp;
-    if (!conn->channel_open || uv_stream_get_write_queue_size(stream) != 0 ||
-        dp_channel_finish(&conn->channel, &conn->out) != DP_OK) {
-        return; /* Bytes that the kernel did not take stand before it. */
+    if (conn->channel_open && dp_channel_finish(&conn->channel, &conn->out) == DP_OK) {
+        dp_conn_say_last(conn); /* A courtesy; a peer that misses it sees a reset. */
     }
-    const uv_buf_t buf = uv_buf_init((char *)conn->out.data, (unsigned)conn->out.size);
-    DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) <
-              0); /* A courtesy; a peer that misses it sees a reset. */
 }
 
 void dp_link_drop_lane(dp_link *link, uint32_t slot)
@@ -89,6 +84,7 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe)
         return;
     }
     plan.addrs[0] = link->lanes[DP_LANE_CONTROL]->addr;
+    plan.ahead_ms = link->lanes[DP_LANE_CONTROL]->dial.ahead_ms;
     DP_IGNORE(!dp_conn_dial(transport, &plan)); /* The tick tries again. */
 }
 
@@ -242,6 +238,8 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
         /* It may have come to us meanwhile: then this dial is of no interest any more. */
         const bool linked =
             ours && conn->dial.expects_peer && find_link(transport, &expected) != NULL;
+        conn->dial.asked_again = false; /* The next address may have another clock. */
+        conn->dial.ahead_ms = 0;
         const bool more =
             ours && !linked && !transport->closing && dp_conn_dial(transport, &conn->dial);
         dp_conn_close(conn);

@@ -40,8 +40,8 @@ typedef struct dp_transport_hooks {
     void (*drained)(void *context, const dp_peer *peer);
     bool (*known)(void *context, const dp_peer *peer,
                   uint8_t x_public[32]); /* in the roster: see dp_channel_config.member */
-    /* What the clock of the other end of a handshake said. peer: proved; NULL: it only holds the run's secret, and broke off.
-     * refused: its certificate is not valid now. False: no link is wanted, since the other end will cut it. NULL: of no
+    /* What the clock of the other end of a handshake said. peer: proved; NULL: the first message, which is too far from this
+     * clock and may be an old one that somebody repeats. refused: its certificate is not valid now, or that. False: no link is wanted, since the other end will cut it. NULL: of no
      * interest. */
     bool (*met)(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                 bool refused);

@@ -107,6 +107,15 @@ static void on_written(uv_write_t *request, int status)
     }
 }
 
+void dp_conn_say_last(dp_conn *conn)
+{
+    if (uv_stream_get_write_queue_size((uv_stream_t *)&conn->tcp) != 0) {
+        return; /* Bytes that the kernel did not take stand before it. */
+    }
+    const uv_buf_t buf = uv_buf_init((char *)conn->out.data, (unsigned)conn->out.size);
+    DP_IGNORE(uv_try_write((uv_stream_t *)&conn->tcp, &buf, 1) < 0); /* Best effort. */
+}
+
 void dp_conn_flush(dp_conn *conn)
 {
     if (conn->writing || conn->closing || conn->doom != 0 || !conn->connected ||
@@ -187,6 +196,49 @@ static bool carry(dp_conn *conn, const dp_channel_event *event)
     return !conn->closing;
 }
 
+static uint64_t unix_ms(void)
+{
+    uv_timeval64_t now;
+    return uv_gettimeofday(&now) == 0 ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000
+                                      : 0;
+}
+
+static uint64_t wall_ms(const dp_transport *transport)
+{
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    return hooks->wall_ms != NULL ? hooks->wall_ms(hooks->context) : unix_ms();
+}
+
+/* The first message was not of the responder's time. It has told its own: the same address again, with that. False: not
+ * so, or it was asked again already. */
+static bool dial_again(dp_conn *conn)
+{
+    const uint64_t told_ms = conn->channel.peer_unix_ms;
+    dp_dial plan = conn->dial;
+    if (!conn->outgoing || plan.asked_again || told_ms > INT64_MAX / 2) {
+        return false;
+    }
+    plan.asked_again = true;
+    plan.ahead_ms = (int64_t)(told_ms - wall_ms(conn->transport));
+    plan.next_addr--; /* conn is of the one before it */
+    return dp_conn_dial(conn->transport, &plan);
+}
+
+static void end_broken(dp_conn *conn, dp_status status)
+{
+    if (status == DP_TIMEOUT && dial_again(conn)) {
+        dp_conn_close(conn);
+        return;
+    }
+    if (status == DP_TIMEOUT) { /* A responder has put its time there. */
+        dp_conn_say_last(conn);
+    }
+    if (status == DP_AGAIN || status == DP_EXPIRED) { /* All else about the peer holds. */
+        DP_IGNORE(!dp_conn_met(conn, true, true));    /* It is lost anyway. */
+    }
+    dp_conn_lose(conn, DP_LINK_RESET);
+}
+
 static void take(dp_conn *conn, dp_view bytes)
 {
     dp_channel_event event;
@@ -196,10 +248,7 @@ static void take(dp_conn *conn, dp_view bytes)
         const dp_status status =
             dp_channel_read(&conn->channel, bytes, &consumed, &conn->out, &event);
         if (status != DP_OK) {
-            if (status == DP_AGAIN || status == DP_EXPIRED) { /* All else about the peer holds. */
-                DP_IGNORE(!dp_conn_met(conn, true, true));    /* It is lost anyway. */
-            }
-            dp_conn_lose(conn, DP_LINK_RESET);
+            end_broken(conn, status);
             return;
         }
         bytes = dp_view_of(bytes.data + consumed, bytes.size - consumed);
@@ -243,19 +292,6 @@ static bool is_member(void *context, const dp_peer *peer, uint8_t x_public[32])
     return transport->config.hooks.known(transport->config.hooks.context, peer, x_public);
 }
 
-static uint64_t unix_ms(void)
-{
-    uv_timeval64_t now;
-    return uv_gettimeofday(&now) == 0 ? (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_usec / 1000
-                                      : 0;
-}
-
-static uint64_t wall_ms(const dp_transport *transport)
-{
-    const dp_transport_hooks *hooks = &transport->config.hooks;
-    return hooks->wall_ms != NULL ? hooks->wall_ms(hooks->context) : unix_ms();
-}
-
 void dp_conn_begin(dp_conn *conn)
 {
     dp_transport *transport = conn->transport;
@@ -273,6 +309,8 @@ void dp_conn_begin(dp_conn *conn)
         .credential = transport->config.credential,
         .hello = transport->config.hello,
         .now_ms = wall_ms(transport),
+        .said_ms = wall_ms(transport) + (uint64_t)conn->dial.ahead_ms,
+        .replays = &transport->replays,
         .boot_id = transport->config.incarnation,
         .member = is_member,
         .context = transport,

@@ -22,6 +22,8 @@ typedef struct dp_dial {
     uint8_t stripe;
     bool expects_peer;
     dp_peer expected;
+    bool asked_again; /* this address told its time, and is dialed once more with it */
+    int64_t ahead_ms; /* how far its clock is ahead then */
     uint32_t n_addrs;
     uint32_t next_addr;
     dp_addr addrs[DP_ADDRS_MAX];
@@ -86,6 +88,7 @@ struct dp_transport {
     dp_list conns;
     dp_list links;
     uint32_t n_conns;
+    dp_replay_cache replays; /* of first messages that came */
     bool closing;
     dp_buf spares
         [DP_TRANSPORT_SPARES_MAX]; /* of messages that were sent; all go when a tick saw none used */
@@ -110,6 +113,8 @@ void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *
 /* Start the handshake on a connected socket. */
 void dp_conn_begin(dp_conn *conn);
 void dp_conn_flush(dp_conn *conn);
+/* Write what waits if the kernel takes it now: the connection is closed next. */
+void dp_conn_say_last(dp_conn *conn);
 /* Begin, or go on, to read; not 0: an error of libuv. */
 int dp_conn_read(dp_conn *conn);
 /* Tell the link level, unless it is closing already. */

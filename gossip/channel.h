@@ -6,7 +6,8 @@
  *     | u16 epoch of the pre-shared key
  *   handshake: three messages of Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b, each u16 size | message, at most 4,096 bytes;
  *     prologue = preamble | run id
- *     payload 1: u8 0 control, or 1 to 8 the number of a bulk connection | u64 unix ms | u64 boot id                                         (17 bytes)
+ *     payload 1: u8 0 control, or 1 to 8 the number of a bulk connection | u64 unix ms, by the responder's clock as far as it
+ *       is known | u64 boot id (17 bytes)
  *     payload 2, 3: u64 unix ms | u64 boot id | u16 size | 64 signature | credential | hello to the end; in payload 2 the
  *       top 4 bits of size are the suite that the responder chose for the records, 0 for 1
  *     signature: the node's Ed25519 key over u8 number of the message | 64 handshake hash before that message | 32 own
@@ -17,6 +18,8 @@
  *   Each direction counts its records; after each 2^16 its key moves on (Noise REKEY) and the count restarts.
  *
  * Offer and choice of the suite are in the transcript of the handshake: who alters them breaks it.
+ * A first message is answered once (replay.h); one whose time is more than DP_CHANNEL_CLOCK_MS from the responder's with that
+ * time alone (channel_first.c).
  * The initiator reveals its credential only after the responder's was checked. A first message under a wrong pre-shared
  * key is refused before any public-key operation. Record sizes show; contents, kinds and identities do not. */
 #ifndef DP_GOSSIP_CHANNEL_H
@@ -30,6 +33,7 @@
 #include "gossip/id.h"
 #include "gossip/invite.h"
 #include "gossip/noise.h"
+#include "gossip/replay.h"
 #include "gossip/suite.h"
 
 enum {
@@ -42,8 +46,10 @@ enum {
     DP_RECORDS_PER_KEY = 1 << 16,
     DP_MESSAGE_CONTROL_MAX = 128 * 1024,
     DP_MESSAGE_BULK_MAX = 4 * 1024 * 1024 + 4 * 1024,
-    DP_CHANNEL_STRIPES_MAX = 8, /* bulk connections of one link */
-    DP_CHANNEL_PSKS_MAX = 2,    /* two epochs hold while a key is being changed */
+    DP_CHANNEL_STRIPES_MAX = 8,       /* bulk connections of one link */
+    DP_CHANNEL_PSKS_MAX = 2,          /* two epochs hold while a key is being changed */
+    DP_CHANNEL_CLOCK_MS = 120 * 1000, /* a first message may be so far off; as a certificate may */
+    DP_CHANNEL_TIME_BYTES = 56,       /* the responder's time, in place of message 2 */
 };
 
 typedef enum dp_lane { DP_LANE_CONTROL = 0, DP_LANE_BULK = 1 } dp_lane;
@@ -68,7 +74,11 @@ typedef struct dp_channel_config {
     dp_view hello;         /* at most DP_CHANNEL_HELLO_MAX bytes for the other side */
     uint8_t ephemeral[32]; /* fresh random bytes, for this channel only */
     uint64_t
-        now_ms; /* unix time, for certificates; 0 means that certificates are not compared with it */
+        now_ms; /* unix time, for certificates and first messages; 0 means that nothing is compared with it */
+    uint64_t
+        said_ms; /* initiator: time for the first message, where the responder's is known to be another; 0: now_ms */
+    dp_replay_cache
+        *replays;     /* responder: borrowed during the handshake; NULL: remembers nothing */
     uint64_t boot_id; /* tells one life of this node from the next */
     /* [id - 1]: ciphers for the records, static; NULL: not to be had. [0] NULL: libsodium's. The responder chooses the
      * highest that both have. */
@@ -109,10 +119,13 @@ typedef struct dp_channel {
     bool close_sent;
     dp_lane lane;
     uint8_t stripe;
-    dp_status status;      /* BROKEN: what dp_channel_read returned, and returns from now on */
-    const char *fault;     /* BROKEN: a phrase for the log, static */
-    dp_credential peer;    /* once DONE; peer.node is the id */
-    uint64_t peer_unix_ms; /* the peer's clock when it wrote its handshake */
+    dp_status status;   /* BROKEN: what dp_channel_read returned, and returns from now on */
+    const char *fault;  /* BROKEN: a phrase for the log, static */
+    dp_credential peer; /* once DONE; peer.node is the id */
+    bool
+        proves_secret; /* responder: the first message was under the pre-shared key, new, and of this time */
+    uint64_t
+        peer_unix_ms; /* the peer's clock when it wrote its handshake, once DONE or BROKEN for it; else 0 */
     uint64_t peer_boot_id;
     uint8_t suite;                        /* of the records, once DONE */
     uint8_t binding[DP_NOISE_HASH_BYTES]; /* handshake hash, the same on both sides, once DONE */
@@ -143,6 +156,9 @@ void dp_channel_close(dp_channel *channel); /* Wipes keys and frees. Sends nothi
  *   DP_BADSIG: wrong pre-shared key; a forged, replayed, reordered or altered message; a forged certificate; a peer that
  *     does not have the key of the node that it claims to be.
  *   DP_EXPIRED, DP_AGAIN: the peer's certificate, or its invite while member says no.
+ *   DP_EXISTS: the first message was answered before.
+ *   DP_TIMEOUT: its time is far from the responder's clock. A responder sends what is in out before it closes; an initiator
+ *     finds the responder's time in peer_unix_ms, for said_ms of another channel.
  *   DP_NOMEM. */
 DP_MUST dp_status dp_channel_read(dp_channel *channel, dp_view bytes, size_t *consumed, dp_buf *out,
                                   dp_channel_event *event);

@@ -21,6 +21,8 @@ _Static_assert(DP_CREDENTIAL_BYTES_MAX < 1 << SUITE_SHIFT && DP_SUITES < 16, "bo
 /* The largest handshake message: e, sealed s, sealed payload. */
 _Static_assert(32 + 32 + 16 + PAYLOAD_MAX + 16 <= DP_CHANNEL_HANDSHAKE_MAX,
                "every credential and hello fits a handshake message");
+/* The smallest second message is larger than the time that may come in its place. */
+_Static_assert(32 + 32 + 16 + PAYLOAD_HEADER_BYTES + 16 > DP_CHANNEL_TIME_BYTES, "told apart");
 
 static const dp_suite *suite_of(const dp_channel *channel, uint8_t id)
 {
@@ -95,7 +97,7 @@ dp_status dp_channel_send_first(dp_channel *channel, dp_buf *out)
     dp_write_u8(&preamble, 0);
     dp_write_u16(&preamble, config->psks[0].epoch);
     dp_write_u8(&writer, channel->lane == DP_LANE_BULK ? (uint8_t)(channel->stripe + 1) : 0);
-    dp_write_u64(&writer, config->now_ms);
+    dp_write_u64(&writer, config->said_ms != 0 ? config->said_ms : config->now_ms);
     dp_write_u64(&writer, config->boot_id);
     dp_assert(!preamble.full && !writer.full && writer.size == sizeof payload);
     begin_noise(channel, bytes, &config->psks[0]);
@@ -200,11 +202,13 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
     }
     dp_reader reader = dp_reader_of(dp_view_of(payload, size));
     const uint8_t number = dp_read_u8(&reader);
-    channel->peer_unix_ms = dp_read_u64(&reader);
+    const uint64_t told_ms = dp_read_u64(&reader);
     channel->peer_boot_id = dp_read_u64(&reader);
     if (dp_reader_finish(&reader) != DP_OK || number > DP_CHANNEL_STRIPES_MAX) {
         return dp_channel_fail(channel, DP_BADMSG, "malformed first message");
     }
+    DP_TRY(dp_channel_judge_first(channel, told_ms, out));
+    channel->proves_secret = true;
     channel->lane = number > 0 ? DP_LANE_BULK : DP_LANE_CONTROL;
     channel->stripe = number > 0 ? (uint8_t)(number - 1) : 0;
     const dp_status sent = send_credential(channel, out);
@@ -364,6 +368,9 @@ dp_status dp_channel_read_handshake(dp_channel *channel, dp_view unit, dp_buf *o
 
     if (!channel->initiator && channel->noise.next_message == 0) {
         return answer_first(channel, message, out);
+    }
+    if (channel->initiator && message.size == DP_CHANNEL_TIME_BYTES) {
+        return dp_channel_read_time(channel, message);
     }
     DP_TRY(meet_peer(channel, message, event));
     if (channel->initiator) {

@@ -67,7 +67,7 @@ class Clock(SystemTest):
         self.wrong(third, -10 * MINUTE_S)
         third.start()
         self.logs(third, r"clock.corrected.*clocks of 2 of 3 members agree that this machine's is (10 min 0|9 min 59) s behind")
-        self.logs(first, r"(broke off: the clock there|clock of third .*) is (10 min \d|9 min 59) s behind this machine's")
+        self.logs(first, r"(refused: the clock there|clock of third .*) is (10 min \d|9 min 59) s behind this machine's")
         clock = third.run()["clock"]
         self.assertLess(abs(clock["corrected_ms"] - 600000), 5000)
         self.counted(third)
@@ -87,7 +87,7 @@ class Clock(SystemTest):
         self.wrong(third, -400 * DAY_S)
         third.start()
         self.logs(third, r"clock of \w+ .* is 400 days ahead of this machine's, by which its certificate is not valid")
-        self.logs(first, r"(broke off: the clock there|clock of third .*) is 400 days behind this machine's")
+        self.logs(first, r"(refused: the clock there|clock of third .*) is 400 days behind this machine's")
         wait_for(lambda: third.run().get("clock"), PATIENCE_S, "it knows")
         self.assertEqual(third.run()["clock"]["corrected_ms"], 0)
         answer = third.ask("why")["answer"]

@@ -98,6 +98,106 @@ static void clocks_are_told_of_links_too_and_a_link_may_be_unwanted_for_them(voi
     scene_close(&scene);
 }
 
+static void a_link_stands_on_all_lanes_where_clocks_differ_by_minutes(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    scene.a.clock_ms = 10 * 60 * 1000;
+    party_link(&scene.a, &scene.b);
+    assert_int_equal(scene.a.met, 1);
+    check_met(&scene.a, 0);
+    check_met(&scene.b, scene.a.clock_ms);
+    CHECK(scene.b.met == 1 && scene.b.met_unknown > 0);
+    const dp_transport_stats stats = guest_stats(&scene.a);
+    CHECK(stats.handshakes_failed == 0 && stats.dials_cut == 0); /* It was told, and not cut. */
+    scene_close(&scene);
+}
+
+struct caller {
+    int fd;
+    size_t got; /* before the end, which sets ended */
+    bool ended;
+};
+
+/* What an initiator of the run says first, by a clock that is so far ahead. */
+static void first_message(int64_t ahead_ms, uint8_t ephemeral, dp_buf *out)
+{
+    const struct party *party = party_of();
+    dp_channel channel;
+    dp_channel_config config = {
+        .initiator = true,
+        .run = party->run,
+        .psks = {{.epoch = PARTY_EPOCH}},
+        .n_psks = 1,
+        .identity = &party->identities[0],
+        .credential = dp_view_of(party->credentials[0], party->credential_bytes[0]),
+        .ephemeral = {ephemeral},
+        .now_ms = party_now_ms() + (uint64_t)ahead_ms,
+        .boot_id = 1,
+    };
+    dp_psk_derive(party->join_secret, &party->run, PARTY_EPOCH, config.psks[0].key);
+    dp_buf_init(out, DP_CHANNEL_HANDSHAKE_MAX);
+    CHECK_OK(dp_channel_init(&channel, &config, out));
+    dp_channel_close(&channel);
+}
+
+static bool answered_or_ended(void *context)
+{
+    struct caller *caller = context;
+    uint8_t bytes[4096];
+    const ssize_t got = recv(caller->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    caller->got += got > 0 ? (size_t)got : 0;
+    caller->ended = got == 0 || (got < 0 && errno != EAGAIN);
+    return caller->ended || caller->got > 2 + DP_CHANNEL_TIME_BYTES;
+}
+
+/* Bytes that come for these, and whether the connection ended with them. */
+static struct caller call_with(struct scene *scene, const dp_buf *bytes)
+{
+    struct caller caller = {.fd = stranger(&scene->b)};
+    assert_int_equal(send(caller.fd, bytes->data, bytes->size, MSG_NOSIGNAL), bytes->size);
+    turn_until(&scene->loop, answered_or_ended, &caller);
+    close(caller.fd);
+    return caller;
+}
+
+static void a_repeated_first_message_gets_no_byte_and_no_time(void **state)
+{
+    struct scene scene;
+    dp_buf first;
+    (void)state;
+    scene_open(&scene);
+    first_message(0, 7, &first);
+    const struct caller real = call_with(&scene, &first);
+    CHECK(!real.ended && real.got > 300);
+    for (unsigned i = 0; i < 5; i++) {
+        const struct caller replayed = call_with(&scene, &first);
+        CHECK(replayed.ended && replayed.got == 0);
+    }
+    dp_buf_close(&first);
+    scene_close(&scene);
+}
+
+static void an_old_first_message_gets_the_time_once_and_no_place(void **state)
+{
+    struct scene scene;
+    dp_buf first;
+    (void)state;
+    scene_open(&scene);
+    first_message(-(int64_t)3600 * 1000, 8, &first);
+    const struct caller once = call_with(&scene, &first);
+    CHECK(once.ended && once.got == 2 + DP_CHANNEL_TIME_BYTES);
+    const unsigned told = scene.b.met_unknown;
+    const struct caller again = call_with(&scene, &first);
+    CHECK(again.ended && again.got == 0);
+    CHECK(told == 1 && scene.b.met_unknown == 1); /* nobody's clock the second time */
+    check_met(&scene.b, -(int64_t)3600 * 1000);
+    assert_int_equal(guest_stats(&scene.b).connections, 0);
+    dp_buf_close(&first);
+    scene_close(&scene);
+}
+
 static void another_node_than_the_dialed_one_is_refused(void **state)
 {
     struct scene scene;
@@ -376,6 +476,9 @@ int main(void)
         cmocka_unit_test(the_wrong_secret_is_refused_and_counted),
         cmocka_unit_test(a_clock_that_is_behind_is_told_to_both_ends_of_the_handshake),
         cmocka_unit_test(clocks_are_told_of_links_too_and_a_link_may_be_unwanted_for_them),
+        cmocka_unit_test(a_link_stands_on_all_lanes_where_clocks_differ_by_minutes),
+        cmocka_unit_test(a_repeated_first_message_gets_no_byte_and_no_time),
+        cmocka_unit_test(an_old_first_message_gets_the_time_once_and_no_place),
         cmocka_unit_test(another_node_than_the_dialed_one_is_refused),
         cmocka_unit_test(a_node_that_dials_itself_is_refused),
         cmocka_unit_test(strangers_who_send_garbage_are_cut),

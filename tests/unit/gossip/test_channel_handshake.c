@@ -417,12 +417,14 @@ static void a_closed_invite_admits_members_only(void **state)
     (void)state;
     pair_init(&pair);
     pair.b.config.now_ms = CAST_NOW_MS + CAST_DAY_MS;
+    pair.a.config.said_ms = pair.b.config.now_ms;
     pair_open(&pair);
     talk(&pair, NULL, SIZE_MAX);
     CHECK_STATUS(pair.b.status, DP_EXPIRED);
     pair_close(&pair);
     pair_init(&pair);
     pair.b.config.now_ms = CAST_NOW_MS + CAST_DAY_MS;
+    pair.a.config.said_ms = pair.b.config.now_ms;
     pair.b.config.member = yes;
     pair.b.config.context = &asked;
     shake_hands(&pair);
@@ -438,6 +440,7 @@ static void a_past_membership_admits_nobody(void **state)
     (void)state;
     pair_init(&pair);
     pair.b.config.now_ms = CAST_NOW_MS + 31 * CAST_DAY_MS;
+    pair.a.config.said_ms = pair.b.config.now_ms;
     pair.b.config.member = yes;
     pair.b.config.context = &asked;
     pair_open(&pair);
