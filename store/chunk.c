@@ -14,18 +14,21 @@ dp_status dp_store_scratch(dp_store *store, uint8_t **scratch)
     return store->scratch != NULL ? DP_OK : DP_NOMEM;
 }
 
-/* Remember for the next start that chunks.db contradicts itself (R5). */
 static dp_status put_suspect(dp_store *store, void *context)
 {
     (void)context;
     return dp_store_put(store, DP_STORE_SUSPECT_KEY, dp_view_text("1"));
 }
 
+dp_status dp_chunk_suspect(dp_store *store)
+{
+    return dp_store_atomically(store, put_suspect, NULL);
+}
+
 static dp_status suspect(dp_store *store, dp_status status)
 {
     if (status == DP_CORRUPT && store->depth == 0) {
-        DP_IGNORE(dp_store_atomically(store, put_suspect,
-                                      NULL)); /* The caller hears of the damage anyway. */
+        DP_IGNORE(dp_chunk_suspect(store)); /* The caller hears of the damage anyway. */
     }
     return status;
 }

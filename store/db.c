@@ -317,21 +317,38 @@ static dp_status open_all(dp_store *store, dp_store_report *report, dp_why *why)
     return status == DP_NOSPACE ? DP_OK : status;
 }
 
-/* Damage that a quick check does not see shows itself while both files are brought into one story: a store that could
- * then never be opened again would lose more than one whose meta.db is rebuilt. */
+/* Which file is to be made anew: NULL when that has been done, or no file is to blame. */
+static const struct file *damaged_file(const dp_store *store, const dp_store_report *report)
+{
+    if (store->meta.failed == DP_CORRUPT && report->moved_to[0] == '\0') {
+        return &meta_file;
+    }
+    return store->chunks.failed == DP_CORRUPT && !report->chunks_rebuilt ? &chunks_file : NULL;
+}
+
+/* Damage that the checks do not see shows itself while both files are brought into one story: a store that could then never be
+ * opened again would lose more than one of which a file is rebuilt. Each file once. */
 static dp_status open_or_rebuild(dp_store *store, dp_store_report *report, dp_why *why)
 {
-    const dp_status status = open_all(store, report, why);
-    if (!damaged(status) || store->meta.failed != DP_CORRUPT || report->moved_to[0] != '\0') {
-        return status;
+    dp_status status = open_all(store, report, why);
+    const struct file *file = damaged_file(store, report);
+    for (; damaged(status) && file != NULL; file = damaged_file(store, report)) {
+        dp_store_report again = {0};
+        memcpy(again.moved_to, report->moved_to, sizeof again.moved_to);
+        dp_chunk_abandon(store);
+        dp_chunk_done(store);
+        if (file == &chunks_file) {
+            DP_TRY(dp_chunk_suspect(store)); /* It is salvaged when it is opened. */
+        }
+        dp_sql_close(&store->chunks);
+        dp_sql_close(&store->meta);
+        *report = again;
+        if (file == &meta_file) {
+            DP_TRY(set_aside(store, &meta_file, report->moved_to));
+        }
+        status = open_all(store, report, why);
     }
-    dp_chunk_abandon(store);
-    dp_chunk_done(store);
-    dp_sql_close(&store->chunks);
-    dp_sql_close(&store->meta);
-    *report = (dp_store_report){0};
-    DP_TRY(set_aside(store, &meta_file, report->moved_to));
-    return open_all(store, report, why);
+    return status;
 }
 
 dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_options *options,

@@ -61,6 +61,8 @@ void dp_chunk_done(dp_store *store);
 DP_MUST dp_status dp_chunk_flush(dp_store *store);
 /* Drop the open transaction and the batch. */
 void dp_chunk_abandon(dp_store *store);
+/* Remember for the next start that chunks.db contradicts itself (R5). */
+DP_MUST dp_status dp_chunk_suspect(dp_store *store);
 /* Delete rows of chunks.db that meta.db no longer names; one transaction. */
 DP_MUST dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count);
 /* The shared buffer of DP_CHUNK_BYTES_MAX bytes. */

@@ -204,6 +204,36 @@ static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
     shelf_close(&s);
 }
 
+/* The file is not read whole at a start, so that the damage shows itself later. The daemon could not start any more. */
+static void chunks_whose_table_cannot_be_read_are_begun_anew(void **state)
+{
+    static const uint8_t no_page[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    ledger book = {0};
+    shelf s;
+    dp_why why;
+    size_t size = 0;
+
+    (void)state;
+    shelf_open(&s);
+    CHECK_OK(ledger_start(s.store, &book));
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        CHECK_OK(ledger_round(s.store, &book, round));
+    }
+    dp_store_close(s.store);
+    s.store = NULL;
+    const off_t at = first_page_of(shelf_file(&s, "chunks.db"), "chunk", &size);
+    const int fd = open(shelf_file(&s, "chunks.db"), O_RDWR);
+    assert_int_equal(pwrite(fd, no_page, sizeof no_page, at), sizeof no_page);
+    close(fd);
+    CHECK_OK(dp_store_open(&s.store, s.path, &s.options, &s.report, &why));
+    assert_true(s.report.chunks_rebuilt);
+    assert_true(s.report.moved_to[0] == '\0');
+    CHECK_OK(ledger_round(s.store, &book, ROUNDS + 1));
+    shelf_reopen(&s);
+    assert_false(s.report.chunks_rebuilt);
+    shelf_close(&s);
+}
+
 static void a_damaged_meta_db_never_crashes_and_never_lies(void **state)
 {
     (void)state;
@@ -225,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_letter_in_the_schema_sets_the_file_aside),
         cmocka_unit_test(a_table_of_an_earlier_time_takes_its_rows_again),
+        cmocka_unit_test(chunks_whose_table_cannot_be_read_are_begun_anew),
         cmocka_unit_test(a_damaged_meta_db_never_crashes_and_never_lies),
         cmocka_unit_test(a_damaged_chunks_db_never_crashes_and_never_lies),
     };
