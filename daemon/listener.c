@@ -10,7 +10,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-enum { BACKLOG = 128 };
+/* What comes while others are being accepted waits there: in a flood of thousands a second, a loop's turn of connections. */
+enum { BACKLOG = 1024 };
 
 struct dp_listener {
     uv_poll_t poll;

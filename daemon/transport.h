@@ -9,9 +9,11 @@
 #include "gossip/node.h"
 
 enum {
-    DP_TRANSPORT_PENDING_MAX = 64, /* connections that have not proved who they are */
-    DP_TRANSPORT_PENDING_PER_IP = 16,
-    DP_TRANSPORT_CONNECTIONS_MAX = 1024,
+    DP_TRANSPORT_CONNECTIONS_MAX = 1024, /* of these at the port: daemon/port.h */
+    DP_TRANSPORT_TICK_MS = 250,
+    /* Until the first byte of a connection that was accepted: a second. Counted in ticks, between which sockets are read, so that
+     * a machine that stood still for a while cuts nobody whose bytes have come. */
+    DP_TRANSPORT_SILENT_TICKS = 1000 / DP_TRANSPORT_TICK_MS,
     DP_TRANSPORT_HANDSHAKE_MS = 5000,
     DP_TRANSPORT_DIAL_MS = 3000, /* per address */
     /* A dial of the peer that began before a connection stood is over by then. */
@@ -77,7 +79,7 @@ typedef struct dp_transport_stats {
     uint64_t handshakes;
     uint64_t handshakes_failed; /* strangers, garbage, wrong keys, timeouts */
     uint64_t dials_cut;         /* of these, ours that the other side cut soon: not wanted there */
-    uint64_t accepts_refused;   /* over a limit */
+    uint64_t accepts_refused;   /* no place, or gave way to others at the port */
     uint32_t links;
     uint32_t connections;
 } dp_transport_stats;

@@ -22,7 +22,7 @@ static void on_closed(uv_handle_t *handle)
 
 dp_conn *dp_conn_new(dp_transport *transport, bool outgoing, dp_lane lane)
 {
-    if (transport->n_conns >= DP_TRANSPORT_CONNECTIONS_MAX) {
+    if (!dp_port_make_room(transport)) {
         return NULL;
     }
     dp_conn *conn = dp_alloc(1, sizeof *conn);
@@ -54,6 +54,7 @@ void dp_conn_close(dp_conn *conn)
     }
     conn->closing = true;
     dp_conn_leave_lines(conn);
+    dp_port_leave(&conn->place);
     dp_list_remove(&conn->item);
     conn->transport->n_conns--;
     uv_close((uv_handle_t *)&conn->tcp, on_closed);
@@ -163,6 +164,7 @@ static void prove(dp_conn *conn, const dp_channel_event *event)
         return;
     }
     conn->deadline_ms = 0;
+    dp_port_proved(conn);
     conn->transport->stats.handshakes++;
     dp_conn_flush(conn);
     if (conn->channel.lane == DP_LANE_BULK && conn->doom == 0) {
@@ -239,64 +241,16 @@ static void end_broken(dp_conn *conn, dp_status status)
     dp_conn_lose(conn, DP_LINK_RESET);
 }
 
-static void take(dp_conn *conn, dp_view bytes)
-{
-    dp_channel_event event;
-    do {
-        size_t consumed = 0;
-        event = (dp_channel_event){0};
-        const dp_status status =
-            dp_channel_read(&conn->channel, bytes, &consumed, &conn->out, &event);
-        if (status != DP_OK) {
-            end_broken(conn, status);
-            return;
-        }
-        bytes = dp_view_of(bytes.data + consumed, bytes.size - consumed);
-        if (!carry(conn, &event)) {
-            return;
-        }
-        if (conn->bulk != NULL) {
-            dp_bulk_feed(conn->bulk, bytes);
-            return;
-        }
-    } while (bytes.size > 0 || event.type != DP_CHANNEL_NOTHING);
-    dp_conn_flush(conn);
-}
-
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
-{
-    dp_conn *conn = stream->data;
-    if (conn->closing || size == 0) {
-        return;
-    }
-    if (size < 0) {
-        dp_conn_lose(conn, size == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
-        return;
-    }
-    dp_conn_received(conn, (uint64_t)size);
-    if (conn->bulk != NULL) {
-        dp_bulk_read(conn->bulk, (size_t)size);
-        return;
-    }
-    take(conn, dp_view_of(buf->base, (size_t)size));
-}
-
-int dp_conn_read(dp_conn *conn)
-{
-    return uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
-}
-
 static bool is_member(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     const dp_transport *transport = context;
     return transport->config.hooks.known(transport->config.hooks.context, peer, x_public);
 }
 
-void dp_conn_begin(dp_conn *conn)
+/* False: no memory. */
+static bool open_channel(dp_conn *conn)
 {
     dp_transport *transport = conn->transport;
-    conn->connected = true;
-    conn->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
     dp_conn_set_options(conn);
     dp_channel_config config = {
         .initiator = conn->outgoing,
@@ -321,7 +275,80 @@ void dp_conn_begin(dp_conn *conn)
     const dp_status status = dp_channel_init(&conn->channel, &config, &conn->out);
     sodium_memzero(config.ephemeral, sizeof config.ephemeral);
     conn->channel_open = status == DP_OK;
-    if (status != DP_OK || dp_conn_read(conn) != 0) {
+    return conn->channel_open;
+}
+
+static void take(dp_conn *conn, dp_view bytes)
+{
+    dp_channel_event event;
+    if (!conn->channel_open && !open_channel(conn)) {
+        dp_conn_lose(conn, DP_LINK_RESET);
+        return;
+    }
+    do {
+        size_t consumed = 0;
+        event = (dp_channel_event){0};
+        const dp_status status =
+            dp_channel_read(&conn->channel, bytes, &consumed, &conn->out, &event);
+        if (status != DP_OK) {
+            end_broken(conn, status);
+            return;
+        }
+        bytes = dp_view_of(bytes.data + consumed, bytes.size - consumed);
+        dp_port_heard(conn);
+        if (!carry(conn, &event)) {
+            return;
+        }
+        if (conn->bulk != NULL) {
+            dp_bulk_feed(conn->bulk, bytes);
+            return;
+        }
+    } while (bytes.size > 0 || event.type != DP_CHANNEL_NOTHING);
+    dp_conn_flush(conn);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    dp_conn *conn = stream->data;
+    if (conn->closing || size == 0) {
+        return;
+    }
+    if (size < 0) {
+        dp_conn_lose(conn, size == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET);
+        return;
+    }
+    conn->spoke = true;
+    dp_conn_received(conn, (uint64_t)size);
+    if (conn->bulk != NULL) {
+        dp_bulk_read(conn->bulk, (size_t)size);
+        return;
+    }
+    take(conn, dp_view_of(buf->base, (size_t)size));
+}
+
+int dp_conn_read(dp_conn *conn)
+{
+    return uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+}
+
+static void begin(dp_conn *conn)
+{
+    conn->connected = true;
+    conn->deadline_ms = uv_now(conn->transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
+}
+
+void dp_conn_await(dp_conn *conn)
+{
+    begin(conn);
+    if (dp_conn_read(conn) != 0) {
+        dp_conn_lose(conn, DP_LINK_RESET);
+    }
+}
+
+static void call_first(dp_conn *conn)
+{
+    begin(conn);
+    if (!open_channel(conn) || dp_conn_read(conn) != 0) {
         dp_conn_lose(conn, DP_LINK_RESET);
         return;
     }
@@ -338,7 +365,7 @@ static void on_connected(uv_connect_t *request, int status)
         dp_conn_lose(conn, DP_LINK_REFUSED);
         return;
     }
-    dp_conn_begin(conn);
+    call_first(conn);
 }
 
 static bool socket_address(const dp_addr *addr, struct sockaddr_storage *out)

@@ -7,6 +7,7 @@
 #include "daemon/crew.h"
 #include "daemon/listener.h"
 #include "daemon/path.h"
+#include "daemon/port.h"
 #include "daemon/throttle.h"
 #include "daemon/transport.h"
 
@@ -41,12 +42,15 @@ typedef struct dp_conn {
     bool outgoing;
     bool closing;
     bool writing;
+    bool spoke;         /* a byte came */
     bool idle;          /* nothing was read or written since the last tick */
     dp_link_cause doom; /* not 0: the next tick declares it lost for this cause */
     dp_lane lane;
-    uint8_t stripe;             /* bulk: which of the link's connections */
-    dp_path path;               /* bulk */
-    uint64_t pace;              /* as the socket was last told */
+    uint8_t silent_ticks; /* since it was accepted, without a byte */
+    dp_place place;       /* at the port, from when it was accepted until it has proved itself */
+    uint8_t stripe;       /* bulk: which of the link's connections */
+    dp_path path;         /* bulk */
+    uint64_t pace;        /* as the socket was last told */
     dp_throttle_place up, down; /* bulk: in the lines for the owner's limits */
     dp_addr addr;
     uint64_t deadline_ms; /* uv_now: dial or handshake must be over; 0 once it is */
@@ -88,6 +92,7 @@ struct dp_transport {
     dp_list conns;
     dp_list links;
     uint32_t n_conns;
+    dp_port port;
     dp_replay_cache replays; /* of first messages that came */
     bool closing;
     dp_buf spares
@@ -110,8 +115,8 @@ dp_conn *dp_conn_new(dp_transport *transport, bool outgoing, dp_lane lane);
 bool dp_conn_dial(dp_transport *transport, dp_dial *plan);
 /* Who listens on one address of several also dials from it; address is what was bound. */
 void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *address);
-/* Start the handshake on a connected socket. */
-void dp_conn_begin(dp_conn *conn);
+/* Wait for the first bytes of a connection that was accepted; most of what one costs, it costs only then. */
+void dp_conn_await(dp_conn *conn);
 void dp_conn_flush(dp_conn *conn);
 /* Write what waits if the kernel takes it now: the connection is closed next. */
 void dp_conn_say_last(dp_conn *conn);
@@ -126,6 +131,16 @@ void dp_conn_close(dp_conn *conn);
 /* Free the buffers of a connection that has been idle since the last call. */
 void dp_conn_trim(dp_conn *conn);
 uint64_t dp_conn_waiting(const dp_conn *conn);
+
+/* The port (transport_port.c). False: there are as many connections as there may be, and no stranger that could go. */
+bool dp_port_make_room(dp_transport *transport);
+/* Bytes of an incoming connection were read: it may have proved that it holds the run's secret. Closes others only, and calls no
+ * hook. */
+void dp_port_heard(dp_conn *conn);
+/* It has proved who it is, either way. */
+void dp_port_proved(dp_conn *conn);
+/* At each tick: cut those that were accepted and have not sent a byte. Calls no hook. */
+void dp_port_cut_silent(dp_transport *transport);
 
 /* Link level, called by the connection level and by transport_stripe.c (transport.c). */
 void dp_link_proved(dp_conn *conn, const dp_channel_event *event);
