@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@ struct dp_listener {
     int spare; /* given up for a moment to turn somebody away; -1: not to be had */
     uint64_t turned_away;
     dp_listener_accepted *accepted;
+    dp_listener_make_room *make_room; /* may be NULL */
     void *context;
 };
 
@@ -65,7 +65,9 @@ static turn take_one(dp_listener *listener)
         return TURN_MORE;
     }
     if (fd == -EMFILE || fd == -ENFILE) {
-        return turn_away(listener);
+        return listener->make_room != NULL && listener->make_room(listener->context)
+                   ? TURN_MORE
+                   : turn_away(listener);
     }
     return fd == -EAGAIN                         ? TURN_DONE
            : fd == -EINTR || fd == -ECONNABORTED ? TURN_MORE
@@ -166,6 +168,11 @@ uint16_t dp_listener_port(const dp_listener *listener)
     }
     return bound.ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)&bound)->sin6_port)
                                        : 0;
+}
+
+void dp_listener_set_make_room(dp_listener *listener, dp_listener_make_room *make_room)
+{
+    listener->make_room = make_room;
 }
 
 uint64_t dp_listener_turned_away(const dp_listener *listener)

@@ -41,27 +41,33 @@ static void cut(dp_conn *conn)
     dp_conn_close(conn);
 }
 
-static void give_way(dp_transport *transport, dp_place *place)
+/* False: there is none. */
+static bool give_way(dp_transport *transport, dp_place *place)
 {
     if (place != NULL) {
         transport->stats.accepts_refused++;
         cut(DP_LIST_ITEM(place, dp_conn, place));
     }
+    return place != NULL;
 }
 
 bool dp_port_make_room(dp_transport *transport)
 {
-    if (transport->n_conns >= DP_TRANSPORT_CONNECTIONS_MAX) {
-        give_way(transport, dp_port_first_to_go(&transport->port));
-    }
-    return transport->n_conns < DP_TRANSPORT_CONNECTIONS_MAX;
+    return transport->n_conns < DP_TRANSPORT_CONNECTIONS_MAX ||
+           give_way(transport, dp_port_first_to_go(&transport->port));
+}
+
+static bool free_descriptor(void *context)
+{
+    dp_transport *transport = context;
+    return give_way(transport, dp_port_first_to_go(&transport->port));
 }
 
 void dp_port_heard(dp_conn *conn)
 {
     if (conn->place.pool != NULL && conn->place.pool != &conn->transport->port.holders &&
         conn->channel.proves_secret) {
-        give_way(conn->transport, dp_port_prove(&conn->transport->port, &conn->place));
+        DP_IGNORE(!give_way(conn->transport, dp_port_prove(&conn->transport->port, &conn->place)));
     }
 }
 
@@ -108,7 +114,7 @@ static void on_accepted(void *context, int fd)
         return;
     }
     addr_of((const struct sockaddr *)&from, &conn->addr);
-    give_way(transport, dp_port_enter(&transport->port, &conn->place, &conn->addr));
+    DP_IGNORE(!give_way(transport, dp_port_enter(&transport->port, &conn->place, &conn->addr)));
     dp_conn_await(conn);
 }
 
@@ -205,6 +211,7 @@ dp_status dp_transport_listen(dp_transport *transport, const char *address, uint
     if (status != DP_OK) {
         return status == DP_NOMEM ? status : cannot_listen(address, error, why);
     }
+    dp_listener_set_make_room(transport->listener, free_descriptor);
     *port = dp_listener_port(transport->listener);
     dp_conn_set_source(transport, &bind_to);
     return DP_OK;

@@ -1,4 +1,6 @@
 /* Who gets a place at the port, who gives way, and what first messages are answered, on real sockets. */
+#include <sys/resource.h>
+
 #include "tests/unit/daemon/stranger.h"
 
 struct caller {
@@ -250,6 +252,39 @@ static void an_address_of_a_member_has_places_in_reserve(void **state)
     scene_close(&scene);
 }
 
+static bool is_up(void *context)
+{
+    return ((const struct guest *)context)->ups > 0;
+}
+
+static void a_stranger_gives_its_descriptor_to_a_member_where_none_is_left(void **state)
+{
+    enum { COUNT = 8 };
+    struct scene scene;
+    struct rlimit before;
+    int fds[COUNT];
+    (void)state;
+    scene_open(&scene);
+    for (unsigned i = 0; i < COUNT; i++) {
+        fds[i] = stranger(&scene.b);
+    }
+    while (guest_stats(&scene.b).connections < COUNT) {
+        uv_run(&scene.loop, UV_RUN_ONCE);
+    }
+    const int free_fd = dup(fds[0]); /* the lowest number that is free; the dial takes it */
+    close(free_fd);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit few = {(rlim_t)free_fd + 1, before.rlim_max};
+    guest_dial(&scene.a, &scene.b);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    turn_until(&scene.loop, is_up, &scene.b);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    CHECK(guest_stats(&scene.b).accepts_refused > 0);
+    assert_int_equal(dp_listener_turned_away(scene.b.transport->listener), 0);
+    close_all(fds, COUNT);
+    scene_close(&scene);
+}
+
 static void a_full_transport_turns_away_and_listens_on(void **state)
 {
     struct scene scene;
@@ -280,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_site_of_sixty_nodes_behind_one_address_comes_in_at_once),
         cmocka_unit_test(a_connection_without_a_byte_is_cut_before_one_that_began),
         cmocka_unit_test(an_address_of_a_member_has_places_in_reserve),
+        cmocka_unit_test(a_stranger_gives_its_descriptor_to_a_member_where_none_is_left),
         cmocka_unit_test(a_full_transport_turns_away_and_listens_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
