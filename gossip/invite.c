@@ -326,7 +326,9 @@ dp_status dp_invite_check(const dp_invite *invite, uint64_t now_ms, dp_credentia
     if (status == DP_EXPIRED) {
         dp_duration_text(now_ms - found.join_until_ms, ago);
         return dp_why_set(why, status,
-                          "The token expired %s ago; ask whoever invited you for a new one.", ago);
+                          "The token expired %s ago by this machine's clock; ask whoever invited "
+                          "you for a new one, or set the clock if it is wrong.",
+                          ago);
     }
     if (status == DP_AGAIN) {
         dp_duration_text(found.join_from_ms - now_ms, ago);

@@ -115,6 +115,11 @@ class Clock(SystemTest):
             node.ask("join", "-", stdin=token)
         self.assertEqual((told.exception.error["code"], told.exception.status), ("E0210", 75))
         self.assertRegex(told.exception.error["why"], r"this machine's clock is (3 min \d|2 min 59) s behind that of the only one")
+        self.wrong(node, 10 * DAY_S) # past the token's time, which may be the clock's fault too
+        with self.assertRaises(CliError) as told:
+            node.ask("join", "-", stdin=token)
+        self.assertEqual(told.exception.error["code"], "E0201")
+        self.assertRegex(told.exception.error["why"], r"expired . days ago by this machine's clock.*set the clock if it is wrong")
         self.assertEqual(first.run()["members"], 1)
 
 
