@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 
-enum { NETWORK_V4_BYTES = 3, NETWORK_V6_BYTES = 8 };
+enum { NETWORK_V4_BYTES = 3, NETWORK_V6_BYTES = 8, REGION_V4_BYTES = 2, REGION_V6_BYTES = 4 };
 
 static dp_port_from from_of(const dp_addr *addr)
 {
@@ -21,6 +21,12 @@ static bool same_address(const dp_port_from *a, const dp_port_from *b)
 static bool same_network(const dp_port_from *a, const dp_port_from *b)
 {
     const size_t bytes = a->family == 4 ? NETWORK_V4_BYTES : NETWORK_V6_BYTES;
+    return a->family == b->family && memcmp(a->ip, b->ip, bytes) == 0;
+}
+
+static bool same_region(const dp_port_from *a, const dp_port_from *b)
+{
+    const size_t bytes = a->family == 4 ? REGION_V4_BYTES : REGION_V6_BYTES;
     return a->family == b->family && memcmp(a->ip, b->ip, bytes) == 0;
 }
 
@@ -50,15 +56,21 @@ static dp_port_row *oldest_like(dp_port_pool *pool, const dp_port_from *from, is
     return oldest;
 }
 
+/* Does a rather go than b? */
+static bool goes_before(const dp_port_row *a, const dp_port_row *b)
+{
+    if (a->region != b->region) {
+        return a->region > b->region;
+    }
+    return a->network != b->network ? a->network > b->network : a->since < b->since;
+}
+
 static dp_port_row *oldest_of_the_largest(dp_port_pool *pool)
 {
     dp_port_row *found = NULL;
     for (uint32_t i = 0; i < pool->n; i++) {
         dp_port_row *row = &pool->rows[i];
-        if (found == NULL || row->crowd > found->crowd ||
-            (row->crowd == found->crowd && row->since < found->since)) {
-            found = row;
-        }
+        found = found == NULL || goes_before(row, found) ? row : found;
     }
     return found;
 }
@@ -78,17 +90,19 @@ static dp_port_row *gives_way(dp_port_pool *pool, const dp_port_from *from)
     return pool->n >= pool->max ? oldest_of_the_largest(pool) : NULL;
 }
 
-/* One more, or one less, of this network; returns how many rows were told. */
-static uint32_t tell_network(dp_port_pool *pool, const dp_port_from *from, int change)
+/* One more, or one less, like row, which is one of them or becomes one: in its own books, and in those of the others. */
+static void count(dp_port_pool *pool, dp_port_row *row, uint32_t change)
 {
-    uint32_t count = 0;
     for (uint32_t i = 0; i < pool->n; i++) {
-        if (same_network(&pool->rows[i].from, from)) {
-            pool->rows[i].crowd += (uint32_t)change;
-            count++;
+        dp_port_row *other = &pool->rows[i];
+        if (other != row && same_region(&other->from, &row->from)) {
+            const bool near = same_network(&other->from, &row->from);
+            other->region += change;
+            other->network += near ? change : 0;
+            row->region += change;
+            row->network += near ? change : 0;
         }
     }
-    return count;
 }
 
 void dp_port_leave(dp_place *place)
@@ -99,7 +113,7 @@ void dp_port_leave(dp_place *place)
     }
     dp_port_row *row = &pool->rows[place->row];
     dp_assert(place->row < pool->n && row->place == place);
-    DP_IGNORE(tell_network(pool, &row->from, -1) == 0); /* The row itself is one. */
+    count(pool, row, UINT32_MAX); /* one less */
     *row = pool->rows[--pool->n];
     row->place->row = place->row; /* which may be the same one */
     *place = (dp_place){.pool = NULL};
@@ -113,10 +127,11 @@ static dp_place *take(dp_port *port, dp_port_pool *pool, dp_place *place, const 
     if (gone != NULL) {
         dp_port_leave(gone);
     }
-    const uint32_t others = tell_network(pool, from, 1);
     *place = (dp_place){.pool = pool, .row = pool->n};
-    pool->rows[pool->n++] =
-        (dp_port_row){.place = place, .since = port->turn++, .crowd = others + 1, .from = *from};
+    dp_port_row *mine = &pool->rows[pool->n++];
+    *mine = (dp_port_row){
+        .place = place, .since = port->turn++, .network = 1, .region = 1, .from = *from};
+    count(pool, mine, 1);
     return gone;
 }
 

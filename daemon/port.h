@@ -8,9 +8,11 @@
  *
  * A newcomer is never refused: a connection of the run needs its place as a stranger for no longer than its first message takes
  * to come, and an attacker holds many places for long. So the oldest connection gives way: of the newcomer's address, if that
- * has as many as it may have; else of its network; else, where all places are taken, of the network that has the most. An
- * attacker with fewer networks than there are places therefore never drives out the only connection of another network. A
- * network is a /24 of IPv4 and a /64 of IPv6. Loopback addresses are addresses like others. */
+ * has as many as it may have; else of its network; else, where all places are taken, of the largest network of the region that
+ * has the most. An attacker with fewer regions than there are places therefore never drives out the only connection of another
+ * one, and one with fewer networks none of another network. A network is a /24 of IPv4 and a /64 of IPv6; a region, which one
+ * customer of a provider can have all networks of, a /16 and a /32, as in Bitcoin Core. Loopback addresses are addresses like
+ * others. */
 #ifndef DP_DAEMON_PORT_H
 #define DP_DAEMON_PORT_H
 
@@ -43,8 +45,9 @@ typedef struct dp_place {
 
 typedef struct dp_port_row {
     dp_place *place;
-    uint64_t since; /* rising */
-    uint32_t crowd; /* rows of its network, this one included */
+    uint64_t since;   /* rising */
+    uint32_t network; /* rows of the same one, this one included */
+    uint32_t region;
     dp_port_from from;
 } dp_port_row;
 

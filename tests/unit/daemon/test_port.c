@@ -92,6 +92,28 @@ static void a_flood_from_a_hundred_networks_drives_out_nobody_else(void **state)
     assert_int_equal(port.strangers.n, DP_PORT_STRANGERS_MAX);
 }
 
+/* A customer has a /56 at least, which is as many networks as there are places. */
+static void a_flood_from_all_networks_of_one_provider_drives_out_nobody_else(void **state)
+{
+    (void)state;
+    open_port();
+    CHECK(enter(0, v4(192, 168, 0, 1)) == NULL);
+    dp_addr other = v6(1, 1);
+    other.ip[3] = 77;
+    CHECK(enter(1, other) == NULL);
+    for (unsigned i = 2; i <= FLOOD; i++) {
+        DP_IGNORE(enter(i, v6(i, 1)) == NULL);
+        CHECK(stays(0) && stays(1) && stays(i));
+    }
+    open_port();
+    CHECK(enter(0, v4(192, 168, 0, 1)) == NULL);
+    for (unsigned i = 1; i <= FLOOD; i++) {
+        DP_IGNORE(enter(i, v4(10, 0, i & 255, 1)) == NULL);
+        CHECK(stays(0) && stays(i));
+    }
+    assert_int_equal(port.strangers.n, DP_PORT_STRANGERS_MAX);
+}
+
 static void with_more_networks_than_places_the_oldest_goes(void **state)
 {
     (void)state;
@@ -170,18 +192,21 @@ static void check_pool(const dp_port_pool *pool)
 {
     CHECK(pool->n <= pool->max);
     for (uint32_t i = 0; i < pool->n; i++) {
-        uint32_t crowd = 0;
+        uint32_t region = 0;
+        uint32_t network = 0;
         uint32_t address = 0;
         const dp_port_row *row = &pool->rows[i];
         CHECK(row->place->pool == pool && row->place->row == i);
         for (uint32_t k = 0; k < pool->n; k++) {
             const dp_port_from *other = &pool->rows[k].from;
-            const size_t network = row->from.family == 4 ? 3 : 8;
+            const bool is_v4 = row->from.family == 4;
             const bool same = other->family == row->from.family;
-            crowd += same && memcmp(other->ip, row->from.ip, network) == 0;
+            region += same && memcmp(other->ip, row->from.ip, is_v4 ? 2 : 4) == 0;
+            network += same && memcmp(other->ip, row->from.ip, is_v4 ? 3 : 8) == 0;
             address += same && memcmp(other->ip, row->from.ip, 16) == 0;
         }
-        CHECK(row->crowd == crowd && crowd <= pool->per_network && address <= pool->per_address);
+        CHECK(row->region == region && row->network == network);
+        CHECK(network <= pool->per_network && address <= pool->per_address);
     }
 }
 
@@ -195,7 +220,7 @@ static void books_are_right_after_anything(void **state)
         const unsigned i = (unsigned)dp_rng_below(&rng, 600);
         const unsigned a = (unsigned)dp_rng_below(&rng, 8);
         const unsigned b = (unsigned)dp_rng_below(&rng, 40);
-        const dp_addr addr = dp_rng_below(&rng, 3) == 0 ? v6(a, b) : v4(10, 0, a, b);
+        const dp_addr addr = dp_rng_below(&rng, 3) == 0 ? v6(a, b) : v4(10, a & 1, a, b);
         const uint64_t what = dp_rng_below(&rng, 20);
         if (what == 0) {
             dp_port_remember(&port, &addr);
@@ -222,6 +247,7 @@ int main(void)
         cmocka_unit_test(the_oldest_of_an_address_gives_way_to_the_next_from_there),
         cmocka_unit_test(a_network_has_no_more_places_than_its_share),
         cmocka_unit_test(a_flood_from_a_hundred_networks_drives_out_nobody_else),
+        cmocka_unit_test(a_flood_from_all_networks_of_one_provider_drives_out_nobody_else),
         cmocka_unit_test(with_more_networks_than_places_the_oldest_goes),
         cmocka_unit_test(a_holder_of_the_secret_has_a_place_in_reserve),
         cmocka_unit_test(a_member_s_address_has_places_in_reserve),
