@@ -438,8 +438,8 @@ static bool is_taken(joining *self)
     return refused == DP_OK;
 }
 
-/* By an invite for a number of nodes others may be admitted first: then the chain says so with its next record alone. */
-static bool may_be_beaten(const dp_daemon *daemon)
+/* The next record admits it, if others do not come before it by the same invite. An observer is not admitted. */
+static bool waits_for_admission(const dp_daemon *daemon)
 {
     const dp_facts *facts = dp_driver_facts(daemon->driver);
     const dp_peer self = dp_identity_peer(&daemon->identity);
@@ -448,7 +448,7 @@ static bool may_be_beaten(const dp_daemon *daemon)
     return !daemon->config->observer &&
            dp_credential_check(dp_view_of(facts->credential, facts->credential_bytes), &facts->run,
                                facts->root, NULL, 0, &own, NULL) == DP_OK &&
-           own.uses > 0 && (own.caps & DP_CAP_TRAIN) != 0 &&
+           (own.caps & DP_CAP_TRAIN) != 0 &&
            !dp_node_admitted(dp_driver_node(daemon->driver), &self, ignored);
 }
 
@@ -470,7 +470,6 @@ static void reply_joined(joining *self)
     end_joining(self);
 }
 
-/* Its first update is what it is admitted with. */
 static void on_admission(uv_timer_t *timer)
 {
     joining *self = timer->data;
@@ -487,7 +486,7 @@ static void on_admission(uv_timer_t *timer)
     if (!is_taken(self)) {
         return;
     }
-    if (!may_be_beaten(self->daemon)) {
+    if (!waits_for_admission(self->daemon)) {
         reply_joined(self);
         return;
     }
@@ -496,7 +495,7 @@ static void on_admission(uv_timer_t *timer)
         self->told_ms = now_ms;
         progress(
             &self->call, "admission",
-            "the run takes this node with its first update, in the next round or the one after; "
+            "the run takes this node with its next record, which a majority of its voters decides; "
             "Ctrl-C ends the waiting, not the node");
     }
 }
@@ -507,7 +506,7 @@ static void on_join_following(void *context)
     if (!is_taken(self)) {
         return;
     }
-    if (!may_be_beaten(self->daemon)) {
+    if (!waits_for_admission(self->daemon)) {
         reply_joined(self);
         return;
     }

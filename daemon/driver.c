@@ -228,7 +228,7 @@ static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, 
     event.u.link.credential = credential;
     event.u.link.outgoing = outgoing;
     dp_driver_feed(driver, &event);
-    driver->remember_in = driver->remember_in < REMEMBER_SOON ? driver->remember_in : REMEMBER_SOON;
+    dp_driver_remember_soon(driver);
 }
 
 static void on_link_down(void *context, const dp_peer *peer, dp_link_cause cause)
@@ -410,6 +410,11 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
         .hooks = {driver, on_info, on_chunk, on_object, on_manifest, on_lost},
     };
     return dp_courier_open(&driver->courier, &courier);
+}
+
+void dp_driver_remember_soon(dp_driver *driver)
+{
+    driver->remember_in = driver->remember_in < REMEMBER_SOON ? driver->remember_in : REMEMBER_SOON;
 }
 
 static void on_tick(uv_timer_t *timer)

@@ -7,6 +7,7 @@
 #include "gossip/mutation.h"
 
 enum { SYNC_ANSWER_WANTED = 1 };
+#define RESET_US (5 * DP_SECOND)
 
 static bool is_newer(uint64_t incarnation, uint32_t revision, const dp_member *than)
 {
@@ -264,6 +265,10 @@ void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause c
     const dp_peer *const self = &members->rows[0].member.peer;
     const bool again = find_accuser(row, self) < row->n_accusers;
 
+    if (dp_members_is_guest(members, index)) {
+        dp_members_guest_gone(members, index, now, out);
+        return;
+    }
     if (members->leaving || !dp_time_reached(now, members->quiet_until)) {
         return;
     }
@@ -360,7 +365,8 @@ static dp_status accused(dp_members *members, dp_time now, uint32_t from,
     const uint32_t author = dp_members_find(members, &statement->author);
 
     if (author == DP_MEMBER_NONE || author == 0 || members->rows[author].removed ||
-        members->rows[author].member.credential_bytes == 0) {
+        members->rows[author].member.credential_bytes == 0 ||
+        dp_members_is_guest(members, author) || dp_members_is_guest(members, index)) {
         return DP_DENIED;
     }
     dp_row *const row = &members->rows[index];
@@ -408,12 +414,44 @@ static dp_status accused(dp_members *members, dp_time now, uint32_t from,
     return DP_OK;
 }
 
+/* An announced list replaces what we had, an empty one does not. Whoever speaks again can be reached again; but not so often that its
+ * word has everybody dial an address of its choice all the time. */
+static void take_addrs(dp_members *members, dp_row *row, const dp_statement *statement, bool guest,
+                       dp_time now)
+{
+    if (statement->n_addrs == 0 || guest) {
+        return; /* A guest's are taken when it is a member. */
+    }
+    row->member.n_addrs = statement->n_addrs;
+    memcpy(row->member.addrs, statement->addrs, sizeof row->member.addrs);
+    members->dial_stale = true;
+    if (row->reset_at.us != 0 && dp_time_between(row->reset_at, now) < RESET_US) {
+        return;
+    }
+    row->reset_at = now;
+    row->dials_failed = 0;
+    if (!row->dialling) {
+        row->dial_at = dp_time_min(row->dial_at, dp_time_after(now, DP_DIAL_US_MIN));
+    }
+}
+
+/* Is this sender's word about this subject taken? Of a guest everybody hears on its own link alone, and it tells of itself alone. */
+static bool may_tell(const dp_members *members, uint32_t from, uint32_t subject)
+{
+    if (from == subject) {
+        return true;
+    }
+    return !dp_members_is_guest(members, from) &&
+           (subject != DP_MEMBER_NONE ? !dp_members_is_guest(members, subject)
+                                      : !members->rows[0].member.in_roster);
+}
+
 /* ALIVE, LEFT or DOWN by the subject. index may be DP_MEMBER_NONE. */
 static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
                       const dp_statement *statement, dp_view bytes, dp_view credential,
                       uint32_t index, dp_out *out)
 {
-    uint32_t caps = 0;
+    dp_admitted grants = {0};
 
     if (index != DP_MEMBER_NONE &&
         (members->rows[index].removed ||
@@ -424,19 +462,20 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
         index == DP_MEMBER_NONE || members->rows[index].member.credential_bytes == 0;
     if (stranger && (statement->kind != DP_STATEMENT_ALIVE || credential.size == 0 ||
                      !members->admit(members->admit_context, &statement->subject, credential,
-                                     wall_ms, &caps))) {
+                                     wall_ms, &grants))) {
         return DP_DENIED;
     }
     if (!dp_statement_verify(statement, bytes, &members->crypto, &members->run)) {
         return DP_BADSIG;
     }
     if (stranger) {
-        index = dp_members_add(members, &statement->subject, credential, caps, NULL, 0);
+        index = dp_members_add(members, &statement->subject, credential, grants.caps, NULL, 0);
         if (index == DP_MEMBER_NONE) {
             return DP_TOOBIG;
         }
     }
     dp_row *const row = &members->rows[index];
+    const bool guest = dp_members_is_guest(members, index);
     const bool reborn =
         row->member.incarnation != 0 && statement->incarnation > row->member.incarnation;
     if (statement->incarnation != row->member.incarnation) {
@@ -451,16 +490,7 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     dp_members_cleared(members, index);
     row->down = statement->kind != DP_STATEMENT_ALIVE;
     if (statement->kind == DP_STATEMENT_ALIVE) {
-        /* An announced list replaces what we had, an empty one does not. */
-        if (statement->n_addrs > 0) {
-            row->member.n_addrs = statement->n_addrs;
-            memcpy(row->member.addrs, statement->addrs, sizeof row->member.addrs);
-            row->dials_failed = 0;
-            if (!row->dialling) { /* Whoever speaks again can be reached again. */
-                row->dial_at = dp_time_min(row->dial_at, dp_time_after(now, DP_DIAL_US_MIN));
-            }
-            members->dial_stale = true;
-        }
+        take_addrs(members, row, statement, guest, now);
         dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, reborn ? "restarted" : "says so",
                              out);
     } else if (statement->kind == DP_STATEMENT_LEFT) {
@@ -469,6 +499,9 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
         dp_members_state_set(members, index, DP_MEMBER_DEAD, now, "stopped", out);
     }
     /* What a list brings of third nodes has been flooded by those that learned it first. */
+    if (guest) {
+        return DP_OK;
+    }
     if (!dp_members_large(members) || !members->reading_list || index == from) {
         members->refuting =
             statement->revision > 0; /* it must reach whoever believes the accusers */
@@ -493,6 +526,9 @@ dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_m
     const bool accusation =
         statement.kind == DP_STATEMENT_SUSPECT || statement.kind == DP_STATEMENT_DEAD;
     const uint32_t index = dp_members_find(members, &statement.subject);
+    if (!may_tell(members, from, index)) {
+        return DP_OK; /* An honest newcomer passes on what it hears, as everybody does. */
+    }
     if (index == 0) {
         const dp_member *const own = &members->rows[0].member;
         if (!accusation) {

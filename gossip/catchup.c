@@ -30,17 +30,26 @@ static bool doubted(const dp_node *node, const dp_peer *peer)
     return dp_doubted(&node->catchup.doubt, peer, node->now);
 }
 
-/* A linked member known to have more records: by what it says of itself, else the one of the hint. Who is doubted is asked when
- * nobody else is there. */
-static bool find_source_of(dp_node *node, bool doubtful, dp_peer *source)
+/* Who is asked first: members by the chain as known here, then others, then who is doubted. */
+enum { RANKS = 4 };
+
+static uint32_t rank_of(const dp_node *node, const dp_member *member)
+{
+    const uint32_t doubtful = doubted(node, &member->peer) ? 2 : 0;
+
+    return doubtful + (member->in_roster || DP_MUTATION == 196 ? 0U : 1U);
+}
+
+/* A linked peer of this rank known to have more records: by what it says of itself, else the one of the hint. */
+static bool find_source_of(dp_node *node, uint32_t rank, dp_peer *source)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
     const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
+    const bool hinted = node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
+                        hint != 0 && dp_members_at(node->members, hint)->linked &&
+                        rank_of(node, dp_members_at(node->members, hint)) == rank;
 
-    if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE && hint != 0 &&
-        dp_members_at(node->members, hint)->linked &&
-        doubted(node, &node->catchup.hint_peer) == doubtful &&
-        !dp_peer_equal(&node->catchup.hint_peer, &node->catchup.asked)) {
+    if (hinted && !dp_peer_equal(&node->catchup.hint_peer, &node->catchup.asked)) {
         *source = node->catchup.hint_peer;
         return true;
     }
@@ -50,15 +59,12 @@ static bool find_source_of(dp_node *node, bool doubtful, dp_peer *source)
         const dp_member *member =
             dp_members_at(node->members, linked->at[(start + i) % linked->count]);
         if (member->has_summary && member->summary.slot > node->ledger.slot &&
-            doubted(node, &member->peer) == doubtful &&
-            !dp_fork_elsewhere(node, member->summary.fork)) {
+            rank_of(node, member) == rank && !dp_fork_elsewhere(node, member->summary.fork)) {
             *source = member->peer;
             return true;
         }
     }
-    if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE && hint != 0 &&
-        doubted(node, &node->catchup.hint_peer) == doubtful &&
-        dp_members_at(node->members, hint)->linked) {
+    if (hinted) {
         *source = node->catchup.hint_peer;
         return true;
     }
@@ -67,7 +73,12 @@ static bool find_source_of(dp_node *node, bool doubtful, dp_peer *source)
 
 static bool find_source(dp_node *node, dp_peer *source)
 {
-    return find_source_of(node, false, source) || find_source_of(node, true, source);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        if (find_source_of(node, rank, source)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool dp_catchup_behind(const dp_node *node)
@@ -75,7 +86,8 @@ bool dp_catchup_behind(const dp_node *node)
     const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
 
     if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
-        dp_members_at(node->members, hint)->linked && !doubted(node, &node->catchup.hint_peer)) {
+        dp_members_at(node->members, hint)->linked && !dp_members_is_guest(node->members, hint) &&
+        !doubted(node, &node->catchup.hint_peer)) {
         return true;
     }
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -83,6 +95,7 @@ bool dp_catchup_behind(const dp_node *node)
     for (uint32_t i = 0; any && i < linked->count; i++) {
         const dp_member *member = dp_members_at(node->members, linked->at[i]);
         if (member->has_summary && member->summary.slot > node->ledger.slot + 1 &&
+            !dp_members_is_guest(node->members, linked->at[i]) &&
             !dp_fork_elsewhere(node, member->summary.fork) && !doubted(node, &member->peer)) {
             return true;
         }

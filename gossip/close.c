@@ -3,12 +3,12 @@
 
 #include "gossip/node_internal.h"
 
-/* As dp_round_may_contribute, for a count: of a member by the chain its credential is believed. */
+/* As dp_round_may_contribute, for a count: its credential is believed. */
 static bool may_train(const dp_node *node, const dp_member *member)
 {
-    return member->in_roster && member->credential_bytes > 0
-               ? (member->caps & DP_CAP_TRAIN) != 0
-               : dp_round_may_contribute(node, &member->peer);
+    return (member->in_roster || DP_MUTATION == 187) &&
+           (member->credential_bytes > 0 ? (member->caps & DP_CAP_TRAIN) != 0
+                                         : dp_round_may_contribute(node, &member->peer));
 }
 
 static bool works_here(const dp_node *node)
@@ -66,16 +66,14 @@ bool dp_round_is_active(const dp_node *node, uint32_t index)
  * known so well, and they are enough: more than a record lists. */
 static uint32_t watched_count(const dp_node *node)
 {
-    const uint32_t count = dp_members_count(node->members);
-
-    return count <= DP_FULL_MESH_MAX ? count : 1 + dp_members_linked(node->members)->count;
+    return dp_members_large(node->members) ? 1 + dp_members_linked(node->members)->count
+                                           : dp_members_count(node->members);
 }
 
 static uint32_t watched_at(const dp_node *node, uint32_t i)
 {
-    return dp_members_count(node->members) <= DP_FULL_MESH_MAX || i == 0
-               ? i
-               : dp_members_linked(node->members)->at[i - 1];
+    return !dp_members_large(node->members) || i == 0 ? i
+                                                      : dp_members_linked(node->members)->at[i - 1];
 }
 
 /* Members that are expected to contribute: alive, with a trainer, near the newest state. */
@@ -109,7 +107,7 @@ static uint64_t slowest_step(const dp_node *node)
 
     for (uint32_t i = 1; i < watched_count(node); i++) {
         const dp_member *member = dp_members_at(node->members, watched_at(node, i));
-        if (member->state == DP_MEMBER_ALIVE && member->has_summary &&
+        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->in_roster &&
             member->summary.step_us > slowest) {
             slowest = member->summary.step_us;
         }
@@ -200,25 +198,29 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
     }
 }
 
-/* Whose work is of the round before has none of this one, and others are waited for in its place. */
+/* Of the members that are expected to contribute: how many there are, and of how many an update is held. What is held of others, who died
+ * after they had published, stands for nobody who is still at work. fresh: whose work is of the round before has none of this one, and others
+ * are waited for in its place. */
 typedef struct turnout {
     uint32_t held;
     uint32_t active;
 } turnout;
 
-static turnout fresh_of(const dp_node *node, const uint32_t *held, uint32_t n, uint32_t active)
+static turnout turnout_of(const dp_node *node, const uint32_t *held, uint32_t n, uint32_t active,
+                          bool fresh)
 {
-    turnout fresh = {.held = n, .active = active};
+    turnout there = {.active = active};
 
     for (uint32_t i = 0; i < n; i++) {
         const dp_claim *claim = &node->round->claims[held[i]];
-        if (dp_round_claim_age(node, claim) != 0) {
-            const uint32_t index = dp_node_member_index(node, &claim->ready.peer);
-            fresh.held--;
-            fresh.active -= index != DP_MEMBER_NONE && dp_round_is_active(node, index) ? 1 : 0;
-        }
+        const uint32_t index = dp_node_member_index(node, &claim->ready.peer);
+        const bool counts =
+            (index != DP_MEMBER_NONE && dp_round_is_active(node, index)) || DP_MUTATION == 189;
+        const bool aged = fresh && dp_round_claim_age(node, claim) != 0;
+        there.held += counts && !aged ? 1 : 0;
+        there.active -= counts && aged ? 1 : 0;
     }
-    return fresh;
+    return there;
 }
 
 /* Backup workers: with so many, and nobody owed a wait, the others are late. Whose turn it is makes no difference: who was invited and
@@ -252,10 +254,11 @@ const char *dp_round_ripe(dp_node *node)
     }
     const uint32_t active = dp_round_active(node);
     const await waits_for = awaited(node, held_claims, held);
-    if ((held >= active || held >= node->ledger.listed_max) && waits_for == AWAIT_NOBODY) {
+    const turnout all = turnout_of(node, held_claims, held, active, false);
+    if ((all.held >= active || held >= node->ledger.listed_max) && waits_for == AWAIT_NOBODY) {
         return "all";
     }
-    const turnout fresh = fresh_of(node, held_claims, held, active);
+    const turnout fresh = turnout_of(node, held_claims, held, active, true);
     if (has_first(node, &fresh, waits_for)) {
         return "first";
     }

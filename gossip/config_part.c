@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/admit.h"
 #include "gossip/node_internal.h"
 
 void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry)
@@ -17,7 +18,7 @@ void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry)
     config->voters[at] = *entry;
 }
 
-static bool is_leaving(const dp_config_part *config, const dp_peer *peer)
+bool dp_config_removes(const dp_config_part *config, const dp_peer *peer)
 {
     for (uint32_t i = 0; i < config->n_removes; i++) {
         if (dp_peer_equal(&config->removes[i].peer, peer)) {
@@ -60,13 +61,13 @@ static bool is_up_long(const dp_node *node, const dp_peer *peer, const dp_roster
            rounds >= uptime_us / ((uint64_t)node->manifest.round_ms * DP_MS);
 }
 
-/* The next offer that may become a voter, from *at on; members or newcomers of this very record. */
+/* The next offer that may become a voter, from *at on. */
 static const dp_voter_ok_msg *next_offer(const dp_node *node, const dp_record *draft, uint32_t *at)
 {
     while (*at < node->round->n_offers) {
         const dp_voter_ok_msg *offer = &node->round->offers[(*at)++];
         const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &offer->peer);
-        bool taken = is_leaving(&draft->config, &offer->peer);
+        bool taken = dp_config_removes(&draft->config, &offer->peer);
         for (uint32_t i = 0; i < draft->config.n_voters; i++) {
             const dp_voter *voter = &draft->config.voters[i].voter;
             taken = taken || dp_peer_equal(&voter->peer, &offer->peer) ||
@@ -92,7 +93,7 @@ static bool stays(const dp_node *node, const dp_record *draft, uint32_t index)
             return false; /* It has a new key, so the old one is gone. */
         }
     }
-    return !is_leaving(&draft->config, &voter->peer) &&
+    return !dp_config_removes(&draft->config, &voter->peer) &&
            dp_time_between(node->round->voter_seen[index], node->now) < DP_VOTER_DEAD_US;
 }
 
@@ -109,7 +110,7 @@ static void put_back(const dp_node *node, const dp_record *draft, dp_config_part
     }
     for (uint32_t i = 0; i < n && config->n_voters < target; i++) {
         const dp_voter *voter = &node->ledger.voters[i];
-        bool there = stays(node, draft, i) || is_leaving(config, &voter->peer);
+        bool there = stays(node, draft, i) || dp_config_removes(config, &voter->peer);
         for (uint32_t k = 0; k < config->n_voters && !there; k++) {
             there = dp_peer_equal(&config->voters[k].voter.peer, &voter->peer);
         }
@@ -231,7 +232,7 @@ static void list_removals(const dp_node *node, dp_record *draft)
     for (uint32_t i = 0; i < node->round->n_removes; i++) {
         const dp_remove *remove = &node->round->removes[i];
         if (dp_ledger_member(&node->ledger, &remove->peer) != NULL &&
-            !is_leaving(config, &remove->peer) && config->n_removes < DP_CONFIG_REMOVE_MAX) {
+            !dp_config_removes(config, &remove->peer) && config->n_removes < DP_CONFIG_REMOVE_MAX) {
             dp_config_add_removal(config, remove);
             draft->has_config = true;
         }
@@ -274,9 +275,10 @@ static void list_fences(const dp_node *node, dp_record *draft)
     }
 }
 
-void dp_config_draft(const dp_node *node, dp_record *draft)
+void dp_config_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted)
 {
     list_removals(node, draft);
+    dp_admit_draft(node, draft, admitted);
     list_fences(node, draft);
     plan_voters(node, draft);
     keep_voters(node, draft);
@@ -294,11 +296,13 @@ bool dp_config_may_stand_alone(const dp_node *node)
 bool dp_config_due(dp_node *node)
 {
     dp_record *draft = &node->round->draft;
+    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
 
-    if (!dp_config_may_stand_alone(node)) {
+    if (!dp_config_may_stand_alone(node) && !dp_admit_may_stand_alone(node)) {
         return false;
     }
     memset(draft, 0, offsetof(dp_record, listed));
-    dp_config_draft(node, draft);
+    draft->time_ms = dp_round_time(node);
+    dp_config_draft(node, draft, admitted);
     return draft->has_config;
 }

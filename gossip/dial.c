@@ -20,7 +20,7 @@ enum { DIALS_PER_TICK = 8, CLOSES_PER_TICK = 4 };
 
 bool dp_members_large(const dp_members *members)
 {
-    return members->count > DP_FULL_MESH_MAX;
+    return members->n_known > DP_FULL_MESH_MAX;
 }
 
 /* What there is, for the rules above. */
@@ -59,7 +59,8 @@ static bool wants_link(const dp_members *members, uint32_t index, const survey *
         return now->settled || now->voters + now->others < DP_MESH_LINKS_LOW;
     }
     if (row->member.voter) {
-        return now->own_voter || now->voters < DP_VOTER_LINKS;
+        /* The voter that drafts a record admits those that it has a link to. */
+        return now->own_voter || now->voters < DP_VOTER_LINKS || !members->rows[0].member.in_roster;
     }
     return now->others < DP_MESH_LINKS_LOW;
 }
@@ -220,6 +221,14 @@ void dp_members_part(dp_members *members, dp_time now, dp_out *out)
     }
     for (uint32_t k = 0; k < members->linked.count; k++) {
         dp_row *const row = &members->rows[members->linked.at[k]];
+        if (!row->removed && !row->closing && dp_members_is_guest(members, members->linked.at[k])) {
+            const dp_time end = dp_time_after(row->member.heard, DP_GUEST_US);
+            if (dp_time_reached(now, end)) {
+                dp_members_guest_gone(members, members->linked.at[k], now, out);
+            } else {
+                next = dp_time_min(next, end);
+            }
+        }
         if (!row->removed || row->closing) {
             continue;
         }

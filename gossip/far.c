@@ -24,10 +24,10 @@ bool dp_members_mute(const dp_row *row, dp_time now)
     return dp_time_between(last, now) > MUTE_US;
 }
 
-static bool is_far(const dp_row *row, dp_time now)
+static bool is_far(const dp_row *row, bool guest, dp_time now)
 {
     return (!row->member.linked || dp_members_mute(row, now)) && !row->removed && !row->down &&
-           row->member.credential_bytes > 0 &&
+           !guest && row->member.credential_bytes > 0 &&
            (row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT);
 }
 
@@ -70,7 +70,7 @@ void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out)
     members->far_told = now;
     members->far_at = dp_time_after(now, SUMMARY_US);
     for (uint32_t i = 1; self->has_summary && i < members->count; i++) {
-        if (!is_far(&members->rows[i], now)) {
+        if (!is_far(&members->rows[i], dp_members_is_guest(members, i), now)) {
             continue;
         }
         if (size == 0) {
@@ -103,7 +103,8 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
 
     DP_TRY(dp_summary_open(bytes, &said));
     const uint32_t index = dp_members_find(members, &said.peer);
-    if (index == DP_MEMBER_NONE || members->rows[index].member.credential_bytes == 0) {
+    if (index == DP_MEMBER_NONE || members->rows[index].member.credential_bytes == 0 ||
+        dp_members_is_guest(members, index) || dp_members_is_guest(members, from)) {
         return DP_DENIED;
     }
     dp_row *const row = &members->rows[index];

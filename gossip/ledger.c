@@ -176,7 +176,10 @@ uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round)
     }
     const uint64_t since =
         entry->included > entry->admitted_round ? entry->included : entry->admitted_round;
-    dp_assert(since < round);
+    dp_assert(since <= round);
+    if (since == round) {
+        return 1; /* Admitted by the record that lists it. */
+    }
     return round - since < 4 ? (uint32_t)(round - since) : 4;
 }
 
@@ -417,7 +420,7 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
                      const dp_admitted *admitted)
 {
     dp_assert(record->slot == ledger->slot + 1 && dp_hash_equal(&record->prev, &ledger->head));
-    const uint64_t rounds_before = ledger->round;
+    const uint64_t rounds = record->kind == DP_RECORD_ROUND ? record->round : ledger->round;
     uint64_t used[DP_LISTED_MAX];
 
     if (record->kind == DP_RECORD_ROUND) {
@@ -436,7 +439,7 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
             memcpy(entry->x_public, admitted[i].x_public, sizeof entry->x_public);
             entry->counted_ms = record->time_ms;
             entry->admitted_slot = record->slot;
-            entry->admitted_round = rounds_before;
+            entry->admitted_round = rounds;
         }
     }
     if (record->kind == DP_RECORD_ROUND) {

@@ -24,7 +24,7 @@ typedef struct dp_roster_entry {
     uint32_t caps;
     dp_invite_id invite;     /* it joined by; zero for the founder */
     uint64_t admitted_slot;  /* 0 for the founder */
-    uint64_t admitted_round; /* rounds decided before its admission */
+    uint64_t admitted_round; /* rounds decided with its admission: what it does comes after */
     uint64_t included;       /* last round of which a publication counts; 0: none */
     uint64_t touched;        /* last round that lists it or calls it late; 0: none */
     uint64_t w;              /* clamped weight in the last round that lists it */

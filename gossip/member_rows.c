@@ -69,8 +69,8 @@ static uint32_t free_row(dp_members *members, bool for_member)
     }
     const dp_row *row = &members->rows[best];
     const dp_hash key = key_of(&row->member.peer);
-    members->n_alive -=
-        row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT ? 1 : 0;
+    members->n_alive -= dp_members_counts(members, row) ? 1 : 0;
+    members->n_known -= dp_members_is_guest(members, best) ? 0 : 1;
     dp_rowset_set(&members->accused, best, false);
     dp_rowset_set(&members->urgent, best, false);
     const bool removed = dp_map_remove(&members->index, &key);
@@ -92,6 +92,7 @@ uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer, bool for_m
     }
     members->rows[index] = (dp_row){.member.peer = *peer};
     members->count += is_new ? 1 : 0;
+    members->n_known += dp_members_is_guest(members, index) ? 0 : 1;
     members->version++;
     members->dial_stale = true;
     return index;

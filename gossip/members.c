@@ -68,7 +68,7 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
     const uint32_t own = dp_members_row_add(made, &config->self, false);
     dp_assert(own == 0);
     made->rows[0].member.state = DP_MEMBER_ALIVE;
-    made->n_alive = 1;
+    dp_members_recount(made);
     made->rows[0].member.incarnation = config->incarnation;
     set_credential(&made->rows[0].member, config->credential, config->caps);
     set_addrs(&made->rows[0].member, config->addrs, config->n_addrs);
@@ -131,7 +131,9 @@ uint64_t dp_members_rtt_p95(const dp_members *members)
     uint64_t worst = 0;
 
     for (uint32_t k = 0; k < members->linked.count; k++) {
-        const uint64_t p95 = dp_rtt_p95(&members->rows[members->linked.at[k]].member.rtt);
+        const uint32_t i = members->linked.at[k];
+        const uint64_t p95 =
+            dp_members_is_guest(members, i) ? 0 : dp_rtt_p95(&members->rows[i].member.rtt);
         worst = p95 > worst ? p95 : worst;
     }
     return worst;
@@ -177,7 +179,8 @@ uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, ui
     /* Reservoir sampling (Vitter 1985, algorithm R): one pass, no list. */
     for (uint32_t k = 0; k < members->linked.count; k++) {
         const uint32_t i = members->linked.at[k];
-        if (members->rows[i].member.state != DP_MEMBER_ALIVE || i == not_a || i == not_b) {
+        if (members->rows[i].member.state != DP_MEMBER_ALIVE || i == not_a || i == not_b ||
+            dp_members_is_guest(members, i)) {
             continue;
         }
         seen++;
@@ -196,16 +199,16 @@ uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, ui
 void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now,
                           const char *cause, dp_out *out)
 {
-    dp_member *const member = &members->rows[index].member;
+    dp_row *const row = &members->rows[index];
+    dp_member *const member = &row->member;
     const dp_member_state old = member->state;
 
     if (old == state) {
         return;
     }
-    const bool was_alive = old == DP_MEMBER_ALIVE || old == DP_MEMBER_SUSPECT;
-    const bool is_alive = state == DP_MEMBER_ALIVE || state == DP_MEMBER_SUSPECT;
-    members->n_alive = members->n_alive + is_alive - was_alive;
+    members->n_alive -= dp_members_counts(members, row) ? 1 : 0;
     member->state = state;
+    members->n_alive += dp_members_counts(members, row) ? 1 : 0;
     member->changed = now;
     members->version++;
     members->dial_stale = true;
@@ -244,9 +247,13 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
     dp_member *const member = &members->rows[index].member;
 
     if (member->in_roster != in_roster || member->voter != voter) {
+        const bool is_new = in_roster && !member->in_roster;
         dp_rowset_set(&members->voters, index, voter);
         member->in_roster = in_roster;
         member->voter = voter;
+        members->rows[index].is_new = is_new;
+        members->greets = members->greets || is_new;
+        dp_members_recount(members);
         members->version++;
         members->dial_stale = true;
     }
@@ -267,6 +274,7 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_
     dp_rowset_set(&members->voters, index, false);
     row->member.in_roster = false;
     row->member.voter = false;
+    dp_members_recount(members);
     dp_members_cleared(members, index);
     dp_members_state_set(members, index, DP_MEMBER_LEFT, now, "removed", out);
     if (guest_us > 0) {
@@ -289,8 +297,7 @@ void dp_members_tell(dp_members *members, const dp_summary *summary)
     members->rows[0].member.has_summary = true;
 }
 
-/* Flood what this node says of itself. */
-static void tell_own(dp_members *members, dp_out *out)
+void dp_members_tell_own(dp_members *members, dp_out *out)
 {
     const dp_row *const own = &members->rows[0];
 
@@ -310,7 +317,7 @@ void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addr
     set_addrs(&members->rows[0].member, addrs, n_addrs);
     members->rows[0].member.revision++;
     dp_members_own_alive(members);
-    tell_own(members, out);
+    dp_members_tell_own(members, out);
 }
 
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
@@ -352,7 +359,7 @@ bool dp_members_watches(const dp_members *members, uint32_t index)
 {
     const dp_row *const row = &members->rows[index];
 
-    if (row->removed || row->down ||
+    if (row->removed || row->down || dp_members_is_guest(members, index) ||
         (row->member.state != DP_MEMBER_ALIVE && row->member.state != DP_MEMBER_SUSPECT)) {
         return false;
     }
@@ -390,14 +397,23 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
         return index;
     }
     if (credential.size > 0 && credential.size <= DP_CREDENTIAL_MAX) {
-        uint32_t caps = row->member.caps;
-        /* The channel has checked it; this only reads the capabilities, and time is no matter. */
-        if (members->admit(members->admit_context, peer, credential, 0, &caps)) {
-            set_credential(&row->member, credential, caps);
+        dp_admitted grants = {0};
+        /* The channel has checked it; this only reads what it grants, and time is no matter. */
+        if (members->admit(members->admit_context, peer, credential, 0, &grants)) {
+            set_credential(&row->member, credential, grants.caps);
+            row->member.uses = grants.uses;
+            row->member.invite = grants.invite;
         }
+    }
+    if (!dp_members_guest_enter(members, index, out)) {
+        return DP_MEMBER_NONE;
     }
     if (row->member.n_addrs == 0 && outgoing && addr->family != 0) {
         set_addrs(&row->member, addr, 1);
+    }
+    if (dp_members_is_guest(members, index)) {
+        members->n_guests += row->member.linked ? 0 : 1;
+        members->guests_at = dp_time_min(members->guests_at, dp_time_after(now, DP_GUEST_US));
     }
     row->member.linked = true;
     dp_rowset_set(&members->linked, index, true);
@@ -445,6 +461,11 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
     dp_rowset_set(&members->linked, index, false);
     members->version++;
     dp_members_dial_later(members, row, now);
+    if (dp_members_is_guest(members, index)) {
+        members->n_guests -= was_linked ? 1 : 0;
+        dp_members_guest_gone(members, index, now, out);
+        return;
+    }
     if (!was_linked || !dp_members_watches(members, index)) {
         return;
     }
@@ -488,6 +509,7 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
     for (uint32_t k = 0; k < members->accused.count; k++) { /* concluding clears no row */
         dp_members_conclude(members, members->accused.at[k], now, out);
     }
+    dp_members_greet(members, now, out);
     dp_members_probe_tick(members, now, out);
     dp_members_far_tick(members, now, out);
     dp_members_dial(members, now, out);
@@ -508,6 +530,9 @@ dp_time dp_members_wake(dp_members *members)
         return DP_NEVER;
     }
     dp_time wake = dp_time_min(members->sync_at, dp_members_probe_wake(members));
+    if (members->greets) {
+        return members->rows[0].member.heard; /* at once */
+    }
 
     for (uint32_t k = 0; k < members->accused.count; k++) {
         const uint32_t i = members->accused.at[k];
@@ -522,7 +547,9 @@ dp_time dp_members_wake(dp_members *members)
     if (members->dial_stale) {
         dp_members_dial_find(members);
     }
-    if (!dp_members_large(members) && members->linked.count + 1 < members->n_alive) {
+    wake = dp_time_min(wake, members->guests_at);
+    if (!dp_members_large(members) &&
+        members->linked.count - members->n_guests + 1 < members->n_alive) {
         wake = dp_time_min(wake, members->far_at);
     }
     return dp_time_min(wake, members->dial_next);
@@ -573,9 +600,11 @@ dp_status dp_members_check(const dp_members *members, dp_why *why)
         return dp_why_set(why, DP_CORRUPT, "members: this node does not hold itself alive");
     }
     uint32_t alive = 0;
+    uint32_t guests = 0;
     for (uint32_t i = 0; i < members->count; i++) {
         const dp_row *const row = &members->rows[i];
-        alive += row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT;
+        alive += dp_members_counts(members, row) ? 1 : 0;
+        guests += row->member.linked && dp_members_is_guest(members, i) ? 1 : 0;
         if (dp_rowset_has(&members->linked, i) != row->member.linked ||
             dp_rowset_has(&members->accused, i) != (row->n_accusers > 0)) {
             return dp_why_set(why, DP_CORRUPT, "members: row %u is in the wrong sets", i);
@@ -598,9 +627,9 @@ dp_status dp_members_check(const dp_members *members, dp_why *why)
             return dp_why_set(why, DP_CORRUPT, "members: row %u is removed and not left", i);
         }
     }
-    if (alive != members->n_alive) {
-        return dp_why_set(why, DP_CORRUPT, "members: %u alive, %u counted", alive,
-                          members->n_alive);
+    if (alive != members->n_alive || guests != members->n_guests) {
+        return dp_why_set(why, DP_CORRUPT, "members: %u alive, %u counted; %u guests, %u counted",
+                          alive, members->n_alive, guests, members->n_guests);
     }
     return DP_OK;
 }

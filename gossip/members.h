@@ -5,12 +5,16 @@
  * statement is signed, and a death needs two accusers from four nodes up; a broken connection is evidence at once; what is
  * new is flooded to a few linked peers by each node that learns of it, and lists are compared now and then.
  *
+ * To a member, a peer that the chain has not admitted is a guest (guest.c): it may ask, is heard on its own link alone and of itself alone,
+ * and counts for nothing. A node that is no member itself yet knows nobody better than anybody else, and has no guests.
+ *
  * An index stands for one peer until the table is full and its row is needed for another (forget, below), which happens to peers that are
  * neither members by the chain nor linked; index 0 is this node. Times are those of events. Messages that do not
  * parse or verify change nothing and give a status for the caller's counter. */
 #ifndef DP_GOSSIP_MEMBERS_H
 #define DP_GOSSIP_MEMBERS_H
 
+#include "gossip/admission.h"
 #include "gossip/beat.h"
 #include "gossip/links.h"
 #include "gossip/out.h"
@@ -27,6 +31,7 @@ enum {
     DP_PROBES_MAX = 16,       /* own probes under way */
     DP_RELAYED_MAX = 64,      /* probes made for others under way */
     DP_SYNC_ENTRIES_MAX = 48, /* in one SYNC message */
+    DP_GUESTS_MAX = 64,       /* linked at a time */
     DP_LHM_MAX = 8            /* Lifeguard's local health multiplier */
 };
 #define DP_PROBE_US_MIN (250 * DP_MS)
@@ -45,6 +50,8 @@ typedef struct dp_member {
     dp_time life_since;   /* when this node heard of that incarnation first */
     uint32_t revision;    /* counts refutations within an incarnation */
     uint32_t caps;
+    uint16_t uses;       /* of the invite that its credential was made with; 0: any number */
+    dp_invite_id invite; /* zero: not known, or the root key's own */
     bool linked;
     bool outgoing;  /* the link was dialled here */
     bool in_roster; /* set by the owner of the chain */
@@ -76,9 +83,9 @@ typedef struct dp_members_config {
     uint32_t members_max;       /* rows, this node included; 2..DP_MEMBERS_MAX */
     uint64_t seed;
     dp_crypto crypto;
-    /* Is this credential good for this peer? Sets caps. wall_ms 0: do not compare with the time. */
+    /* Is this credential good for this peer? Then what it grants. wall_ms 0: do not compare with the time. */
     bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
-                  uint32_t *caps);
+                  dp_admitted *grants);
     void *admit_context;
     /* This row is about to be another peer's: whatever is kept by its index is to be forgotten. May be NULL; of admit_context. */
     void (*forget)(void *context, uint32_t index);
@@ -92,7 +99,11 @@ uint32_t dp_members_count(const dp_members *members);
 const dp_member *dp_members_at(const dp_members *members, uint32_t index); /* index < count */
 /* DP_MEMBER_NONE if the table lacks it. */
 uint32_t dp_members_find(const dp_members *members, const dp_peer *peer);
-/* Alive or suspect rows, this node included. */
+/* To this node, a peer that the chain has not admitted. */
+bool dp_members_is_guest(const dp_members *members, uint32_t index);
+/* More members than everybody keeps links to. */
+bool dp_members_large(const dp_members *members);
+/* Alive or suspect rows, this node included, without guests. */
 uint32_t dp_members_alive(const dp_members *members);
 /* Moves with every change of a state, a link or a set of rows. */
 uint64_t dp_members_version(const dp_members *members);
@@ -113,7 +124,7 @@ uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view creden
                         const dp_addr *addrs, uint32_t n_addrs);
 /* The same of a member by the chain, for whom a peer that is none makes room. */
 uint32_t dp_members_enter(dp_members *members, const dp_peer *peer, uint32_t caps);
-/* What the chain says of a row. Voters are always kept linked. */
+/* What the chain says of a row. Voters are always kept linked. Of a guest that becomes a member counts what it has said of itself. */
 void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter);
 /* A row that the chain removed (banned, or left): no dialling, no probing. Its link is hung up, after guest_us if it stands so long; until
  * then such a row may also link again. */

@@ -17,6 +17,7 @@ enum {
     ACCUSALS_PER_WINDOW = 5 /* storm breaker */
 };
 #define STORM_WINDOW_US (10 * DP_SECOND)
+#define DP_GUEST_US (30 * DP_SECOND) /* a guest that is silent for so long goes */
 #define SUMMARY_US                                                                                 \
     DP_SECOND /* a linked row's summary older than this is asked for, traffic or not */
 
@@ -29,6 +30,8 @@ typedef struct dp_row {
     dp_member member;    /* first: what dp_members_at lends */
     bool removed;        /* by the chain */
     dp_time guest_until; /* of one removed: its link may stand so long; zero: not at all */
+    dp_time reset_at;    /* its word was taken as a reason to dial it at once */
+    bool is_new;         /* the chain has admitted it just now */
     bool down;     /* said so itself (DOWN, LEFT): only a new statement or a new link revives it */
     dp_time acked; /* last ACK of its own, which brought riders */
     /* own statement of the subject: ALIVE, LEFT or DOWN; size 0: none */
@@ -80,7 +83,7 @@ struct dp_members {
     dp_crypto crypto;
     dp_beat *beat;
     bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
-                  uint32_t *caps);
+                  dp_admitted *grants);
     void *admit_context;
     void (*forget)(void *context, uint32_t index);
     dp_rng rng;
@@ -91,7 +94,10 @@ struct dp_members {
     uint64_t version;
     /* kept with the rows, so that nobody walks a table of 2,000 for what concerns a few */
     dp_rowset voters;   /* rows marked so */
-    uint32_t n_alive;   /* alive or suspect, this node included */
+    uint32_t n_alive;   /* alive or suspect, this node included, without guests */
+    uint32_t n_guests;  /* linked */
+    uint32_t n_known;   /* rows without guests */
+    bool greets;        /* a row has become a member's: see dp_members_greet */
     uint64_t slot_most; /* no linked row has told of a later one */
     dp_rowset linked;
     dp_rowset accused; /* rows with an accuser */
@@ -131,11 +137,22 @@ struct dp_members {
     bool refuting;         /* what is flooded just now answers accusers */
 };
 
+/* members.c: flood what this node says of itself. */
+void dp_members_tell_own(dp_members *members, dp_out *out);
 /* member_rows.c. for_member: of the chain, who finds room before those that are not. */
 uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer, bool for_member);
+/* guest.c: peers that the chain has not admitted. */
+/* Alive or suspect, and no guest. */
+bool dp_members_counts(const dp_members *members, const dp_row *row);
+/* Guests changed places with members: count anew. */
+void dp_members_recount(dp_members *members);
+/* Peers have become members: they and this node tell each other whom they know. */
+void dp_members_greet(dp_members *members, dp_time now, dp_out *out);
+/* A guest's link is up; false: there is no place for it, and it is hung up. Another may give way. */
+bool dp_members_guest_enter(dp_members *members, uint32_t index, dp_out *out);
+/* It is silent, or its link is gone: nobody is told, and its row is another's when it is needed. */
+void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 /* dial.c */
-/* More rows than everybody keeps links to. */
-bool dp_members_large(const dp_members *members);
 void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now);
 /* Dials whom a link is wanted to, closes what is too much. */
 void dp_members_dial(dp_members *members, dp_time now, dp_out *out);

@@ -502,7 +502,7 @@ static void dispatch(dp_node *node, const dp_event *event)
 static void tick(dp_node *node)
 {
     dp_beat_clock(&node->beat, node->wall_ms);
-    dp_beat_enough(&node->beat, dp_members_count(node->members) > DP_FULL_MESH_MAX ? 2 : 0);
+    dp_beat_enough(&node->beat, dp_members_large(node->members) ? 2 : 0);
     dp_beat_tick(&node->beat, node->now, node->ledger.slot, node->ledger.round, &node->out);
     dp_members_tick(node->members, node->now, node->wall_ms, &node->out);
     dp_spread_tick(node->spread, node->now, &node->out);

@@ -36,7 +36,6 @@ enum {
         96, /* contributions to one round that a node follows, beyond what a record lists; in a run with lists as
                               many again are told by READY, and a record is judged with the rest */
     DP_CLAIMS_MAX = 2 * DP_LISTED_MAX + DP_CLAIMS_BEYOND,
-    DP_NEWCOMERS_MAX = 4 * DP_CONFIG_ADMIT_MAX, /* of these by nodes that are no members yet */
     DP_HELD_STANDARD = 4096, /* objects known to be here; in a run with lists more: */
     DP_HELD_PER_LISTED = 16, /* ... so many for each contribution of a record */
     DP_CKPTS_MAX = 4,        /* own checkpoints remembered */
@@ -44,7 +43,6 @@ enum {
     DP_PROOF_ROW_HEAD = 1 + 32,
     DP_PROOF_ROW_MAX = 1 + 2 + 2 * DP_FORK_BYTES_MAX,
     DP_OFFERS_MAX = 32, /* candidates for the vote */
-    DP_GUESTS_MAX = 64, /* rows in the table of members beyond members.max: of newcomers */
     DP_REMOVES_MAX = 8,
     DP_FENCES_MAX = 32,     /* that are asked for: one of each asker */
     DP_DATA_AT_ONCE = 4,    /* shards of data that are fetched at a time */
@@ -600,11 +598,14 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
 bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root);
 /* Of these claims (changed) those that a record lists when they are too many, in order of peer. */
 uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, uint32_t *chosen);
-/* Puts a claim at the end of the list, and its author into the config part if it is new; false: it may not be admitted. */
-bool dp_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted, const dp_claim *claim);
+/* Puts a claim at the end of the list; false: its author is no member. */
+bool dp_round_list(dp_node *node, dp_record *draft, const dp_claim *claim);
+/* The time that a record drafted now has. */
+uint64_t dp_round_time(const dp_node *node);
 /* config_part.c */
-/* Removals, fences and voters that are due, into a draft whose admissions and head stand. */
-void dp_config_draft(const dp_node *node, dp_record *draft);
+/* Removals, admissions, fences and voters that are due, into a draft whose time and list stand; admitted as in dp_valid. */
+void dp_config_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted);
+bool dp_config_removes(const dp_config_part *config, const dp_peer *peer);
 /* In order of peer. */
 void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry);
 void dp_config_add_removal(dp_config_part *config, const dp_remove *remove);

@@ -29,17 +29,12 @@ static uint32_t vote_store(void *context, uint64_t slot, dp_view row)
 /* ---- opening ---- */
 
 static bool admit_member(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
-                         uint32_t *caps)
+                         dp_admitted *grants)
 {
     const dp_node *node = context;
-    dp_admitted admitted;
 
-    if (node->config.admission.check(node->config.admission.context, credential, &node->run,
-                                     node->manifest.root_key, peer, wall_ms, &admitted) != DP_OK) {
-        return false;
-    }
-    *caps = admitted.caps;
-    return true;
+    return node->config.admission.check(node->config.admission.context, credential, &node->run,
+                                        node->manifest.root_key, peer, wall_ms, grants) == DP_OK;
 }
 
 /* What is kept by the index of a member was of another. */

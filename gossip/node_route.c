@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/admit.h"
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
 
@@ -304,6 +305,10 @@ void dp_node_message(dp_node *node, const dp_event *event)
     }
 #endif
     dp_members_heard(node->members, from, node->now, &node->out);
+    if (dp_members_is_guest(node->members, from) &&
+        dp_admit_members_only(dp_msg_type_of(event->u.message.bytes))) {
+        return;
+    }
     if (route(node, event->u.message.bytes, from, false) != DP_OK) {
         node->rejected++;
     }

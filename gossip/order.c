@@ -45,7 +45,7 @@ static dp_status revoke(dp_node *node, const dp_order *order)
     if (entry == NULL) {
         return dp_why_set(
             order->why, DP_NOTFOUND,
-            "it is no member of the run: a newcomer becomes one with its first round, "
+            "it is no member of the run: a newcomer becomes one with the next record, "
             "and who was removed is none any more");
     }
     if (!dp_ledger_may_revoke(&node->ledger, &remove.by, &order->peer)) {

@@ -39,13 +39,11 @@ static void tell_sum(dp_node *node, const dp_part_word *word)
     dp_node_send(node, owner_of(node, word->part), dp_view_of(writer.data, writer.size));
 }
 
-/* Newcomers go by themselves: whom a record cannot admit would spoil the sum. */
 static void add_peer(const dp_node *node, dp_collect *told, const dp_peer *peer)
 {
     uint32_t at = told->n;
 
-    if (told->n == DP_PART_SOURCES_MAX || dp_ledger_member(&node->ledger, peer) == NULL ||
-        !dp_round_may_contribute(node, peer)) {
+    if (told->n == DP_PART_SOURCES_MAX || !dp_round_may_contribute(node, peer)) {
         return;
     }
     while (at > 0 && dp_peer_compare(peer, &told->peers[at - 1]) < 0) {

@@ -174,7 +174,6 @@ const char *dp_part_round_close(dp_node *node, const char *cause)
 /* Claims that a record lists, in order of peer. */
 typedef struct listing {
     uint32_t n;
-    uint32_t newcomers;
     uint32_t claims[DP_LISTED_STANDARD];
 } listing;
 
@@ -191,11 +190,9 @@ static bool add_claim(const dp_node *node, listing *all, uint32_t claim)
             return false; /* A copy. */
         }
     }
-    const bool is_new = dp_ledger_member(&node->ledger, &claims[claim].ready.peer) == NULL;
-    if (all->n == DP_LISTED_STANDARD || (is_new && all->newcomers == DP_CONFIG_ADMIT_MAX)) {
+    if (all->n == DP_LISTED_STANDARD) {
         return false;
     }
-    all->newcomers += is_new ? 1 : 0;
     uint32_t at = all->n++;
     while (at > 0 && dp_peer_compare(&claims[claim].ready.peer,
                                      &claims[all->claims[at - 1]].ready.peer) < 0) {
@@ -258,7 +255,7 @@ static uint32_t without(uint32_t *ready, uint32_t n, uint32_t claim)
     return kept;
 }
 
-void dp_part_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted)
+void dp_part_round_list(dp_node *node, dp_record *draft)
 {
     const dp_result *chosen[DP_PARTS_MAX];
     uint32_t ready[DP_CLAIMS_MAX];
@@ -274,14 +271,12 @@ void dp_part_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted)
         DP_IGNORE(choose_results(node, ready, n_ready, chosen) == 0);
         draft->n_listed = 0;
         draft->n_sums = 0;
-        draft->config.n_admits = 0;
-        draft->has_config = false;
         for (uint32_t p = 0; p < draft->n_parts; p++) {
             draft->parts[p] = (dp_part_row){.has = false};
             used[p] = chosen[p] != NULL && add_result(node, &all, chosen[p], ready, n_ready);
         }
         for (uint32_t i = 0; i < all.n && !again; i++) {
-            if (!dp_round_list(node, draft, admitted, &node->round->claims[all.claims[i]])) {
+            if (!dp_round_list(node, draft, &node->round->claims[all.claims[i]])) {
                 n_ready = without(ready, n_ready, all.claims[i]);
                 again = true;
             }

@@ -250,7 +250,7 @@ bool dp_part_round_may_name(const dp_node *node, const dp_result *result, const 
 uint32_t dp_part_round_held(const dp_node *node);
 /* May the round be closed that is ripe for this cause? NULL: not yet. */
 const char *dp_part_round_close(dp_node *node, const char *cause);
-void dp_part_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted);
+void dp_part_round_list(dp_node *node, dp_record *draft);
 /* All results of the record here and whole: 1; not yet: 0; one does not decode: -1. */
 int dp_part_round_judge(dp_node *node, const dp_record *record);
 

@@ -199,25 +199,6 @@ static void take_up(dp_node *node, const listable *ready, uint32_t part)
     dp_part_round_look(node);
 }
 
-/* Newcomers whom the next record can admit, as far as is known here: with others no record could name the part. */
-static uint32_t admissible(dp_node *node, uint32_t *chosen, uint32_t n)
-{
-    dp_record *trial = &node->round->draft;
-    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
-    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
-    uint32_t kept = 0;
-
-    memset(trial, 0, offsetof(dp_record, listed));
-    trial->kind = DP_RECORD_ROUND;
-    trial->time_ms = agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
-    for (uint32_t i = 0; i < n; i++) {
-        if (dp_round_list(node, trial, admitted, &node->round->claims[chosen[i]])) {
-            chosen[kept++] = chosen[i];
-        }
-    }
-    return kept;
-}
-
 /* A record that lists some of those who are in a sum and not the others cannot name it: they come as objects. */
 static bool breaks_sums(dp_node *node, uint32_t part, const listable *chosen)
 {
@@ -268,8 +249,7 @@ static bool gather(dp_node *node, uint32_t part, listable *chosen, uint32_t *wai
         }
     }
     count = dp_part_round_drop_copies(node, part, ready, count);
-    chosen->n =
-        admissible(node, chosen->claims, dp_round_choose(node, ready, count, chosen->claims));
+    chosen->n = dp_round_choose(node, ready, count, chosen->claims);
     return whole && !breaks_sums(node, part, chosen);
 }
 

@@ -43,13 +43,14 @@ static void write_belief(dp_writer *writer, const dp_member *about)
     dp_write_u32(writer, about->revision);
 }
 
-static void read_belief(dp_members *members, dp_reader *reader, dp_out *out)
+/* What a guest holds of this node is nothing to refute. */
+static void read_belief(dp_members *members, uint32_t from, dp_reader *reader, dp_out *out)
 {
     const uint8_t state = dp_read_u8(reader);
     const uint64_t incarnation = dp_read_u64(reader);
     const uint32_t revision = dp_read_u32(reader);
 
-    if (!reader->failed && state <= DP_MEMBER_LEFT) {
+    if (!reader->failed && state <= DP_MEMBER_LEFT && !dp_members_is_guest(members, from)) {
         dp_members_believed(members, (dp_member_state)state, incarnation, revision, out);
     }
 }
@@ -223,7 +224,8 @@ static uint32_t least_measured(const dp_members *members, dp_time now)
         const uint32_t index = members->linked.at[k];
         const dp_member *const member = &members->rows[index].member;
         const uint64_t age_us = dp_time_between(members->rows[index].acked, now);
-        if (member->state != DP_MEMBER_ALIVE || is_probed(members, index)) {
+        if (member->state != DP_MEMBER_ALIVE || is_probed(members, index) ||
+            dp_members_is_guest(members, index)) {
             continue;
         }
         if (member->rtt.samples < least) {
@@ -285,7 +287,8 @@ static void ping_the_dead(dp_members *members, dp_time now, dp_out *out)
     }
     members->dead_at = dp_time_after(now, DEAD_PING_US);
     for (uint32_t k = 0; k < members->linked.count; k++) {
-        if (members->rows[members->linked.at[k]].member.state == DP_MEMBER_DEAD) {
+        if (members->rows[members->linked.at[k]].member.state == DP_MEMBER_DEAD &&
+            !dp_members_is_guest(members, members->linked.at[k])) {
             send_ping(members, members->linked.at[k], 0, now, out);
         }
     }
@@ -299,7 +302,7 @@ static void measure_period(dp_members *members)
 
     for (uint32_t k = 0; k < members->linked.count; k++) {
         const dp_member *const member = &members->rows[members->linked.at[k]].member;
-        if (member->rtt.samples > 0) {
+        if (member->rtt.samples > 0 && !dp_members_is_guest(members, members->linked.at[k])) {
             sum += member->rtt.srtt_us;
             n++;
         }
@@ -361,8 +364,10 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
     if (members->push) {
         members->push = false;
         for (uint32_t k = 0; k < members->linked.count; k++) {
-            /* Of no probe: only for its summary. */
-            send_ping(members, members->linked.at[k], 0, now, out);
+            if (!dp_members_is_guest(members, members->linked.at[k])) {
+                /* Of no probe: only for its summary. */
+                send_ping(members, members->linked.at[k], 0, now, out);
+            }
         }
     }
     if (!dp_time_reached(now, members->probe_at)) {
@@ -435,7 +440,7 @@ dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_re
     DP_TRY(dp_reader_finish(reader));
 
     take_summary(members, from, &summary, now);
-    read_belief(members, &belief, out);
+    read_belief(members, from, &belief, out);
     if (!members->leaving) {
         send_ack(members, from, sequence, false, &members->rows[0].member.peer, tag, heard, now,
                  out);
@@ -486,8 +491,11 @@ dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_rea
     DP_TRY(dp_reader_finish(reader));
 
     take_summary(members, from, &summary, now);
-    read_belief(members, &belief, out);
+    read_belief(members, from, &belief, out);
     const bool indirect = !dp_peer_equal(&about, &member->peer);
+    if (indirect && dp_members_is_guest(members, from)) {
+        return DP_DENIED;
+    }
     if (!indirect) {
         members->rows[from].acked = now;
     }
@@ -524,6 +532,9 @@ dp_status dp_members_ping_req(dp_members *members, dp_time now, uint32_t from, d
 
     dp_read_bytes(reader, target.bytes, sizeof target.bytes);
     DP_TRY(dp_reader_finish(reader));
+    if (dp_members_is_guest(members, from)) {
+        return DP_DENIED;
+    }
     const uint32_t index = dp_members_find(members, &target);
     dp_relayed *free_slot = NULL;
     for (uint32_t i = 0; i < DP_RELAYED_MAX && free_slot == NULL; i++) {

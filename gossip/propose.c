@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/admit.h"
 #include "gossip/node_internal.h"
 
 /* ---- what is ready ---- */
@@ -125,7 +126,6 @@ uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, u
     const dp_claim *claims = node->round->claims;
     const uint32_t n = drop_copies(claims, held, n_held);
     uint32_t count = 0;
-    uint32_t newcomers = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t claim = held[i];
@@ -141,11 +141,6 @@ uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, u
         DP_BUGGIFY(node, DP_BUG_SHORT_LIST) ? (n + 1) / 2 : node->ledger.listed_max;
     for (uint32_t i = 0; i < n && count < most; i++) { /* In order of key. */
         const uint32_t claim = held[i];
-        /* Newcomers stand first; those that this record cannot admit leave their place to members. */
-        if (dp_ledger_member(&node->ledger, &claims[claim].ready.peer) == NULL &&
-            ++newcomers > DP_CONFIG_ADMIT_MAX) {
-            continue;
-        }
         uint32_t at = count++;
         while (at > 0 &&
                dp_peer_compare(&claims[claim].ready.peer, &claims[chosen[at - 1]].ready.peer) < 0) {
@@ -157,92 +152,12 @@ uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, u
     return count;
 }
 
-static bool is_removed(const dp_config_part *config, const dp_peer *peer)
-{
-    for (uint32_t i = 0; i < config->n_removes; i++) {
-        if (dp_peer_equal(&config->removes[i].peer, peer)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Room for one admission more: in a full run the member that has been away for longest gives its place, unless something of
- * it is here for this record. */
-static bool make_place(const dp_node *node, dp_record *draft)
-{
-    const dp_ledger *ledger = &node->ledger;
-    dp_config_part *config = &draft->config;
-    const dp_roster_entry *longest = NULL;
-
-    if (dp_ledger_has_place(ledger, config->n_admits + 1, config->n_removes)) {
-        return true;
-    }
-    for (uint32_t i = 0; i < ledger->n_roster; i++) {
-        const dp_roster_entry *entry = &ledger->roster[i];
-        if (dp_ledger_is_absent(ledger, entry, draft->time_ms) &&
-            (longest == NULL || entry->counted_ms < longest->counted_ms) &&
-            dp_round_claim_of(node, &entry->peer) == NULL && !is_removed(config, &entry->peer)) {
-            longest = entry;
-        }
-    }
-    if (longest == NULL || config->n_removes == DP_CONFIG_REMOVE_MAX || DP_MUTATION == 131) {
-        return false;
-    }
-    const dp_remove remove = {.peer = longest->peer, .reason = DP_REMOVE_ABSENT};
-    dp_config_add_removal(config, &remove);
-    return true;
-}
-
-/* A contributor that is no member yet is admitted in the same record, if its credential and invite allow it. */
-static bool admit(const dp_node *node, dp_record *draft, dp_admitted *admitted, const dp_peer *peer)
-{
-    dp_config_part *config = &draft->config;
-    const uint32_t index = dp_node_member_index(node, peer);
-
-    if (dp_ledger_member(&node->ledger, peer) != NULL) {
-        return true;
-    }
-    if (index == DP_MEMBER_NONE || config->n_admits >= DP_CONFIG_ADMIT_MAX ||
-        dp_ledger_rows_left(&node->ledger) <= config->n_admits) {
-        return false;
-    }
-    const dp_member *member = dp_members_at(node->members, index);
-    const dp_view credential = dp_view_of(member->credential, member->credential_bytes);
-    dp_admitted *out = &admitted[config->n_admits];
-    if (node->config.admission.check(node->config.admission.context, credential, &node->run,
-                                     node->ledger.root_key, peer, draft->time_ms, out) != DP_OK ||
-        (out->caps & DP_CAP_TRAIN) == 0) {
-        return false;
-    }
-    uint32_t uses = dp_ledger_uses(&node->ledger, &out->invite, peer);
-    for (uint32_t i = 0; i < config->n_admits; i++) {
-        uses += memcmp(&admitted[i].invite, &out->invite, sizeof out->invite) == 0 ? 1 : 0;
-    }
-    if ((out->uses > 0 && uses >= out->uses) || !make_place(node, draft)) {
-        return false;
-    }
-    config->admits[config->n_admits++] = (dp_admit){.peer = *peer, .credential = credential};
-    draft->has_config = true;
-    return true;
-}
-
-#if DP_MUTATION == 17
-/* A newcomer first, in a record of its own. */
-static void admit_alone(dp_node *node, dp_record *draft, dp_admitted *admitted)
-{
-    for (uint32_t i = 0; i < node->round->n_claims && draft->config.n_admits == 0; i++) {
-        (void)admit(node, draft, admitted, &node->round->claims[i].ready.peer);
-    }
-}
-#endif
-
-bool dp_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted, const dp_claim *claim)
+bool dp_round_list(dp_node *node, dp_record *draft, const dp_claim *claim)
 {
     const dp_ready *ready = &claim->ready;
 
-    if (!admit(node, draft, admitted, &ready->peer)) {
-        return false;
+    if (dp_ledger_member(&node->ledger, &ready->peer) == NULL) {
+        return false; /* Another voter's record named it; this one admits nobody for its work. */
     }
     if (dp_round_claim_age(node, claim) != 0) {
         dp_assert(draft->n_listed < DP_LISTED_STANDARD); /* No lists in a run of late updates. */
@@ -263,18 +178,18 @@ bool dp_round_list(dp_node *node, dp_record *draft, dp_admitted *admitted, const
     return true;
 }
 
-static void list_claims(dp_node *node, dp_record *draft, dp_admitted *admitted)
+static void list_claims(dp_node *node, dp_record *draft)
 {
     uint32_t held[DP_CLAIMS_MAX] = {0};
     uint32_t chosen[DP_LISTED_MAX];
 
     if (node->parts != NULL) {
-        dp_part_round_list(node, draft, admitted);
+        dp_part_round_list(node, draft);
         return;
     }
     const uint32_t n = dp_round_choose(node, held, dp_round_held(node, held), chosen);
     for (uint32_t i = 0; i < n; i++) {
-        (void)dp_round_list(node, draft, admitted, &node->round->claims[chosen[i]]);
+        (void)dp_round_list(node, draft, &node->round->claims[chosen[i]]);
     }
 }
 
@@ -298,7 +213,8 @@ static void list_late(dp_node *node, dp_record *draft)
         const dp_roster_entry *entry = &node->ledger.roster[i];
         const uint32_t index = dp_node_member_index(node, &entry->peer);
         if (index == DP_MEMBER_NONE || is_listed(draft, &entry->peer) ||
-            dp_node_revoked(node, &entry->peer) || is_removed(&draft->config, &entry->peer) ||
+            dp_node_revoked(node, &entry->peer) ||
+            dp_config_removes(&draft->config, &entry->peer) ||
             !dp_ledger_may_be_late(&node->ledger, entry, draft->round)) {
             continue;
         }
@@ -313,6 +229,13 @@ static void list_late(dp_node *node, dp_record *draft)
         }
         draft->late[at] = entry->peer;
     }
+}
+
+uint64_t dp_round_time(const dp_node *node)
+{
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+
+    return agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
 }
 
 /* The record that this voter would have decided now; 0 when there is nothing to list. */
@@ -335,29 +258,24 @@ size_t dp_round_value(void *context, uint8_t *out)
     draft->fork = node->ledger.fork;
     draft->slot = node->ledger.slot + 1;
     draft->prev = node->ledger.head;
-    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
-    draft->time_ms = agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
+    draft->time_ms = dp_round_time(node);
     draft->round = node->ledger.round + 1;
     draft->base = node->ledger.base;
-#if DP_MUTATION == 17
-    admit_alone(node, draft, admitted);
-    if (!draft->has_config)
-#endif
-        if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
-            list_claims(node, draft, admitted);
-        }
+    if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
+        list_claims(node, draft);
+    }
     if (draft->n_listed > 0) {
+        dp_config_draft(node, draft, admitted);
         list_late(node, draft);
         draft->lines = dp_round_lines(node);
-        dp_config_draft(node, draft);
         dp_valid_fill(&node->ledger, draft);
-    } else if (dp_config_may_stand_alone(node) || (DP_MUTATION == 17 && draft->has_config)) {
+    } else if (dp_config_may_stand_alone(node) || dp_admit_may_stand_alone(node)) {
         draft->kind = DP_RECORD_CONFIG;
         draft->in_lists = false;
         draft->parted = false;
         draft->n_parts = 0;
         draft->round = 0;
-        dp_config_draft(node, draft);
+        dp_config_draft(node, draft, admitted);
     }
     if (draft->n_listed == 0 && !draft->has_config) {
         return 0;

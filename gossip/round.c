@@ -199,16 +199,8 @@ void dp_round_state_own(dp_node *node)
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
 {
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, peer);
-    const uint32_t index = dp_node_member_index(node, peer);
 
-    if (entry != NULL) {
-        return (entry->caps & DP_CAP_TRAIN) != 0 && !dp_node_revoked(node, peer);
-    }
-    if (dp_ledger_barred(&node->ledger, peer) || index == DP_MEMBER_NONE) {
-        return false; /* Removed, or nobody we know. */
-    }
-    const dp_member *member = dp_members_at(node->members, index);
-    return member->credential_bytes > 0 && (member->caps & DP_CAP_TRAIN) != 0;
+    return entry != NULL && (entry->caps & DP_CAP_TRAIN) != 0 && !dp_node_revoked(node, peer);
 }
 
 void dp_round_check_blob(dp_node *node, dp_claim *claim)

@@ -91,6 +91,7 @@ struct dp_spread {
     uint32_t *chunk_us; /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
     uint8_t *windows;   /* per member: chunks under way at once beyond DP_FLIGHTS_PER_HOLDER */
     dp_serving *servings;
+    dp_serving guests;             /* all of them together */
     dp_hash leaves[DP_CHUNKS_MAX]; /* of the OBJECT_BEGIN of this step */
 };
 

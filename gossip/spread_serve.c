@@ -1,15 +1,13 @@
 /* What others ask of us, and the look from outside. */
 #include "base/assert.h"
+#include "gossip/mutation.h"
 #include "gossip/spread_internal.h"
 
 /* ---- serving ---- */
 
-/* A token bucket per peer: DP_SERVES_PER_SECOND a second, as many at once. */
-bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member)
+/* A token bucket: DP_SERVES_PER_SECOND a second, as many at once. */
+static void fill(dp_serving *s, dp_time now)
 {
-    dp_assert(member < spread->members_max);
-    dp_serving *const s = &spread->servings[member];
-
     if (s->filled.us == 0) {
         *s = (dp_serving){.tokens = DP_SERVES_PER_SECOND, .filled = now};
     }
@@ -21,10 +19,23 @@ bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member)
         s->tokens += (uint32_t)gained;
         s->filled = dp_time_after(s->filled, gained * step_us);
     }
-    if (s->tokens == 0) {
+}
+
+/* One for each peer, and another for all guests together. */
+bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member)
+{
+    dp_assert(member < spread->members_max);
+    dp_serving *const own = &spread->servings[member];
+    dp_serving *const shared =
+        dp_members_is_guest(spread->members, member) && DP_MUTATION != 197 ? &spread->guests : own;
+
+    fill(own, now);
+    fill(shared, now);
+    if (own->tokens == 0 || shared->tokens == 0) {
         return false;
     }
-    s->tokens--;
+    own->tokens--;
+    shared->tokens -= shared != own ? 1 : 0;
     return true;
 }
 

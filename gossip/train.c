@@ -278,7 +278,9 @@ void dp_train_start(dp_node *node)
 static void train_on(dp_node *node)
 {
     dp_train *train = &node->train;
-    const bool may = !node->paused && !node->halted && !node->leaving && node->mode != DP_MODE_LEFT;
+    const bool may = !node->paused && !node->halted && !node->leaving &&
+                     node->mode != DP_MODE_LEFT &&
+                     dp_ledger_member(&node->ledger, &node->self) != NULL;
 
     if (!may) {
         if (train->training) {

@@ -19,18 +19,15 @@ bool dp_turn_goes_before(const dp_ledger *ledger, const dp_peer *a, const dp_pee
 bool dp_turn_has_place(const dp_ledger *ledger, const dp_peer *peer, const dp_peer *const *held,
                        uint32_t n)
 {
-    uint32_t newcomers = 0;
     uint32_t before = 0;
 
     for (uint32_t i = 0; i < n; i++) {
         if (dp_peer_equal(held[i], peer)) {
             return false;
         }
-        newcomers += dp_ledger_member(ledger, held[i]) == NULL ? 1 : 0;
         before += dp_turn_goes_before(ledger, held[i], peer) ? 1 : 0;
     }
-    return before < ledger->listed_max &&
-           (newcomers < DP_CONFIG_ADMIT_MAX || dp_ledger_member(ledger, peer) != NULL);
+    return before < ledger->listed_max;
 }
 
 uint32_t dp_turn_before(const dp_ledger *ledger, const dp_peer *peer,

@@ -6,10 +6,10 @@
 
 #include "gossip/ledger.h"
 
-/* Does a stand before b: not counted for longer, or as long and with a smaller key? Who is no member yet stands first. */
+/* Does a stand before b: not counted for longer, or as long and with a smaller key? A member that never was counted stands first. */
 bool dp_turn_goes_before(const dp_ledger *ledger, const dp_peer *a, const dp_peer *b);
 /* Would a contribution of peer be listed, if it were held beside those of the n peers in held? Not if it is one of them, if
- * those that stand before it fill a record, or if it is no member and the record admits as many others. */
+ * those that stand before it fill a record. */
 bool dp_turn_has_place(const dp_ledger *ledger, const dp_peer *peer, const dp_peer *const *held,
                        uint32_t n);
 /* Members that stand before peer: not counted for longer, or as long and with a smaller key; alive, as far as the caller

@@ -188,7 +188,7 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
                         "slot %llu admits one more than the %u uses of the invite",
                         (unsigned long long)slot, sim->plan.invite_uses);
         }
-        m->admitted_round = o->n_rounds - 1;
+        m->admitted_round = record->kind == DP_RECORD_ROUND ? record->round : o->n_rounds - 1;
     }
     for (uint32_t i = 0; i < record->config.n_removes; i++) {
         const uint32_t index = dp_sim_index(sim, &record->config.removes[i].peer);

@@ -115,11 +115,11 @@ static inline dp_view mesh_credential(uint32_t i, uint8_t bytes[34])
 }
 
 static inline bool mesh_admit(void *context, const dp_peer *peer, dp_view credential,
-                              uint64_t wall_ms, uint32_t *caps)
+                              uint64_t wall_ms, dp_admitted *grants)
 {
     (void)context;
     (void)wall_ms;
-    *caps = 7;
+    *grants = (dp_admitted){.caps = 7};
     return credential.size == 34 && credential.data[0] == 'o' &&
            memcmp(credential.data + 2, peer->bytes, 32) == 0;
 }

@@ -1,6 +1,8 @@
 /* Whom a node asks for what it has missed, when it asks somebody else, and whose state it believes. */
 #include "tests/unit/gossip/node_kit.h"
 
+#include "gossip/members_internal.h"
+
 static dp_actions actions;
 
 /* Requests for records among what the node wants sent, and to whom the last one goes. */
@@ -47,6 +49,31 @@ static void who_does_not_answer_for_a_second_is_asked_no_more(void **state)
     assert_true(dp_peer_equal(&whom, &second));
     assert_int_equal(tick(node, DP_SECOND, &whom), 0); /* It gave none either: nobody has more. */
     assert_false(dp_catchup_behind(node));
+    kit_close(world);
+}
+
+/* Twelve of them, each with more to tell, took a join from 0.6 s to 50 s. */
+static void members_are_asked_before_anybody_else(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer member = kit_peer(2);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    for (uint32_t i = 1; i < 3; i++) {
+        dp_member *row = (dp_member *)(uintptr_t)dp_members_at(node->members, i);
+        row->summary.slot = node->ledger.slot + (i == 1 ? 1000000 : 5);
+        row->has_summary = true;
+    }
+    ((dp_member *)(uintptr_t)dp_members_at(node->members, dp_node_member_index(node, &member)))
+        ->in_roster = true;
+    const dp_peer liar = kit_peer(1);
+    dp_members_mark(node->members, dp_node_member_index(node, &liar), false, false);
+    dp_catchup_hint(node, &liar, node->ledger.slot + 1000000);
+    node->members->slot_most = node->ledger.slot + 1000000;
+    assert_int_equal(tick(node, 0, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &member));
     kit_close(world);
 }
 
@@ -201,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_does_not_answer_for_a_second_is_asked_no_more),
+        cmocka_unit_test(members_are_asked_before_anybody_else),
         cmocka_unit_test(one_request_at_a_time_is_under_way),
         cmocka_unit_test(when_the_link_to_who_was_asked_breaks_another_is_asked_at_once),
         cmocka_unit_test(updates_that_a_loaded_state_holds_are_not_fetched_any_more),

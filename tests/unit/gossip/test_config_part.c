@@ -270,8 +270,9 @@ static void fences_stand_in_a_record_in_order_of_key(void **state)
         const dp_peer asker = kit_peer(i - 2);
         dp_wish_fence(node, &(dp_fence){.peer = kit_peer(i), .incarnation = i}, &asker);
     }
+    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
     memset(&draft, 0, sizeof draft);
-    dp_config_draft(node, &draft);
+    dp_config_draft(node, &draft, admitted);
     assert_int_equal(draft.config.n_fences, 2);
     for (uint32_t i = 0; i < 2; i++) {
         const dp_peer peer = kit_peer(2 + i);

@@ -605,6 +605,28 @@ static void open_survives_every_failed_allocation(void **state)
     fetcher_close(f);
 }
 
+/* Any number of them can be made with one token. */
+static void all_guests_together_are_served_as_much_as_one_member(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(5);
+    uint32_t served[6] = {0};
+    dp_members_mark(f->members, 0, true, false);
+    dp_members_mark(f->members, 1, true, false);
+    for (uint32_t i = 0; i < 10000; i++) {
+        f->now += DP_MS / 10; /* one second in all */
+        for (uint32_t from = 1; from <= 5; from++) {
+            begin(f);
+            served[from] +=
+                dp_spread_serve_chunk(f->spread, now_of(f), from, &f->root, i % CHUNKS, &f->out);
+        }
+    }
+    const uint32_t guests = served[2] + served[3] + served[4] + served[5];
+    CHECK(served[1] >= 2 * DP_SERVES_PER_SECOND - 2);
+    CHECK(guests >= 2 * DP_SERVES_PER_SECOND - 2 && guests <= 2 * DP_SERVES_PER_SECOND + 2);
+    fetcher_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -629,6 +651,7 @@ int main(void)
         cmocka_unit_test(at_most_sixty_four_objects_are_wanted),
         cmocka_unit_test(what_is_given_up_half_way_is_let_go),
         cmocka_unit_test(a_greedy_peer_is_served_at_a_bounded_rate),
+        cmocka_unit_test(all_guests_together_are_served_as_much_as_one_member),
         cmocka_unit_test(what_is_not_asked_of_everybody_is_told_apart),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };

@@ -164,26 +164,6 @@ static void a_full_record_still_has_a_place_for_whose_turn_it_is(void **state)
     dp_ledger_close(&ledger);
 }
 
-static void newcomers_have_a_place_as_far_as_they_can_be_admitted(void **state)
-{
-    dp_ledger ledger;
-    dp_peer newcomers[DP_CONFIG_ADMIT_MAX];
-    const dp_peer *held[DP_LISTED_STANDARD];
-    const dp_peer another = peer_of(5000);
-
-    (void)state;
-    run_of_many(&ledger);
-    hold(&ledger, 0, held);
-    for (uint32_t i = 0; i < DP_CONFIG_ADMIT_MAX; i++) {
-        CHECK(dp_turn_has_place(&ledger, &another, held, DP_LISTED_STANDARD));
-        newcomers[i] = peer_of(4000 + i);
-        held[i] = &newcomers[i];
-    }
-    CHECK(!dp_turn_has_place(&ledger, &another, held, DP_LISTED_STANDARD));
-    CHECK(dp_turn_has_place(&ledger, &ledger.roster[0].peer, held, DP_LISTED_STANDARD));
-    dp_ledger_close(&ledger);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,7 +174,6 @@ int main(void)
         cmocka_unit_test(more_may_publish_the_longer_a_round_takes),
         cmocka_unit_test(as_many_are_invited_as_a_full_record_is_the_share_of),
         cmocka_unit_test(a_full_record_still_has_a_place_for_whose_turn_it_is),
-        cmocka_unit_test(newcomers_have_a_place_as_far_as_they_can_be_admitted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

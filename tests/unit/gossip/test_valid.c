@@ -442,7 +442,7 @@ static void the_ledger_follows_the_record(void **state)
     assert_int_equal(ledger.tokens, 1500);
     assert_int_equal(ledger.n_members, 4);
     const dp_peer newcomer = kit_peer(4);
-    assert_int_equal(dp_ledger_member(&ledger, &newcomer)->admitted_round, 5);
+    assert_int_equal(dp_ledger_member(&ledger, &newcomer)->admitted_round, 6);
     assert_int_equal(ledger.roster[0].included, 6);
     assert_int_equal(ledger.roster[0].w, record.listed[0].w);
     const dp_hash after = dp_ledger_digest(&ledger);
