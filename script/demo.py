@@ -182,7 +182,8 @@ class Story:
         rounds = {}
         for follow in self.follows.values():
             for record in follow.all():
-                if any(p["id"] == self.ids[name] for p in record["peers"]):
+                # One that comes while this runs may not be noted yet.
+                if record["round"] in self.seen and any(p["id"] == self.ids[name] for p in record["peers"]):
                     rounds[record["round"]] = self.seen[record["round"]]
         return [(r, rounds[r]) for r in sorted(rounds) if rounds[r] > after]
 
