@@ -7,6 +7,8 @@
 #include "cli/json.h"
 #include "cli/print.h"
 
+enum { HELD_TOLD = 64 << 20 };
+
 /* ---- status ---- */
 
 static void print_month(const json_t *run, const char *way, const char *cap, const char *used)
@@ -95,6 +97,19 @@ static void print_trainer(const json_t *run)
     }
 }
 
+/* Memory for what peers send and fetch; a little of it is nothing to tell. */
+static void print_held(const json_t *run)
+{
+    const uint64_t held = (uint64_t)dp_json_int(run, "held", 0);
+    char bytes[DP_PRINT_CELL_MAX];
+    char most[DP_PRINT_CELL_MAX];
+    if (held >= HELD_TOLD) {
+        dp_print_bytes(held, bytes);
+        dp_print_bytes((uint64_t)dp_json_int(run, "held_max", 0), most);
+        printf(", %s of memory (at most about %s) for messages of peers", bytes, most);
+    }
+}
+
 static void print_run(const json_t *status, const json_t *run)
 {
     char sent[DP_PRINT_CELL_MAX];
@@ -124,6 +139,7 @@ static void print_run(const json_t *status, const json_t *run)
         printf(", %.0f %% of the last one left over", 100 * dp_json_real(run, "update_error", 0));
     }
     print_limits(run);
+    print_held(run);
     if (json_object_get(run, "checkpoint_round") != NULL) {
         printf(", checkpoint of round %lld", dp_json_int(run, "checkpoint_round", 0));
     }

@@ -29,10 +29,24 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
         return NULL;
     }
     if (best->bytes == NULL) {
+        const bool guest = dp_conn_is_guest(bulk->conn);
+        const bool room = dp_held_take(&bulk->conn->transport->held, guest, DP_LOT_MESSAGE_MAX);
+        if (!room && guest) {
+            return NULL; /* The connection is lost. A guest has little to say that is so long. */
+        }
+        if (!room && bulk->n_lots > 0) {
+            *full = true; /* One at a time, then. */
+            return NULL;
+        }
+        if (!room) {
+            dp_held_take_anyway(&bulk->conn->transport->held, guest, DP_LOT_MESSAGE_MAX);
+        }
         best->bytes = dp_alloc(1, DP_LOT_MESSAGE_MAX);
-    }
-    if (best->bytes == NULL) {
-        return NULL;
+        best->guest = guest;
+        if (best->bytes == NULL) {
+            dp_held_give(&bulk->conn->transport->held, guest, DP_LOT_MESSAGE_MAX);
+            return NULL;
+        }
     }
     best->refs = 1;
     return best;

@@ -381,6 +381,13 @@ dp_bulk *dp_bulk_open(dp_conn *conn)
     return bulk;
 }
 
+static void give_back(const dp_bulk *bulk, const dp_bulk_incoming *incoming)
+{
+    if (incoming->bytes != NULL) {
+        dp_held_give(&bulk->conn->transport->held, incoming->guest, DP_LOT_MESSAGE_MAX);
+    }
+}
+
 void dp_bulk_trim(dp_bulk *bulk)
 {
     for (uint32_t i = 0; i < DP_BULK_PIECES && bulk->n_pieces == 0; i++) {
@@ -402,6 +409,7 @@ void dp_bulk_trim(dp_bulk *bulk)
     }
     for (uint32_t i = 0; i < DP_BULK_INCOMING; i++) {
         if (bulk->incoming[i].refs == 0) {
+            give_back(bulk, &bulk->incoming[i]);
             dp_free(bulk->incoming[i].bytes);
             bulk->incoming[i] = (dp_bulk_incoming){0};
         }
@@ -421,6 +429,13 @@ static void free_all(dp_bulk *bulk)
         dp_free(bulk->incoming[i].bytes);
     }
     dp_free(bulk);
+}
+
+void dp_bulk_give_back(const dp_bulk *bulk)
+{
+    for (uint32_t i = 0; bulk != NULL && i < DP_BULK_INCOMING; i++) {
+        give_back(bulk, &bulk->incoming[i]);
+    }
 }
 
 void dp_bulk_close(dp_bulk *bulk)

@@ -191,6 +191,10 @@ static void pack_line(dp_group *map, const dp_daemon *daemon, const dp_driver_vi
     dp_pair_u64(map, "links", view->transport.links);
     dp_pair_u64(map, "handshakes_failed", view->transport.handshakes_failed);
     dp_pair_u64(map, "accepts_refused", view->transport.accepts_refused);
+    dp_pair_u64(map, "held", view->transport.held);
+    dp_pair_u64(map, "held_guests", view->transport.held_guests);
+    dp_pair_u64(map, "held_most", view->transport.held_most);
+    dp_pair_u64(map, "held_max", view->transport.held_limit);
 }
 
 static void pack_trainer(dp_group *map, const dp_driver_view *view)

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "daemon/courier_inside.h"
+#include "daemon/held.h"
 #include "gossip/wire.h"
 #include "store/chain.h"
 #include "store/ckpt.h"
@@ -212,14 +213,29 @@ static void remove_serve(dp_courier *courier, uint32_t index)
     }
 }
 
+/* What guests have asked for, and is being read or waits until they take it. */
+static uint64_t held_for_guests(const dp_courier *courier)
+{
+    uint64_t bytes = dp_transport_waiting(courier->config.transport, true);
+    for (uint32_t i = 0; i < courier->n_busy; i++) {
+        bytes += dp_transport_is_guest(courier->config.transport, &courier->busy[i])
+                     ? DP_CHUNK_BYTES_MAX
+                     : 0;
+    }
+    return bytes;
+}
+
 static void pump(dp_courier *courier)
 {
+    uint64_t guests = courier->n_serves > 0 ? held_for_guests(courier) : 0;
     for (uint32_t i = 0; i < courier->n_serves && courier->n_busy < DP_COURIER_SERVES_MAX;) {
         const serve what = courier->serves[i];
-        if (peer_is_busy(courier, &what.peer)) {
+        const bool guest = dp_transport_is_guest(courier->config.transport, &what.peer);
+        if (peer_is_busy(courier, &what.peer) || (guest && guests >= DP_HELD_GUESTS_MAX)) {
             i++;
             continue;
         }
+        guests += guest ? DP_CHUNK_BYTES_MAX : 0;
         if (!start_serve(courier, &what)) {
             return;
         }

@@ -495,6 +495,29 @@ uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer 
     return link == NULL ? UINT64_MAX : dp_link_bulk_waiting(link);
 }
 
+bool dp_transport_is_guest(const dp_transport *transport, const dp_peer *peer)
+{
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    uint8_t ignored[32];
+    return !hooks->known(hooks->context, peer, ignored);
+}
+
+uint64_t dp_transport_waiting(const dp_transport *transport, bool guests)
+{
+    uint64_t bytes = 0;
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        const dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        if (guests && !dp_transport_is_guest(transport, &link->peer)) {
+            continue;
+        }
+        for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+            const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+            bytes += conn != NULL ? dp_conn_waiting(conn) : 0;
+        }
+    }
+    return bytes;
+}
+
 bool dp_transport_is_far(const dp_transport *transport, const dp_peer *peer)
 {
     const dp_link *link = find_link(transport, peer);
@@ -508,6 +531,10 @@ void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
     stats->uplink = dp_path_uplink(&transport->line);
     dp_transport_limits(transport, stats);
     stats->connections = transport->n_conns;
+    stats->held = transport->held.bytes + dp_transport_waiting(transport, false);
+    stats->held_guests = transport->held.guests + dp_transport_waiting(transport, true);
+    stats->held_most = transport->held.most;
+    stats->held_limit = transport->held.limit;
     stats->accepts_refused += dp_listener_turned_away(transport->listener);
 }
 

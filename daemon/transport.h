@@ -82,6 +82,10 @@ typedef struct dp_transport_stats {
     uint64_t accepts_refused;   /* no place, or gave way to others at the port */
     uint32_t links;
     uint32_t connections;
+    uint64_t held; /* bytes of memory that peers make this node hold now: see held.h */
+    uint64_t held_guests;
+    uint64_t held_most; /* that came in pieces, ever */
+    uint64_t held_limit;
 } dp_transport_stats;
 
 DP_MUST dp_status dp_transport_open(dp_transport **transport, const dp_transport_config *config);
@@ -121,6 +125,10 @@ DP_MUST dp_status dp_transport_compose(dp_transport *transport, const dp_peer *p
 void dp_transport_post(dp_transport *transport);
 /* Bytes that wait on the bulk connection of a peer that has the fewest; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);
+/* A peer that is no member, as far as this node knows the chain. */
+bool dp_transport_is_guest(const dp_transport *transport, const dp_peer *peer);
+/* Bytes that wait on the bulk connections of all links, or of guests'. */
+uint64_t dp_transport_waiting(const dp_transport *transport, bool guests);
 /* Is the path to this peer a long one (daemon/path.h), as far as it was measured? */
 bool dp_transport_is_far(const dp_transport *transport, const dp_peer *peer);
 /* On the control lane of every link. */

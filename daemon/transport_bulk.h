@@ -59,6 +59,7 @@ typedef struct dp_bulk_slab {
 typedef struct dp_bulk_incoming {
     uint8_t *bytes; /* DP_LOT_MESSAGE_MAX, kept until the lane idles; or NULL */
     uint32_t refs;  /* lots, and the framer while it may go on */
+    bool guest;     /* of the budget in held.h */
 } dp_bulk_incoming;
 
 typedef struct dp_bulk_lot {
@@ -107,6 +108,8 @@ struct dp_bulk {
 dp_bulk *dp_bulk_open(dp_conn *conn);
 /* The connection's handle is closed: memory goes, with the last job if any is under way. */
 void dp_bulk_close(dp_bulk *bulk);
+/* Its connection is closed next: the budget (held.h) has its part back. */
+void dp_bulk_give_back(const dp_bulk *bulk);
 /* Free what holds nothing. */
 void dp_bulk_trim(dp_bulk *bulk);
 /* A job has ended. True: it was the last one of a closed connection, and bulk is freed. */

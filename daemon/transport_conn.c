@@ -54,6 +54,7 @@ void dp_conn_close(dp_conn *conn)
     }
     conn->closing = true;
     dp_conn_leave_lines(conn);
+    dp_bulk_give_back(conn->bulk);
     dp_port_leave(&conn->place);
     dp_list_remove(&conn->item);
     conn->transport->n_conns--;
@@ -245,6 +246,11 @@ static bool is_member(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     const dp_transport *transport = context;
     return transport->config.hooks.known(transport->config.hooks.context, peer, x_public);
+}
+
+bool dp_conn_is_guest(const dp_conn *conn)
+{
+    return dp_transport_is_guest(conn->transport, &conn->channel.peer.node);
 }
 
 /* False: no memory. */

@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "daemon/crew.h"
+#include "daemon/held.h"
 #include "daemon/listener.h"
 #include "daemon/path.h"
 #include "daemon/port.h"
@@ -102,6 +103,7 @@ struct dp_transport {
     dp_bulk *composed; /* by dp_transport_compose, for dp_transport_post */
     size_t composed_bytes;
     dp_path_line line; /* what leaves through this machine */
+    dp_held held;      /* by messages that come */
     bool spares_idle;
     uint32_t
         stripes_min; /* bulk connections of a link that this side dialed, loss or not; 0: one */
@@ -152,6 +154,8 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe);
 
 /* Bulk connections of a link (transport_stripe.c). The one that is through first with a message of size bytes, or NULL. */
 dp_conn *dp_link_stripe(const dp_link *link, size_t size);
+/* Of a peer that is no member, as far as this node knows the chain. Its handshake is done. */
+bool dp_conn_is_guest(const dp_conn *conn);
 /* As dp_transport_bulk_waiting. */
 uint64_t dp_link_bulk_waiting(const dp_link *link);
 /* Four times a second: free spare buffers unless they were used. */

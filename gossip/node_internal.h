@@ -259,9 +259,10 @@ typedef struct dp_ckpt {
 
 typedef struct dp_train {
     dp_trainer_state state;
-    uint32_t checks; /* DP_DO_CHECK without answer */
-    bool opening;    /* DP_DO_TRAINER_OPEN was asked */
-    bool fresh;      /* loaded, residual and pending not yet brought back */
+    uint32_t checks;      /* DP_DO_CHECK without answer, */
+    uint64_t check_bytes; /* and what they hold */
+    bool opening;         /* DP_DO_TRAINER_OPEN was asked */
+    bool fresh;           /* loaded, residual and pending not yet brought back */
     bool
         revived; /* what the trainer holds may come from a row that an earlier process wrote, maybe long ago */
     bool has_theta;
@@ -544,6 +545,8 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
 /* These claims and no others are followed from now on: the index of them is made anew. */
 void dp_round_index_claims(dp_node *node);
 void dp_round_check_blob(dp_node *node, dp_claim *claim);
+bool dp_round_may_check(dp_node *node); /* Another one, beside those that are at the trainer? */
+void dp_round_begin_check(dp_node *node, const dp_hash *root);
 void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
 /* list_talk.c: lists that a record names, from and for other voters. */
 /* The whole form of a record of the slot under way, lent until the next call; DP_AGAIN: lists are missing, and with wanted they are
@@ -614,7 +617,6 @@ bool dp_config_may_stand_alone(const dp_node *node);
 bool dp_config_due(dp_node *node);
 bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],
                          uint32_t *n);
-
 /* pending.c */
 /* The publication waits for its slot. */
 bool dp_train_undecided(const dp_node *node);
@@ -668,13 +670,11 @@ const dp_ckpt *dp_train_proven_ckpt(const dp_node *node);
 /* The checkpoint that others are told of: the newest, since it is here longest, and its proof mostly comes before they ask for
  * it; the one above when no record has come for a while. NULL: none. */
 const dp_ckpt *dp_train_told_ckpt(const dp_node *node);
-/* its round; 0: none */
 void dp_train_certified(dp_node *node, uint64_t round);
 dp_time dp_train_wake(const dp_node *node);
 void dp_train_announce(dp_node *node);
 uint32_t dp_train_lambda(uint64_t gap);
 uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row);
-
 /* catchup.c */
 dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from);
 void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot);

@@ -14,16 +14,14 @@ static const dp_part_cuts *cuts_of(const dp_node *node)
 
 bool dp_part_round_may_check(dp_node *node)
 {
-    return node->train.state != DP_TRAINER_OFF &&
-           node->train.checks < (DP_BUGGIFY(node, DP_BUG_ONE_CHECK) ? 1 : DP_CHECKS_MAX) &&
-           dp_out_room(&node->out, 1);
+    return node->train.state != DP_TRAINER_OFF && dp_round_may_check(node);
 }
 
 void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part)
 {
     dp_action *action = dp_out_add(&node->out, DP_DO_CHECK);
 
-    node->train.checks++;
+    dp_round_begin_check(node, root);
     action->u.check.root = *root;
     action->u.check.first = cuts_of(node)->first[part];
     action->u.check.end = dp_part_end(cuts_of(node), part);

@@ -4,6 +4,8 @@
 #include "base/assert.h"
 #include "gossip/node_internal.h"
 
+#define CHECK_BYTES_MAX (256ULL << 20)
+
 static dp_claim *find_claim(const dp_node *node, const dp_peer *peer, const dp_hash *root)
 {
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
@@ -203,13 +205,37 @@ bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer)
     return entry != NULL && (entry->caps & DP_CAP_TRAIN) != 0 && !dp_node_revoked(node, peer);
 }
 
+/* Each is in memory as a whole until it is decoded. */
+bool dp_round_may_check(dp_node *node)
+{
+    const uint32_t most = DP_BUGGIFY(node, DP_BUG_ONE_CHECK) ? 1 : DP_CHECKS_MAX;
+
+    return dp_out_room(&node->out, 1) &&
+           (node->train.checks == 0 ||
+            (node->train.checks < most &&
+             (node->train.check_bytes < CHECK_BYTES_MAX || DP_MUTATION == 198)));
+}
+
+void dp_round_begin_check(dp_node *node, const dp_hash *root)
+{
+    node->train.check_bytes = node->train.checks > 0 ? node->train.check_bytes : 0;
+    node->train.checks++;
+    node->train.check_bytes += dp_node_size(node, root);
+}
+
+static void end_check(dp_node *node, const dp_hash *root)
+{
+    const uint64_t bytes = dp_node_size(node, root); /* 0, if it was let go of meanwhile. */
+
+    node->train.checks -= node->train.checks > 0 ? 1 : 0;
+    node->train.check_bytes -= bytes < node->train.check_bytes ? bytes : node->train.check_bytes;
+}
+
 void dp_round_check_blob(dp_node *node, dp_claim *claim)
 {
-    if (!claim->checking && !claim->checked &&
-        node->train.checks < (DP_BUGGIFY(node, DP_BUG_ONE_CHECK) ? 1 : DP_CHECKS_MAX) &&
-        dp_out_room(&node->out, 1)) {
+    if (!claim->checking && !claim->checked && dp_round_may_check(node)) {
         claim->checking = true;
-        node->train.checks++;
+        dp_round_begin_check(node, &claim->ready.root);
         dp_action *action = dp_out_add(&node->out, DP_DO_CHECK);
         action->u.check.root = claim->ready.root;
         action->u.check.end = DP_PART_WHOLE;
@@ -506,7 +532,7 @@ bool dp_round_checked(dp_node *node, const dp_event *event)
     const unsigned __int128 energy = event->u.checked.energy;
     bool ours = false;
 
-    node->train.checks -= node->train.checks > 0 ? 1 : 0;
+    end_check(node, root);
     if (node->parts != NULL) {
         return dp_part_round_checked(node, event);
     }

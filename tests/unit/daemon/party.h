@@ -40,6 +40,7 @@ struct guest {
     unsigned met_unknown; /* ... and of others */
     uint64_t met_ms;
     bool wants_no_link;
+    bool knows_nobody; /* of its chain: all are guests */
     dp_link_cause last_cause;
     dp_peer last_peer;
     dp_addr last_addr;
@@ -160,10 +161,10 @@ static inline void guest_drained(void *context, const dp_peer *peer)
 
 static inline bool guest_knows(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
-    (void)context;
+    const struct guest *guest = context;
     (void)peer;
     (void)x_public;
-    return true;
+    return !guest->knows_nobody;
 }
 
 static inline bool guest_met(void *context, const dp_peer *peer, const dp_addr *addr,

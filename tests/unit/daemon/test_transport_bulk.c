@@ -422,6 +422,70 @@ static void a_full_queue_refuses_and_drains(void **state)
     scene_close(&scene);
 }
 
+static bool has_lost_it(void *context)
+{
+    const struct guest *guest = context;
+    return guest->transport->n_conns < 2 || guest->messages > 0;
+}
+
+/* 45 identities with a message each that they never ended held a gigabyte. */
+static void long_messages_of_guests_share_a_budget_and_members_go_on(void **state)
+{
+    struct scene scene;
+    (void)state;
+    for (int guest = 0; guest < 2; guest++) {
+        scene_open(&scene);
+        party_link(&scene.a, &scene.b);
+        uint8_t *bytes = noise_bytes(DP_MESSAGE_BULK_MAX);
+        dp_held *held = &scene.a.transport->held;
+        dp_held_take_anyway(held, true, DP_HELD_GUESTS_MAX); /* Of others. */
+        dp_held_take_anyway(held, false, held->limit);
+        scene.a.knows_nobody = guest == 1;
+        CHECK_OK(dp_transport_send(scene.b.transport, &scene.a.peer, DP_LANE_BULK,
+                                   dp_view_of(bytes, DP_MESSAGE_BULK_MAX)));
+        turn_until(&scene.loop, has_lost_it, &scene.a);
+        CHECK(scene.a.messages == (guest == 1 ? 0 : 1));
+        scene.a.knows_nobody = false;
+        dp_held_give(held, true, DP_HELD_GUESTS_MAX);
+        dp_held_give(held, false, held->limit);
+        free(bytes);
+        scene_close(&scene);
+    }
+}
+
+static bool holds_nothing(void *context)
+{
+    const struct guest *guest = context;
+    return guest->transport->held.bytes == 0;
+}
+
+/* What was taken for a message that came is given back when the lane idles, and with the connection. */
+static void what_came_is_held_until_the_lane_idles(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    party_link(&scene.a, &scene.b);
+    uint8_t *bytes = noise_bytes(DP_MESSAGE_BULK_MAX);
+    for (int last = 0; last < 2; last++) {
+        scene.a.messages = 0;
+        CHECK_OK(dp_transport_send(scene.b.transport, &scene.a.peer, DP_LANE_BULK,
+                                   dp_view_of(bytes, DP_MESSAGE_BULK_MAX)));
+        wait_messages(&scene.a, 1);
+        CHECK(guest_stats(&scene.a).held > 0);
+        CHECK(guest_stats(&scene.a).held_guests == 0);
+        if (last == 0) {
+            turn_until(&scene.loop, holds_nothing, &scene.a);
+        } else {
+            dp_transport_hangup(scene.a.transport, &scene.b.peer);
+            turn_until(&scene.loop, downs_one, &scene.b);
+        }
+        CHECK(scene.a.transport->held.bytes == 0);
+    }
+    free(bytes);
+    scene_close(&scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +497,8 @@ int main(void)
         cmocka_unit_test(closing_in_the_middle_of_anything_leaks_nothing),
         cmocka_unit_test(a_hook_may_hang_up_or_close_while_more_is_on_its_way),
         cmocka_unit_test(an_idle_lane_holds_no_memory_and_works_again),
+        cmocka_unit_test(long_messages_of_guests_share_a_budget_and_members_go_on),
+        cmocka_unit_test(what_came_is_held_until_the_lane_idles),
         cmocka_unit_test(a_path_that_wants_it_has_several_connections_and_one_again),
         cmocka_unit_test(a_lost_stripe_is_dialed_again_and_the_rest_carries_on),
         cmocka_unit_test(a_full_queue_refuses_and_drains),

@@ -120,9 +120,35 @@ static void what_is_longer_than_any_update_of_the_run_is_not_followed(void **sta
     kit_close(world);
 }
 
+/* Each lies in memory as a whole until it is decoded, and a round has many. */
+static void few_large_updates_are_decoded_at_a_time_and_one_always(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    const dp_hash large = dp_hash_of("test", dp_view_text("large"));
+
+    (void)state;
+    memset(world->actions, 0, sizeof *world->actions);
+    dp_out_begin(&node->out, world->actions);
+    node->train.checks = 0;
+    dp_node_hold(node, &large, (uint64_t)200 << 20);
+    dp_round_begin_check(node, &large);
+    assert_true(dp_round_may_check(node));
+    dp_round_begin_check(node, &large);
+    assert_false(dp_round_may_check(node));
+    const dp_event done = {.type = DP_EV_CHECKED, .u.checked = {.root = large, .ok = true}};
+    DP_IGNORE(dp_round_checked(node, &done));
+    assert_true(dp_round_may_check(node));
+    dp_node_unhold(node, &large); /* It is not known any more how much it was. */
+    DP_IGNORE(dp_round_checked(node, &done));
+    assert_true(dp_round_may_check(node));
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_large_updates_are_decoded_at_a_time_and_one_always),
         cmocka_unit_test(who_tells_a_thousand_bytes_gives_no_more),
         cmocka_unit_test(who_names_an_object_rightly_gets_it_fetched_whatever_others_say),
         cmocka_unit_test(what_is_longer_than_any_update_of_the_run_is_not_followed),
