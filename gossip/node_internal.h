@@ -524,7 +524,7 @@ void dp_chain_drop_rest(dp_node *node);
 void dp_round_open_slot(dp_node *node, bool new_round);
 void dp_round_count_missed(dp_node *node, const dp_record *record);
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);
-dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes);
+dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
 void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);
 /* It cannot be read here any more: a claim of it is fetched anew. */
 void dp_round_lost(dp_node *node, const dp_hash *root);

@@ -232,7 +232,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_HAVE:
     case DP_MSG_STATE:
     case DP_MSG_VOTER_OK:
-        return dp_round_message(node, type, bytes);
+        return dp_round_message(node, type, bytes, relayed ? NULL : &peer);
     case DP_MSG_LIST_GET:
     case DP_MSG_LIST:
         return dp_list_message(node, type, bytes, &peer);

@@ -129,6 +129,9 @@ void dp_part_site_tell(dp_node *node, const dp_result *result)
     dp_have_msg have = {.voter = node->self, .round = round, .n = 1};
     have.roots[0] = result->word.root;
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+    if (!dp_have_sign(&have, &node->config.crypto, &node->run)) {
+        return;
+    }
     dp_have_msg_write(&writer, &have);
     dp_assert(!writer.full);
     const dp_rowset *linked = dp_members_linked(node->members);

@@ -368,11 +368,16 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     return DP_OK;
 }
 
-static dp_status on_have(dp_node *node, dp_view bytes)
+/* from: whose link it came by; NULL: others carried it. */
+static dp_status on_have(dp_node *node, dp_view bytes, const dp_peer *from)
 {
     dp_have_msg have;
 
     DP_TRY(dp_have_msg_read(bytes, &have));
+    if ((from == NULL || !dp_peer_equal(from, &have.voter)) && DP_MUTATION != 199 &&
+        !dp_have_verify(&have, &node->config.crypto, &node->run)) {
+        return DP_BADSIG;
+    }
     const uint32_t voter = dp_ledger_voter(&node->ledger, &have.voter);
     const uint32_t member = dp_node_member_index(node, &have.voter);
     if (have.round != node->ledger.round + 1 || dp_node_revoked(node, &have.voter)) {
@@ -456,13 +461,13 @@ static dp_status on_offer(dp_node *node, dp_view bytes)
     return DP_OK;
 }
 
-dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes)
+dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from)
 {
     switch (type) {
     case DP_MSG_READY:
         return on_ready(node, bytes);
     case DP_MSG_HAVE:
-        return on_have(node, bytes);
+        return on_have(node, bytes, from);
     case DP_MSG_STATE:
         return on_state(node, bytes);
     case DP_MSG_VOTER_OK:

@@ -91,6 +91,7 @@ void dp_have_msg_write(dp_writer *writer, const dp_have_msg *have)
     for (uint32_t i = 0; i < have->n; i++) {
         dp_write_bytes(writer, have->roots[i].bytes, 32);
     }
+    dp_write_bytes(writer, have->signature, DP_SIGNATURE_BYTES);
 }
 
 dp_status dp_have_msg_read(dp_view message, dp_have_msg *have)
@@ -106,7 +107,43 @@ dp_status dp_have_msg_read(dp_view message, dp_have_msg *have)
     for (uint32_t i = 0; i < have->n; i++) {
         dp_read_bytes(&reader, have->roots[i].bytes, 32);
     }
+    dp_read_bytes(&reader, have->signature, DP_SIGNATURE_BYTES);
     return dp_reader_finish(&reader);
+}
+
+static const char have_domain[] = "dpnode/have/1";
+
+enum { HAVE_SIGNED_BYTES = 32 + 32 + 8 + 1 + 32 };
+
+static dp_view have_bytes(const dp_have_msg *have, const dp_run_id *run,
+                          uint8_t room[HAVE_SIGNED_BYTES])
+{
+    dp_writer writer = dp_writer_of(room, HAVE_SIGNED_BYTES);
+    const dp_hash roots =
+        dp_hash_of("dpnode/have-roots/1", dp_view_of(have->roots, have->n * sizeof have->roots[0]));
+
+    dp_write_bytes(&writer, run->bytes, sizeof run->bytes);
+    dp_write_bytes(&writer, have->voter.bytes, sizeof have->voter.bytes);
+    dp_write_u64(&writer, have->round);
+    dp_write_u8(&writer, (uint8_t)have->n);
+    dp_write_bytes(&writer, roots.bytes, sizeof roots.bytes);
+    return dp_view_of(writer.data, writer.size);
+}
+
+bool dp_have_sign(dp_have_msg *have, const dp_crypto *crypto, const dp_run_id *run)
+{
+    uint8_t room[HAVE_SIGNED_BYTES];
+
+    return crypto->sign(crypto->context, DP_KEY_IDENTITY, have_domain, have_bytes(have, run, room),
+                        have->signature);
+}
+
+bool dp_have_verify(const dp_have_msg *have, const dp_crypto *crypto, const dp_run_id *run)
+{
+    uint8_t room[HAVE_SIGNED_BYTES];
+
+    return crypto->verify(crypto->context, have->voter.bytes, have_domain,
+                          have_bytes(have, run, room), have->signature);
 }
 
 void dp_state_msg_write(dp_writer *writer, const dp_state_msg *state)

@@ -240,13 +240,21 @@ static void only_what_is_signed_or_harmless_comes_through_others(void **state)
 {
     kit_world *world = three();
     const dp_peer self = kit_peer(0);
-    const dp_have_msg have = {.voter = kit_peer(2), .round = kit_look(world, 0).round + 1};
+    const dp_crypto crypto = kit_crypto(2);
+    const dp_run_id run = kit_run();
+    dp_have_msg have = {.voter = kit_peer(2), .round = kit_look(world, 0).round + 1};
     uint8_t inside[DP_ROUND_MESSAGE_MAX];
     dp_writer within = dp_writer_of(inside, sizeof inside);
     dp_writer writer = fresh();
 
     (void)state;
     dp_have_msg_write(&within, &have);
+    dp_wire_write_relay(&writer, 1, &self, written(&within));
+    refused(world, written(&writer)); /* The carrier may have made it. */
+    assert_true(dp_have_sign(&have, &crypto, &run));
+    within = dp_writer_of(inside, sizeof inside);
+    dp_have_msg_write(&within, &have);
+    writer = fresh();
     dp_wire_write_relay(&writer, 1, &self, written(&within));
     taken(world, written(&writer));
     static const uint8_t not_so[] = {DP_MSG_PING,         DP_MSG_MIX_OFFER, DP_MSG_RECORDS_GET,

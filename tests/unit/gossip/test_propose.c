@@ -144,6 +144,28 @@ static void what_too_few_voters_hold_is_not_proposed(void **state)
     close_scene(at);
 }
 
+/* By a member in the name of a voter: the round would be proposed with a blob that no majority has. */
+static void nobody_else_says_what_a_voter_holds(void **state)
+{
+    scene *at = open_scene();
+    const dp_peer author = kit_peer(1);
+    const dp_peer liar = kit_peer(2);
+    dp_claim *claim = dp_round_claim_of(at->node, &author);
+    dp_have_msg have = {.voter = kit_peer(1), .round = at->node->ledger.round + 1, .n = 1};
+    uint8_t bytes[DP_ROUND_MESSAGE_MAX];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    (void)state;
+    have.roots[0] = claim->ready.root;
+    claim->have = 0;
+    dp_have_msg_write(&writer, &have);
+    const dp_view message = dp_view_of(bytes, writer.size);
+    assert_int_equal(dp_round_message(at->node, DP_MSG_HAVE, message, &liar), DP_BADSIG);
+    assert_int_equal(dp_round_message(at->node, DP_MSG_HAVE, message, NULL), DP_BADSIG);
+    assert_int_equal(claim->have, 0);
+    close_scene(at);
+}
+
 /* Told that it holds a blob by who does not vote, or of another round: no bit is set. */
 static void only_voters_say_what_voters_hold(void **state)
 {
@@ -159,8 +181,9 @@ static void only_voters_say_what_voters_hold(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         dp_writer writer = dp_writer_of(bytes, sizeof bytes);
         dp_have_msg_write(&writer, &have);
-        assert_int_equal(dp_round_message(at->node, DP_MSG_HAVE, dp_view_of(bytes, writer.size)),
-                         DP_OK);
+        assert_int_equal(
+            dp_round_message(at->node, DP_MSG_HAVE, dp_view_of(bytes, writer.size), &have.voter),
+            DP_OK);
         assert_int_equal(claim->have,
                          i < 2 ? 0 : 1U << dp_ledger_voter(&at->node->ledger, &have.voter));
         have.voter = kit_peer(1);
@@ -177,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_record_from_the_future_waits_and_not_for_ever),
         cmocka_unit_test(what_too_few_voters_hold_is_not_proposed),
         cmocka_unit_test(only_voters_say_what_voters_hold),
+        cmocka_unit_test(nobody_else_says_what_a_voter_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
