@@ -84,6 +84,20 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe)
     DP_IGNORE(!dp_conn_dial(transport, &plan)); /* The tick tries again. */
 }
 
+void dp_link_dial_again(dp_transport *transport, dp_link *link)
+{
+    const dp_conn *old = link->lanes[DP_LANE_CONTROL];
+    dp_dial plan = {.lane = DP_LANE_CONTROL,
+                    .expects_peer = true,
+                    .expected = link->peer,
+                    .n_addrs = 1,
+                    .addrs = {old->addr},
+                    .ahead_ms = old->dial.ahead_ms};
+    if (!dialing(transport, &link->peer, DP_LANE_CONTROL, 0)) {
+        DP_IGNORE(!dp_conn_dial(transport, &plan)); /* It is tried again. */
+    }
+}
+
 /* Of two connections of one lane between the same lives of the same two nodes both ends keep the one that the smaller id
  * has dialed; of two dialed by one node, the newer. That is for dials that crossed: who dials although a connection has
  * stood for long has lost it, and only this end has not heard of that. */
@@ -139,6 +153,12 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
             old->link = NULL;
             link->lanes[DP_LANE_CONTROL] = conn;
             conn->link = link;
+            if (conn->outgoing && old->outgoing) {
+                /* Here this one stands first. A goodbye on the old one could be read before the other end has this one. */
+                old->replaced = true;
+                old->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
+                return;
+            }
             say_goodbye(old);
             dp_conn_close(old);
             return;
@@ -217,6 +237,10 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
     dp_transport *transport = conn->transport;
     const dp_transport_hooks *hooks = &transport->config.hooks;
     dp_link *link = conn->link;
+    if (conn->replaced) {
+        dp_conn_close(conn);
+        return;
+    }
     if (link == NULL) { /* Never proved itself. */
         if (!conn->outgoing && conn->channel_open && !transport->closing) {
             DP_IGNORE(!dp_conn_met(conn, false, true)); /* It is lost anyway. */
@@ -280,6 +304,7 @@ static void on_tick(uv_timer_t *timer)
             dp_link_dial_bulk(transport, link, 0);
         }
         dp_link_measure(transport, link);
+        dp_link_renew(transport, link);
     }
     dp_transport_trim(transport);
     for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
@@ -322,6 +347,8 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
     transport->config.credential.data = transport->credential;
     memcpy(transport->hello, config->hello.data, config->hello.size);
     transport->config.hello.data = transport->hello;
+    transport->renew_ms = DP_TRANSPORT_RENEW_MS;
+    transport->renew_bytes = DP_TRANSPORT_RENEW_BYTES;
     transport->tick = tick;
     tick->data = transport;
     uv_timer_start(tick, on_tick, DP_TRANSPORT_TICK_MS, DP_TRANSPORT_TICK_MS);

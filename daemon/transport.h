@@ -15,7 +15,8 @@ enum {
      * a machine that stood still for a while cuts nobody whose bytes have come. */
     DP_TRANSPORT_SILENT_TICKS = 1000 / DP_TRANSPORT_TICK_MS,
     DP_TRANSPORT_HANDSHAKE_MS = 5000,
-    DP_TRANSPORT_DIAL_MS = 3000, /* per address */
+    DP_TRANSPORT_RENEW_MS = 3600 * 1000, /* then a connection gets new keys: transport_renew.c */
+    DP_TRANSPORT_DIAL_MS = 3000,         /* per address */
     /* A dial of the peer that began before a connection stood is over by then. */
     DP_TRANSPORT_SETTLED_MS = DP_TRANSPORT_DIAL_MS + DP_TRANSPORT_HANDSHAKE_MS,
     DP_TRANSPORT_CONTROL_QUEUE =
@@ -24,6 +25,7 @@ enum {
     DP_TRANSPORT_BULK_LOW =
         512 << 10 /* below this the bulk lane asks for more through hooks.drained */
 };
+#define DP_TRANSPORT_RENEW_BYTES (64ULL << 30)
 
 typedef struct dp_transport dp_transport;
 

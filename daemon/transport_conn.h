@@ -56,6 +56,8 @@ typedef struct dp_conn {
     dp_addr addr;
     uint64_t deadline_ms; /* uv_now: dial or handshake must be over; 0 once it is */
     uint64_t proved_ms;   /* uv_now: when the peer had proved who it is */
+    uint64_t moved;       /* bytes, both ways */
+    bool replaced;        /* by a newer one of its link; the other end closes it */
     dp_dial dial;         /* outgoing */
     uv_connect_t connect;
     uv_write_t write;
@@ -74,6 +76,7 @@ struct dp_link {
     dp_conn *lanes[DP_LANE_BULK + DP_CHANNEL_STRIPES_MAX];
     uint64_t bulk_retry_ms;
     uint64_t stripe_retry_ms;
+    uint64_t renew_retry_ms;
     dp_path_loss loss;
     size_t credential_bytes;
     uint8_t credential[DP_CREDENTIAL_BYTES_MAX];
@@ -104,6 +107,9 @@ struct dp_transport {
     size_t composed_bytes;
     dp_path_line line; /* what leaves through this machine */
     dp_held held;      /* by messages that come */
+    uint64_t
+        renew_ms; /* a connection is dialled again when it is so old, or so much has gone over it */
+    uint64_t renew_bytes;
     bool spares_idle;
     uint32_t
         stripes_min; /* bulk connections of a link that this side dialed, loss or not; 0: one */
@@ -151,6 +157,10 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause);
 void dp_link_drained(dp_conn *conn);
 void dp_link_drop_lane(dp_link *link, uint32_t slot); /* of link->lanes */
 void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe);
+/* The control connection once more, to take the place of the one that stands. */
+void dp_link_dial_again(dp_transport *transport, dp_link *link);
+/* transport_renew.c: have connections dialled again that are too old. */
+void dp_link_renew(dp_transport *transport, dp_link *link);
 
 /* Bulk connections of a link (transport_stripe.c). The one that is through first with a message of size bytes, or NULL. */
 dp_conn *dp_link_stripe(const dp_link *link, size_t size);
@@ -164,6 +174,8 @@ void dp_transport_trim(dp_transport *transport);
 void dp_transport_measure(dp_transport *transport);
 /* After it: dial and close bulk connections of a link. */
 void dp_link_measure(dp_transport *transport, dp_link *link);
+/* Nothing is on its way on it, as far as this side can see. What is all the same will be asked for again. */
+bool dp_bulk_is_quiet(const dp_conn *conn);
 /* The owner's limits (transport_limit.c). Bytes that a bulk connection may write now; 0: it waits, and dp_bulk_write_on calls it. */
 uint64_t dp_conn_may_send(dp_conn *conn);
 /* The same for reading, with dp_bulk_read_on: at most so many bytes at once. */

@@ -86,6 +86,7 @@ static void pay(dp_throttle *throttle, dp_throttle_place *place, bool bulk, uint
 void dp_conn_sent(dp_conn *conn, uint64_t bytes)
 {
     conn->idle = false;
+    conn->moved += bytes;
     conn->transport->stats.bytes_sent += bytes;
     pay(&conn->transport->up, &conn->up, conn->bulk != NULL, bytes);
 }
@@ -93,6 +94,7 @@ void dp_conn_sent(dp_conn *conn, uint64_t bytes)
 void dp_conn_received(dp_conn *conn, uint64_t bytes)
 {
     conn->idle = false;
+    conn->moved += bytes;
     conn->transport->stats.bytes_received += bytes;
     pay(&conn->transport->down, &conn->down, conn->bulk != NULL, bytes);
 }

@@ -110,8 +110,7 @@ void dp_transport_measure(dp_transport *transport)
     }
 }
 
-/* Nothing is on its way on it, as far as this side can see. What is all the same will be asked for again. */
-static bool is_quiet(const dp_conn *conn)
+bool dp_bulk_is_quiet(const dp_conn *conn)
 {
     const dp_bulk *bulk = conn->bulk;
     return conn->idle && bulk->waiting == 0 && !conn->down.waits && bulk->n_lots == 0 &&
@@ -140,7 +139,7 @@ void dp_link_measure(dp_transport *transport, dp_link *link)
         if (conn == NULL && stripe < wanted && now >= link->stripe_retry_ms &&
             link->lanes[DP_LANE_BULK] != NULL && transport->n_conns < STRIPED_MAX) {
             dp_link_dial_bulk(transport, link, (uint8_t)stripe);
-        } else if (conn != NULL && stripe >= wanted && is_quiet(conn)) {
+        } else if (conn != NULL && stripe >= wanted && dp_bulk_is_quiet(conn)) {
             dp_link_drop_lane(link, DP_LANE_BULK + stripe);
         }
     }
