@@ -59,33 +59,67 @@ static uint32_t big_endian(const uint8_t *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Look at the header before SQLite does, which may write while it recovers. SQLite file format: user_version at byte
- * 60, application id at byte 68, big-endian. What is not a database at all is left to SQLite. */
-static dp_status peek(const dp_dir *dir, const char *name, dp_why *why)
+/* What the header of a file says that is a database. */
+typedef struct header {
+    bool there;
+    uint8_t write_version;
+    uint8_t read_version;
+    uint32_t version;
+    uint32_t application;
+} header;
+
+/* SQLite file format: versions of the format at bytes 18 and 19, user_version at byte 60, application id at byte 68, big-endian. */
+static dp_status read_header(const dp_dir *dir, const char *name, header *out, dp_why *why)
 {
-    uint8_t header[100];
+    uint8_t bytes[100];
     const int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    *out = (header){0};
     if (fd < 0) {
         return errno == ENOENT ? DP_OK
                                : dp_why_set(why, DP_DENIED, "cannot open %s/%s", dir->path, name);
     }
-    const ssize_t got = read(fd, header, sizeof header);
+    const ssize_t got = read(fd, bytes, sizeof bytes);
     close(fd);
-    if (got < (ssize_t)sizeof header || memcmp(header, "SQLite format 3", 16) != 0) {
+    if (got == (ssize_t)sizeof bytes && memcmp(bytes, "SQLite format 3", 16) == 0) {
+        *out = (header){.there = true,
+                        .write_version = bytes[18],
+                        .read_version = bytes[19],
+                        .version = big_endian(bytes + 60),
+                        .application = big_endian(bytes + 68)};
+    }
+    return DP_OK;
+}
+
+/* Wrong bits in the header, rather than another program's or a later one's file: SQLite would open it to read alone, or the name is wrong
+ * beside files of ours, or no program has such a version. */
+static bool is_spoilt(const dp_dir *dir, const header *is)
+{
+    enum { FORMAT_MAX = 2, VERSION_MAX = DP_STORE_VERSION + 1000 };
+    const bool named = is->application == DP_SCHEMA_APPLICATION_ID || is->application == 0;
+    return is->there &&
+           (is->write_version > FORMAT_MAX || is->read_version > FORMAT_MAX ||
+            is->version > VERSION_MAX || (!named && dp_dir_has(dir, DP_STORE_BALLAST_NAME)));
+}
+
+/* Look at the header before SQLite does, which may write while it recovers. What is not a database at all is left to SQLite, and what is
+ * spoilt to open_file. */
+static dp_status peek(const dp_dir *dir, const char *name, dp_why *why)
+{
+    header is;
+    DP_TRY(read_header(dir, name, &is, why));
+    if (!is.there || is_spoilt(dir, &is)) {
         return DP_OK;
     }
-    const uint32_t application = big_endian(header + 68);
-    const uint32_t version = big_endian(header + 60);
-    if (application != DP_SCHEMA_APPLICATION_ID && application != 0) {
+    if (is.application != DP_SCHEMA_APPLICATION_ID && is.application != 0) {
         return dp_why_set(why, DP_BADMSG,
                           "%s/%s is a database of another program; choose another directory",
                           dir->path, name);
     }
-    if (version > DP_STORE_VERSION) {
+    if (is.version > DP_STORE_VERSION) {
         return dp_why_set(
             why, DP_VERSION,
             "%s/%s was written by a newer dpnode (store version %u, this one knows %d); upgrade",
-            dir->path, name, (unsigned)version, DP_STORE_VERSION);
+            dir->path, name, (unsigned)is.version, DP_STORE_VERSION);
     }
     return DP_OK;
 }
@@ -199,6 +233,11 @@ static dp_status prepare_file(dp_sql *sql, const struct file *file, uint32_t *fr
 static dp_status open_file(dp_store *store, dp_sql *sql, const struct file *file, uint32_t *from)
 {
     char path[DP_DIR_PATH_MAX];
+    header is;
+    DP_TRY(read_header(&store->dir, file->name, &is, NULL));
+    if (is_spoilt(&store->dir, &is)) {
+        return DP_CORRUPT;
+    }
     dp_dir_join(&store->dir, file->name, path);
     DP_TRY(dp_sql_open(sql, path, store->options.vfs));
     const dp_status status = prepare_file(sql, file, from);

@@ -156,6 +156,37 @@ static off_t first_page_of(const char *path, const char *table, size_t *page)
     return at;
 }
 
+/* The daemon could not start any more: the file was for reading alone, of another program, or of a version that no program has. */
+static void a_wrong_bit_in_a_header_sets_the_file_aside(void **state)
+{
+    static const struct {
+        off_t at;
+        uint8_t bit;
+    } bits[] = {{18, 0x10}, {19, 0x80}, {60, 0x40}, {70, 0x01}};
+    static const char *const names[] = {"meta.db", "chunks.db"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0] * 2; i++) {
+        ledger book = {0};
+        shelf s;
+        dp_why why;
+        uint8_t byte = 0;
+        shelf_open(&s);
+        CHECK_OK(ledger_start(s.store, &book));
+        CHECK_OK(ledger_round(s.store, &book, 1));
+        dp_store_close(s.store);
+        s.store = NULL;
+        const int fd = open(shelf_file(&s, names[i % 2]), O_RDWR);
+        assert_int_equal(pread(fd, &byte, 1, bits[i / 2].at), 1);
+        byte ^= bits[i / 2].bit;
+        assert_int_equal(pwrite(fd, &byte, 1, bits[i / 2].at), 1);
+        close(fd);
+        CHECK_OK(dp_store_open(&s.store, s.path, &s.options, &s.report, &why));
+        assert_true(i % 2 == 0 ? s.report.moved_to[0] != '\0' : s.report.chunks_rebuilt);
+        shelf_close(&s);
+    }
+}
+
 /* So it is when the write-ahead log lost its end. A node fetches the records that it lacks; each of them was refused by the index, the
  * daemon ended, and its next start found nothing wrong. */
 static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
@@ -254,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_letter_in_the_schema_sets_the_file_aside),
+        cmocka_unit_test(a_wrong_bit_in_a_header_sets_the_file_aside),
         cmocka_unit_test(a_table_of_an_earlier_time_takes_its_rows_again),
         cmocka_unit_test(chunks_whose_table_cannot_be_read_are_begun_anew),
         cmocka_unit_test(a_damaged_meta_db_never_crashes_and_never_lies),
