@@ -140,6 +140,7 @@ static dp_place *take(dp_port *port, dp_port_pool *pool, dp_place *place, const 
 void dp_port_init(dp_port *port)
 {
     memset(port, 0, sizeof *port);
+    port->all.left = DP_PORT_ANSWERS_ALL_BURST * 1000ULL;
     port->strangers = (dp_port_pool){.max = DP_PORT_STRANGERS_MAX,
                                      .per_address = DP_PORT_PER_ADDRESS,
                                      .per_network = DP_PORT_PER_NETWORK};
@@ -174,6 +175,50 @@ dp_place *dp_port_prove(dp_port *port, dp_place *place)
     const dp_port_from from = place->pool->rows[place->row].from;
     dp_port_leave(place);
     return take(port, &port->holders, place, &from);
+}
+
+static void fill(dp_port_answers *answers, uint64_t now_ms, uint64_t rate, uint64_t burst)
+{
+    const uint64_t passed_ms = now_ms - answers->filled_ms;
+    const uint64_t most = burst * 1000;
+    const uint64_t gained = passed_ms < most ? passed_ms * rate : most;
+    answers->left = answers->left + gained < most ? answers->left + gained : most;
+    answers->filled_ms = now_ms;
+}
+
+static dp_port_answers *answers_of(dp_port *port, const dp_port_from *from, uint64_t now_ms)
+{
+    dp_port_answers *longest = &port->networks[0];
+    for (uint32_t i = 0; i < port->n_networks; i++) {
+        dp_port_answers *at = &port->networks[i];
+        if (same_network(&at->from, from)) {
+            return at;
+        }
+        longest = at->filled_ms < longest->filled_ms ? at : longest;
+    }
+    if (port->n_networks < DP_PORT_NETWORKS_MAX) {
+        longest = &port->networks[port->n_networks++];
+    }
+    *longest = (dp_port_answers){
+        .from = *from, .left = DP_PORT_ANSWERS_BURST * 1000ULL, .filled_ms = now_ms};
+    return longest;
+}
+
+bool dp_port_may_answer(dp_port *port, const dp_addr *addr, uint64_t now_ms)
+{
+    const dp_port_from from = from_of(addr);
+    if (remembers(port, &from)) {
+        return true;
+    }
+    dp_port_answers *own = answers_of(port, &from, now_ms);
+    fill(own, now_ms, DP_PORT_ANSWERS, DP_PORT_ANSWERS_BURST);
+    fill(&port->all, now_ms, DP_PORT_ANSWERS_ALL, DP_PORT_ANSWERS_ALL_BURST);
+    if (own->left < 1000 || port->all.left < 1000) {
+        return false;
+    }
+    own->left -= 1000;
+    port->all.left -= 1000;
+    return true;
 }
 
 void dp_port_remember(dp_port *port, const dp_addr *addr)

@@ -26,6 +26,13 @@ enum {
     DP_PORT_PER_HOME = 16,
     DP_PORT_HOLDERS_MAX = 128,
     DP_PORT_ROWS_MAX = 256, /* of the largest of these */
+    /* First messages that are answered, each with half a millisecond of Diffie-Hellman and signatures: in a second, and at once.
+     * Of a network, and of all; where a member is at home, any number. */
+    DP_PORT_ANSWERS = 16,
+    DP_PORT_ANSWERS_BURST = 128,
+    DP_PORT_ANSWERS_ALL = 64,
+    DP_PORT_ANSWERS_ALL_BURST = 512,
+    DP_PORT_NETWORKS_MAX = 64, /* that are counted; the one that asked longest ago gives way */
     DP_PORT_REMEMBERED_MAX =
         256 /* addresses of members, IPv6 by its network; the oldest gives way */
 };
@@ -59,11 +66,21 @@ typedef struct dp_port_pool {
     dp_port_row rows[DP_PORT_ROWS_MAX];
 } dp_port_pool;
 
+/* Answers that may still be given; filled with time. */
+typedef struct dp_port_answers {
+    dp_port_from from;
+    uint64_t left; /* thousandths */
+    uint64_t filled_ms;
+} dp_port_answers;
+
 typedef struct dp_port {
     dp_port_pool strangers;
     dp_port_pool homes;
     dp_port_pool holders;
     uint64_t turn;
+    uint32_t n_networks;
+    dp_port_answers networks[DP_PORT_NETWORKS_MAX];
+    dp_port_answers all;
     uint32_t n_remembered;
     uint32_t next_remembered;
     dp_port_from remembered[DP_PORT_REMEMBERED_MAX];
@@ -74,6 +91,8 @@ void dp_port_init(dp_port *port);
 DP_MUST dp_place *dp_port_enter(dp_port *port, dp_place *place, const dp_addr *addr);
 /* It has proved that it holds the run's secret. As above. */
 DP_MUST dp_place *dp_port_prove(dp_port *port, dp_place *place);
+/* May a first message from there be answered now? Takes one of its answers if so. Whoever holds a token, or held one, can send any number. */
+bool dp_port_may_answer(dp_port *port, const dp_addr *addr, uint64_t now_ms);
 /* It is closed, or needs no place any more. Harmless without a place. */
 void dp_port_leave(dp_place *place);
 /* A member has proved itself from this address. */

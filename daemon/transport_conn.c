@@ -244,8 +244,16 @@ static void end_broken(dp_conn *conn, dp_status status)
 
 static bool is_member(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
-    const dp_transport *transport = context;
-    return transport->config.hooks.known(transport->config.hooks.context, peer, x_public);
+    const dp_conn *conn = context;
+    const dp_transport_hooks *hooks = &conn->transport->config.hooks;
+    return hooks->known(hooks->context, peer, x_public);
+}
+
+static bool may_answer(void *context)
+{
+    const dp_conn *conn = context;
+    return dp_port_may_answer(&conn->transport->port, &conn->addr,
+                              uv_now(conn->transport->config.loop));
 }
 
 bool dp_conn_is_guest(const dp_conn *conn)
@@ -273,7 +281,8 @@ static bool open_channel(dp_conn *conn)
         .replays = &transport->replays,
         .boot_id = transport->config.incarnation,
         .member = is_member,
-        .context = transport,
+        .may_answer = may_answer,
+        .context = conn,
     };
     memcpy(config.suites, transport->config.suites, sizeof config.suites);
     memcpy(config.root, transport->config.root, sizeof config.root);

@@ -208,6 +208,10 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
         return dp_channel_fail(channel, DP_BADMSG, "malformed first message");
     }
     DP_TRY(dp_channel_judge_first(channel, told_ms, out));
+    if (channel->config.may_answer != NULL && DP_MUTATION != 215 &&
+        !channel->config.may_answer(channel->config.context)) {
+        return dp_channel_fail(channel, DP_BUSY, "too many handshakes from there in this second");
+    }
     channel->proves_secret = true;
     channel->lane = number > 0 ? DP_LANE_BULK : DP_LANE_CONTROL;
     channel->stripe = number > 0 ? (uint8_t)(number - 1) : 0;

@@ -255,6 +255,17 @@ static bool knows(void *context, const dp_peer *peer, uint8_t x_public[32])
     return true;
 }
 
+/* Members are at home at 127.0.0.1: an attacker comes from elsewhere. What listens dials from there. */
+static bool move_to(liar *self, uint32_t index)
+{
+    char address[32];
+    uint16_t port = 0;
+    dp_why why = {""};
+
+    snprintf(address, sizeof address, "127.66.%u.1:0", index % 4);
+    return dp_transport_listen(self->transport, address, &port, &why) == DP_OK;
+}
+
 static void open_liar(attack *a, uint32_t index)
 {
     liar *self = &a->liars[index];
@@ -284,8 +295,8 @@ static void open_liar(attack *a, uint32_t index)
     config.limits.upload = is(a, "hold") ? 20000 : 0;
     memcpy(config.root, a->invite.root, sizeof config.root);
     dp_invite_psk(&a->invite, config.psk.key);
-    if (dp_transport_open(&self->transport, &config) != DP_OK) {
-        fprintf(stderr, "dpattack: no memory\n");
+    if (dp_transport_open(&self->transport, &config) != DP_OK || !move_to(self, index)) {
+        fprintf(stderr, "dpattack: no memory or no address\n");
         exit(70);
     }
 }

@@ -3,9 +3,10 @@
 
 usage: tests/attack/run.py [BINARIES] [ATTACK...]
 
-Four daemons train; a token for one node has been used by one of them, and dpattack uses it too, or connects without saying anything. A row tells rounds in ten seconds before
-and during the attack, memory of the largest daemon before and during, how long a newcomer with a token of its own took to join meanwhile, and what
-the attacker had. Exit status 1 when a bound is broken.
+Four daemons train; a token for one node has been used by one of them, and dpattack uses it too, or connects without saying anything. A row tells,
+without the attack and under it: rounds in ten seconds, what the busiest daemon takes of a processor, the memory of the largest; then how long a
+newcomer with a token of its own took to join meanwhile, and what the attacker had. The attacker takes processor time of the same
+machine. Exit status 1 when a bound is broken.
 """
 
 import json
@@ -33,6 +34,13 @@ def rss(node):
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
 
 
+def seconds_of(node):
+    """Of a processor, that the daemon has used; its trainer is a process of its own."""
+    with open(f"/proc/{node.process.pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Field:
     """The run that is attacked."""
 
@@ -49,14 +57,17 @@ class Field:
         self.nodes.append(redeemer)
         self.joined = 0
         wait_for(lambda: self.nodes[0].run()["round"] > 8, 60, "the run goes")
-        self.calm_rounds = self.rounds(WATCH_S)
+        self.calm_rounds, self.calm_share = self.rounds(WATCH_S)
         self.calm_memory = max(rss(n) for n in self.nodes)
 
     def rounds(self, seconds):
-        """In ten seconds, by the chain of the first node."""
+        """In ten seconds, by the chain of the first node; and what the busiest daemon took of a processor meanwhile."""
         first, begin = self.nodes[0].run()["round"], time.monotonic()
+        used = [seconds_of(n) for n in self.nodes]
         time.sleep(seconds)
-        return 10 * (self.nodes[0].run()["round"] - first) / (time.monotonic() - begin)
+        took = time.monotonic() - begin
+        share = max(seconds_of(n) - u for n, u in zip(self.nodes, used)) / took
+        return 10 * (self.nodes[0].run()["round"] - first) / took, share
 
     def join(self):
         """Seconds until a newcomer is a member."""
@@ -84,20 +95,20 @@ class Field:
 
 def watch(field, process):
     """Rounds, memory and a join while the attack runs; then what the attacker had."""
-    rounds = field.rounds(WATCH_S)
+    rounds, share = field.rounds(WATCH_S)
     memory = max(rss(n) for n in field.nodes)
     join = field.join()
     memory = max([memory, *(rss(n) for n in field.nodes)])
     had = {}
     if process is not None:
         had = json.loads(process.communicate(timeout=60)[0])
-    return rounds, memory, join, had
+    return rounds, share, memory, join, had
 
 
 def by_client(mode, count, check=lambda field, had: True, arguments=lambda field: ()):
     def attack(field):
-        rounds, memory, join, had = watch(field, field.attacker(mode, count, *arguments(field)))
-        return rounds, memory, join, f"{had['links_most']} links at most", check(field, had)
+        rounds, share, memory, join, had = watch(field, field.attacker(mode, count, *arguments(field)))
+        return rounds, share, memory, join, f"{had['links_most']} links at most", check(field, had)
     return attack
 
 
@@ -117,10 +128,10 @@ def silent(count, addresses):
                                                      source_address=(sources[i % addresses], 0)))
             except OSError:
                 pass
-        rounds, memory, join, _ = watch(field, None)
+        rounds, share, memory, join, _ = watch(field, None)
         for connection in held:
             connection.close()
-        return rounds, memory, join, f"{len(held)} connections", True
+        return rounds, share, memory, join, f"{len(held)} connections", True
     return attack
 
 
@@ -130,6 +141,8 @@ ATTACKS = {
     "identity": by_client("identity", 6, lambda field, had: had["links_most"] == 0, ids),
     # Rounds that wait for it, and places: identities of a token that is used up.
     "guests": by_client("guests", 60, lambda field, had: field.members() <= 4 + field.joined),
+    # The same by the thousand: the processor time of their handshakes.
+    "many": by_client("guests", 250, lambda field, had: field.members() <= 4 + field.joined),
     # Tables full of members that do not exist.
     "talk": by_client("talk", 60, lambda field, had: len(field.nodes[0].ask("peers")["peers"]) < 100),
     # Memory: messages of 4 MiB that never end.
@@ -153,13 +166,14 @@ def main():
     broken = 0
     with Folder(os.path.abspath(binaries), place=place_for_tests()) as folder:
         field = Field(folder.binaries, folder)
-        print(f"{'attack':12} {'rounds in 10 s':>20} {'memory, MiB':>16} {'join, s':>8}  the attacker had")
+        print(f"{'attack':12} {'rounds in 10 s':>20} {'processor, %':>16} {'memory, MiB':>16} {'join, s':>8}  the attacker had")
         for name in wanted:
-            rounds, memory, join, had, holds = ATTACKS[name](field)
+            rounds, share, memory, join, had, holds = ATTACKS[name](field)
             good = (holds and rounds >= ROUNDS_LEAST * field.calm_rounds and join <= JOIN_MOST_S and
                     memory <= field.calm_memory + MEMORY_MOST)
             broken += not good
-            print(f"{name:12} {field.calm_rounds:9.1f} -> {rounds:7.1f} {field.calm_memory / 2**20:7.1f} -> {memory / 2**20:5.1f} "
+            print(f"{name:12} {field.calm_rounds:9.1f} -> {rounds:7.1f} "
+                  f"{100 * field.calm_share:7.1f} -> {100 * share:5.1f} {field.calm_memory / 2**20:7.1f} -> {memory / 2**20:5.1f} "
                   f"{join:8.1f}  {had}: {'defended' if good else 'NOT DEFENDED'}", flush=True)
     return 1 if broken else 0
 

@@ -241,6 +241,43 @@ static void books_are_right_after_anything(void **state)
     CHECK(first != NULL && first->pool == &port.strangers);
 }
 
+/* So many of this second's first messages from there are answered. */
+static unsigned answered(dp_addr addr, unsigned count, uint64_t now_ms)
+{
+    unsigned answers = 0;
+    for (unsigned i = 0; i < count; i++) {
+        answers += dp_port_may_answer(&port, &addr, now_ms) ? 1 : 0;
+    }
+    return answers;
+}
+
+/* A thousand identities of one token cost a fifth of a processor in handshakes alone. */
+static void a_network_has_so_many_handshakes_in_a_second(void **state)
+{
+    const dp_addr home = v4(10, 0, 1, 1);
+    (void)state;
+    open_port();
+    assert_int_equal(answered(v4(10, 0, 0, 1), 1000, 5000), DP_PORT_ANSWERS_BURST);
+    assert_int_equal(answered(v4(10, 0, 0, 2), 1000, 5000), 0); /* The same one. */
+    assert_int_equal(answered(v4(10, 0, 1, 2), 3, 5000), 3);
+    assert_int_equal(answered(v4(10, 0, 0, 1), 1000, 6000), DP_PORT_ANSWERS);
+    assert_int_equal(answered(v4(10, 0, 0, 1), 1000, 5000 + 1000000), DP_PORT_ANSWERS_BURST);
+    dp_port_remember(&port, &home);
+    assert_int_equal(answered(home, 1000, 6000), 1000);
+}
+
+static void all_networks_together_have_their_share(void **state)
+{
+    unsigned answers = 0;
+    (void)state;
+    open_port();
+    for (unsigned i = 0; i < 200; i++) {
+        answers += answered(v4(10, 1, i, 1), 5, 1000);
+    }
+    assert_int_equal(answers, DP_PORT_ANSWERS_ALL_BURST);
+    assert_int_equal(answered(v4(10, 2, 0, 1), 100, 2000), DP_PORT_ANSWERS_ALL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +290,8 @@ int main(void)
         cmocka_unit_test(a_member_s_address_has_places_in_reserve),
         cmocka_unit_test(a_member_s_ipv6_network_is_its_home_and_old_homes_are_forgotten),
         cmocka_unit_test(books_are_right_after_anything),
+        cmocka_unit_test(a_network_has_so_many_handshakes_in_a_second),
+        cmocka_unit_test(all_networks_together_have_their_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,26 @@ static void a_first_message_is_answered_once(void **state)
     pair_close(&pair);
 }
 
+static bool never(void *context)
+{
+    (void)context;
+    return false;
+}
+
+/* Each answer costs its sender nothing and this end half a millisecond. */
+static void where_no_answer_is_allowed_none_is_made(void **state)
+{
+    struct pair pair;
+    (void)state;
+    pair_init(&pair);
+    pair.b.config.may_answer = never;
+    pair_open(&pair);
+    CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_BUSY);
+    assert_int_equal(pair.b.out.size, 0);
+    CHECK(!pair.b.channel.proves_secret);
+    pair_close(&pair);
+}
+
 static void an_old_one_is_told_the_time_once(void **state)
 {
     static dp_replay_cache replays;
@@ -179,6 +199,7 @@ int main(void)
         cmocka_unit_test(one_that_is_farther_off_is_answered_with_the_time_alone),
         cmocka_unit_test(with_the_time_that_was_told_both_meet_and_learn_what_their_clocks_say),
         cmocka_unit_test(a_first_message_is_answered_once),
+        cmocka_unit_test(where_no_answer_is_allowed_none_is_made),
         cmocka_unit_test(an_old_one_is_told_the_time_once),
         cmocka_unit_test(a_stranger_has_nothing_remembered),
         cmocka_unit_test(the_time_cannot_be_altered_or_told_to_another),
