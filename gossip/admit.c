@@ -1,5 +1,5 @@
 /* Admission: a node becomes a member for being there, before it has done any work. A record admits nodes that have a link to the voter that
- * drafts it, a credential that holds, and a place in the run; while nobody has finished a round yet a record of its own does, so that
+ * drafts it, or to a member that has told it so, a credential that holds, and a place in the run; while nobody has finished a round yet a record of its own does, so that
  * nobody waits for the end of a long one. What a node sends before is not listened to, but for questions. */
 #include "gossip/admit.h"
 
@@ -51,6 +51,7 @@ bool dp_admit_members_only(uint8_t type)
     case DP_MSG_LIST:
     case DP_MSG_SUBTOTAL:
     case DP_MSG_COLLECT:
+    case DP_MSG_GUEST:
     case DP_MSG_MIX_OFFER:
     case DP_MSG_MIX_ACK:
     case DP_MSG_MIX_COMMIT:
@@ -75,36 +76,154 @@ static uint32_t count_of(const dp_admitted *admitted, uint32_t n, const dp_invit
     return count;
 }
 
-/* Its invite has a use left beside those that the chain and this draft have admitted by it. */
-static bool has_use(const dp_node *node, const dp_member *member, uint32_t more)
+/* One that could be admitted: linked here, or told of by a member that it is linked to. */
+typedef struct waiter {
+    const dp_peer *peer;
+    dp_view credential;
+    const dp_invite_id *invite;
+    uint16_t uses;
+} waiter;
+
+enum { WAITING_MAX = DP_GUESTS_MAX + DP_TOLD_GUESTS_MAX };
+
+/* Its invite has a use left beside those that the chain and a draft have admitted by it. */
+static bool has_use(const dp_node *node, const waiter *who, uint32_t more)
 {
-    return member->uses == 0 ||
-           dp_ledger_uses(&node->ledger, &member->invite, &member->peer) + more < member->uses;
+    return who->uses == 0 ||
+           dp_ledger_uses(&node->ledger, who->invite, who->peer) + more < who->uses;
 }
 
-/* Linked, not of the chain, and nothing known here stands against it. */
-static bool waits(const dp_node *node, uint32_t index)
+/* Nothing known here stands against it. */
+static bool may_come(const dp_node *node, const waiter *who, uint32_t caps)
 {
-    const dp_member *member = dp_members_at(node->members, index);
-
-    return member->linked && member->state == DP_MEMBER_ALIVE && member->credential_bytes > 0 &&
-           (member->caps & DP_CAP_TRAIN) != 0 &&
-           dp_ledger_member(&node->ledger, &member->peer) == NULL &&
-           !dp_ledger_barred(&node->ledger, &member->peer) && has_use(node, member, 0);
+    return (caps & DP_CAP_TRAIN) != 0 && dp_ledger_member(&node->ledger, who->peer) == NULL &&
+           !dp_ledger_barred(&node->ledger, who->peer) && has_use(node, who, 0);
 }
 
-/* Those that wait: how many, and their indexes. */
-static uint32_t list_waiting(const dp_node *node, uint32_t waiting[DP_GUESTS_MAX])
+/* Those with a link to this node: how many. */
+static uint32_t list_linked(const dp_node *node, waiter waiting[DP_GUESTS_MAX])
 {
     const dp_rowset *linked = dp_members_linked(node->members);
     uint32_t n = 0;
 
     for (uint32_t k = 0; k < linked->count && n < DP_GUESTS_MAX; k++) {
-        if (waits(node, linked->at[k])) {
-            waiting[n++] = linked->at[k];
-        }
+        const dp_member *member = dp_members_at(node->members, linked->at[k]);
+        waiting[n] =
+            (waiter){.peer = &member->peer,
+                     .credential = dp_view_of(member->credential, member->credential_bytes),
+                     .invite = &member->invite,
+                     .uses = member->uses};
+        n += member->state == DP_MEMBER_ALIVE && member->credential_bytes > 0 &&
+                     may_come(node, &waiting[n], member->caps)
+                 ? 1
+                 : 0;
     }
     return n;
+}
+
+static bool is_among(const waiter *waiting, uint32_t n, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (dp_peer_equal(waiting[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* And those that others have told of. */
+static uint32_t list_waiting(const dp_node *node, waiter waiting[WAITING_MAX])
+{
+    const dp_told_guests *told = node->round->guests;
+    uint32_t n = list_linked(node, waiting);
+
+    for (uint32_t i = 0; i < told->n && DP_MUTATION != 216; i++) {
+        const dp_told_guest *guest = &told->items[i];
+        waiting[n] = (waiter){.peer = &guest->peer,
+                              .credential = dp_view_of(guest->credential, guest->credential_bytes),
+                              .invite = &guest->grants.invite,
+                              .uses = guest->grants.uses};
+        n += !dp_time_reached(node->now, guest->until) && !is_among(waiting, n, &guest->peer) &&
+                     may_come(node, &waiting[n], guest->grants.caps)
+                 ? 1
+                 : 0;
+    }
+    return n;
+}
+
+void dp_admit_tell(dp_node *node)
+{
+    waiter waiting[DP_GUESTS_MAX];
+    uint8_t room[DP_MSG_HEAD_BYTES + 32 + 2 + DP_CREDENTIAL_MAX];
+    const uint32_t n = list_linked(node, waiting);
+
+    if (dp_ledger_member(&node->ledger, &node->self) == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < n && i < DP_CONFIG_ADMIT_MAX; i++) {
+        dp_writer writer = dp_writer_of(room, sizeof room);
+        dp_write_u8(&writer, DP_MSG_GUEST);
+        dp_write_u8(&writer, DP_MSG_VERSION);
+        dp_write_bytes(&writer, waiting[i].peer->bytes, sizeof waiting[i].peer->bytes);
+        dp_write_u16(&writer, (uint16_t)waiting[i].credential.size);
+        dp_write_view(&writer, waiting[i].credential);
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
+
+/* The one of this peer, one whose time is over, or a new one; NULL: there are too many. */
+static dp_told_guest *place_of(dp_node *node, const dp_peer *peer)
+{
+    dp_told_guests *told = node->round->guests;
+    dp_told_guest *place = NULL;
+
+    for (uint32_t i = 0; i < told->n; i++) {
+        if (dp_peer_equal(&told->items[i].peer, peer)) {
+            return &told->items[i];
+        }
+        if (dp_time_reached(node->now, told->items[i].until)) {
+            place = &told->items[i];
+        }
+    }
+    if (place == NULL && told->n < DP_TOLD_GUESTS_MAX) {
+        place = &told->items[told->n++];
+        *place = (dp_told_guest){.until = node->now};
+    }
+    return place;
+}
+
+dp_status dp_admit_message(dp_node *node, dp_view bytes)
+{
+    const dp_admission *admission = &node->config.admission;
+    dp_reader reader = dp_reader_of(bytes);
+    dp_peer peer;
+
+    DP_IGNORE(dp_read_view(&reader, DP_MSG_HEAD_BYTES).size == 0);
+    dp_read_bytes(&reader, peer.bytes, sizeof peer.bytes);
+    const uint16_t size = dp_read_u16(&reader);
+    const dp_view credential = dp_read_view(&reader, size);
+    if (dp_reader_finish(&reader) != DP_OK || size == 0 || size > DP_CREDENTIAL_MAX) {
+        return DP_BADMSG;
+    }
+    if (node->commit->self == DP_NOBODY || dp_ledger_member(&node->ledger, &peer) != NULL) {
+        return DP_OK;
+    }
+    dp_told_guest *place = place_of(node, &peer);
+    if (place == NULL) {
+        return DP_TOOBIG;
+    }
+    if (!dp_peer_equal(&place->peer, &peer) || place->credential_bytes != size ||
+        memcmp(place->credential, credential.data, size) != 0) {
+        dp_admitted grants;
+        if (admission->check(admission->context, credential, &node->run, node->ledger.root_key,
+                             &peer, 0, &grants) != DP_OK) {
+            return DP_DENIED;
+        }
+        *place = (dp_told_guest){.peer = peer, .grants = grants, .credential_bytes = size};
+        memcpy(place->credential, credential.data, size);
+    }
+    place->until = dp_time_after(node->now, DP_TOLD_GUEST_US);
+    return DP_OK;
 }
 
 /* Room for one admission more: in a full run the member that has been away for longest gives its place, unless something of
@@ -136,40 +255,37 @@ static bool make_place(const dp_node *node, dp_record *draft)
 }
 
 /* In order of peer. */
-static void add(dp_config_part *config, dp_admitted *admitted, const dp_member *member,
+static void add(dp_config_part *config, dp_admitted *admitted, const waiter *who,
                 const dp_admitted *grants)
 {
     uint32_t at = config->n_admits++;
 
-    while (at > 0 && dp_peer_compare(&member->peer, &config->admits[at - 1].peer) < 0) {
+    while (at > 0 && dp_peer_compare(who->peer, &config->admits[at - 1].peer) < 0) {
         config->admits[at] = config->admits[at - 1];
         admitted[at] = admitted[at - 1];
         at--;
     }
-    config->admits[at] =
-        (dp_admit){.peer = member->peer,
-                   .credential = dp_view_of(member->credential, member->credential_bytes)};
+    config->admits[at] = (dp_admit){.peer = *who->peer, .credential = who->credential};
     admitted[at] = *grants;
 }
 
 /* Of those that wait, one of the invite that this draft admits the fewest by: many nodes of one invite do not keep those of
  * another waiting. Takes it out of the list. */
-static uint32_t take_next(const dp_node *node, const dp_admitted *admitted, uint32_t n_admitted,
-                          uint32_t *waiting, uint32_t *n)
+static waiter take_next(const dp_admitted *admitted, uint32_t n_admitted, waiter *waiting,
+                        uint32_t *n)
 {
     uint32_t best = 0;
     uint32_t fewest = UINT32_MAX;
 
     dp_assert(*n > 0);
     for (uint32_t i = 0; i < *n; i++) {
-        const uint32_t count =
-            count_of(admitted, n_admitted, &dp_members_at(node->members, waiting[i])->invite);
+        const uint32_t count = count_of(admitted, n_admitted, waiting[i].invite);
         if (count < fewest) {
             best = i;
             fewest = count;
         }
     }
-    const uint32_t taken = waiting[best];
+    const waiter taken = waiting[best];
     (*n)--;
     memmove(&waiting[best], &waiting[best + 1], (*n - best) * sizeof waiting[0]);
     return taken;
@@ -179,25 +295,22 @@ void dp_admit_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted
 {
     const dp_admission *admission = &node->config.admission;
     dp_config_part *config = &draft->config;
-    uint32_t waiting[DP_GUESTS_MAX];
+    waiter waiting[WAITING_MAX];
     uint32_t n = list_waiting(node, waiting);
 
     while (n > 0 && config->n_admits < DP_CONFIG_ADMIT_MAX &&
            dp_ledger_rows_left(&node->ledger) > config->n_admits) {
-        const dp_member *member =
-            dp_members_at(node->members, take_next(node, admitted, config->n_admits, waiting, &n));
+        const waiter who = take_next(admitted, config->n_admits, waiting, &n);
         dp_admitted grants;
-        if (!has_use(node, member, count_of(admitted, config->n_admits, &member->invite)) ||
-            admission->check(admission->context,
-                             dp_view_of(member->credential, member->credential_bytes), &node->run,
-                             node->ledger.root_key, &member->peer, draft->time_ms,
-                             &grants) != DP_OK) {
+        if (!has_use(node, &who, count_of(admitted, config->n_admits, who.invite)) ||
+            admission->check(admission->context, who.credential, &node->run, node->ledger.root_key,
+                             who.peer, draft->time_ms, &grants) != DP_OK) {
             continue;
         }
         if (!make_place(node, draft)) {
             break;
         }
-        add(config, admitted, member, &grants);
+        add(config, admitted, &who, &grants);
         draft->has_config = true;
     }
 }
@@ -205,7 +318,7 @@ void dp_admit_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted
 bool dp_admit_may_stand_alone(const dp_node *node)
 {
     const dp_round *round = node->round;
-    uint32_t waiting[DP_GUESTS_MAX];
+    waiter waiting[WAITING_MAX];
 
     if (dp_time_between(round->slot_opened, node->now) < ADMIT_PAUSE_US ||
         list_waiting(node, waiting) == 0) {

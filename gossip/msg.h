@@ -60,6 +60,8 @@ typedef enum dp_msg_type {
     DP_MSG_SUBTOTAL = 36, /* part_sum.h: a part of all near to the sender is added up */
     DP_MSG_COLLECT = 37,  /* part_sum.h: ... or will be */
 
+    DP_MSG_GUEST = 38, /* admit.h: a member has a link to a node that waits for admission */
+
     DP_MSG_MIX_OFFER = 40, /* mix.h */
     DP_MSG_MIX_ACK = 41,
     DP_MSG_MIX_COMMIT = 42,

@@ -207,6 +207,7 @@ typedef struct dp_round {
     dp_lists lists;    /* of records of the slot under way */
     uint8_t *whole;    /* DP_RECORD_WHOLE_MAX; NULL in a run without lists, as the next one */
     uint8_t *vote_row; /* the row of the vote with the whole record in it */
+    struct dp_told_guests *guests;
     dp_hash lists_for; /* the record whose lists were last asked for: */
     dp_time lists_asked_at;
     uint32_t lists_asked; /* times */

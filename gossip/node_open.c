@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "gossip/admit.h"
 #include "gossip/commit_row.h"
 #include "gossip/node_internal.h"
 
@@ -162,8 +163,11 @@ static dp_status open_memory(dp_node *node)
         node->parts->wake_at = DP_NEVER;
     }
     node->witness = dp_reserve(1, sizeof *node->witness);
+    if (node->round != NULL) {
+        node->round->guests = dp_reserve(1, sizeof *node->round->guests);
+    }
     if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||
-        node->witness == NULL) {
+        node->witness == NULL || node->round->guests == NULL) {
         return DP_NOMEM;
     }
     DP_TRY(open_tables(node));
@@ -231,6 +235,7 @@ void dp_node_close(dp_node *node)
         dp_lists_close(&node->round->lists);
         dp_map_close(&node->round->claim_of);
         dp_free(node->round->vote_row);
+        dp_free(node->round->guests);
         dp_free(node->round->whole);
         dp_free(node->round->claims);
     }

@@ -204,7 +204,7 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
                              type == DP_MSG_REMOVE || type == DP_MSG_PROOF || type == DP_MSG_FORK ||
                              type == DP_MSG_STOP || type == DP_MSG_PART ||
                              type == DP_MSG_SUBTOTAL || type == DP_MSG_LIST_GET ||
-                             type == DP_MSG_LIST || type == DP_MSG_SUMMARY;
+                             type == DP_MSG_LIST || type == DP_MSG_SUMMARY || type == DP_MSG_GUEST;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
     return pass_relay(node, &relay, from);
@@ -261,6 +261,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
         return dp_fork_message(node, bytes, &peer);
     case DP_MSG_STOP:
         return dp_fork_stop_message(node, bytes);
+    case DP_MSG_GUEST:
+        return dp_admit_message(node, bytes);
     case DP_MSG_RECORDS_GET:
         return on_records_get(node, bytes, &peer);
     case DP_MSG_RECORDS:

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/admit.h"
 #include "gossip/node_internal.h"
 
 /* Then whoever holds the root key may want to know who could vote. */
@@ -226,6 +227,7 @@ void dp_round_repeat(dp_node *node)
         dp_part_round_repeat(node);
     }
     tell_offer(node);
+    dp_admit_tell(node);
     ask_for_fence(node);
     dp_proof_repeat(node);
     dp_fork_repeat(node);

@@ -96,6 +96,56 @@ static void no_round_waits_for_a_guest(void **state)
     kit_close(world);
 }
 
+/* Behind an address that no voter reaches and that reaches none. */
+static void who_reaches_no_voter_is_told_of_by_a_member(void **state)
+{
+    kit_world *world = kit_together(4);
+    uint32_t plain = 0;
+
+    (void)state;
+    while (dp_node_is_voter(world->nodes[plain].node)) {
+        plain++;
+    }
+    visit_with(world, plain, VISITOR, CAPS, 0, 2);
+    kit_run_ms(world, 4000);
+    assert_true(is_member(world, VISITOR));
+    kit_close(world);
+}
+
+static void tell_of(dp_node *node, uint32_t i, dp_status expected)
+{
+    uint8_t bytes[DP_MSG_HEAD_BYTES + 32 + 2 + KIT_CREDENTIAL];
+    uint8_t credential[KIT_CREDENTIAL];
+    const dp_peer peer = kit_peer(i);
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    dp_write_u8(&writer, DP_MSG_GUEST);
+    dp_write_u8(&writer, DP_MSG_VERSION);
+    dp_write_bytes(&writer, peer.bytes, sizeof peer.bytes);
+    dp_write_u16(&writer, KIT_CREDENTIAL);
+    dp_write_view(&writer,
+                  kit_credential(expected == DP_DENIED ? i + 1 : i, CAPS, 0, 2, credential));
+    assert_int_equal(dp_admit_message(node, dp_view_of(bytes, writer.size)), expected);
+    assert_int_equal(dp_admit_message(node, dp_view_of(bytes, writer.size - 1)), DP_BADMSG);
+}
+
+static void what_members_tell_of_is_bounded_and_forgotten(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    tell_of(node, 100, DP_DENIED); /* With the credential of somebody else. */
+    for (uint32_t i = 0; i < DP_TOLD_GUESTS_MAX; i++) {
+        tell_of(node, 100 + i, DP_OK);
+        tell_of(node, 100 + i, DP_OK);
+    }
+    tell_of(node, 200, DP_TOOBIG);
+    node->now = dp_time_after(node->now, DP_TOLD_GUEST_US);
+    tell_of(node, 200, DP_OK);
+    kit_close(world);
+}
+
 static void who_may_not_train_is_not_admitted(void **state)
 {
     kit_world *world = kit_together(3);
@@ -162,6 +212,8 @@ int main(void)
         cmocka_unit_test(who_has_a_link_is_admitted_before_it_has_done_anything),
         cmocka_unit_test(in_a_long_round_a_record_of_its_own_admits),
         cmocka_unit_test(no_round_waits_for_a_guest),
+        cmocka_unit_test(who_reaches_no_voter_is_told_of_by_a_member),
+        cmocka_unit_test(what_members_tell_of_is_bounded_and_forgotten),
         cmocka_unit_test(who_may_not_train_is_not_admitted),
         cmocka_unit_test(many_of_one_invite_keep_nobody_of_another_waiting),
         cmocka_unit_test(a_guest_asks_and_does_not_tell),
