@@ -413,12 +413,16 @@ static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
     return included ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT;
 }
 
-/* The chain counts a later publication of this node than its disk knows of: the disk is an old copy, and what it would bring
- * back was part of that publication (review, B5). */
+/* The chain counts a later publication of this node than its disk knows of, or another one of the same round: the disk is an old
+ * copy, or was one when it published again, and what it would bring back was part of that publication (review, B5). */
 static bool is_stale(const dp_node *node)
 {
-    const bool stale =
-        node->train.pending.has && node->chain->own_round > node->train.pending.ready.round;
+    const dp_pending *pending = &node->train.pending;
+    const dp_chain *chain = node->chain;
+    const bool other = chain->own_round == pending->ready.round &&
+                       !dp_hash_equal(&chain->own_root, &pending->ready.root) &&
+                       DP_MUTATION != 21 && DP_MUTATION != 217;
+    const bool stale = pending->has && (chain->own_round > pending->ready.round || other);
 #if DP_MUTATION == 25
     return stale && false;
 #else

@@ -60,6 +60,33 @@ static void a_row_older_than_what_the_chain_counts_brings_nothing_back(void **st
     kit_close(world);
 }
 
+/* Its disk was an old copy when it published for that round again, and the chain counts the first one, which had the same samples. They
+ * were counted twice when its process began anew before it had published once more (dpsim seed 7793). */
+static void another_publication_of_a_round_that_is_counted_brings_nothing_back(void **state)
+{
+    kit_world *world = three();
+    kit_node *node = &world->nodes[2];
+    const copy of_this_round = copy_of(node);
+
+    (void)state;
+    kit_kill(world, 2);
+    put_back_row(node, &of_this_round);
+    kit_boot(world, 2);
+    kit_link_all(world);
+    dp_node *const made = node->node;
+    dp_pending *const pending = &made->train.pending;
+    assert_true(pending->has);
+    made->chain->own_round = pending->ready.round;
+    made->chain->own_root = dp_hash_of("test", dp_view_text("the first one"));
+    pending->settled = false;
+    memset(world->actions, 0, sizeof *world->actions);
+    dp_out_begin(&made->out, world->actions);
+    dp_train_bring_back(made);
+    assert_true(pending->settled);
+    assert_null(kit_find(world->actions, DP_DO_TRAINER_RESTORE));
+    kit_close(world);
+}
+
 static void what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer(void **state)
 {
     kit_world *world = three();
@@ -173,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_older_than_what_the_chain_counts_brings_nothing_back),
+        cmocka_unit_test(another_publication_of_a_round_that_is_counted_brings_nothing_back),
         cmocka_unit_test(what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer),
         cmocka_unit_test(a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on),
         cmocka_unit_test(a_publication_whose_blob_comes_back_is_whole),
