@@ -396,8 +396,17 @@ void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     dp_member_view member;
     dp_group map = dp_map_begin(&packer);
     dp_group peers = dp_array_begin(dp_pair(&map, "peers"));
-    for (uint32_t i = 0; i < PEERS_MAX && node != NULL && dp_node_member(node, i, &member); i++) {
+    bool is_member = false;
+    uint32_t count = 0;
+    for (uint32_t i = 0; count < PEERS_MAX && node != NULL && dp_node_member(node, i, &member);
+         i++) {
+        is_member = i == 0 ? member.in_roster : is_member;
+        /* A guest that has gone is nobody; anyone with a token makes any number of them. */
+        if (is_member && !member.in_roster && !member.linked && member.state == DP_MEMBER_DEAD) {
+            continue;
+        }
         pack_member(dp_item(&peers), daemon, &member, i == 0);
+        count++;
     }
     dp_group_end(&peers);
     dp_group_end(&map);
