@@ -236,7 +236,8 @@ class BadFiles(SystemTest):
         self.assertEqual(node.end(), 0)
         path = os.path.join(node.dir, "meta.db")
         with sqlite3.connect(path) as store:
-            store.execute("PRAGMA user_version = 9999")
+            version = store.execute("PRAGMA user_version").fetchone()[0]
+            store.execute(f"PRAGMA user_version = {version + 1}")
         store.close()
         node.start(wait=False)
         self.assertEqual(node.process.wait(10), 76)
