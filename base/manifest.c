@@ -140,6 +140,7 @@ static const dp_manifest_word batch_rules[] = {
 static const dp_manifest_word reduces[] = {{"whole", DP_REDUCE_WHOLE}, {"parts", DP_REDUCE_PARTS}};
 static const dp_manifest_word exchanges[] = {{"updates", DP_EXCHANGE_UPDATES},
                                              {"gradients", DP_EXCHANGE_GRADIENTS}};
+static const dp_manifest_word trusts[] = {{"members", DP_TRUST_MEMBERS}, {"open", DP_TRUST_OPEN}};
 #define CODEC_WORD(name, NAME, number, least, most, standard, thins) {#name, DP_CODEC_##NAME},
 static const dp_manifest_word codecs[] = {DP_CODEC_LIST(CODEC_WORD)};
 
@@ -171,6 +172,9 @@ static const dp_manifest_choice choices[] = {
            "An update that came too late for its round counts in the next, at half its clip."),
     CHOICE(site_sums, "round.site_sums", DP_OFF, switches,
            "With parts: updates of nodes near to each other travel to owners far away added up."),
+    CHOICE(trust, "members.trust", DP_TRUST_OPEN, trusts,
+           "open: voters judge each update before it counts, and harmful members are put out; "
+           "members: none is judged, nor with parts."),
 };
 
 enum { CHOICE_COUNT = sizeof choices / sizeof choices[0] };

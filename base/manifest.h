@@ -3,7 +3,7 @@
  *
  * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of declaration (text as u8
  * length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48 bytes each) | 64-byte Ed25519 signature of the founder's root key over all before
- * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on, site_sums from 13 on, codec_gain from 14 on, and the version is the least
+ * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on, site_sums from 13 on, codec_gain from 14 on, trust from 15 on, and the version is the least
  * that has all fields which are not standard, 6 or more: a manifest has one form, and runs that need none of them keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_MANIFEST_H
 #define DP_BASE_MANIFEST_H
@@ -72,6 +72,12 @@ typedef enum dp_exchange_kind {
     DP_EXCHANGE_UPDATES = 0,  /* how far local steps have moved the weights */
     DP_EXCHANGE_GRADIENTS = 1 /* the gradient of one batch; the step is the outer one */
 } dp_exchange_kind;
+
+/* Whom the run trusts to send updates that help. */
+typedef enum dp_trust {
+    DP_TRUST_MEMBERS = 0, /* every member that the chain has admitted */
+    DP_TRUST_OPEN = 1     /* voters judge each update before a record lists it (gossip/judge.h) */
+} dp_trust;
 
 /* Who adds up the updates of a round. */
 typedef enum dp_reduce_kind {
@@ -170,6 +176,7 @@ typedef struct dp_manifest {
         site_sums; /* of parts: of nodes near to each other owners far away get one sum (gossip/part_sum.h) */
     dp_switch
         codec_gain; /* on: the outer step is as long as each update's codec bears (dp_codec_gain); off in runs from before it. No key */
+    dp_trust trust;
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 

@@ -7,7 +7,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 14,
+    VERSION_LAST = 15,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -113,6 +113,7 @@ static const field fields[] = {
     FIELD_SINCE(13, FIELD_ENUM, site_sums, DP_OFF),
     FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_OFF),
     FIELD_SINCE(14, FIELD_U32, members_absent_s, 0),
+    FIELD_SINCE(15, FIELD_ENUM, trust, DP_TRUST_MEMBERS),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
@@ -122,7 +123,8 @@ _Static_assert(sizeof(dp_codec_kind) == 4 && sizeof(dp_schedule_kind) == 4 &&
                    sizeof(dp_precision_kind) == 4 && sizeof(dp_batch_rule) == 4 &&
                    sizeof(dp_arch) == 4 && sizeof(dp_switch) == 4 &&
                    sizeof(dp_activation_choice) == 4 && sizeof(dp_head_choice) == 4 &&
-                   sizeof(dp_exchange_kind) == 4 && sizeof(dp_reduce_kind) == 4,
+                   sizeof(dp_exchange_kind) == 4 && sizeof(dp_reduce_kind) == 4 &&
+                   sizeof(dp_trust) == 4,
                "enums are read and written as four bytes in memory");
 _Static_assert(sizeof(dp_hash) == 32 && sizeof(((dp_manifest *)0)->root_key) == 32,
                "hashes and keys share FIELD_BYTES32");

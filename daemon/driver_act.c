@@ -120,6 +120,7 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
     case DP_DO_FREEZE:
     case DP_DO_MIX:
     case DP_DO_REDUCE:
+    case DP_DO_JUDGE:
         dp_driver_command_trainer(driver, action);
         break;
     case DP_DO_SAVE:

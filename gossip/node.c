@@ -479,6 +479,8 @@ static void dispatch(dp_node *node, const dp_event *event)
                              event->u.checked.energy, &node->out);
         (void)dp_round_checked(node, event);
         break;
+    case DP_EV_JUDGED:
+        break;
     case DP_EV_FROZEN:
         node->train.steps = 0;
         (void)dp_mix_frozen(node->mix, node->now, event, &node->out);

@@ -31,6 +31,7 @@
 #include "gossip/admission.h"
 #include "gossip/crypto.h"
 #include "gossip/id.h"
+#include "gossip/judged.h"
 #include "gossip/part.h"
 
 enum {
@@ -100,7 +101,8 @@ typedef enum dp_event_type {
     DP_EV_ORDER,      /* u.order: what takes the root key, or an admin's */
     DP_EV_OBJECT_LOST, /* u.object: its root alone; it was here, and part of it cannot be read any more */
     DP_EV_REDUCED, /* u.reduced: a part was added up, and its result is a durable object here */
-    DP_EV_EARLY /* u.early: a part of the coming publication is a durable object here, kept until OBJECT_KEEP or _DROP */
+    DP_EV_EARLY, /* u.early: a part of the coming publication is a durable object here, kept until OBJECT_KEEP or _DROP */
+    DP_EV_JUDGED /* u.judged: what an update would do was measured */
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -206,6 +208,10 @@ typedef struct dp_event {
             unsigned __int128 energy; /* E of section E of the commit rules */
         } checked;
         struct {
+            dp_hash root;
+            dp_judged found;
+        } judged;
+        struct {
             uint64_t round;
             uint32_t part; /* as DP_DO_REDUCE said */
             dp_hash root;
@@ -282,7 +288,8 @@ typedef enum dp_action_type {
     DP_DO_NOTE, /* u.note: something a person may ask about later */
     DP_DO_HALT, /* u.note: proof of a double vote; keep state, stop committing */
     DP_DO_REOPEN, /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
-    DP_DO_REDUCE  /* u.reduce: a part of the round; answer: REDUCED */
+    DP_DO_REDUCE, /* u.reduce: a part of the round; answer: REDUCED */
+    DP_DO_JUDGE   /* u.judge: measure what an update that was checked would do; answer: JUDGED */
 } dp_action_type;
 
 /* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
@@ -395,6 +402,18 @@ typedef struct dp_action {
             uint32_t end;
             uint32_t keep; /* as in publish, of its round */
         } check;
+        struct {
+            dp_hash root;
+            uint32_t keep;   /* as in check */
+            uint32_t scale;  /* Q16: of the step, beside the gain of the codec */
+            uint32_t tokens; /* to measure a gain on, at most, of each kind; 0: no gain */
+            uint64_t seed;   /* draws the windows */
+            dp_peer peer;    /* the author, and what it says it trained on: */
+            uint64_t own;    /* samples of its own line, from this one on, */
+            uint64_t own_count;
+            uint32_t n_ranges; /* and these */
+            dp_sample_range ranges[DP_LEASE_RANGES_MAX];
+        } judge;
         struct {
             uint64_t round;
             uint32_t part;  /* and DP_REDUCE_SUM where it is a sum of a site, not the result */

@@ -188,6 +188,7 @@ static void perform(dp_host *host, const dp_action *action)
     case DP_DO_PUBLISH:
     case DP_DO_CHECK:
     case DP_DO_REDUCE:
+    case DP_DO_JUDGE:
     case DP_DO_APPLY:
     case DP_DO_FREEZE:
     case DP_DO_MIX:

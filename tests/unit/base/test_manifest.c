@@ -15,6 +15,7 @@ static dp_manifest sample(void)
     dp_manifest_default(&manifest);
     manifest.members_absent_s = 0;
     manifest.codec_gain = DP_OFF; /* As before version 14; what has it is tested apart. */
+    manifest.trust = DP_TRUST_MEMBERS;
     memcpy(manifest.name, "kjv-1", 6);
     manifest.created_ms = 1700000000123;
     manifest.nonce = 0x0123456789abcdefULL;
@@ -363,7 +364,7 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     bytes[4] = 5;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
-    bytes[4] = 15;
+    bytes[4] = 16;
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
     bytes[0] = 'X';
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
@@ -522,6 +523,26 @@ static void sums_of_sites_are_of_version_13_and_of_parts(void **state)
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
 }
 
+static void a_run_judges_updates_from_version_15_on(void **state)
+{
+    dp_manifest manifest = sample();
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest back;
+
+    (void)state;
+    dp_manifest_default(&back);
+    assert_int_equal(back.trust,
+                     DP_TRUST_OPEN); /* Of a new run; one from before trusts its members. */
+    manifest.trust = DP_TRUST_OPEN;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[4], 15);
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+    assert_int_equal(back.trust, DP_TRUST_OPEN);
+    bytes[size - sizeof manifest.signature - 1] = 0; /* A second form of version 6. */
+    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
+}
+
 static void late_updates_count_only_where_rounds_are_of_whole_updates(void **state)
 {
     dp_manifest manifest = sample();
@@ -664,6 +685,7 @@ int main(void)
         cmocka_unit_test(rounds_of_parts_make_a_manifest_of_version_8),
         cmocka_unit_test(a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it),
         cmocka_unit_test(sums_of_sites_are_of_version_13_and_of_parts),
+        cmocka_unit_test(a_run_judges_updates_from_version_15_on),
         cmocka_unit_test(late_updates_count_only_where_rounds_are_of_whole_updates),
         cmocka_unit_test(a_span_of_densities_makes_a_manifest_of_version_10),
         cmocka_unit_test(a_span_of_densities_goes_from_dense_to_sparse),

@@ -11,7 +11,7 @@ static void assert_refused(const dp_manifest *manifest, const char *word)
     assert_non_null(strstr(why.text, word));
 }
 
-static void a_new_manifest_is_of_version_14_and_steps_by_its_codec(void **state)
+static void a_manifest_of_version_14_steps_by_its_codec(void **state)
 {
     dp_manifest manifest;
     uint8_t bytes[DP_MANIFEST_BYTES_MAX];
@@ -20,6 +20,7 @@ static void a_new_manifest_is_of_version_14_and_steps_by_its_codec(void **state)
 
     (void)state;
     dp_manifest_default(&manifest);
+    manifest.trust = DP_TRUST_MEMBERS; /* Of version 15. */
     assert_int_equal(manifest.codec_gain, DP_ON);
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     assert_int_equal(bytes[4], 14);
@@ -58,7 +59,7 @@ static void a_step_longer_than_the_codec_bears_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_manifest_is_of_version_14_and_steps_by_its_codec),
+        cmocka_unit_test(a_manifest_of_version_14_steps_by_its_codec),
         cmocka_unit_test(a_step_longer_than_the_codec_bears_is_refused),
     };
 

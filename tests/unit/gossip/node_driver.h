@@ -374,6 +374,11 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
     case DP_DO_APPLY:
         kit_apply(world, node, action);
         break;
+    case DP_DO_JUDGE:
+        item = kit_push(world, node->index, DP_EV_JUDGED);
+        item->event.u.judged.root = action->u.judge.root;
+        item->event.u.judged.found = node->judged;
+        break;
     case DP_DO_REDUCE:
         kit_reduce(world, node, action);
         break;

@@ -81,6 +81,7 @@ typedef struct kit_node {
     bool light;         /* finds parts to hold nothing */
     bool heavy;         /* finds blobs to hold more than a record may state */
     bool picky;         /* its trainer knows no codec but its own */
+    dp_judged judged;   /* what it finds of every update; nothing, if not said */
     bool adds_nothing;  /* its trainer cannot add up a part */
     bool adds_late;     /* REDUCE is not answered; the last one is kept in reduce */
     dp_action reduce;   /* last DP_DO_REDUCE */
