@@ -52,6 +52,7 @@ bool dp_admit_members_only(uint8_t type)
     case DP_MSG_SUBTOTAL:
     case DP_MSG_COLLECT:
     case DP_MSG_GUEST:
+    case DP_MSG_HARM:
     case DP_MSG_MIX_OFFER:
     case DP_MSG_MIX_ACK:
     case DP_MSG_MIX_COMMIT:

@@ -190,6 +190,7 @@ static void note_config(dp_node *node, const dp_record *record, uint32_t voters_
         dp_node_note(node, DP_NOTE_REMOVED, record->round, peer, 0, 0,
                      reason == DP_REMOVE_LEFT      ? "left"
                      : reason == DP_REMOVE_REVOKED ? "revoked"
+                     : reason == DP_REMOVE_HARMFUL ? "harmful"
                                                    : "absent");
         if (reason == DP_REMOVE_ABSENT) { /* It may come back, as a newcomer. */
             if (index != DP_MEMBER_NONE) {

@@ -1,6 +1,7 @@
 /* When a voter closes the round and when it bids: the close condition, the grace, the hard deadline, the bid timer. */
 #include <string.h>
 
+#include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
 
 /* As dp_round_may_contribute, for a count: its credential is believed. */
@@ -252,7 +253,7 @@ const char *dp_round_ripe(dp_node *node)
     if (!dp_round_state_cert(node, &root, seals, &n)) {
         return NULL;
     }
-    const uint32_t active = dp_round_active(node);
+    const uint32_t active = dp_round_active(node) - dp_judging_rejected(node);
     const await waits_for = awaited(node, held_claims, held);
     const turnout all = turnout_of(node, held_claims, held, active, false);
     if ((all.held >= active || held >= node->ledger.listed_max) && waits_for == AWAIT_NOBODY) {
@@ -312,6 +313,7 @@ static void note_stragglers(dp_node *node, bool first)
                             : claim->bad  ? "blob does not decode"
                                           : "not held";
         cause = first && (claim == NULL || !claim->bad) ? "later than round.close_at" : cause;
+        cause = dp_judging_rejects(node, &entry->peer) ? "judged harmful" : cause;
         if (index != 0 && (index == DP_MEMBER_NONE ||
                            dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
             cause = "not alive";
@@ -387,6 +389,7 @@ static void watch_voters(dp_node *node)
 void dp_round_tick(dp_node *node)
 {
     watch_voters(node);
+    dp_judging_look(node);
     if (dp_time_reached(node->now, node->round->repeat_at)) {
         dp_round_repeat(node);
     }

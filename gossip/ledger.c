@@ -23,26 +23,28 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
         manifest->members_max < DP_MEMBERS_MAX ? manifest->members_max : DP_MEMBERS_MAX;
     dp_peer founder;
 
-    *ledger = (dp_ledger){.run = *run,
-                          .voters_max = manifest->voters_max < DP_VOTERS_MAX ? manifest->voters_max
-                                                                             : DP_VOTERS_MAX,
-                          .alpha = (uint32_t)((uint64_t)manifest->alpha_milli * 65536 / 1000),
-                          .unclipped = manifest->exchange == DP_EXCHANGE_GRADIENTS,
-                          .stale = manifest->stale == DP_ON,
-                          .density = dp_density_first(manifest),
-                          .pace = dp_pace_first(manifest),
-                          .listed_max = manifest->contributors_max > DP_LISTED_STANDARD
-                                            ? manifest->contributors_max
-                                            : (uint32_t)DP_LISTED_STANDARD,
-                          .close_milli = manifest->close_milli,
-                          .head = *run,
-                          .base = *run,
-                          .time_ms = manifest->created_ms,
-                          .capacity = capacity > 0 ? capacity : 1,
-                          .rows_max = (capacity > 0 ? capacity : 1) + DP_FORMER_MAX,
-                          .absent_ms = (uint64_t)manifest->members_absent_s * 1000,
-                          .context = manifest->context,
-                          .pass = dp_manifest_samples(manifest)};
+    *ledger = (dp_ledger){
+        .run = *run,
+        .voters_max = manifest->voters_max < DP_VOTERS_MAX ? manifest->voters_max : DP_VOTERS_MAX,
+        .alpha = (uint32_t)((uint64_t)manifest->alpha_milli * 65536 / 1000),
+        .unclipped = manifest->exchange == DP_EXCHANGE_GRADIENTS,
+        .stale = manifest->stale == DP_ON,
+        .density = dp_density_first(manifest),
+        .pace = dp_pace_first(manifest),
+        .listed_max = manifest->contributors_max > DP_LISTED_STANDARD
+                          ? manifest->contributors_max
+                          : (uint32_t)DP_LISTED_STANDARD,
+        .close_milli = manifest->close_milli,
+        .head = *run,
+        .base = *run,
+        .time_ms = manifest->created_ms,
+        .capacity = capacity > 0 ? capacity : 1,
+        .rows_max = (capacity > 0 ? capacity : 1) + DP_FORMER_MAX,
+        .judges = manifest->trust == DP_TRUST_OPEN && manifest->reduce == DP_REDUCE_WHOLE &&
+                  manifest->exchange == DP_EXCHANGE_UPDATES,
+        .absent_ms = (uint64_t)manifest->members_absent_s * 1000,
+        .context = manifest->context,
+        .pass = dp_manifest_samples(manifest)};
     memcpy(ledger->root_key, manifest->root_key, sizeof ledger->root_key);
     DP_TRY(dp_map_init(&ledger->map, ledger->rows_max, seed));
     ledger->roster = dp_reserve(ledger->rows_max, sizeof *ledger->roster);

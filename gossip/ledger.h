@@ -74,6 +74,7 @@ typedef struct dp_ledger {
     uint32_t n_members;             /* those not gone */
     uint32_t capacity;              /* most members, from the manifest */
     uint32_t rows_max;              /* of the roster */
+    bool judges;                    /* from the manifest: voters judge updates (judge.h) */
     uint64_t absent_ms;             /* from the manifest; 0: nobody is put out for being away */
     uint32_t context;               /* tokens of a sample, from the manifest */
     uint64_t pass;                  /* samples of a pass, from the manifest; 0: not known */

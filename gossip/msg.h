@@ -62,6 +62,8 @@ typedef enum dp_msg_type {
 
     DP_MSG_GUEST = 38, /* admit.h: a member has a link to a node that waits for admission */
 
+    DP_MSG_HARM = 39, /* harm.h: a voter finds that a member's updates do harm */
+
     DP_MSG_MIX_OFFER = 40, /* mix.h */
     DP_MSG_MIX_ACK = 41,
     DP_MSG_MIX_COMMIT = 42,

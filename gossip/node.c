@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/judge_round.h"
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
 
@@ -480,6 +481,7 @@ static void dispatch(dp_node *node, const dp_event *event)
         (void)dp_round_checked(node, event);
         break;
     case DP_EV_JUDGED:
+        dp_judging_judged(node, event);
         break;
     case DP_EV_FROZEN:
         node->train.steps = 0;

@@ -1,7 +1,4 @@
-/* The inside of a node: the parts and what they share. Only the files that make up the node include it: node.c, node_open.c
- * and node_route.c (messages), rival.c (other chains), proof.c (of double votes), fork.c, chain.c (records), round.c, tell.c,
- * wish.c, leave.c, list_talk.c, claim_room.c, claim_size.c, close.c, propose.c and config_part.c (the voter's side of a round), pending.c, load.c, fetch.c and train.c (the trainer's
- * side), catchup.c, node_view.c. */
+/* The inside of a node: the parts and what they share. Only the files that make up the node include it. */
 #ifndef DP_GOSSIP_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_INTERNAL_H
 
@@ -13,6 +10,7 @@
 #include "gossip/deadline.h"
 #include "gossip/doubt.h"
 #include "gossip/fork.h"
+#include "gossip/judge.h"
 #include "gossip/links.h"
 #include "gossip/lists.h"
 #include "gossip/members.h"
@@ -146,6 +144,8 @@ typedef struct dp_claim {
     bool checking;
     bool checked;
     bool bad;
+    bool judging; /* in a run that judges (judge.h), as what follows */
+    dp_judgement found;
     bool evidence;   /* met in a record: not to be listed by this node unless its READY came too */
     dp_time told_at; /* when it was heard of */
     dp_time held_at; /* when its blob was first here */
@@ -340,7 +340,6 @@ typedef struct dp_catchup {
 _Static_assert((int)DP_PROOF_ROW_MAX >=
                    (int)(DP_PROOF_ROW_HEAD + DP_MSG_HEAD_BYTES + 2 * (1 + DP_VOTE_BYTES)),
                "both forms fit");
-
 /* Of a double vote, or of two FORKs of one slot; empty while row_size is 0. */
 typedef struct dp_proof {
     dp_peer culprit; /* zero for FORKs */
@@ -400,6 +399,7 @@ struct dp_node {
     dp_chain *chain;
     dp_round *round;
     dp_part_round *parts; /* part_round.h; NULL in a run of whole updates */
+    struct dp_judging *judging; /* judge_round.h; NULL in a run that does not judge */
     dp_train train;
     dp_catchup catchup;
     dp_proof proof;

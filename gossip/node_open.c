@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "gossip/admit.h"
 #include "gossip/commit_row.h"
+#include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
 
 /* ---- the vote's host ---- */
@@ -171,7 +172,8 @@ static dp_status open_memory(dp_node *node)
         return DP_NOMEM;
     }
     DP_TRY(open_tables(node));
-    return open_parts(node);
+    DP_TRY(open_parts(node));
+    return node->ledger.judges ? dp_judging_open(node) : DP_OK;
 }
 
 dp_status dp_node_open(dp_node **out, const dp_node_config *config)
@@ -244,6 +246,7 @@ void dp_node_close(dp_node *node)
         dp_free(node->chain->ring_items);
         dp_free(node->chain->unlisted);
     }
+    dp_judging_close(node);
     dp_free(node->apply_items);
     dp_free(node->commit);
     dp_free(node->chain);

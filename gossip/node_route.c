@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "gossip/admit.h"
+#include "gossip/judge_round.h"
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
 
@@ -199,12 +200,12 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
     DP_TRY(dp_wire_read_relay(bytes, &relay));
     if (dp_peer_equal(&relay.target, &node->self)) {
         const uint8_t type = dp_msg_type_of(relay.message);
-        const bool allowed = (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) ||
-                             type == DP_MSG_MIX_SIGNED || type == DP_MSG_FENCE_ASK ||
-                             type == DP_MSG_REMOVE || type == DP_MSG_PROOF || type == DP_MSG_FORK ||
-                             type == DP_MSG_STOP || type == DP_MSG_PART ||
-                             type == DP_MSG_SUBTOTAL || type == DP_MSG_LIST_GET ||
-                             type == DP_MSG_LIST || type == DP_MSG_SUMMARY || type == DP_MSG_GUEST;
+        const bool allowed =
+            (type >= DP_MSG_READY && type <= DP_MSG_VOTER_OK) || type == DP_MSG_MIX_SIGNED ||
+            type == DP_MSG_FENCE_ASK || type == DP_MSG_REMOVE || type == DP_MSG_PROOF ||
+            type == DP_MSG_FORK || type == DP_MSG_STOP || type == DP_MSG_PART ||
+            type == DP_MSG_SUBTOTAL || type == DP_MSG_LIST_GET || type == DP_MSG_LIST ||
+            type == DP_MSG_SUMMARY || type == DP_MSG_GUEST || type == DP_MSG_HARM;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
     return pass_relay(node, &relay, from);
@@ -263,6 +264,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
         return dp_fork_stop_message(node, bytes);
     case DP_MSG_GUEST:
         return dp_admit_message(node, bytes);
+    case DP_MSG_HARM:
+        return dp_judging_message(node, bytes);
     case DP_MSG_RECORDS_GET:
         return on_records_get(node, bytes, &peer);
     case DP_MSG_RECORDS:

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "gossip/admit.h"
+#include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
 
 /* ---- what is ready ---- */
@@ -56,7 +57,8 @@ bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash
 static bool may_list(const dp_node *node, const dp_claim *claim, const dp_hash *root)
 {
     return dp_round_may_list(node, &claim->ready, root) && !claim->evidence && claim->held &&
-           claim->checked && !claim->bad && claim->size == claim->ready.bytes;
+           claim->checked && !claim->bad && claim->size == claim->ready.bytes &&
+           dp_judging_finds_good(node, claim);
 }
 
 /* Of all majorities that contain this node, the one that holds most; the first in order of bits wins a tie. */
@@ -215,6 +217,7 @@ static void list_late(dp_node *node, dp_record *draft)
         if (index == DP_MEMBER_NONE || is_listed(draft, &entry->peer) ||
             dp_node_revoked(node, &entry->peer) ||
             dp_config_removes(&draft->config, &entry->peer) ||
+            dp_judging_rejects(node, &entry->peer) ||
             !dp_ledger_may_be_late(&node->ledger, entry, draft->round)) {
             continue;
         }

@@ -32,7 +32,8 @@
  *        | with bit 2: u32, not 0: bit i says that contribution i has age 1, so its READY is of the round before
  * Config part:
  *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
- *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature}: peers rising; absent: 32 peer | u8 3
+ *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature}: peers rising; absent: 32 peer | u8 3;
+ *        harmful: 32 peer | u8 4 | u8 n, 1 or more, then {u8 voter | u64 round | 64 signature of HARM}: voters rising
  *        | u8 n fenced, then {32 peer | u64 incarnation}: peers rising
  *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
  *          peers rising
@@ -150,10 +151,18 @@ typedef struct dp_admit {
 typedef enum dp_remove_reason {
     DP_REMOVE_LEFT = 1,
     DP_REMOVE_REVOKED = 2,
-    DP_REMOVE_ABSENT = 3
+    DP_REMOVE_ABSENT = 3,
+    DP_REMOVE_HARMFUL = 4
 } dp_remove_reason;
 
-/* LEFT is signed by the peer; REVOKED by the key that stands in by: the run's root key, or a member that may administer, who
+/* A voter's word that a member does harm (harm.h). */
+typedef struct dp_harm_seal {
+    uint8_t voter; /* index in the voters of the slot */
+    uint64_t round;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_harm_seal;
+
+/* HARMFUL: by the words of a majority of the voters, and only records have it. LEFT is signed by the peer; REVOKED by the key that stands in by: the run's root key, or a member that may administer, who
  * may put out anybody who may not. Domain "dpnode/remove/1" over run | peer | reason | incarnation | by, if revoked. */
 typedef struct dp_remove {
     dp_peer peer;
@@ -161,6 +170,8 @@ typedef struct dp_remove {
     uint64_t incarnation;
     dp_peer by; /* REVOKED; else zero */
     uint8_t signature[DP_SIGNATURE_BYTES];
+    uint32_t n_seals; /* HARMFUL; else 0 */
+    dp_harm_seal seals[DP_VOTERS_MAX];
 } dp_remove;
 
 typedef struct dp_fence {

@@ -71,7 +71,9 @@ static bool is_done_with(const dp_ledger *ledger, const dp_roster_entry *entry)
     if (entry->gone == 0 || entry->admitted_slot == 0) {
         return false;
     }
-    return ((entry->gone != DP_REMOVE_REVOKED || DP_MUTATION == 133) && !entry->strict) ||
+    const bool thrown = entry->gone == DP_REMOVE_REVOKED || entry->gone == DP_REMOVE_HARMFUL;
+
+    return ((!thrown || DP_MUTATION == 133) && !entry->strict) ||
            (entry->until_ms != 0 && ledger->time_ms > entry->until_ms);
 }
 

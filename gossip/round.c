@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
 
 #define CHECK_BYTES_MAX (256ULL << 20)
@@ -110,6 +111,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     round->ahead_since = (dp_time){0};
     round->judged = (dp_hash){{0}};
     round->n_offers = 0; /* An offer names the head. */
+    dp_judging_open_slot(node, new_round);
     round->lists_for = (dp_hash){{0}};
     dp_wish_forget_done(node);
 #if DP_MUTATION == 17

@@ -268,11 +268,45 @@ bool dp_life_verify(const dp_fence_ask *ask, const dp_crypto *crypto, const dp_r
                           life_bytes(ask, run, room), ask->signature);
 }
 
+static void write_seals(dp_writer *writer, const dp_remove *remove)
+{
+    dp_write_u8(writer, (uint8_t)remove->n_seals);
+    for (uint32_t i = 0; i < remove->n_seals; i++) {
+        dp_write_u8(writer, remove->seals[i].voter);
+        dp_write_u64(writer, remove->seals[i].round);
+        dp_write_bytes(writer, remove->seals[i].signature, DP_SIGNATURE_BYTES);
+    }
+}
+
+static bool read_seals(dp_reader *reader, dp_remove *remove)
+{
+    const uint8_t n = dp_read_u8(reader);
+
+    if (n == 0 || n > DP_VOTERS_MAX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        dp_harm_seal *seal = &remove->seals[i];
+        seal->voter = dp_read_u8(reader);
+        seal->round = dp_read_u64(reader);
+        dp_read_bytes(reader, seal->signature, DP_SIGNATURE_BYTES);
+        if (i > 0 && seal->voter <= seal[-1].voter) {
+            return false;
+        }
+    }
+    remove->n_seals = n;
+    return !reader->failed;
+}
+
 void dp_remove_write(dp_writer *writer, const dp_remove *remove)
 {
     dp_write_bytes(writer, remove->peer.bytes, sizeof remove->peer.bytes);
     dp_write_u8(writer, (uint8_t)remove->reason);
     if (remove->reason == DP_REMOVE_ABSENT) {
+        return;
+    }
+    if (remove->reason == DP_REMOVE_HARMFUL) {
+        write_seals(writer, remove);
         return;
     }
     dp_write_u64(writer, remove->incarnation);
@@ -290,6 +324,11 @@ bool dp_remove_read(dp_reader *reader, dp_remove *remove)
         *remove = (dp_remove){.peer = remove->peer, .reason = DP_REMOVE_ABSENT};
         return !reader->failed;
     }
+    if (reason == DP_REMOVE_HARMFUL) {
+        *remove = (dp_remove){.peer = remove->peer, .reason = DP_REMOVE_HARMFUL};
+        return read_seals(reader, remove);
+    }
+    remove->n_seals = 0;
     remove->incarnation = dp_read_u64(reader);
     remove->by = (dp_peer){{0}};
     if (reason == DP_REMOVE_REVOKED) {

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "gossip/admit.h"
+#include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
 
 /* Then whoever holds the root key may want to know who could vote. */
@@ -70,7 +71,7 @@ void dp_round_tell_have_one(dp_node *node, const dp_hash *root)
     for (uint32_t i = 0; i < node->round->n_claims && have.n == 0; i++) {
         dp_claim *claim = &node->round->claims[i];
         if (dp_hash_equal(&claim->ready.root, root) && claim->held && claim->checked &&
-            !claim->bad) {
+            !claim->bad && dp_judging_finds_good(node, claim)) {
             claim->have |= 1U << self;
             have.roots[have.n++] = *root;
         }
@@ -88,7 +89,7 @@ void dp_round_tell_have(dp_node *node)
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
-        if (claim->held && claim->checked && !claim->bad) {
+        if (claim->held && claim->checked && !claim->bad && dp_judging_finds_good(node, claim)) {
             claim->have |= 1U << self;
             have.roots[have.n++] = claim->ready.root;
         }

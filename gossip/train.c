@@ -1,5 +1,6 @@
 /* The trainer's side of a round: replay, apply, settle, train, publish. */
 #include "base/assert.h"
+#include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
 
 /* ---- applying ---- */
@@ -415,6 +416,7 @@ static void trainer_down(dp_node *node)
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         node->round->claims[i].checking = false;
     }
+    dp_judging_trainer_down(node);
     if (node->parts != NULL) {
         dp_part_round_trainer_down(node);
     }

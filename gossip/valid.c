@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/harm.h"
 #include "gossip/mutation.h"
 #include "gossip/weights.h"
 
@@ -106,6 +107,10 @@ static dp_status check_removes(const dp_valid *valid, const dp_record *record, c
             if (!is_absent(ledger, record, &remove->peer)) {
                 return no(cause, "puts out somebody who is not away");
             }
+            continue;
+        }
+        if (remove->reason == DP_REMOVE_HARMFUL) {
+            DP_TRY(dp_harm_valid(ledger, valid->crypto, remove, cause));
             continue;
         }
         if (!dp_remove_verify(remove, valid->crypto, &ledger->run)) {

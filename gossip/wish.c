@@ -85,8 +85,8 @@ dp_status dp_wish_remove(dp_node *node, const dp_remove *remove)
         !dp_ledger_may_revoke(&node->ledger, &remove->by, &remove->peer)) {
         return DP_DENIED;
     }
-    if (remove->reason == DP_REMOVE_ABSENT) {
-        return DP_DENIED; /* By the chain alone. */
+    if (remove->reason == DP_REMOVE_ABSENT || remove->reason == DP_REMOVE_HARMFUL) {
+        return DP_DENIED; /* Records alone have them. */
     }
     if (!dp_remove_verify(remove, &node->config.crypto, &node->run)) {
         return DP_BADSIG;

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "gossip/beat.h"
 #include "gossip/commit_msg.h"
+#include "gossip/harm.h"
 #include "gossip/msg.h"
 #include "gossip/round_msg.h"
 #include "gossip/statement.h"
@@ -181,7 +182,7 @@ static void wish(dp_host *host)
     dp_sim *sim = host->sim;
     const dp_crypto crypto = dp_sim_crypto(host);
     dp_writer w = dp_writer_of(room, sizeof room);
-    const uint64_t what = dp_evil_below(sim, 5);
+    const uint64_t what = dp_evil_below(sim, 6);
     const dp_peer victim = sim->hosts[anybody(sim)].peer;
 
     if (what == 0) { /* A fence against every life that the victim will ever have. */
@@ -209,6 +210,15 @@ static void wish(dp_host *host)
         dp_write_u64(&w, dp_oracle_slots(sim) + dp_evil_below(sim, UINT32_MAX));
         dp_write_u16(&w, 5);
         dp_write_bytes(&w, "certificate", 11);
+    } else if (what == 4) { /* A voter is made to say that somebody does harm. */
+        dp_harm harm = {.accused = victim,
+                        .round = dp_oracle_rounds(sim) + dp_evil_below(sim, 2),
+                        .voter = sim->hosts[anybody(sim)].peer,
+                        .signature = {1}};
+        if (dp_evil_below(sim, 2) == 0) {
+            dp_assert(dp_harm_sign(&harm, &crypto, &sim->run, &(dp_hash){{0}}));
+        }
+        dp_harm_write(&w, &harm);
     } else { /* Proof against an honest voter, signed by the accuser. */
         dp_vote a = {.type = DP_MSG_ACCEPTED, .slot = dp_oracle_slots(sim) + 1};
         a.voter = (uint8_t)dp_evil_below(sim, DP_VOTERS_MAX);

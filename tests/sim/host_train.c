@@ -63,6 +63,8 @@ static bool give_all(dp_host *host, const dp_action *action, uint32_t *lost)
               give(host, &action->u.mix.other_root, lost);
     } else if (action->type == DP_DO_CHECK) {
         all = give(host, &action->u.object.root, lost);
+    } else if (action->type == DP_DO_JUDGE) {
+        all = give(host, &action->u.judge.root, lost);
     } else if (action->type == DP_DO_REDUCE) {
         for (uint32_t i = 0; i < action->u.reduce.n_items; i++) {
             all = all && give(host, &action->u.reduce.items[i].root, lost);
@@ -400,6 +402,37 @@ static void do_check(dp_host *host, const dp_action *action)
     dp_host_event(host, &event);
 }
 
+static dp_gain gain_of(uint64_t chance, bool harmful)
+{
+    const int64_t micro = 2000 + (int64_t)(chance % 4000);
+
+    return (dp_gain){.micro = harmful ? -micro : micro, .error_micro = 300, .tokens = 64};
+}
+
+/* The toy's targets are unlike, so that its updates tell nothing of each other. What a trainer would measure is drawn instead: of an honest
+ * author's update it finds that it helps, of most of a liar's that they do not, each voter something else. */
+static void do_judge(dp_host *host, const dp_action *action)
+{
+    dp_event event = {.type = DP_EV_JUDGED};
+    dp_judged *found = &event.u.judged.found;
+    const uint32_t author = dp_sim_index(host->sim, &action->u.judge.peer);
+    const dp_hash print =
+        dp_hash_of("sim/likeness", dp_view_of(action->u.judge.root.bytes, DP_HASH_BYTES));
+    const uint64_t chance = dp_rng_next(&host->rng);
+    const bool harmful = author < host->sim->plan.nodes &&
+                         dp_evil_does(host->sim, author, DP_EVIL_TRAINER) &&
+                         print.bytes[0] % 8 != 0;
+
+    event.u.judged.root = action->u.judge.root;
+    memcpy(found->likeness, print.bytes, sizeof found->likeness);
+    found->compared = chance % 16 != 0;
+    found->align = 12000 + (int32_t)(chance >> 8 & 0x3fff);
+    found->align = harmful ? 2000 - found->align : found->align;
+    found->held = gain_of(chance >> 24, harmful);
+    found->claimed = gain_of(chance >> 40, harmful);
+    dp_host_event(host, &event);
+}
+
 static void do_reduce(dp_host *host, const dp_action *action)
 {
     dp_toy_term terms[DP_LISTED_MAX];
@@ -548,6 +581,10 @@ static void fail_lost(dp_host *host, const dp_action *action, uint32_t object)
         event.u.checked.root = action->u.check.root;
         event.u.checked.first = action->u.check.first;
         event.u.checked.end = action->u.check.end;
+    } else if (action->type == DP_DO_JUDGE) {
+        event.type = DP_EV_JUDGED;
+        event.u.judged.root = action->u.judge.root;
+        event.u.judged.found.failed = true;
     } else if (action->type == DP_DO_APPLY) {
         event.type = DP_EV_APPLIED;
         event.u.applied.round = action->u.apply.round;
@@ -608,6 +645,8 @@ void dp_host_ordered(dp_host *host)
         do_publish(host, &action);
     } else if (action.type == DP_DO_CHECK) {
         do_check(host, &action);
+    } else if (action.type == DP_DO_JUDGE) {
+        do_judge(host, &action);
     } else if (action.type == DP_DO_REDUCE) {
         do_reduce(host, &action);
     } else if (action.type == DP_DO_APPLY) {

@@ -333,6 +333,7 @@ static void add_up(sums *all, const report *r)
     all->totals.unbounded += r->totals.unbounded;
     all->totals.copied += r->totals.copied;
     all->totals.evictions += r->totals.evictions;
+    all->totals.harmful += r->totals.harmful;
     dp_measure_add(&all->measure, &r->measure);
     all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
 }
@@ -398,9 +399,9 @@ static void print_sums(const dp_arguments *args, const sums *all, double took)
         printf("liars: %" PRIu64 " runs forked, %" PRIu64
                " ended with a proof known to all; %" PRIu64 " lies, %" PRIu64
                " rounds beyond the bound, %" PRIu64 " evictions of the living, %" PRIu64
-               " publications of others' parts\n",
+               " publications of others' parts, %" PRIu64 " put out for harm\n",
                all->totals.forks, all->totals.halts, all->totals.lies, all->totals.unbounded,
-               all->totals.evictions, all->totals.copied);
+               all->totals.evictions, all->totals.copied, all->totals.harmful);
     }
     print_harm(all);
 }

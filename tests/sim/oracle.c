@@ -195,7 +195,12 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
         if (index < sim->plan.nodes) {
             const bool absent = record->config.removes[i].reason == DP_REMOVE_ABSENT;
             o->members[index].member = false;
-            if (!sim->hosts[index].leaving && !(absent && sim->hosts[index].left)) {
+            if (record->config.removes[i].reason == DP_REMOVE_HARMFUL) {
+                sim->totals.harmful++;
+                if (!dp_evil_does(sim, index, DP_EVIL_TRAINER)) {
+                    dp_sim_fail(sim, "S20", index, "put out for harm that it has not done");
+                }
+            } else if (!sim->hosts[index].leaving && !(absent && sim->hosts[index].left)) {
                 dp_sim_fail(sim, "S11", index, "removed from the roster without having left");
             }
         }

@@ -287,6 +287,17 @@ static inline void kit_get(kit_world *world, kit_node *node, const dp_action *ac
     }
 }
 
+/* What its trainer finds of an update: that it helps, or that it does harm. */
+static inline void kit_judge(kit_world *world, const kit_node *node, const dp_action *action)
+{
+    const uint32_t author = kit_index(&action->u.judge.peer);
+    kit_event *item = kit_push(world, node->index, DP_EV_JUDGED);
+
+    item->event.u.judged.root = action->u.judge.root;
+    item->event.u.judged.found.compared = true;
+    item->event.u.judged.found.align = (node->rejects >> author & 1U) != 0 ? -20000 : 20000;
+}
+
 static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *action)
 {
     kit_event *item;
@@ -375,9 +386,11 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         kit_apply(world, node, action);
         break;
     case DP_DO_JUDGE:
-        item = kit_push(world, node->index, DP_EV_JUDGED);
-        item->event.u.judged.root = action->u.judge.root;
-        item->event.u.judged.found = node->judged;
+        node->judge = *action;
+        node->judged++;
+        if (!node->judges_late) {
+            kit_judge(world, node, action);
+        }
         break;
     case DP_DO_REDUCE:
         kit_reduce(world, node, action);

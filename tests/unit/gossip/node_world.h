@@ -81,7 +81,10 @@ typedef struct kit_node {
     bool light;         /* finds parts to hold nothing */
     bool heavy;         /* finds blobs to hold more than a record may state */
     bool picky;         /* its trainer knows no codec but its own */
-    dp_judged judged;   /* what it finds of every update; nothing, if not said */
+    uint32_t rejects;   /* bit i: it finds that updates of node i do harm */
+    bool judges_late;   /* JUDGE is not answered; the last one is kept in judge */
+    dp_action judge;    /* last DP_DO_JUDGE */
+    uint32_t judged;    /* so many of them */
     bool adds_nothing;  /* its trainer cannot add up a part */
     bool adds_late;     /* REDUCE is not answered; the last one is kept in reduce */
     dp_action reduce;   /* last DP_DO_REDUCE */

@@ -240,7 +240,8 @@ static void the_claim_of_who_was_removed_between_rounds_is_not_listed(void **sta
                       .have = UINT32_MAX,
                       .held = true,
                       .size = 8,
-                      .checked = true};
+                      .checked = true,
+                      .found = DP_FOUND_GOOD};
     dp_seal seals[DP_VOTERS_MAX];
     uint32_t n_seals = 0;
 

@@ -1,0 +1,202 @@
+#include "gossip/judge.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/mutation.h"
+#include "gossip/weights.h"
+
+const char *dp_judgement_text(dp_judgement judgement)
+{
+    switch (judgement) {
+    case DP_FOUND_NONE:
+    case DP_FOUND_GOOD:
+        return "";
+    case DP_FOUND_AGAINST:
+        return "update leads elsewhere than the work of others";
+    case DP_FOUND_LOSS:
+        return "update makes the model worse";
+    case DP_FOUND_COPY:
+        return "update is a copy";
+    }
+    return "";
+}
+
+void dp_judge_open_round(dp_judge *judge)
+{
+    if (judge->n_samples > 0) {
+        const int32_t middle = judge->samples[(judge->n_samples - 1) / 2];
+        judge->usual = judge->usual == 0 ? middle : (3 * judge->usual + middle) / 4;
+        judge->usual = judge->usual < 0 ? 0 : judge->usual;
+    }
+    judge->n_samples = 0;
+}
+
+static void add_sample(dp_judge *judge, int32_t align)
+{
+    if (judge->n_samples == DP_JUDGE_SAMPLES_MAX) {
+        return;
+    }
+    uint32_t at = judge->n_samples++;
+    while (at > 0 && align < judge->samples[at - 1]) {
+        judge->samples[at] = judge->samples[at - 1];
+        at--;
+    }
+    judge->samples[at] = align;
+}
+
+/* ---- copies ---- */
+
+static uint32_t distance(const uint8_t *a, const uint8_t *b)
+{
+    uint32_t bits = 0;
+
+    for (uint32_t i = 0; i < DP_LIKENESS_BYTES; i++) {
+        bits += (uint32_t)__builtin_popcount((uint32_t)(a[i] ^ b[i]));
+    }
+    return bits;
+}
+
+static bool is_nothing(const uint8_t *likeness)
+{
+    static const uint8_t nothing[DP_LIKENESS_BYTES];
+
+    return memcmp(likeness, nothing, sizeof nothing) == 0;
+}
+
+/* The one that was told later is the copy: who copies must have had the other. */
+static bool is_copy(const dp_judge *judge, const dp_judge_print *print)
+{
+    for (uint32_t i = 0; i < judge->n_prints; i++) {
+        const dp_judge_print *other = &judge->prints[i];
+        if (other->round + DP_JUDGE_PRINT_ROUNDS >= print->round &&
+            (!dp_peer_equal(&other->peer, &print->peer) || other->round != print->round) &&
+            (other->round < print->round || other->told_at.us < print->told_at.us) &&
+            distance(other->likeness, print->likeness) < DP_JUDGE_COPY_BITS) {
+            return DP_MUTATION != 225;
+        }
+    }
+    return false;
+}
+
+/* Of this round, judged before it and told after it. */
+static const dp_peer *find_copy(const dp_judge *judge, const dp_judge_print *print)
+{
+    for (uint32_t i = 0; i < judge->n_prints; i++) {
+        const dp_judge_print *other = &judge->prints[i];
+        if (other->round == print->round && !dp_peer_equal(&other->peer, &print->peer) &&
+            other->told_at.us > print->told_at.us &&
+            distance(other->likeness, print->likeness) < DP_JUDGE_COPY_BITS) {
+            return &other->peer;
+        }
+    }
+    return NULL;
+}
+
+static void add_print(dp_judge *judge, const dp_judge_print *print)
+{
+    judge->prints[judge->next_print] = *print;
+    judge->next_print = (judge->next_print + 1) % DP_JUDGE_PRINTS_MAX;
+    judge->n_prints += judge->n_prints < DP_JUDGE_PRINTS_MAX ? 1 : 0;
+}
+
+/* ---- verdicts ---- */
+
+/* The gains of both kinds of data together: an update of unlike data may cost the others a little, and gain its author more. */
+static bool makes_worse(const dp_judged *found)
+{
+    const dp_gain *gains[] = {&found->held, &found->claimed};
+    int64_t sum = 0;
+    unsigned __int128 square = 0;
+    uint32_t tokens = 0;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        if (gains[i]->tokens > 0) {
+            const uint64_t error = gains[i]->error_micro;
+            sum += gains[i]->micro;
+            square += (unsigned __int128)error * error;
+            tokens += gains[i]->tokens;
+        }
+    }
+    return tokens > 0 && sum < 0 && (uint64_t)-sum > DP_JUDGE_ERRORS * dp_isqrt(square);
+}
+
+static bool leads_elsewhere(const dp_judge *judge, const dp_judged *found)
+{
+    return found->compared && found->align <= judge->usual / DP_JUDGE_SHARE && DP_MUTATION != 226;
+}
+
+static dp_judgement judgement_of(const dp_judge *judge, const dp_judge_print *print,
+                                 const dp_judged *found)
+{
+    if (found->failed) {
+        return DP_FOUND_GOOD; /* Nothing is known against it. */
+    }
+    if (leads_elsewhere(judge, found)) {
+        return DP_FOUND_AGAINST;
+    }
+    if (makes_worse(found)) {
+        return DP_FOUND_LOSS;
+    }
+    return !is_nothing(print->likeness) && is_copy(judge, print) ? DP_FOUND_COPY : DP_FOUND_GOOD;
+}
+
+/* Its row, or a new one; where there is no room, that of the member that was judged longest ago. */
+static dp_judge_member *member_of(dp_judge *judge, const dp_peer *peer)
+{
+    uint32_t oldest = 0;
+
+    for (uint32_t i = 0; i < judge->n_members; i++) {
+        if (dp_peer_equal(&judge->members[i].peer, peer)) {
+            return &judge->members[i];
+        }
+        oldest = judge->members[i].round < judge->members[oldest].round ? i : oldest;
+    }
+    const uint32_t at = judge->n_members < judge->members_max ? judge->n_members++ : oldest;
+    dp_assert(at < judge->members_max);
+    judge->members[at] = (dp_judge_member){.peer = *peer};
+    return &judge->members[at];
+}
+
+dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
+                             const dp_judged *found, const dp_peer **exposed)
+{
+    dp_judge_print print = {.peer = *peer, .round = round, .told_at = told_at};
+
+    *exposed = NULL;
+    memcpy(print.likeness, found->likeness, sizeof print.likeness);
+    const dp_judgement judgement = judgement_of(judge, &print, found);
+    if (found->failed) {
+        return judgement;
+    }
+    dp_judge_member *member = member_of(judge, peer);
+    if (member->round >= round) {
+        return judgement;
+    }
+    member->round = round;
+    member->harmful = (member->harmful << 1 | (judgement != DP_FOUND_GOOD ? 1U : 0U)) &
+                      ((1U << DP_JUDGE_WINDOW) - 1);
+    if (found->compared) {
+        add_sample(judge, found->align);
+    }
+    if (!is_nothing(print.likeness) && judgement != DP_FOUND_COPY) {
+        *exposed = judgement == DP_FOUND_GOOD ? find_copy(judge, &print) : NULL;
+        if (*exposed != NULL) {
+            member_of(judge, *exposed)->harmful |= 1U;
+        }
+        add_print(judge, &print);
+    }
+    return judgement;
+}
+
+bool dp_judge_accuses(const dp_judge *judge, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < judge->n_members; i++) {
+        const dp_judge_member *member = &judge->members[i];
+        if (dp_peer_equal(&member->peer, peer)) {
+            return (member->harmful & 1U) != 0 && __builtin_popcount(member->harmful) >=
+                                                      (DP_MUTATION == 227 ? 1 : DP_JUDGE_HARMFUL);
+        }
+    }
+    return false;
+}

@@ -1,0 +1,73 @@
+/* Which updates a voter finds harmful, by what its trainer measured of them, and which members it accuses (docs/decisions/judging-updates.md).
+ * Pure arithmetic over numbers and a memory of past rounds; judge_round.h says when a node asks. One of each voter's own: validity of a
+ * record never depends on it. */
+#ifndef DP_GOSSIP_JUDGE_H
+#define DP_GOSSIP_JUDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "gossip/id.h"
+#include "gossip/judged.h"
+
+enum {
+    DP_JUDGE_SHARE =
+        4, /* an update is aligned with this voter's by 1 / SHARE of what others are, or more */
+    DP_JUDGE_ERRORS = 4,        /* a loss is one where it is above so many standard errors */
+    DP_JUDGE_COPY_BITS = 24,    /* of 256: two updates that differ in fewer are one, or almost */
+    DP_JUDGE_WINDOW = 8,        /* of the last so many updates that were judged, */
+    DP_JUDGE_HARMFUL = 6,       /* so many harmful ones accuse a member */
+    DP_JUDGE_SAMPLES_MAX = 128, /* alignments of a round that its median is of: the first ones */
+    DP_JUDGE_PRINTS_MAX = 512,  /* updates that copies are looked for among: the newest, */
+    DP_JUDGE_PRINT_ROUNDS = 8   /* of so many rounds */
+};
+
+typedef enum dp_judgement {
+    DP_FOUND_NONE = 0, /* not judged yet */
+    DP_FOUND_GOOD,
+    DP_FOUND_AGAINST, /* leads elsewhere than the voter's own work, and the others' */
+    DP_FOUND_LOSS,    /* makes the model worse */
+    DP_FOUND_COPY     /* is another update, or an older one */
+} dp_judgement;
+
+/* For people; "" of NONE and GOOD. */
+const char *dp_judgement_text(dp_judgement judgement);
+
+/* An update that was judged: by whom it is, and what it looks like. */
+typedef struct dp_judge_print {
+    dp_peer peer;
+    uint64_t round;
+    dp_time told_at;
+    uint8_t likeness[DP_LIKENESS_BYTES];
+} dp_judge_print;
+
+typedef struct dp_judge_member {
+    dp_peer peer;
+    uint64_t round;   /* of the last one that counts here; 0: none */
+    uint32_t harmful; /* a bit for each of the last DP_JUDGE_WINDOW; bit 0: the last one */
+} dp_judge_member;
+
+typedef struct dp_judge {
+    int32_t
+        usual; /* Q16: alignment of the one in the middle, over the rounds before; 0: not known */
+    uint32_t n_samples;
+    int32_t samples[DP_JUDGE_SAMPLES_MAX]; /* of this round, rising */
+    uint32_t n_prints;
+    uint32_t next_print;
+    dp_judge_print prints[DP_JUDGE_PRINTS_MAX];
+    uint32_t n_members;
+    uint32_t members_max;
+    dp_judge_member *members; /* the caller's room for members_max */
+} dp_judge;
+
+/* A new round: what was measured in the one before is what is usual now. */
+void dp_judge_open_round(dp_judge *judge);
+/* Of an update of this member for this round, told at that time. It is remembered; of each member and round once. *exposed: whose update of this
+ * round, which was found good before, is a copy of it; NULL: nobody's. Lent until the next call. */
+dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
+                             const dp_judged *found, const dp_peer **exposed);
+/* Have most of the member's last updates been harmful, the last one too? */
+bool dp_judge_accuses(const dp_judge *judge, const dp_peer *peer);
+
+#endif

@@ -1,0 +1,309 @@
+#include "gossip/judge_round.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "gossip/harm.h"
+#include "gossip/judge.h"
+#include "gossip/node_internal.h"
+
+/* Of what a voter's own training in a round costs, judging all updates may cost this share: 3 %. A token is passed forward twice for each of
+ * two gains; in training it costs as much as three passes. */
+enum { BUDGET_NUMERATOR = 9, BUDGET_DENOMINATOR = 400 };
+
+typedef struct dp_judging {
+    uint32_t asked; /* DP_DO_JUDGE without answer */
+    dp_judge judge;
+    dp_harms harms;
+    uint32_t n_voters; /* whom the words in harms are by */
+    dp_voter voters[DP_VOTERS_MAX];
+} dp_judging;
+
+dp_status dp_judging_open(dp_node *node)
+{
+    node->judging = dp_reserve(1, sizeof *node->judging);
+    if (node->judging == NULL) {
+        return DP_NOMEM;
+    }
+    dp_judge *judge = &node->judging->judge;
+    judge->members_max = node->ledger.capacity;
+    judge->members = dp_reserve(judge->members_max, sizeof *judge->members);
+    return judge->members == NULL ? DP_NOMEM : DP_OK;
+}
+
+void dp_judging_close(dp_node *node)
+{
+    if (node->judging != NULL) {
+        dp_free(node->judging->judge.members);
+        dp_free(node->judging);
+    }
+}
+
+/* ---- asking ---- */
+
+/* The trainer holds the state that updates of this round begin from. Who has not must apply first, and until a majority of voters has, no
+ * round closes anyway. */
+static bool can_judge(const dp_node *node)
+{
+    return node->judging != NULL && node->commit->self != DP_NOBODY &&
+           node->train.state == DP_TRAINER_SET && !node->train.applying &&
+           node->train.applied == node->ledger.round;
+}
+
+static uint32_t tokens_of(const dp_node *node)
+{
+    const uint64_t own = node->train.pending.has ? node->train.pending.ready.tokens : 0;
+    const uint32_t updates = dp_round_active(node) > 0 ? dp_round_active(node) : 1;
+    const uint64_t tokens = own * BUDGET_NUMERATOR / BUDGET_DENOMINATOR / updates;
+
+    return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
+}
+
+/* How much of it a record would count if it were the only one of its length. */
+static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
+{
+    const dp_weight_in in = {.tokens = claim->ready.tokens,
+                             .steps = claim->ready.steps,
+                             .rounds = 1,
+                             .energy = claim->energy};
+
+    return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip;
+}
+
+/* The samples between what the chain has counted of its author and what the claim says. */
+static void add_samples(const dp_node *node, const dp_claim *claim, dp_action *action)
+{
+    const dp_lease *lease = dp_ledger_lease(&node->ledger, &claim->ready.peer);
+    uint64_t left = 0;
+
+    if (lease == NULL) {
+        return;
+    }
+    if (claim->ready.reach.own > lease->reach.own) {
+        action->u.judge.own = lease->reach.own;
+        action->u.judge.own_count = claim->ready.reach.own - lease->reach.own;
+    }
+    left = claim->ready.reach.leased > lease->reach.leased
+               ? claim->ready.reach.leased - lease->reach.leased
+               : 0;
+    for (uint32_t i = 0; i < lease->n && left > 0; i++) {
+        dp_sample_range range = lease->ranges[i];
+        range.count = range.count < left ? range.count : left;
+        left -= range.count;
+        action->u.judge.ranges[action->u.judge.n_ranges++] = range;
+    }
+}
+
+static void ask(dp_node *node, dp_claim *claim)
+{
+    dp_action *action = dp_out_add(&node->out, DP_DO_JUDGE);
+
+    claim->judging = true;
+    node->judging->asked++;
+    action->u.judge.root = claim->ready.root;
+    action->u.judge.keep = dp_node_keep(node, claim->ready.round);
+    action->u.judge.scale = scale_of(node, claim);
+    action->u.judge.tokens = tokens_of(node);
+    /* Drawn now, when the author cannot change it any more. */
+    action->u.judge.seed = DP_MUTATION == 228 ? node->ledger.round : dp_rng_next(&node->rng);
+    action->u.judge.peer = claim->ready.peer;
+    action->u.judge.own = 0;
+    action->u.judge.own_count = 0;
+    action->u.judge.n_ranges = 0;
+    add_samples(node, claim, action);
+}
+
+/* An own one is as good as this node; so is one of the round before, which was judged then or comes at half its clip. */
+static bool needs_none(const dp_node *node, const dp_claim *claim)
+{
+    return dp_peer_equal(&claim->ready.peer, &node->self) || dp_round_claim_age(node, claim) != 0;
+}
+
+void dp_judging_look(dp_node *node)
+{
+    if (!can_judge(node)) {
+        return;
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (claim->found != DP_FOUND_NONE || claim->judging || !claim->held || !claim->checked ||
+            claim->bad || claim->evidence) {
+            continue;
+        }
+        if (needs_none(node, claim)) {
+            claim->found = DP_FOUND_GOOD;
+            node->dirty = true;
+            dp_round_tell_have_one(node, &claim->ready.root);
+        } else if (node->judging->asked < DP_JUDGES_MAX && dp_out_room(&node->out, 1)) {
+            ask(node, claim);
+        }
+    }
+}
+
+/* ---- answers ---- */
+
+static void tell_harm(dp_node *node, const dp_harm *harm)
+{
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    dp_harm_write(&writer, harm);
+    dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+}
+
+/* With every harmful update anew, so that a word is recent as long as its reason lasts. */
+static void accuse(dp_node *node, const dp_peer *peer)
+{
+    dp_judging *judging = node->judging;
+    dp_harm harm = {.accused = *peer, .round = node->ledger.round + 1, .voter = node->self};
+
+    if (node->commit->key_lost || !dp_judge_accuses(&judging->judge, peer) ||
+        !dp_harms_want(&judging->harms, &node->ledger, &harm) ||
+        !dp_harm_sign(&harm, &node->config.crypto, &node->run, &node->ledger.fork)) {
+        return;
+    }
+    dp_harms_add(&judging->harms, &node->ledger, &harm);
+    dp_node_note(node, DP_NOTE_REJECTED, harm.round, peer, 0, 0,
+                 "most of its updates do harm; this node wants it out of the run");
+    tell_harm(node, &harm);
+}
+
+static void reject(dp_node *node, dp_claim *claim, dp_judgement judgement)
+{
+    claim->found = judgement;
+    node->rejected++;
+    dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
+                 dp_judgement_text(judgement));
+    accuse(node, &claim->ready.peer);
+}
+
+void dp_judging_judged(dp_node *node, const dp_event *event)
+{
+    const dp_judged *found = &event->u.judged.found;
+    dp_judging *judging = node->judging;
+    const dp_peer *exposed = NULL;
+
+    if (judging == NULL) {
+        return;
+    }
+    judging->asked -= judging->asked > 0 ? 1 : 0;
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (!claim->judging || claim->found != DP_FOUND_NONE ||
+            !dp_hash_equal(&claim->ready.root, &event->u.judged.root)) {
+            continue;
+        }
+        claim->judging = false;
+        const dp_judgement judgement =
+            dp_judge_update(&judging->judge, &claim->ready.peer, claim->ready.round, claim->told_at,
+                            found, &exposed);
+        if (judgement == DP_FOUND_GOOD) {
+            claim->found = judgement;
+            dp_round_tell_have_one(node, &claim->ready.root);
+        } else {
+            reject(node, claim, judgement);
+        }
+        dp_claim *copy = exposed != NULL ? dp_round_claim_of(node, exposed) : NULL;
+        if (copy != NULL && copy->found == DP_FOUND_GOOD) {
+            reject(node, copy, DP_FOUND_COPY);
+        }
+    }
+    node->dirty = true;
+    dp_judging_look(node);
+}
+
+void dp_judging_trainer_down(dp_node *node)
+{
+    if (node->judging == NULL) {
+        return;
+    }
+    node->judging->asked = 0;
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        node->round->claims[i].judging = false;
+    }
+}
+
+void dp_judging_open_slot(dp_node *node, bool new_round)
+{
+    dp_judging *judging = node->judging;
+
+    if (judging == NULL) {
+        return;
+    }
+    const bool changed = judging->n_voters != node->ledger.n_voters ||
+                         memcmp(judging->voters, node->ledger.voters, sizeof judging->voters) != 0;
+    judging->n_voters = node->ledger.n_voters;
+    memcpy(judging->voters, node->ledger.voters, sizeof judging->voters);
+    dp_harms_prune(&judging->harms, &node->ledger, changed);
+    if (new_round) {
+        dp_judge_open_round(&judging->judge);
+    }
+}
+
+/* ---- what others ask ---- */
+
+bool dp_judging_finds_good(const dp_node *node, const dp_claim *claim)
+{
+    return node->judging == NULL || claim->found == DP_FOUND_GOOD ||
+           (DP_MUTATION == 220 && claim->found == DP_FOUND_NONE);
+}
+
+static bool is_rejected(const dp_claim *claim)
+{
+    return claim->found != DP_FOUND_NONE && claim->found != DP_FOUND_GOOD;
+}
+
+bool dp_judging_rejects(const dp_node *node, const dp_peer *peer)
+{
+    const dp_claim *claim = node->judging != NULL ? dp_round_claim_of(node, peer) : NULL;
+
+    return claim != NULL && is_rejected(claim);
+}
+
+uint32_t dp_judging_rejected(const dp_node *node)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; node->judging != NULL && i < node->round->n_claims; i++) {
+        const dp_claim *claim = &node->round->claims[i];
+        const uint32_t index = dp_node_member_index(node, &claim->ready.peer);
+        count += is_rejected(claim) && !claim->evidence && index != DP_MEMBER_NONE &&
+                         dp_round_is_active(node, index)
+                     ? 1
+                     : 0;
+    }
+    return count;
+}
+
+dp_status dp_judging_message(dp_node *node, dp_view bytes)
+{
+    dp_harm harm;
+
+    DP_TRY(dp_harm_read(bytes, &harm));
+    if (node->judging == NULL || node->commit->self == DP_NOBODY ||
+        !dp_harms_want(&node->judging->harms, &node->ledger, &harm)) {
+        return DP_OK;
+    }
+    const uint32_t voter = dp_ledger_voter(&node->ledger, &harm.voter);
+    if (!dp_harm_verify(&harm, node->ledger.voters[voter].key, &node->config.crypto, &node->run,
+                        &node->ledger.fork)) {
+        return DP_BADSIG;
+    }
+    dp_harms_add(&node->judging->harms, &node->ledger, &harm);
+    node->dirty = true;
+    return DP_OK;
+}
+
+void dp_judging_list(const dp_node *node, dp_record *draft)
+{
+    dp_config_part *config = &draft->config;
+    dp_remove remove;
+
+    for (uint32_t i = 0; node->judging != NULL && i < node->judging->harms.n; i++) {
+        if (dp_harms_removal(&node->judging->harms, &node->ledger, i, &remove) &&
+            !dp_config_removes(config, &remove.peer) && config->n_removes < DP_CONFIG_REMOVE_MAX) {
+            dp_config_add_removal(config, &remove);
+            draft->has_config = true;
+        }
+    }
+}

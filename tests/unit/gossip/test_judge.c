@@ -1,0 +1,295 @@
+/* Which updates are found harmful, and who is accused: over numbers alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gossip/judge.h"
+
+enum { MEMBERS = 4, USUAL = 16000 };
+
+static dp_judge judge;
+static dp_judge_member members[MEMBERS];
+static uint64_t now_us;
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&judge, 0, sizeof judge);
+    memset(members, 0, sizeof members);
+    judge.members = members;
+    judge.members_max = MEMBERS;
+    now_us = 1000;
+    return 0;
+}
+
+static dp_peer peer_of(uint32_t index)
+{
+    dp_peer peer = {{0}};
+
+    peer.bytes[0] = (uint8_t)(1 + index);
+    return peer;
+}
+
+/* An update with this alignment that looks like no other; it helps. */
+static dp_judged aligned(int32_t align)
+{
+    static uint8_t last;
+    dp_judged found = {
+        .compared = true, .align = align, .held = {.micro = 500, .error_micro = 100, .tokens = 64}};
+
+    last++;
+    for (uint32_t i = 0; i < DP_LIKENESS_BYTES; i++) {
+        found.likeness[i] = (uint8_t)(last * 37 + i * last * 101 + 1);
+    }
+    return found;
+}
+
+static dp_judgement find(uint32_t member, uint64_t round, const dp_judged *found)
+{
+    const dp_peer peer = peer_of(member);
+    const dp_peer *exposed = NULL;
+
+    return dp_judge_update(&judge, &peer, round, (dp_time){now_us++}, found, &exposed);
+}
+
+static dp_judgement find_aligned(uint32_t member, uint64_t round, int32_t align)
+{
+    const dp_judged found = aligned(align);
+
+    return find(member, round, &found);
+}
+
+/* Rounds in which three members are aligned as usual. */
+static void become_usual(void)
+{
+    for (uint64_t round = 1; round <= 4; round++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_int_equal(find_aligned(i, round, USUAL), DP_FOUND_GOOD);
+        }
+        dp_judge_open_round(&judge);
+    }
+    assert_int_equal(judge.usual, USUAL);
+}
+
+static void what_leads_elsewhere_than_usual_is_found(void **state)
+{
+    (void)state;
+    become_usual();
+    assert_int_equal(find_aligned(0, 5, -USUAL), DP_FOUND_AGAINST);
+    assert_int_equal(find_aligned(1, 5, 0), DP_FOUND_AGAINST); /* Noise, or nothing. */
+    assert_int_equal(find_aligned(2, 5, USUAL / DP_JUDGE_SHARE), DP_FOUND_AGAINST);
+}
+
+static void who_has_unlike_data_is_not_found_harmful(void **state)
+{
+    (void)state;
+    become_usual();
+    assert_int_equal(find_aligned(3, 5, USUAL / DP_JUDGE_SHARE + 1), DP_FOUND_GOOD);
+}
+
+static void before_anything_is_usual_only_the_opposite_is_found(void **state)
+{
+    (void)state;
+    assert_int_equal(find_aligned(0, 1, 1), DP_FOUND_GOOD);
+    assert_int_equal(find_aligned(1, 1, -1), DP_FOUND_AGAINST);
+}
+
+/* Half of the updates are the attacker's, and none of them moves what is usual below what the honest half has. */
+static void what_is_usual_is_of_the_one_in_the_middle(void **state)
+{
+    (void)state;
+    become_usual();
+    for (uint64_t round = 5; round < 30; round++) {
+        (void)find_aligned(0, round, 1);
+        (void)find_aligned(1, round, USUAL);
+        (void)find_aligned(2, round, USUAL + 100);
+        dp_judge_open_round(&judge);
+    }
+    assert_int_equal(judge.usual, USUAL);
+    dp_judge_open_round(&judge); /* A round of which nothing was judged says nothing. */
+    assert_int_equal(judge.usual, USUAL);
+}
+
+static void a_loss_counts_where_it_is_above_its_error(void **state)
+{
+    dp_judged found = aligned(USUAL);
+
+    (void)state;
+    found.held = (dp_gain){.micro = -399, .error_micro = 100, .tokens = 64};
+    assert_int_equal(find(0, 1, &found), DP_FOUND_GOOD);
+    found = aligned(USUAL);
+    found.held = (dp_gain){.micro = -401, .error_micro = 100, .tokens = 64};
+    assert_int_equal(find(1, 1, &found), DP_FOUND_LOSS);
+    found = aligned(USUAL);
+    found.held = (dp_gain){.micro = -401, .error_micro = 100, .tokens = 64};
+    found.claimed = (dp_gain){.micro = 300, .error_micro = 100, .tokens = 64};
+    assert_int_equal(find(2, 1, &found), DP_FOUND_GOOD); /* It helps its author more. */
+    found = aligned(USUAL);
+    found.held = (dp_gain){.micro = -401, .error_micro = 100}; /* of no tokens */
+    assert_int_equal(find(3, 1, &found), DP_FOUND_GOOD);
+    found = aligned(USUAL);
+    found.held = (dp_gain){.micro = INT64_MIN + 1, .error_micro = UINT32_MAX, .tokens = 1};
+    assert_int_equal(find(3, 2, &found), DP_FOUND_LOSS);
+}
+
+static void flip_bits(dp_judged *found, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        found->likeness[i / 8] ^= (uint8_t)(1U << i % 8);
+    }
+}
+
+static void a_copy_that_was_changed_a_little_is_found(void **state)
+{
+    const dp_judged original = aligned(USUAL);
+    dp_judged copy = original;
+
+    (void)state;
+    assert_int_equal(find(0, 1, &original), DP_FOUND_GOOD);
+    flip_bits(&copy, DP_JUDGE_COPY_BITS - 1);
+    assert_int_equal(find(1, 1, &copy), DP_FOUND_COPY);
+    copy = original;
+    flip_bits(&copy, DP_JUDGE_COPY_BITS);
+    assert_int_equal(find(2, 1, &copy), DP_FOUND_GOOD);
+}
+
+static void an_old_update_of_one_s_own_is_a_copy_for_some_rounds(void **state)
+{
+    const dp_judged found = aligned(USUAL);
+
+    (void)state;
+    assert_int_equal(find(0, 1, &found), DP_FOUND_GOOD);
+    assert_int_equal(find(0, 1 + DP_JUDGE_PRINT_ROUNDS, &found), DP_FOUND_COPY);
+    assert_int_equal(find(0, 2 + DP_JUDGE_PRINT_ROUNDS, &found), DP_FOUND_GOOD);
+}
+
+/* The liar's blob may be here before the one that it is of; its claim cannot be. */
+static void the_copy_is_the_one_that_was_told_later_whichever_is_judged_first(void **state)
+{
+    const dp_judged found = aligned(USUAL);
+    const dp_peer author = peer_of(0);
+    const dp_peer thief = peer_of(1);
+    const dp_peer *exposed = NULL;
+
+    (void)state;
+    assert_int_equal(dp_judge_update(&judge, &thief, 1, (dp_time){20}, &found, &exposed),
+                     DP_FOUND_GOOD);
+    assert_null(exposed);
+    assert_int_equal(dp_judge_update(&judge, &author, 1, (dp_time){10}, &found, &exposed),
+                     DP_FOUND_GOOD);
+    assert_non_null(exposed);
+    assert_true(dp_peer_equal(exposed, &thief));
+}
+
+static void updates_that_look_like_nothing_are_no_copies(void **state)
+{
+    const dp_judged found = {.compared = true, .align = USUAL};
+
+    (void)state;
+    assert_int_equal(find(0, 1, &found), DP_FOUND_GOOD);
+    assert_int_equal(find(1, 1, &found), DP_FOUND_GOOD);
+}
+
+static void who_does_harm_most_of_the_time_is_accused_and_nobody_else(void **state)
+{
+    const dp_peer peer = peer_of(0);
+    uint64_t round = 1;
+
+    (void)state;
+    become_usual();
+    for (round = 5; round < 5 + DP_JUDGE_HARMFUL; round++) {
+        assert_false(dp_judge_accuses(&judge, &peer));
+        (void)find_aligned(0, round, -1);
+    }
+    assert_true(dp_judge_accuses(&judge, &peer));
+    assert_int_equal(find_aligned(0, round++, USUAL), DP_FOUND_GOOD);
+    assert_false(dp_judge_accuses(&judge, &peer)); /* Its last one was good. */
+    (void)find_aligned(0, round++, -1);
+    assert_true(dp_judge_accuses(&judge, &peer));
+    for (uint32_t i = 0; i < 3; i++) {
+        (void)find_aligned(0, round++, USUAL);
+    }
+    (void)find_aligned(0, round++, -1);
+    assert_false(dp_judge_accuses(&judge, &peer)); /* Of the last eight, five. */
+    const dp_peer other = peer_of(1);
+    const dp_peer stranger = peer_of(9);
+    assert_false(dp_judge_accuses(&judge, &other) || dp_judge_accuses(&judge, &stranger));
+}
+
+/* Another READY for one round, as a restarted trainer sends, is not another harm. */
+static void a_round_counts_once(void **state)
+{
+    const dp_peer peer = peer_of(0);
+
+    (void)state;
+    become_usual();
+    for (uint32_t i = 0; i < 2 * DP_JUDGE_WINDOW; i++) {
+        assert_int_equal(find_aligned(0, 5, -1), DP_FOUND_AGAINST);
+    }
+    assert_false(dp_judge_accuses(&judge, &peer));
+}
+
+static void what_could_not_be_measured_is_held_against_nobody(void **state)
+{
+    const dp_judged found = {.failed = true, .compared = true, .align = -1};
+
+    (void)state;
+    become_usual();
+    for (uint64_t round = 5; round < 20; round++) {
+        assert_int_equal(find(0, round, &found), DP_FOUND_GOOD);
+    }
+    const dp_peer peer = peer_of(0);
+    assert_false(dp_judge_accuses(&judge, &peer));
+    assert_int_equal(judge.n_samples, 0);
+}
+
+static void where_there_is_no_room_the_member_judged_longest_ago_is_forgotten(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        (void)find_aligned(i, 10 - i, USUAL);
+    }
+    (void)find_aligned(MEMBERS, 11, USUAL);
+    assert_int_equal(judge.n_members, MEMBERS);
+    assert_int_equal(members[MEMBERS - 1].peer.bytes[0], peer_of(MEMBERS).bytes[0]);
+    for (uint32_t i = 0; i < DP_JUDGE_PRINTS_MAX + DP_JUDGE_SAMPLES_MAX; i++) {
+        (void)find_aligned(0, 12 + i, USUAL); /* Rings and lists have their bounds. */
+    }
+    assert_int_equal(judge.n_prints, DP_JUDGE_PRINTS_MAX);
+    assert_int_equal(judge.n_samples, DP_JUDGE_SAMPLES_MAX);
+}
+
+static void every_judgement_has_words(void **state)
+{
+    (void)state;
+    assert_string_equal(dp_judgement_text(DP_FOUND_GOOD), "");
+    for (int i = DP_FOUND_AGAINST; i <= DP_FOUND_COPY; i++) {
+        assert_true(strlen(dp_judgement_text((dp_judgement)i)) > 10);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(what_leads_elsewhere_than_usual_is_found, setup),
+        cmocka_unit_test_setup(who_has_unlike_data_is_not_found_harmful, setup),
+        cmocka_unit_test_setup(before_anything_is_usual_only_the_opposite_is_found, setup),
+        cmocka_unit_test_setup(what_is_usual_is_of_the_one_in_the_middle, setup),
+        cmocka_unit_test_setup(a_loss_counts_where_it_is_above_its_error, setup),
+        cmocka_unit_test_setup(a_copy_that_was_changed_a_little_is_found, setup),
+        cmocka_unit_test_setup(an_old_update_of_one_s_own_is_a_copy_for_some_rounds, setup),
+        cmocka_unit_test_setup(the_copy_is_the_one_that_was_told_later_whichever_is_judged_first,
+                               setup),
+        cmocka_unit_test_setup(updates_that_look_like_nothing_are_no_copies, setup),
+        cmocka_unit_test_setup(who_does_harm_most_of_the_time_is_accused_and_nobody_else, setup),
+        cmocka_unit_test_setup(a_round_counts_once, setup),
+        cmocka_unit_test_setup(what_could_not_be_measured_is_held_against_nobody, setup),
+        cmocka_unit_test_setup(where_there_is_no_room_the_member_judged_longest_ago_is_forgotten,
+                               setup),
+        cmocka_unit_test(every_judgement_has_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

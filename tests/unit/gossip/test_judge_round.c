@@ -1,0 +1,204 @@
+/* Nodes that judge each other's updates: three voters, and a fourth that trains. */
+#include "gossip/harm.h"
+#include "gossip/judge_round.h"
+#include "tests/unit/gossip/node_kit.h"
+
+enum { VOTERS = 3, LIAR = 3, NODES = 4 };
+
+static bool lists(const kit_world *world, uint32_t who)
+{
+    const dp_peer peer = kit_peer(who);
+    const dp_ledger *ledger = &world->nodes[0].node->ledger;
+    const uint32_t index = dp_ledger_find(ledger, &peer);
+
+    return index != DP_NOBODY && ledger->roster[index].included == ledger->round;
+}
+
+static uint64_t round_of(const kit_world *world)
+{
+    return world->nodes[0].node->ledger.round;
+}
+
+static void run_rounds(kit_world *world, uint64_t count)
+{
+    const uint64_t until = round_of(world) + count;
+
+    for (uint32_t i = 0; i < 6000 && round_of(world) < until; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_true(round_of(world) >= until);
+}
+
+static void find_harmful(kit_world *world, uint32_t voters, uint32_t who)
+{
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        world->nodes[i].rejects = (voters >> i & 1U) != 0 ? 1U << who : 0;
+    }
+}
+
+static void what_a_majority_finds_harmful_is_not_listed_and_not_waited_for(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    run_rounds(world, 2);
+    assert_true(lists(world, LIAR));
+    find_harmful(world, 7, LIAR);
+    run_rounds(world, 3); /* Some of what it published before counts yet. */
+    for (uint32_t i = 0; i < 2; i++) {
+        run_rounds(world, 1);
+        assert_false(lists(world, LIAR));
+        assert_string_equal(world->nodes[0].closed_cause, "all");
+    }
+    kit_close(world);
+}
+
+static void what_one_voter_finds_harmful_counts(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    find_harmful(world, 2, LIAR);
+    run_rounds(world, 3);
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < 12; i++) {
+        run_rounds(world, 1);
+        listed += lists(world, LIAR) ? 1 : 0;
+    }
+    assert_true(listed >= 6); /* Where the one proposes, it lists others. */
+    assert_int_equal(kit_look(world, 0).members, NODES);
+    kit_close(world);
+}
+
+/* Six harmful updates of eight, and the words of two voters. */
+static void who_does_harm_round_after_round_is_put_out(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    const dp_peer liar = kit_peer(LIAR);
+
+    (void)state;
+    find_harmful(world, 5, LIAR);
+    run_rounds(world, 5);
+    assert_int_equal(kit_look(world, 0).members, NODES);
+    run_rounds(world, 6);
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        const dp_ledger *ledger = &world->nodes[i].node->ledger;
+        assert_int_equal(kit_look(world, i).members, VOTERS);
+        assert_true(dp_ledger_barred(ledger, &liar)); /* Its token lets it in no more. */
+        assert_int_equal(ledger->roster[dp_ledger_find(ledger, &liar)].gone, DP_REMOVE_HARMFUL);
+    }
+    assert_false(world->nodes[0].linked[LIAR]);
+    kit_close(world);
+}
+
+static void a_voter_that_others_find_harmful_stays_a_member(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    find_harmful(world, 6, 0);
+    run_rounds(world, 16);
+    assert_int_equal(kit_look(world, 1).members, NODES);
+    assert_int_equal(kit_look(world, 1).voters, VOTERS);
+    kit_close(world);
+}
+
+/* A liar that hurries is not listed before anybody has looked at it. */
+static void nothing_is_listed_before_it_is_judged(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    const dp_peer late = kit_peer(LIAR);
+
+    (void)state;
+    run_rounds(world, 1);
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        world->nodes[i].judges_late = true;
+    }
+    const uint64_t before = round_of(world);
+    kit_run_ms(world, 3000);
+    const dp_claim *claim = dp_round_claim_of(world->nodes[0].node, &late);
+    assert_non_null(claim);
+    assert_true(claim->checked && claim->judging);
+    assert_int_equal(claim->have, 0);
+    assert_true(round_of(world) <= before + 1); /* No majority tells of anything but its own. */
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        world->nodes[i].judges_late = false;
+        dp_judging_trainer_down(world->nodes[i].node); /* Asked again. */
+    }
+    run_rounds(world, 3);
+    kit_close(world);
+}
+
+/* The author has signed its hash before chance says what it will be measured on; no two voters, rounds or updates are measured alike. */
+static void windows_are_drawn_anew_for_every_update(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    uint64_t seeds[16];
+    uint32_t n = 0;
+
+    (void)state;
+    while (n < 16) {
+        const uint32_t judged = world->nodes[0].judged;
+        while (world->nodes[0].judged == judged) {
+            kit_run_ms(world, KIT_STEP_MS);
+        }
+        seeds[n++] = world->nodes[0].judge.u.judge.seed;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            assert_true(seeds[i] != seeds[k]);
+        }
+    }
+    kit_close(world);
+}
+
+static void a_run_that_trusts_its_members_judges_nothing(void **state)
+{
+    kit_world *world = kit_open(NODES);
+
+    (void)state;
+    world->manifest.trust = DP_TRUST_MEMBERS;
+    kit_start_anew(world, 6000);
+    find_harmful(world, 7, LIAR);
+    run_rounds(world, 3);
+    assert_int_equal(world->nodes[0].judged, 0);
+    assert_true(lists(world, LIAR));
+    kit_close(world);
+}
+
+/* Junk under a voter's name, and words of somebody who is no voter, change nothing and are refused. */
+static void forged_words_count_for_nothing(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    uint8_t bytes[DP_HARM_MESSAGE_BYTES];
+
+    (void)state;
+    for (uint32_t i = 0; i < 3 * DP_HARMS_MAX; i++) {
+        dp_harm harm = {.accused = kit_peer(LIAR),
+                        .round = round_of(world) + i % 2,
+                        .voter = kit_peer(i % VOTERS),
+                        .signature = {(uint8_t)i}};
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_harm_write(&writer, &harm);
+        kit_tell(world, LIAR, 0, dp_view_of(bytes, writer.size));
+    }
+    run_rounds(world, 3);
+    assert_int_equal(kit_look(world, 0).members, NODES);
+    assert_true(kit_look(world, 0).rejected >= 3 * DP_HARMS_MAX);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_majority_finds_harmful_is_not_listed_and_not_waited_for),
+        cmocka_unit_test(what_one_voter_finds_harmful_counts),
+        cmocka_unit_test(who_does_harm_round_after_round_is_put_out),
+        cmocka_unit_test(a_voter_that_others_find_harmful_stays_a_member),
+        cmocka_unit_test(nothing_is_listed_before_it_is_judged),
+        cmocka_unit_test(windows_are_drawn_anew_for_every_update),
+        cmocka_unit_test(a_run_that_trusts_its_members_judges_nothing),
+        cmocka_unit_test(forged_words_count_for_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
