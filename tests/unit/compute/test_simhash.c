@@ -109,6 +109,9 @@ static void the_opposite_has_the_other_bits(void **state)
 {
     (void)state;
     for (size_t i = 0; i < UPDATE_CODECS; i++) {
+        if (update_codecs[i].kind == DP_CODEC_SIGN || update_codecs[i].kind == DP_CODEC_RANDOM) {
+            continue; /* They send a zero as a positive value, whatever its sign. */
+        }
         fresh(3);
         const likeness first = of(&update_codecs[i]);
         update_scale(a, UPDATE_N, -1);
