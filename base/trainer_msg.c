@@ -19,6 +19,8 @@ typedef enum field_type {
     FIELD_RANGES,
     FIELD_SHARES,
     FIELD_CUTS,
+    FIELD_COSINE,
+    FIELD_GAIN,
     FIELD_TEXT
 } field_type;
 
@@ -89,6 +91,14 @@ typedef enum field_id {
     CUTS,
     TAKEN,
     KEEP,
+    SCALE,
+    OWN_COUNT, /* after OWN */
+    DID_FAIL,
+    COMPARED,
+    ALIGN,
+    HELD,
+    CLAIMED,
+    LIKENESS,
     NAME,
     DEVICE,
     WHAT,
@@ -169,6 +179,14 @@ static const field fields[FIELD_COUNT] = {
     [CUTS] = FIELD("cuts", FIELD_CUTS, cuts),
     [TAKEN] = FIELD("taken", FIELD_U32, taken),
     [KEEP] = FIELD("keep", FIELD_U32, keep),
+    [SCALE] = FIELD("scale", FIELD_U32, scale),
+    [OWN_COUNT] = FIELD("own_count", FIELD_U64, own_count),
+    [DID_FAIL] = FIELD("failed", FIELD_BOOL, judged.failed),
+    [COMPARED] = FIELD("compared", FIELD_BOOL, judged.compared),
+    [ALIGN] = FIELD("align", FIELD_COSINE, judged.align),
+    [HELD] = FIELD("held", FIELD_GAIN, judged.held),
+    [CLAIMED] = FIELD("claimed", FIELD_GAIN, judged.claimed),
+    [LIKENESS] = FIELD("likeness", FIELD_BIN32, judged.likeness),
     [NAME] = FIELD("name", FIELD_TEXT, text),
     [DEVICE] = FIELD("device", FIELD_TEXT, text),
     [WHAT] = FIELD("what", FIELD_TEXT, text),
@@ -178,16 +196,19 @@ static const field fields[FIELD_COUNT] = {
 
 _Static_assert(sizeof(dp_settle) == 4 && sizeof(dp_restore) == 4 && sizeof(dp_trainer_kind) == 4,
                "enums are read and written as four bytes");
+_Static_assert(DP_LIKENESS_BYTES == 32, "a likeness is read and written as that many bytes");
+
+typedef unsigned __int128 field_set;
 
 /* Which fields a kind carries: bit i stands for fields[i]. */
 typedef struct shape {
     const char *name;
-    uint64_t fields;
-    uint64_t optional; /* of fields: what may be absent, as from a trainer that does not know it */
+    field_set fields;
+    field_set optional; /* of fields: what may be absent, as from a trainer that does not know it */
 } shape;
 
-#define BIT(id) (UINT64_C(1) << (id))
-_Static_assert(FIELD_COUNT <= 64, "a shape has a bit for each field");
+#define BIT(id) ((field_set)1 << (id))
+_Static_assert(FIELD_COUNT <= 128, "a shape has a bit for each field");
 
 #define SPENT_BITS                                                                                 \
     (BIT(COMPUTED_US) | BIT(TRAINED_US) | BIT(DATA_US) | BIT(PUBLISH_US) | BIT(APPLY_US) |         \
@@ -263,6 +284,14 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                           .fields = BIT(ROUND) | BIT(PART) | BIT(FIRST) | BIT(END)},
     [DP_TRAINER_ADD] = {.name = "add", .fields = BIT(ROUND) | BIT(AT) | BIT(ITEMS)},
     [DP_TRAINER_ADDED] = {.name = "added", .fields = BIT(ROUND) | BIT(AT)},
+    [DP_TRAINER_JUDGE] = {.name = "judge",
+                          .fields = BIT(ID) | BIT(KEEP) | BIT(SCALE) | BIT(TOKENS) | BIT(SEED) |
+                                    BIT(MEMBER) | BIT(OWN) | BIT(OWN_COUNT) | BIT(LEASE),
+                          .optional = BIT(KEEP)},
+    [DP_TRAINER_JUDGED] = {.name = "judged",
+                           .fields = BIT(ID) | BIT(DID_FAIL) | BIT(COMPARED) | BIT(ALIGN) |
+                                     BIT(HELD) | BIT(CLAIMED) | BIT(LIKENESS),
+                           .optional = BIT(DID_FAIL) | BIT(COMPARED)},
 };
 
 const char *dp_trainer_kind_name(dp_trainer_kind kind)
@@ -271,6 +300,16 @@ const char *dp_trainer_kind_name(dp_trainer_kind kind)
         return "unknown";
     }
     return shapes[kind].name;
+}
+
+static void pack_gain(dp_packer *packer, const char *at)
+{
+    dp_gain gain;
+    memcpy(&gain, at, sizeof gain);
+    dp_pack_array(packer, 3);
+    dp_pack_i64(packer, gain.micro);
+    dp_pack_u64(packer, gain.error_micro);
+    dp_pack_u64(packer, gain.tokens);
 }
 
 static void pack_field(dp_packer *packer, const dp_trainer_msg *msg, const field *f)
@@ -337,10 +376,22 @@ static void pack_field(dp_packer *packer, const dp_trainer_msg *msg, const field
             dp_pack_u64(packer, msg->cuts.first[i]);
         }
         break;
+    case FIELD_COSINE:
+        dp_pack_i64(packer, msg->judged.align);
+        break;
+    case FIELD_GAIN:
+        pack_gain(packer, at);
+        break;
     case FIELD_TEXT:
         dp_pack_text(packer, at);
         break;
     }
+}
+
+static uint32_t count_of(field_set bits)
+{
+    return (uint32_t)(__builtin_popcountll((uint64_t)bits) +
+                      __builtin_popcountll((uint64_t)(bits >> 64)));
 }
 
 dp_status dp_trainer_encode(const dp_trainer_msg *msg, dp_buf *out)
@@ -351,9 +402,9 @@ dp_status dp_trainer_encode(const dp_trainer_msg *msg, dp_buf *out)
         strnlen(msg->text, DP_TRAINER_TEXT_MAX + 1) > DP_TRAINER_TEXT_MAX) {
         return DP_BADARG;
     }
-    const uint64_t bits = shapes[msg->kind].fields;
+    const field_set bits = shapes[msg->kind].fields;
     dp_packer packer = dp_packer_of(out);
-    dp_pack_map(&packer, 1 + (uint32_t)__builtin_popcountll(bits));
+    dp_pack_map(&packer, 1 + count_of(bits));
     dp_pack_text(&packer, "type");
     dp_pack_u64(&packer, (uint64_t)msg->kind);
     for (uint32_t i = 0; i < FIELD_COUNT; i++) {
@@ -399,10 +450,16 @@ static bool unpack_items(const dp_pack_value *value, dp_trainer_msg *msg)
     return true;
 }
 
-/* What a lease may be: no range is empty, and sums stay far below what a number can hold. */
-static bool unpack_ranges(const dp_pack_value *value, dp_trainer_msg *msg)
+/* Sums of sample numbers stay far below what a number can hold. */
+static bool are_samples(uint64_t first, uint64_t count)
 {
     const uint64_t most = (uint64_t)1 << 62;
+    return first <= most && count <= most - first;
+}
+
+/* What a lease may be: no range is empty. */
+static bool unpack_ranges(const dp_pack_value *value, dp_trainer_msg *msg)
+{
     uint32_t count;
     if (!dp_pack_is_array(value, &count) || count > 2 * DP_LEASE_RANGES_MAX || count % 2 != 0) {
         return false;
@@ -411,7 +468,7 @@ static bool unpack_ranges(const dp_pack_value *value, dp_trainer_msg *msg)
         dp_sample_range *const range = &msg->ranges[i];
         if (!dp_pack_get_u64(dp_pack_at(value, 2 * i), &range->first) ||
             !dp_pack_get_u64(dp_pack_at(value, 2 * i + 1), &range->count) || range->count == 0 ||
-            range->first > most || range->count > most - range->first) {
+            !are_samples(range->first, range->count)) {
             return false;
         }
     }
@@ -452,6 +509,32 @@ static bool unpack_cuts(const dp_pack_value *value, dp_trainer_msg *msg)
     }
     msg->cuts.n = count;
     return dp_part_cuts_good(&msg->cuts);
+}
+
+/* Q16. */
+static bool unpack_cosine(const dp_pack_value *value, dp_trainer_msg *msg)
+{
+    int64_t large;
+    if (!dp_pack_get_i64(value, &large) || large < -DP_ALIGN_ONE || large > DP_ALIGN_ONE) {
+        return false;
+    }
+    msg->judged.align = (int32_t)large;
+    return true;
+}
+
+static bool unpack_gain(const dp_pack_value *value, char *at)
+{
+    dp_gain gain;
+    uint32_t count;
+    if (!dp_pack_is_array(value, &count) || count != 3 ||
+        !dp_pack_get_i64(dp_pack_at(value, 0), &gain.micro) ||
+        !dp_pack_get_u64(dp_pack_at(value, 1), &gain.error_micro) ||
+        !unpack_u32(dp_pack_at(value, 2), &gain.tokens) || gain.micro < -DP_GAIN_MICRO_MAX ||
+        gain.micro > DP_GAIN_MICRO_MAX || gain.error_micro > DP_GAIN_MICRO_MAX) {
+        return false;
+    }
+    memcpy(at, &gain, sizeof gain);
+    return true;
 }
 
 static bool unpack_field(const dp_pack_value *value, dp_trainer_msg *msg, const field *f)
@@ -513,6 +596,10 @@ static bool unpack_field(const dp_pack_value *value, dp_trainer_msg *msg, const 
         return unpack_shares(value, msg);
     case FIELD_CUTS:
         return unpack_cuts(value, msg);
+    case FIELD_COSINE:
+        return unpack_cosine(value, msg);
+    case FIELD_GAIN:
+        return unpack_gain(value, at);
     case FIELD_TEXT:
         return dp_pack_copy_text(value, at, DP_TRAINER_TEXT_MAX + 1);
     }
@@ -537,7 +624,7 @@ static bool unpack(const dp_pack_value *root, dp_trainer_msg *msg)
             return false;
         }
     }
-    return true;
+    return msg->kind != DP_TRAINER_JUDGE || are_samples(msg->reach.own, msg->own_count);
 }
 
 dp_status dp_trainer_decode(dp_trainer_msg *msg, dp_view bytes)

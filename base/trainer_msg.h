@@ -59,6 +59,14 @@
  *   D->T CHECK      {id, first?, end?, keep?} fds: blob  decode totally, any trainer thread. keep: as in PUBLISH for its round
  *   T->D CHECKED    {id, ok, energy[16], foreign?}  energy: section E of the commit rules, u128 little-endian; foreign: not ok,
  *                                                 as the blob is of a codec that the manifest and keep do not allow
+ *   D->T JUDGE      {id, keep?, scale, tokens, seed, member[32], own, own_count, lease: [first, count, ...]} fds: blob
+ *                                                 measure what somebody else's update d would do (base/judged.h); nothing else changes. keep: as in
+ *                                                 CHECK. scale, Q16: what clipping leaves of d; the step is alpha of the manifest, and the gain of
+ *                                                 the codec where the manifest has it, times that. tokens: to measure a gain on, at most, on held-out
+ *                                                 windows, and as many on samples of lease and own .. own + own_count - 1 of the line of member, its
+ *                                                 author; 0: no gain. seed draws the windows. In the order of commands
+ *   T->D JUDGED     {id, failed?, compared?, align, held: [micro, error, tokens], claimed: [micro, error, tokens], likeness[32]}
+ *                                                 failed: nothing was measured; align, Q16: -65536 .. 65536; gains within +-10^9 micronats
  *   D->T REDUCE     {round, part, first, end, items: [q]} fds: one blob per item, of these shares, in order of peer key
  *                                                 sum f_i d_i on that part, encoded again; nothing else changes
  *   T->D REDUCED    {round, part, energy, norm?, error?} fds: blob
@@ -102,12 +110,14 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/judged.h"
 #include "base/manifest.h"
 #include "base/part_cuts.h"
 #include "base/reach.h"
 
 enum {
-    DP_TRAINER_ABI = 4, /* 1 drew its samples itself; 2 knew no parts; 3 no slices */
+    DP_TRAINER_ABI =
+        5, /* 1 drew its samples itself; 2 knew no parts; 3 no slices; 4 did not judge */
     DP_TRAINER_PACKET_MAX = 64 * 1024,
     /* 32 shards of data with manifest and tokenizer; 32 contributors; 32 parts with what they are of, and a. */
     DP_TRAINER_FDS_MAX = 34,
@@ -146,6 +156,8 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_EARLY,
     DP_TRAINER_ADD,
     DP_TRAINER_ADDED,
+    DP_TRAINER_JUDGE,
+    DP_TRAINER_JUDGED,
     DP_TRAINER_KIND_COUNT
 } dp_trainer_kind;
 
@@ -188,7 +200,7 @@ typedef struct dp_trainer_msg {
     uint64_t computed_us; /* STEP */
     uint64_t trained_us;
     dp_trainer_spent spent; /* STEP */
-    uint32_t id;            /* CHECK */
+    uint32_t id;            /* CHECK, JUDGE */
     dp_trainer_kind of;
     uint8_t exchange[16];
     uint8_t member[32];
@@ -221,8 +233,11 @@ typedef struct dp_trainer_msg {
     dp_part_range range; /* CHECK, REDUCE, EARLY */
     dp_part_cuts cuts;   /* n = 0: no parts */
     uint32_t taken;      /* bit p: part p counts the publication */
-    uint32_t keep;       /* PUBLISH, CHECK: one element of so many; 0: as the manifest says */
-    dp_reach reach;
+    uint32_t keep;    /* PUBLISH, CHECK, JUDGE: one element of so many; 0: as the manifest says */
+    uint32_t scale;   /* JUDGE, Q16 */
+    dp_judged judged; /* JUDGED */
+    dp_reach reach;   /* JUDGE: own alone, and own_count from there on */
+    uint64_t own_count;
     uint32_t n_ranges;
     dp_sample_range ranges[DP_LEASE_RANGES_MAX];
     char text[DP_TRAINER_TEXT_MAX +

@@ -91,7 +91,7 @@ static dp_status open_batches(dp_trainer *t)
     }
     const dp_loader_setup batches = {.data = &t->data,
                                      .seed = t->manifest.model_seed,
-                                     .own_seed = dp_trainer_own_seed(t),
+                                     .own_seed = dp_trainer_line_seed(t, t->member),
                                      .length = t->manifest.context,
                                      .rows_max = t->rows_max};
     DP_TRY(dp_loader_open(&t->loader, &batches));
@@ -175,6 +175,7 @@ void dp_trainer_close(dp_trainer *t)
         return;
     }
     dp_loader_close(t->loader);
+    dp_alignment_close(&t->own);
     dp_buf_close(&t->bytes);
     dp_buf_close(&t->early.piece);
     dp_buf_close(&t->restored);
@@ -245,6 +246,7 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
     t->pending = false;
     t->gradients.ready = false;
     t->pending_blob = (dp_view){0};
+    dp_alignment_forget(&t->own);
     t->open = (dp_trainer_tally){0};
     t->pending_tally = (dp_trainer_tally){0};
     t->left_out = 0;

@@ -15,6 +15,7 @@
 
 #include "base/bytes.h"
 #include "base/digest.h"
+#include "base/judged.h"
 #include "base/manifest.h"
 #include "base/reach.h"
 #include "base/trainer_msg.h"
@@ -233,6 +234,30 @@ DP_MUST dp_status dp_trainer_freeze(dp_trainer *trainer, dp_view *blob, dp_view 
  * by what F has been scaled since it was frozen; the change is scaled alike, as if the exchange had come before. */
 DP_MUST dp_status dp_trainer_mix(dp_trainer *trainer, const uint64_t weights[2],
                                  const dp_view blobs[2], uint32_t lambda, double *moved);
+
+/* Somebody else's update, and what its author says it trained on. */
+typedef struct dp_trainer_update {
+    dp_view blob;
+    uint32_t scale;     /* Q16: what clipping leaves of it */
+    uint32_t tokens;    /* of a gain, at most, rounded up to whole windows; 0: none is measured */
+    uint64_t seed;      /* draws the windows */
+    uint8_t member[32]; /* the author */
+    uint64_t own;       /* samples of its line, from this one on */
+    uint64_t own_count;
+    uint32_t n_ranges; /* and these of the run's */
+    const dp_sample_range *ranges;
+} dp_trainer_update;
+
+/* What the update would do (base/judged.h). The alignment is that with the newest publication's a since the last init or load, which is kept
+ * from the first call on: that one compares with the pending publication alone. A gain is the loss of theta less that of
+ *     theta - alpha scale (gain of the codec, where the manifest has it) decode(blob),
+ * the step that the run would make if all updates were this one, without momentum; on at most 256 whole windows of a kind, without repetition. Its
+ * error is the standard error of the mean over windows, and of a single window as large as the gain. A loss that is not finite counts as
+ * a thousand nats per token more. Runs that exchange gradients have no gain: their optimizer says how far a gradient leads.
+ * Theta comes back to the bit, and nothing else changes but a sum of slices, which is gone. A publication under way must be taken before.
+ * DP_BADMSG, DP_VERSION (the blob), DP_DIVERGED (the loss of theta), DP_AGAIN (data is not here), DP_NOMEM: nothing is known. */
+DP_MUST dp_status dp_trainer_judge(dp_trainer *trainer, const dp_trainer_update *update,
+                                   dp_judged *out);
 
 typedef struct dp_trainer_score {
     double loss;          /* mean nats per token */

@@ -1,9 +1,10 @@
 /* The fields of dp_trainer, shared by trainer.c (drawers), trainer_publish.c, trainer_parts.c (rounds of parts), trainer_early.c (these while backward goes on), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
- * result), trainer_keep.c (what one alone keeps). Private to these. */
+ * result), trainer_judge.c (looking at an update), trainer_keep.c (what one alone keeps). Private to these. */
 #ifndef DP_COMPUTE_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_INSIDE_H
 
 #include "base/reach.h"
+#include "compute/alignment.h"
 #include "compute/backend.h"
 #include "compute/bpe.h"
 #include "compute/data.h"
@@ -81,6 +82,8 @@ struct dp_trainer {
     uint32_t added; /* updates whose sum bytes is, not lent to anybody; 0: none */
     uint64_t state_round;
     dp_outer_seen outer; /* of the record applied last */
+    bool judges;         /* it was asked to: publications are remembered */
+    dp_alignment own;    /* with the newest of these */
 
     uint64_t aim_round; /* of the coming steps */
     uint64_t committed;
@@ -135,6 +138,9 @@ void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
 /* trainer_publish.c: of the coming publication. */
 dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense, uint32_t keep);
 
+/* trainer_judge.c: a is the own newest publication, n floats, if updates are to be compared with it. */
+void dp_trainer_remember(dp_trainer *trainer, const float *a);
+
 /* trainer_early.c: before the step that completes a batch. DP_IO. */
 DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);
 
@@ -154,7 +160,7 @@ DP_MUST dp_status dp_trainer_settle(dp_trainer *trainer, uint32_t clip, const dp
 
 /* trainer_lease.c */
 /* Everybody's own line is in another order, and none in that of the run. */
-uint64_t dp_trainer_own_seed(const dp_trainer *trainer);
+uint64_t dp_trainer_line_seed(const dp_trainer *trainer, const uint8_t member[32]);
 /* The next samples, at most rows of them, and that they are drawn now. */
 dp_loader_place dp_trainer_next_place(const dp_trainer *trainer, uint32_t rows);
 void dp_trainer_pass_over(dp_trainer *trainer, const dp_loader_place *place);

@@ -5,9 +5,9 @@
 #include "base/rng.h"
 #include "compute/trainer_inside.h"
 
-uint64_t dp_trainer_own_seed(const dp_trainer *t)
+uint64_t dp_trainer_line_seed(const dp_trainer *t, const uint8_t member[32])
 {
-    dp_reader reader = dp_reader_of(dp_view_of(t->member, sizeof t->member));
+    dp_reader reader = dp_reader_of(dp_view_of(member, sizeof t->member));
     uint64_t seed = dp_mix64(~t->manifest.model_seed);
     for (size_t i = 0; i < sizeof t->member / sizeof seed; i++) {
         seed = dp_mix64(seed ^ dp_read_u64(&reader));

@@ -111,6 +111,7 @@ static dp_status take_own(dp_trainer *t, dp_view *blob, dp_view *a)
         values = t->backend->values(t->engine, DP_VECTOR_A);
     }
     DP_TRY(write_values(t, values, a));
+    dp_trainer_remember(t, values);
     /* e and F are in a from here on. No step looks at them, so until now they could stay for the case of a failure. */
     DP_TRY(t->backend->zero(t->engine, DP_VECTOR_E));
     return t->backend->zero(t->engine, DP_VECTOR_F);

@@ -13,7 +13,10 @@
 #include "compute/part.h"
 #include "compute/worker_inside.h"
 
-enum { QUEUE_MAX = 16 }; /* commands read ahead; a full queue holds the service thread */
+enum {
+    /* Commands read ahead, more than updates are judged at a time; a full queue holds the service thread. */
+    QUEUE_MAX = 48
+};
 
 void dp_worker_close_fds(const int *fds, uint32_t n_fds)
 {

@@ -372,6 +372,7 @@ static const struct {
     [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
     [DP_TRAINER_REDUCE] = {dp_worker_reduce, NEED_TRAINER, 1},
     [DP_TRAINER_ADD] = {dp_worker_add, NEED_THETA, 1},
+    [DP_TRAINER_JUDGE] = {dp_worker_judge, NEED_THETA, 1},
 };
 
 static dp_status dispatch(dp_worker *w, const dp_worker_command *c, dp_why *why)

@@ -1,5 +1,5 @@
 /* The worker's inside: what its two threads share (worker.c), and what a command does (worker_commands.c,
- * worker_parts.c). */
+ * worker_parts.c, worker_judge.c). */
 #ifndef DP_COMPUTE_WORKER_INSIDE_H
 #define DP_COMPUTE_WORKER_INSIDE_H
 
@@ -90,6 +90,8 @@ void dp_worker_forget_early(dp_worker *w);
 /* REDUCE, ADD. */
 DP_MUST dp_status dp_worker_reduce(dp_worker *w, const dp_worker_command *c, dp_why *why);
 DP_MUST dp_status dp_worker_add(dp_worker *w, const dp_worker_command *c, dp_why *why);
+/* JUDGE (worker_judge.c). DP_IO alone is a failure: what cannot be measured is answered as that. */
+DP_MUST dp_status dp_worker_judge(dp_worker *w, const dp_worker_command *c, dp_why *why);
 
 /* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the status has. Where memory or
  * descriptors are missing nothing that came is to blame, and the next process may have better luck: gives status, so that

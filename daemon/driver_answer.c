@@ -113,6 +113,15 @@ static void checked(dp_driver *driver, const dp_trainer_msg *msg)
     dp_driver_feed(driver, &event);
 }
 
+void dp_driver_judged(dp_driver *driver, const dp_hash *root, const dp_judged *found)
+{
+    dp_event event = {.type = DP_EV_JUDGED};
+    event.u.judged.root = *root;
+    event.u.judged.found = found != NULL ? *found : (dp_judged){.failed = true};
+    driver->n_judges--;
+    dp_driver_feed(driver, &event);
+}
+
 static void mixed(dp_driver *driver, const dp_trainer_msg *msg)
 {
     driver->moved = msg->moved; /* The note of the finished exchange follows. */
@@ -141,6 +150,8 @@ static dp_trainer_kind command_of(dp_trainer_kind answer)
         return DP_TRAINER_FREEZE;
     case DP_TRAINER_MIXED:
         return DP_TRAINER_MIX;
+    case DP_TRAINER_JUDGED:
+        return DP_TRAINER_JUDGE;
     case DP_TRAINER_EVALUATED:
         return DP_TRAINER_EVAL;
     case DP_TRAINER_SAMPLED:
@@ -222,6 +233,9 @@ static bool is_as_asked(const dp_trainer_msg *msg, const dp_driver_wait *wait)
     if (msg->kind == DP_TRAINER_ADDED) {
         return msg->round == wait->round && msg->at == wait->part;
     }
+    if (msg->kind == DP_TRAINER_JUDGED) {
+        return msg->id == wait->id;
+    }
     return msg->kind != DP_TRAINER_PUBLISHED ||
            (msg->cuts.n == wait->cuts.n && memcmp(msg->cuts.first, wait->cuts.first,
                                                   msg->cuts.n * sizeof msg->cuts.first[0]) == 0);
@@ -269,6 +283,13 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         break;
     case DP_TRAINER_CHECKED:
         checked(driver, msg);
+        break;
+    case DP_TRAINER_JUDGED:
+        if (is_as_asked(msg, &wait)) {
+            dp_driver_judged(driver, &wait.root, msg->judged.failed ? NULL : &msg->judged);
+        } else {
+            dp_trainer_kill(driver->trainer, "judged another update than it was given");
+        }
         break;
     case DP_TRAINER_ADDED:
         if (is_as_asked(msg, &wait)) {

@@ -17,8 +17,10 @@ enum {
     DP_DRIVER_QUEUE_MAX = DP_ACTIONS_MAX,
     DP_DRIVER_CHECKS_MAX = 128,   /* blobs being checked */
     DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
-    DP_DRIVER_WAITS_MAX = 64,     /* commands that the trainer has not answered */
-    DP_DRIVER_HELD_MAX = 128,     /* commands that wait for memory or descriptors, or for slices */
+    DP_DRIVER_JUDGES_MAX = 32, /* updates being judged: those of a record; more are not measured */
+    DP_DRIVER_WAITS_MAX =
+        64 + DP_DRIVER_JUDGES_MAX, /* commands that the trainer has not answered */
+    DP_DRIVER_HELD_MAX = 128,      /* commands that wait for memory or descriptors, or for slices */
     DP_DRIVER_SLICES_AHEAD = 2, /* read from the store: one is being added, and the next is there */
     DP_DRIVER_TICK_MS = 500,
     DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
@@ -46,6 +48,8 @@ typedef struct dp_driver_wait {
     uint8_t exchange[16];
     uint32_t part;     /* REDUCE; ADD: how many updates are added up then */
     dp_part_cuts cuts; /* PUBLISH */
+    uint32_t id;       /* JUDGE */
+    dp_hash root;      /* JUDGE: of the update */
     uint64_t since_ms;
     dp_driver_answer *answer; /* EVAL, SAMPLE */
     void *context;
@@ -113,6 +117,8 @@ struct dp_driver {
         dp_hash root;
         dp_part_range range; /* as the node asked */
     } checks[DP_DRIVER_CHECKS_MAX];
+    uint32_t next_judge;
+    uint32_t n_judges; /* that the node hears of, unless the trainer dies */
     uint32_t n_held;
     dp_list held;                    /* of commands, in order */
     struct dp_driver_slices *slices; /* of the APPLY that waits for them; NULL: none */
@@ -235,6 +241,8 @@ void dp_driver_take_again(dp_driver *driver);   /* those that wait for room, eac
 void dp_driver_take_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
 
 /* driver_answer.c */
+/* One of n_judges is over; NULL: nothing was measured. */
+void dp_driver_judged(dp_driver *driver, const dp_hash *root, const dp_judged *found);
 void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
 
 #endif

@@ -170,6 +170,8 @@ static void done_tell(dp_saver_job *job)
         }
         if (self->msg.kind == DP_TRAINER_CHECK) {
             check_failed(driver, self);
+        } else if (self->msg.kind == DP_TRAINER_JUDGE) {
+            dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         } else if (self->wait.answer == NULL && self->status == DP_IO) {
             /* Told as failed, a checkpoint would count as broken for good. A fresh process is given all of it anew. */
             dp_trainer_replace(driver->trainer, "cannot be given its commands");
@@ -434,6 +436,33 @@ static void start_check(dp_driver *driver, const dp_action *action)
     tell(driver, job);
 }
 
+static void start_judge(dp_driver *driver, const dp_action *action)
+{
+    driver->n_judges++;
+    tell_job *const job = driver->trainer_open && driver->n_judges <= DP_DRIVER_JUDGES_MAX
+                              ? tell_job_new(driver, DP_TRAINER_JUDGE)
+                              : NULL;
+    if (job == NULL) {
+        dp_driver_judged(driver, &action->u.judge.root, NULL);
+        return;
+    }
+    job->msg.id = driver->next_judge++;
+    job->msg.keep = action->u.judge.keep;
+    job->msg.scale = action->u.judge.scale;
+    job->msg.tokens = action->u.judge.tokens;
+    job->msg.seed = action->u.judge.seed;
+    memcpy(job->msg.member, action->u.judge.peer.bytes, sizeof job->msg.member);
+    job->msg.reach.own = action->u.judge.own;
+    job->msg.own_count = action->u.judge.own_count;
+    job->msg.n_ranges = action->u.judge.n_ranges;
+    memcpy(job->msg.ranges, action->u.judge.ranges, sizeof job->msg.ranges);
+    job->roots[0] = action->u.judge.root;
+    job->n_roots = 1;
+    job->wait = (dp_driver_wait){
+        .command = DP_TRAINER_JUDGE, .id = job->msg.id, .root = action->u.judge.root};
+    tell(driver, job);
+}
+
 static void start_mix(dp_driver *driver, const dp_action *action, dp_trainer_kind kind)
 {
     tell_job *job = tell_job_new(driver, kind);
@@ -504,6 +533,8 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
         start_plain(driver, &msg, DP_TRAINER_PUBLISH, NULL);
     } else if (action->type == DP_DO_CHECK) {
         start_check(driver, action);
+    } else if (action->type == DP_DO_JUDGE) {
+        start_judge(driver, action);
     } else if (action->type == DP_DO_APPLY) {
         start_apply(driver, action);
     } else if (action->type == DP_DO_REDUCE) {

@@ -52,6 +52,8 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
         dp_driver_slices_failed(driver, wait->round);
     } else if (wait->command == DP_TRAINER_REDUCE) {
         dp_driver_reduce_failed(driver, wait->round, wait->part, DP_CORRUPT);
+    } else if (wait->command == DP_TRAINER_JUDGE) {
+        dp_driver_judged(driver, &wait->root, NULL);
     } else if (wait->command == DP_TRAINER_MIX) {
         event.type = DP_EV_MIXED;
         memcpy(event.u.mixed.exchange, wait->exchange, sizeof wait->exchange);
@@ -148,6 +150,7 @@ static void on_down(void *context, const char *cause)
     driver->trainer_open = false;
     driver->training = false;
     driver->trainer_life++;
+    driver->n_judges = 0;
     dp_driver_take_nothing(driver);
     dp_driver_tell_nothing(driver);
     driver->step_ms = 0;
@@ -201,6 +204,16 @@ void dp_driver_trainer_close(dp_driver *driver)
     driver->trainer = NULL;
 }
 
+/* Commands but judgements, of which many come together. */
+static uint32_t n_others(const dp_driver *driver)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < driver->n_waits; i++) {
+        n += driver->waits[i].command != DP_TRAINER_JUDGE;
+    }
+    return n;
+}
+
 dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer,
                         void *context)
 {
@@ -208,7 +221,7 @@ dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_dr
         answer(context, NULL, "the trainer has not loaded the model");
         return DP_CLOSED;
     }
-    if (driver->n_waits >=
+    if (n_others(driver) >=
         DP_DRIVER_QUESTIONS_MAX) { /* People must not crowd out the node's own commands. */
         answer(context, NULL, "too many questions are waiting");
         return DP_AGAIN;

@@ -289,7 +289,9 @@ typedef enum dp_action_type {
     DP_DO_HALT, /* u.note: proof of a double vote; keep state, stop committing */
     DP_DO_REOPEN, /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
     DP_DO_REDUCE, /* u.reduce: a part of the round; answer: REDUCED */
-    DP_DO_JUDGE   /* u.judge: measure what an update that was checked would do; answer: JUDGED */
+    DP_DO_JUDGE /* u.judge: measure what an update that was checked would do, in the order of commands to the trainer; answer: JUDGED, once for
+                   each, with failed where the object, the memory for it or a trainer is missing, where the trainer could not, or where more
+                   than 32 are under way. TRAINER_DOWN ends those under way without one */
 } dp_action_type;
 
 /* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
@@ -404,8 +406,9 @@ typedef struct dp_action {
         } check;
         struct {
             dp_hash root;
-            uint32_t keep;   /* as in check */
-            uint32_t scale;  /* Q16: of the step, beside the gain of the codec */
+            uint32_t keep; /* as in check */
+            uint32_t
+                scale; /* Q16: what clipping leaves; alpha and the gain of the codec come on top */
             uint32_t tokens; /* to measure a gain on, at most, of each kind; 0: no gain */
             uint64_t seed;   /* draws the windows */
             dp_peer peer;    /* the author, and what it says it trained on: */

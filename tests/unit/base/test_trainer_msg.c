@@ -59,12 +59,20 @@ static dp_trainer_msg full_message(dp_trainer_kind kind)
         .cuts = {.n = DP_PARTS_MAX},
         .taken = 0x80000001U,
         .keep = 128,
+        .scale = 65536,
+        .own_count = 1ULL << 61,
+        .judged = {.failed = true,
+                   .compared = true,
+                   .align = -DP_ALIGN_ONE,
+                   .held = {.micro = -DP_GAIN_MICRO_MAX, .error_micro = 7, .tokens = UINT32_MAX},
+                   .claimed = {.micro = 5, .error_micro = DP_GAIN_MICRO_MAX, .tokens = 64}},
         .text = "In the beginning\n",
     };
 
     memset(msg.exchange, 0xe0, sizeof msg.exchange);
     memset(msg.member, 0xe1, sizeof msg.member);
     memset(msg.root.bytes, 0xe2, DP_HASH_BYTES);
+    memset(msg.judged.likeness, 0xe3, DP_LIKENESS_BYTES);
     for (uint32_t i = 0; i < DP_TRAINER_ITEMS_MAX; i++) {
         msg.q[i] = i << 26;
         msg.shares[i] = (dp_part_range){.first = 2048 * i, .end = 2048 * (i + 1)};
@@ -403,6 +411,74 @@ static void slices_say_where_they_follow_on(void **state)
     }
 }
 
+static void a_judgement_survives_the_trip(void **state)
+{
+    static dp_trainer_msg back;
+    const dp_trainer_msg asked = full_message(DP_TRAINER_JUDGE);
+    const dp_trainer_msg told = full_message(DP_TRAINER_JUDGED);
+    dp_buf buf = encoded(&asked);
+
+    (void)state;
+    CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&buf)));
+    dp_buf_close(&buf);
+    assert_int_equal(back.id, 9);
+    assert_int_equal(back.keep, 128);
+    assert_int_equal(back.scale, 65536);
+    assert_int_equal(back.seed, 3);
+    assert_int_equal(back.reach.own, 12);
+    assert_int_equal(back.reach.leased, 0);
+    assert_int_equal(back.own_count, 1ULL << 61);
+    assert_int_equal(back.n_ranges, DP_LEASE_RANGES_MAX);
+    assert_memory_equal(back.ranges, asked.ranges, sizeof back.ranges);
+    assert_memory_equal(back.member, asked.member, sizeof back.member);
+    buf = encoded(&told);
+    CHECK_OK(dp_trainer_decode(&back, dp_buf_view(&buf)));
+    dp_buf_close(&buf);
+    assert_int_equal(back.id, 9);
+    assert_true(back.judged.failed && back.judged.compared);
+    assert_int_equal(back.judged.align, -DP_ALIGN_ONE);
+    assert_int_equal(back.judged.held.micro, -DP_GAIN_MICRO_MAX);
+    assert_int_equal(back.judged.held.error_micro, 7);
+    assert_int_equal(back.judged.held.tokens, UINT32_MAX);
+    assert_int_equal(back.judged.claimed.micro, 5);
+    assert_int_equal(back.judged.claimed.tokens, 64);
+    assert_memory_equal(back.judged.likeness, told.judged.likeness, DP_LIKENESS_BYTES);
+}
+
+static dp_status sent(const dp_trainer_msg *msg)
+{
+    static dp_trainer_msg back;
+    dp_buf buf = encoded(msg);
+    const dp_status status = dp_trainer_decode(&back, dp_buf_view(&buf));
+    dp_buf_close(&buf);
+    return status;
+}
+
+static void judgements_beyond_what_they_can_be_are_refused(void **state)
+{
+    (void)state;
+    dp_trainer_msg msg = full_message(DP_TRAINER_JUDGE);
+    CHECK_OK(sent(&msg));
+    msg.own_count = (1ULL << 62) - msg.reach.own;
+    CHECK_OK(sent(&msg));
+    msg.own_count++;
+    CHECK_STATUS(sent(&msg), DP_BADMSG);
+    msg = full_message(DP_TRAINER_JUDGED);
+    CHECK_OK(sent(&msg));
+    msg.judged.align = DP_ALIGN_ONE + 1;
+    CHECK_STATUS(sent(&msg), DP_BADMSG);
+    msg.judged.align = -DP_ALIGN_ONE - 1;
+    CHECK_STATUS(sent(&msg), DP_BADMSG);
+    msg.judged.align = 0;
+    msg.judged.held.micro--;
+    CHECK_STATUS(sent(&msg), DP_BADMSG);
+    msg.judged.held.micro = DP_GAIN_MICRO_MAX + 1;
+    CHECK_STATUS(sent(&msg), DP_BADMSG);
+    msg.judged.held.micro = 0;
+    msg.judged.claimed.error_micro++;
+    CHECK_STATUS(sent(&msg), DP_BADMSG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +494,8 @@ int main(void)
         cmocka_unit_test(damaged_packets_give_a_status_or_a_message),
         cmocka_unit_test(without_memory_nothing_is_read),
         cmocka_unit_test(slices_say_where_they_follow_on),
+        cmocka_unit_test(a_judgement_survives_the_trip),
+        cmocka_unit_test(judgements_beyond_what_they_can_be_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
