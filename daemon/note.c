@@ -39,6 +39,7 @@ static const struct {
     [DP_NOTE_VOTE_KEY_LOST] = {DP_LOG_WARN, "the vote key is gone; this node is no voter until "
                                             "enrolled again: {cause}"},
     [DP_NOTE_REJECTED] = {DP_LOG_WARN, "refused something from {who}: {cause}"},
+    [DP_NOTE_JUDGED] = {DP_LOG_DEBUG, "the update of {who} leads by {a share} % {cause}"},
     [DP_NOTE_ADOPTED] = {DP_LOG_WARN, "the root key begins the chain anew after round {round}: {a} "
                                       "records, {b} rounds of them, are given up here"},
 };

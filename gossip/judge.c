@@ -22,27 +22,33 @@ const char *dp_judgement_text(dp_judgement judgement)
     return "";
 }
 
-void dp_judge_open_round(dp_judge *judge)
+static void move(dp_usual *usual)
 {
-    if (judge->n_samples > 0) {
-        const int32_t middle = judge->samples[(judge->n_samples - 1) / 2];
-        judge->usual = judge->usual == 0 ? middle : (3 * judge->usual + middle) / 4;
-        judge->usual = judge->usual < 0 ? 0 : judge->usual;
+    if (usual->n > 0) {
+        const int64_t middle = usual->samples[(usual->n - 1) / 2];
+        usual->value = usual->known ? (3 * usual->value + middle) / 4 : middle;
+        usual->known = true;
     }
-    judge->n_samples = 0;
+    usual->n = 0;
 }
 
-static void add_sample(dp_judge *judge, int32_t align)
+void dp_judge_open_round(dp_judge *judge)
 {
-    if (judge->n_samples == DP_JUDGE_SAMPLES_MAX) {
+    move(&judge->align);
+    move(&judge->gain);
+}
+
+static void add_sample(dp_usual *usual, int64_t value)
+{
+    if (usual->n == DP_JUDGE_SAMPLES_MAX) {
         return;
     }
-    uint32_t at = judge->n_samples++;
-    while (at > 0 && align < judge->samples[at - 1]) {
-        judge->samples[at] = judge->samples[at - 1];
+    uint32_t at = usual->n++;
+    while (at > 0 && value < usual->samples[at - 1]) {
+        usual->samples[at] = usual->samples[at - 1];
         at--;
     }
-    judge->samples[at] = align;
+    usual->samples[at] = value;
 }
 
 /* ---- copies ---- */
@@ -102,28 +108,61 @@ static void add_print(dp_judge *judge, const dp_judge_print *print)
 
 /* ---- verdicts ---- */
 
-/* The gains of both kinds of data together: an update of unlike data may cost the others a little, and gain its author more. */
-static bool makes_worse(const dp_judged *found)
+enum { GAIN_MAX = 1 << 30 /* micronats: more than any loss; so that sums and averages fit */ };
+
+static int64_t bounded(int64_t micro)
+{
+    return micro > GAIN_MAX ? GAIN_MAX : micro < -GAIN_MAX ? -GAIN_MAX : micro;
+}
+
+/* The gains of both kinds of data together: an update of unlike data may cost the others a little, and gain its author more. Of how many tokens. */
+static uint32_t gain_of(const dp_judged *found, int64_t *micro, uint64_t *error)
 {
     const dp_gain *gains[] = {&found->held, &found->claimed};
-    int64_t sum = 0;
-    unsigned __int128 square = 0;
+    uint64_t square = 0;
     uint32_t tokens = 0;
 
+    *micro = 0;
     for (uint32_t i = 0; i < 2; i++) {
         if (gains[i]->tokens > 0) {
-            const uint64_t error = gains[i]->error_micro;
-            sum += gains[i]->micro;
-            square += (unsigned __int128)error * error;
+            *micro += bounded(gains[i]->micro);
+            const uint64_t of_one =
+                gains[i]->error_micro < GAIN_MAX ? gains[i]->error_micro : GAIN_MAX;
+            square += of_one * of_one;
             tokens += gains[i]->tokens;
         }
     }
-    return tokens > 0 && sum < 0 && (uint64_t)-sum > DP_JUDGE_ERRORS * dp_isqrt(square);
+    *error = dp_isqrt(square);
+    return tokens;
+}
+
+static bool makes_worse(const dp_judge *judge, const dp_judged *found)
+{
+    int64_t micro;
+    uint64_t error;
+
+    return judge->gain.known && judge->gain.value > 0 && gain_of(found, &micro, &error) > 0 &&
+           micro < 0 && (uint64_t)-micro / DP_JUDGE_ERRORS > error;
 }
 
 static bool leads_elsewhere(const dp_judge *judge, const dp_judged *found)
 {
-    return found->compared && found->align <= judge->usual / DP_JUDGE_SHARE && DP_MUTATION != 226;
+    const int64_t usual = judge->align.value > 0 ? judge->align.value : 0;
+
+    return found->compared && found->align <= usual / DP_JUDGE_SHARE && DP_MUTATION != 226;
+}
+
+static void add_samples(dp_judge *judge, const dp_judged *found)
+{
+    int64_t micro;
+    uint64_t error;
+
+    if (found->compared) {
+        add_sample(&judge->align, found->align);
+    }
+    if (gain_of(found, &micro, &error) > 0) {
+        add_sample(&judge->gain, micro);
+    }
 }
 
 static dp_judgement judgement_of(const dp_judge *judge, const dp_judge_print *print,
@@ -135,7 +174,7 @@ static dp_judgement judgement_of(const dp_judge *judge, const dp_judge_print *pr
     if (leads_elsewhere(judge, found)) {
         return DP_FOUND_AGAINST;
     }
-    if (makes_worse(found)) {
+    if (makes_worse(judge, found)) {
         return DP_FOUND_LOSS;
     }
     return !is_nothing(print->likeness) && is_copy(judge, print) ? DP_FOUND_COPY : DP_FOUND_GOOD;
@@ -176,9 +215,7 @@ dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t roun
     member->round = round;
     member->harmful = (member->harmful << 1 | (judgement != DP_FOUND_GOOD ? 1U : 0U)) &
                       ((1U << DP_JUDGE_WINDOW) - 1);
-    if (found->compared) {
-        add_sample(judge, found->align);
-    }
+    add_samples(judge, found);
     if (!is_nothing(print.likeness) && judgement != DP_FOUND_COPY) {
         *exposed = judgement == DP_FOUND_GOOD ? find_copy(judge, &print) : NULL;
         if (*exposed != NULL) {

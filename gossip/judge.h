@@ -18,7 +18,7 @@ enum {
     DP_JUDGE_COPY_BITS = 24,    /* of 256: two updates that differ in fewer are one, or almost */
     DP_JUDGE_WINDOW = 8,        /* of the last so many updates that were judged, */
     DP_JUDGE_HARMFUL = 6,       /* so many harmful ones accuse a member */
-    DP_JUDGE_SAMPLES_MAX = 128, /* alignments of a round that its median is of: the first ones */
+    DP_JUDGE_SAMPLES_MAX = 128, /* updates of a round that its medians are of: the first ones */
     DP_JUDGE_PRINTS_MAX = 512,  /* updates that copies are looked for among: the newest, */
     DP_JUDGE_PRINT_ROUNDS = 8   /* of so many rounds */
 };
@@ -48,11 +48,18 @@ typedef struct dp_judge_member {
     uint32_t harmful; /* a bit for each of the last DP_JUDGE_WINDOW; bit 0: the last one */
 } dp_judge_member;
 
+/* What updates of a round had, rising, and what the one in the middle had in the rounds before (a moving average). */
+typedef struct dp_usual {
+    bool known;
+    int64_t value;
+    uint32_t n;
+    int64_t samples[DP_JUDGE_SAMPLES_MAX];
+} dp_usual;
+
 typedef struct dp_judge {
-    int32_t
-        usual; /* Q16: alignment of the one in the middle, over the rounds before; 0: not known */
-    uint32_t n_samples;
-    int32_t samples[DP_JUDGE_SAMPLES_MAX]; /* of this round, rising */
+    dp_usual align; /* Q16 */
+    dp_usual
+        gain; /* micronats, of both kinds of data; where most updates lose, none is harmful for it */
     uint32_t n_prints;
     uint32_t next_print;
     dp_judge_print prints[DP_JUDGE_PRINTS_MAX];

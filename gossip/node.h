@@ -344,6 +344,7 @@ typedef enum dp_note_code {
     DP_NOTE_DIVERGED,  /* round: own state root differs from the certified one; reload */
     DP_NOTE_VOTE_KEY_LOST,
     DP_NOTE_REJECTED, /* peer: a message or record was refused; cause */
+    DP_NOTE_JUDGED, /* round, peer: its update was measured; a: the size of the alignment, Q16; cause: its sign */
     DP_NOTE_ADOPTED, /* round that the chain goes back to, a: records, b: rounds that went; cause: fork */
     DP_NOTE_CODE_COUNT
 } dp_note_code;

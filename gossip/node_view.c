@@ -184,6 +184,7 @@ const char *dp_note_name(dp_note_code code)
         [DP_NOTE_DIVERGED] = "diverged",
         [DP_NOTE_VOTE_KEY_LOST] = "vote_key.lost",
         [DP_NOTE_REJECTED] = "rejected",
+        [DP_NOTE_JUDGED] = "judged",
         [DP_NOTE_ADOPTED] = "chain.adopted",
     };
 

@@ -71,7 +71,7 @@ static void become_usual(void)
         }
         dp_judge_open_round(&judge);
     }
-    assert_int_equal(judge.usual, USUAL);
+    assert_int_equal(judge.align.value, USUAL);
 }
 
 static void what_leads_elsewhere_than_usual_is_found(void **state)
@@ -108,31 +108,52 @@ static void what_is_usual_is_of_the_one_in_the_middle(void **state)
         (void)find_aligned(2, round, USUAL + 100);
         dp_judge_open_round(&judge);
     }
-    assert_int_equal(judge.usual, USUAL);
+    assert_int_equal(judge.align.value, USUAL);
     dp_judge_open_round(&judge); /* A round of which nothing was judged says nothing. */
-    assert_int_equal(judge.usual, USUAL);
+    assert_int_equal(judge.align.value, USUAL);
+}
+
+static dp_judgement find_gains(uint32_t member, uint64_t round, dp_gain held, dp_gain claimed)
+{
+    dp_judged found = aligned(USUAL);
+
+    found.held = held;
+    found.claimed = claimed;
+    return find(member, round, &found);
 }
 
 static void a_loss_counts_where_it_is_above_its_error(void **state)
 {
-    dp_judged found = aligned(USUAL);
+    const dp_gain none = {0};
+    const dp_gain small = {.micro = -399, .error_micro = 100, .tokens = 64};
+    const dp_gain large = {.micro = -404, .error_micro = 100, .tokens = 64};
+    const dp_gain more = {.micro = 300, .error_micro = 100, .tokens = 64};
+    const dp_gain extreme = {.micro = INT64_MIN, .error_micro = 1000, .tokens = 1};
+    const dp_gain unsure = {.micro = INT64_MIN, .error_micro = UINT64_MAX, .tokens = 1};
 
     (void)state;
-    found.held = (dp_gain){.micro = -399, .error_micro = 100, .tokens = 64};
-    assert_int_equal(find(0, 1, &found), DP_FOUND_GOOD);
-    found = aligned(USUAL);
-    found.held = (dp_gain){.micro = -401, .error_micro = 100, .tokens = 64};
-    assert_int_equal(find(1, 1, &found), DP_FOUND_LOSS);
-    found = aligned(USUAL);
-    found.held = (dp_gain){.micro = -401, .error_micro = 100, .tokens = 64};
-    found.claimed = (dp_gain){.micro = 300, .error_micro = 100, .tokens = 64};
-    assert_int_equal(find(2, 1, &found), DP_FOUND_GOOD); /* It helps its author more. */
-    found = aligned(USUAL);
-    found.held = (dp_gain){.micro = -401, .error_micro = 100}; /* of no tokens */
-    assert_int_equal(find(3, 1, &found), DP_FOUND_GOOD);
-    found = aligned(USUAL);
-    found.held = (dp_gain){.micro = INT64_MIN + 1, .error_micro = UINT32_MAX, .tokens = 1};
-    assert_int_equal(find(3, 2, &found), DP_FOUND_LOSS);
+    become_usual();
+    assert_int_equal(find_gains(0, 5, small, none), DP_FOUND_GOOD);
+    assert_int_equal(find_gains(1, 5, large, none), DP_FOUND_LOSS);
+    assert_int_equal(find_gains(2, 5, none, large), DP_FOUND_LOSS);
+    assert_int_equal(find_gains(3, 5, large, more), DP_FOUND_GOOD); /* It helps its author more. */
+    assert_int_equal(find_gains(0, 6, extreme, extreme), DP_FOUND_LOSS);
+    assert_int_equal(find_gains(1, 6, unsure, none), DP_FOUND_GOOD);
+}
+
+/* A step that is too long for all is no reason to leave everybody out; nor is a loss before anything is known of the others. */
+static void where_most_updates_lose_none_is_harmful_for_it(void **state)
+{
+    const dp_gain loss = {.micro = -9000, .error_micro = 100, .tokens = 64};
+    const dp_gain none = {0};
+
+    (void)state;
+    for (uint64_t round = 1; round < 9; round++) {
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_int_equal(find_gains(i, round, loss, none), DP_FOUND_GOOD);
+        }
+        dp_judge_open_round(&judge);
+    }
 }
 
 static void flip_bits(dp_judged *found, uint32_t count)
@@ -243,7 +264,7 @@ static void what_could_not_be_measured_is_held_against_nobody(void **state)
     }
     const dp_peer peer = peer_of(0);
     assert_false(dp_judge_accuses(&judge, &peer));
-    assert_int_equal(judge.n_samples, 0);
+    assert_int_equal(judge.align.n, 0);
 }
 
 static void where_there_is_no_room_the_member_judged_longest_ago_is_forgotten(void **state)
@@ -259,7 +280,7 @@ static void where_there_is_no_room_the_member_judged_longest_ago_is_forgotten(vo
         (void)find_aligned(0, 12 + i, USUAL); /* Rings and lists have their bounds. */
     }
     assert_int_equal(judge.n_prints, DP_JUDGE_PRINTS_MAX);
-    assert_int_equal(judge.n_samples, DP_JUDGE_SAMPLES_MAX);
+    assert_int_equal(judge.align.n, DP_JUDGE_SAMPLES_MAX);
 }
 
 static void every_judgement_has_words(void **state)
@@ -279,6 +300,7 @@ int main(void)
         cmocka_unit_test_setup(before_anything_is_usual_only_the_opposite_is_found, setup),
         cmocka_unit_test_setup(what_is_usual_is_of_the_one_in_the_middle, setup),
         cmocka_unit_test_setup(a_loss_counts_where_it_is_above_its_error, setup),
+        cmocka_unit_test_setup(where_most_updates_lose_none_is_harmful_for_it, setup),
         cmocka_unit_test_setup(a_copy_that_was_changed_a_little_is_found, setup),
         cmocka_unit_test_setup(an_old_update_of_one_s_own_is_a_copy_for_some_rounds, setup),
         cmocka_unit_test_setup(the_copy_is_the_one_that_was_told_later_whichever_is_judged_first,
