@@ -79,7 +79,7 @@ static dp_judged judged_by(const peer *judge, const answer *told)
 {
     const dp_trainer_msg msg = {.kind = DP_TRAINER_JUDGE,
                                 .id = 1,
-                                .scale = ONE / 64, /* It trains for as long as the test takes. */
+                                .scale = ONE / 8,
                                 .tokens = 8 * TINY_CONTEXT,
                                 .seed = 5,
                                 .member = {2},
@@ -117,11 +117,14 @@ static void every_kind_is_well_formed_and_found_out(void **state)
     (void)state;
     dp_trainer_msg told;
     const dp_judged honest = judged_kind("honest", &told);
-    CHECK(honest.align > 0 && honest.held.micro > 0 && told.steps > 1);
+    CHECK(honest.align > 0);
+    CHECK(honest.held.micro > 0 && told.steps > 1);
     const dp_judged flip1 = judged_kind("flip1", &told);
-    CHECK(flip1.align < 0 && flip1.held.micro < 0 && told.steps > 1);
+    CHECK(flip1.align < 0);
+    CHECK(flip1.held.micro < 0 && told.steps > 1);
     const dp_judged flip10 = judged_kind("flip10", &told);
-    CHECK(flip10.align < 0 && flip10.held.micro < 0 && told.steps > 1);
+    CHECK(flip10.align < 0);
+    CHECK(flip10.held.micro < 0 && told.steps > 1);
     const dp_judged step = judged_kind("flip10-step", &told);
     CHECK(step.align < 0 && told.steps == 1);
     const dp_judged noise = judged_kind("noise", &told);
@@ -245,7 +248,7 @@ static int find_programs(void **state)
     const ssize_t size = readlink("/proc/self/exe", folder, sizeof folder - 1);
     CHECK(size > 0);
     *strrchr(folder, '/') = '\0';
-    return make_files(state);
+    return make_slow_files(state);
 }
 
 int main(void)
