@@ -312,7 +312,7 @@ static void the_cause_of_a_death_is_told(void **state)
     (void)state;
     check_cause(FAILS, "failed");
     check_cause(WRONG_ABI,
-                "speaks version 99 of the trainer protocol and this daemon 4; install those of one "
+                "speaks version 99 of the trainer protocol and this daemon 5; install those of one "
                 "release");
     check_cause(GARBAGE, "spoke out of turn");
     check_cause(TWICE, "spoke out of turn");
