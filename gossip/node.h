@@ -121,13 +121,18 @@ typedef enum dp_order_kind {
     DP_ORDER_REVOKE = 1, /* peer: put out, by the root key where it is here, else as an admin */
     DP_ORDER_FORK, /* begin the chain anew after its head, with the voters that can be reached, or, back, after an earlier round, with
                       this node as its voter; root key */
-    DP_ORDER_MERGE /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
+    DP_ORDER_MERGE, /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
+    DP_ORDER_REVOKE_INVITE /* invite: admits nobody any more, by the root key or as an admin; members: who came by it is put out */
 } dp_order_kind;
 
 /* The answer is filled in during the step: a status, and a sentence where there is more to say. */
 typedef struct dp_order {
     dp_order_kind kind;
     dp_peer peer;
+    /* REVOKE_INVITE. until_ms: the end of its window; UINT64_MAX: not known. */
+    dp_invite_id invite;
+    uint64_t until_ms;
+    bool members;
     /* FORK. back: to a state of which this node has a checkpoint; the slot that made it, and its certified root. */
     bool back;
     uint64_t round;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gossip/invite.h"
+#include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
 
 /* Index 0 is this node, which has no summary of its own. */
@@ -116,6 +117,13 @@ dp_status dp_node_refused(const dp_node *node, dp_why *why)
     }
     if (own.uses > 0 && dp_ledger_uses(ledger, &own.invite, self) >= own.uses) {
         return dp_why_set(why, DP_DENIED, "every use of its invite is taken");
+    }
+    const char *struck = dp_invite_wish_struck(node, NULL, &own);
+    if (struck != NULL) {
+        return dp_why_set(why, DP_DENIED,
+                          strcmp(struck, "an invite was revoked") == 0
+                              ? "its invite was revoked"
+                              : "the node that made its invite is no member any more");
     }
     const bool full =
         !dp_ledger_has_place(ledger, 1, 0) && dp_ledger_next_absent(ledger) >= ledger->time_ms;
