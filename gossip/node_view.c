@@ -154,6 +154,35 @@ bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
     return true;
 }
 
+bool dp_node_roster(const dp_node *node, uint32_t index, dp_roster_view *view)
+{
+    if (index >= node->ledger.n_roster) {
+        return false;
+    }
+    const dp_roster_entry *entry = &node->ledger.roster[index];
+    *view = (dp_roster_view){.peer = entry->peer,
+                             .invite = entry->invite,
+                             .invite_above = entry->invite_above,
+                             .gone = entry->gone};
+    return true;
+}
+
+dp_invite_state dp_node_invite(const dp_node *node, const dp_invite_id *id)
+{
+    return dp_inviting_revoked(&node->ledger, id) ? DP_INVITE_REVOKED
+           : dp_invite_wished(node, id)           ? DP_INVITE_REVOKING
+                                                  : DP_INVITE_STANDS;
+}
+
+bool dp_node_revoked_invite(const dp_node *node, uint32_t index, dp_invite_id *id)
+{
+    if (index >= node->ledger.n_revoked) {
+        return false;
+    }
+    *id = node->ledger.revoked[index].id;
+    return true;
+}
+
 const char *dp_node_peer_name(const dp_node *node, const dp_peer *peer)
 {
     const uint32_t index = dp_node_member_index(node, peer);
