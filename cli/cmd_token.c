@@ -30,9 +30,11 @@ static json_t *describe(const dp_invite *invite, const dp_credential *credential
 {
     char run[2 * sizeof invite->run.bytes + 1];
     char issuer[2 * DP_PUBLIC_KEY_BYTES + 1];
+    char token[2 * DP_INVITE_ID_BYTES + 1];
     json_t *addresses = json_array();
     dp_hex(dp_view_of(invite->run.bytes, sizeof invite->run.bytes), run);
     dp_hex(dp_view_of(invite->root, sizeof invite->root), issuer);
+    dp_hex(dp_view_of(credential->invite.bytes, sizeof credential->invite.bytes), token);
     for (uint8_t i = 0; i < invite->n_addresses; i++) {
         char text[DP_ADDRESS_TEXT_MAX];
         dp_address_text(&invite->addresses[i], text);
@@ -41,10 +43,10 @@ static json_t *describe(const dp_invite *invite, const dp_credential *credential
     char name[sizeof invite->name];
     memcpy(name, invite->name, sizeof name);
     dp_print_harmless(name);
-    json_t *out = json_pack("{s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:o,s:o}", "run", name, "id", run,
-                            "root_key", issuer, "valid", (int)valid, "uses", (int)credential->uses,
-                            "from_ms", (json_int_t)credential->join_from_ms, "expires_ms",
-                            (json_int_t)credential->join_until_ms, "roles",
+    json_t *out = json_pack("{s:s,s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:o,s:o}", "run", name, "id", run,
+                            "token", token, "root_key", issuer, "valid", (int)valid, "uses",
+                            (int)credential->uses, "from_ms", (json_int_t)credential->join_from_ms,
+                            "expires_ms", (json_int_t)credential->join_until_ms, "roles",
                             roles_of(credential->caps), "addresses", addresses);
     if (out != NULL && !valid) {
         json_object_set_new(out, "why", json_string(why));
@@ -65,6 +67,7 @@ static int print_token(const dp_cmd *cmd, json_t *out, bool valid)
     dp_print_span(until > now ? (until - now) / 1000 : (now - until) / 1000, span);
     printf("run       %s  (%s)\n", dp_json_text(out, "run", ""), dp_json_text(out, "id", ""));
     printf("root key  %s\n", dp_json_text(out, "root_key", ""));
+    printf("token     %s\n", dp_json_text(out, "token", ""));
     printf("expires   %s%s%s\n", until > now ? "in " : "", span, until > now ? "" : " ago");
     if (uses == 0) {
         printf("uses      any number\n");

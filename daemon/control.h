@@ -57,7 +57,7 @@ dp_method dp_method_data;
 /* Tokenizer and shards of the run, and how many of these are here whole; 0 while the manifest is not known. */
 uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here);
 /* control_run.c */
-dp_method dp_method_run_create, dp_method_run_join, dp_method_invite;
+dp_method dp_method_run_create, dp_method_run_join;
 /* Joins as the method does, though nobody has asked for it. The daemon must be idle. */
 void dp_run_join_unasked(dp_daemon *daemon, dp_view token);
 /* control_leave.c */
@@ -70,6 +70,10 @@ dp_method dp_method_limits;
 dp_method dp_method_audit;
 /* control_order.c */
 dp_method dp_method_revoke, dp_method_run_fork, dp_method_run_merge;
+/* control_invite.c */
+dp_method dp_method_invite;
+/* control_token.c */
+dp_method dp_method_token_list, dp_method_token_revoke;
 /* control_model.c */
 dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_method_sample,
     dp_method_eval;

@@ -45,6 +45,12 @@
  *                       and the node follows the chain
  *   run.leave    {"keep_data"?: bool, "delete_run"?: its name, where this node is the only voter} -> {"run"}
  *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]} -> {"token","uses","expires_ms"}
+ *                       and "id", 32 hex: what token.list and token.revoke know it by
+ *   token.list   {} -> a notice {"token": K} each, {"count"}. K: {"token": 32 hex,"issued": made here, then "uses","roles","from_ms","expires_ms",
+ *                       "admitted": [{"id","short","name","gone"?: why it is no member, "through"?: by an invite of one that came by this}],
+ *                       "admitted_count", "members_count": of these now, "state": "valid"|"expired"|"used up"|"made elsewhere"|"revoking": with the next
+ *                       record|"revoked"}
+ *   token.revoke {"id": 32 hex, or its first characters, at least 4, "members"?: put them out too} -> {"token": K,"members","text"}
  *   run.fork     {"round"?: n} -> {"round", "text"}: the chain begins anew after the head here, or after that round, and the daemon
  *                       with it
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on

@@ -1,4 +1,4 @@
-/* Methods that bring this node into a run, or others: invite, create, join. */
+/* Methods that bring this node into a run: create, join. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,6 @@ enum {
     JOIN_QUIET_MS = 3 * 1000,  /* who waits is told after so long, */
     JOIN_TELL_MS = 30 * 1000   /* ... and then so often */
 };
-#define INVITE_STANDARD_MS (24ULL * 3600 * 1000)
 #define MEMBER_MS (365ULL * 24 * 3600 * 1000)
 
 static bool must_be_idle(const dp_daemon *daemon, const dp_call *call)
@@ -51,111 +50,6 @@ static void progress(const dp_call *call, const char *phase, const char *text)
         dp_group_end(&map);
         dp_call_end(call, &packer);
     }
-}
-
-/* ---- invite ---- */
-
-typedef struct invite_terms {
-    uint16_t uses;
-    uint64_t lasts_ms;
-    uint32_t caps;
-} invite_terms;
-
-static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms,
-                             char text[DP_TOKEN_TEXT_MAX + 1], uint64_t *expires_ms, dp_why *why)
-{
-    const dp_facts *facts = dp_driver_facts(daemon->driver);
-    dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
-    dp_invite invite;
-    dp_entropy entropy;
-    const uint64_t now = dp_driver_wall_ms(daemon->driver);
-    const dp_invite_request request = {
-        .run = &facts->run,
-        .root = facts->root,
-        .join_secret = facts->join_secret,
-        .psk_epoch = facts->psk_epoch,
-        .issuer = daemon->has_root ? &daemon->root : &daemon->identity.ed,
-        .issuer_credential =
-            dp_view_of(facts->credential, daemon->has_root ? 0 : facts->credential_bytes),
-        .caps = terms->caps,
-        .uses = terms->uses,
-        .not_before_ms = now - DP_CERT_SKEW_MS,
-        .not_after_ms = now + terms->lasts_ms,
-        .addresses = addresses,
-        .n_addresses = (uint8_t)dp_driver_addresses(daemon->driver, addresses),
-        .name = facts->name,
-    };
-    randombytes_buf(entropy.bytes, sizeof entropy.bytes);
-    dp_status status = dp_invite_make(&request, &entropy, &invite, why);
-    sodium_memzero(&entropy, sizeof entropy);
-    if (status == DP_OK) {
-        status = dp_invite_write(&invite, text);
-        dp_invite_close(&invite);
-    }
-    *expires_ms = request.not_after_ms;
-    return status;
-}
-
-static uint32_t caps_of(const dp_pack_value *roles)
-{
-    static const struct {
-        const char *name;
-        uint32_t caps;
-    } rows[] = {
-        {"train", DP_CAP_TRAIN | DP_CAP_SERVE | DP_CAP_RELAY},
-        {"vote", DP_CAP_VOTE},
-        {"invite", DP_CAP_INVITE},
-        {"observe", DP_CAP_OBSERVE | DP_CAP_SERVE},
-    };
-    uint32_t count = 0;
-    uint32_t caps = 0;
-    if (!dp_pack_is_array(roles, &count)) {
-        return rows[0].caps;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        char name[16];
-        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-            if (dp_pack_copy_text(dp_pack_at(roles, i), name, sizeof name) &&
-                strcmp(name, rows[k].name) == 0) {
-                caps |= rows[k].caps;
-            }
-        }
-    }
-    return caps;
-}
-
-void dp_method_invite(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
-{
-    static char text[DP_TOKEN_TEXT_MAX + 1];
-    if (dp_call_driver(daemon, call) == NULL) {
-        return;
-    }
-    uint64_t uses = 1; /* The caller must ask for more nodes, a vote, more time. */
-    uint64_t expires_s = INVITE_STANDARD_MS / 1000;
-    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "uses"), &uses));
-    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "expires_s"), &expires_s));
-    const invite_terms terms = {.uses = (uint16_t)(uses < UINT16_MAX ? uses : UINT16_MAX),
-                                .lasts_ms = expires_s < 10ULL * 365 * 86400 ? expires_s * 1000
-                                                                            : INVITE_STANDARD_MS,
-                                .caps = caps_of(dp_pack_key(parameters, "roles"))};
-    uint64_t expires_ms = 0;
-    dp_why why = {""};
-    dp_packer packer;
-    const dp_status status = make_invite(daemon, &terms, text, &expires_ms, &why);
-    if (status != DP_OK) {
-        dp_call_fail(call, 77, "E0205",
-                     "ask the founder for an invite, or for one with the role \"invite\"",
-                     "this node cannot make that invite",
-                     why.text[0] != '\0' ? why.text : dp_status_text(status));
-    } else if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
-        dp_group map = dp_map_begin(&packer);
-        dp_pair_text(&map, "token", text);
-        dp_pair_u64(&map, "uses", terms.uses);
-        dp_pair_u64(&map, "expires_ms", expires_ms);
-        dp_group_end(&map);
-        dp_call_end(call, &packer);
-    }
-    sodium_memzero(text, sizeof text);
 }
 
 /* ---- run.create ---- */
@@ -341,6 +235,12 @@ static bool only_cut(const dp_transport_stats *stats)
            stats->dials_cut == stats->handshakes_failed;
 }
 
+/* Links come about, and each is ended at once: a member does so to one whose invite is revoked, or that was put out. */
+static bool only_ended(const dp_transport_stats *stats)
+{
+    return stats->handshakes > 1 && stats->links == 0;
+}
+
 /* The addresses that were tried, and what came of it, as a sentence. */
 static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
 {
@@ -388,13 +288,21 @@ static void on_nobody(uv_timer_t *timer)
         return;
     }
     /* A machine that has too much to do answers late. */
-    const bool slow = stats->handshakes + stats->handshakes_failed > 0 && !only_cut(stats);
-    const uint64_t until_ms = only_cut(stats) ? JOIN_CUT_MS : slow ? JOIN_SLOW_MS : JOIN_REACH_MS;
+    const bool cut = only_cut(stats) || only_ended(stats);
+    const bool slow = stats->handshakes + stats->handshakes_failed > 0 && !cut;
+    const uint64_t until_ms = cut ? JOIN_CUT_MS : slow ? JOIN_SLOW_MS : JOIN_REACH_MS;
     if (self->waited_ms < until_ms) {
         wait_until(self, until_ms);
         return;
     }
     tell_tried(self, stats, why, sizeof why);
+    if (only_ended(stats)) {
+        give_up(self, 77, "E0209", "ask for a new invite:  dpnode invite",
+                "the run does not take this node",
+                "its links are ended as soon as they stand: its invite was revoked, or it was "
+                "itself");
+        return;
+    }
     give_up(self, 75, "E0202",
             "check that the inviter's daemon runs and its port is open, then join again",
             "nobody of the run answered", why);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/issued.h"
 #include "store/dir.h"
 
 /* Row "run" in the store, little-endian: u16 version 1 | 32 run | 32 root | 16 join secret | u16 epoch
@@ -165,5 +166,6 @@ bool dp_facts_lost(dp_store *store)
 
 dp_status dp_facts_forget(dp_store *store)
 {
+    DP_TRY(dp_issued_forget(store));
     return dp_store_delete(store, key);
 }

@@ -25,6 +25,7 @@ typedef struct dp_facts {
 /* DP_NOTFOUND: the node belongs to no run. DP_CORRUPT. Saver thread, or before it starts. */
 DP_MUST dp_status dp_facts_load(dp_store *store, dp_facts *facts);
 DP_MUST dp_status dp_facts_save(dp_store *store, const dp_facts *facts);
+/* With the invites that were made for it (issued.h). */
 DP_MUST dp_status dp_facts_forget(dp_store *store);
 
 /* The same in the file run.member beside identity.key, for a store that has lost them: with these and its key a node enters its run again. No

@@ -17,9 +17,10 @@
 #endif
 /* What members must understand alike and no version in a manifest, record or message tells: which updates may be published and
  * what a round makes of them. Grows with every change that a program from before it refuses. 2: twice the elements after a lost
- * publication. 3: the length of a step follows from what an update is; fences, exchanges and claims are bounded by signed words. */
+ * publication. 3: the length of a step follows from what an update is; fences, exchanges and claims are bounded by signed words.
+ * 4: records may revoke invites, and from then on those of a node that is no member admit nobody (gossip/inviting.h). */
 #ifndef DP_RULES
-#define DP_RULES 3
+#define DP_RULES 4
 #endif
 
 typedef struct dp_hello {

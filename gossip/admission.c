@@ -15,7 +15,10 @@ static dp_status check_certs(void *context, dp_view credential, const dp_run_id 
                          .invite = checked.invite,
                          .until_ms = checked.join_until_ms > UINT64_MAX - DP_CERT_NODE_MS_MAX
                                          ? checked.member_until_ms
-                                         : checked.join_until_ms + DP_CERT_NODE_MS_MAX};
+                                         : checked.join_until_ms + DP_CERT_NODE_MS_MAX,
+                         .invite_above = checked.invite_above,
+                         .n_above = checked.n_above};
+    memcpy(out->above, checked.above, sizeof out->above);
     memcpy(out->x_public, checked.x_public, sizeof out->x_public);
     return DP_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
 
 /* Between records that only admit: so many nodes at once, not one by one. */
@@ -40,6 +41,7 @@ bool dp_admit_members_only(uint8_t type)
     case DP_MSG_VOTER_OK:
     case DP_MSG_PROOF:
     case DP_MSG_REMOVE:
+    case DP_MSG_INVITE_REVOKE:
     case DP_MSG_FENCE_ASK:
     case DP_MSG_STOP:
     case DP_MSG_PART:
@@ -98,7 +100,8 @@ static bool has_use(const dp_node *node, const waiter *who, uint32_t more)
 static bool may_come(const dp_node *node, const waiter *who, uint32_t caps)
 {
     return (caps & DP_CAP_TRAIN) != 0 && dp_ledger_member(&node->ledger, who->peer) == NULL &&
-           !dp_ledger_barred(&node->ledger, who->peer) && has_use(node, who, 0);
+           !dp_ledger_barred(&node->ledger, who->peer) && has_use(node, who, 0) &&
+           !dp_inviting_revoked(&node->ledger, who->invite) && !dp_invite_wished(node, who->invite);
 }
 
 /* Those with a link to this node: how many. */
@@ -217,7 +220,8 @@ dp_status dp_admit_message(dp_node *node, dp_view bytes)
         memcmp(place->credential, credential.data, size) != 0) {
         dp_admitted grants;
         if (admission->check(admission->context, credential, &node->run, node->ledger.root_key,
-                             &peer, 0, &grants) != DP_OK) {
+                             &peer, 0, &grants) != DP_OK ||
+            dp_invite_wish_struck(node, NULL, &grants) != NULL) {
             return DP_DENIED;
         }
         *place = (dp_told_guest){.peer = peer, .grants = grants, .credential_bytes = size};
@@ -305,7 +309,8 @@ void dp_admit_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted
         dp_admitted grants;
         if (!has_use(node, &who, count_of(admitted, config->n_admits, who.invite)) ||
             admission->check(admission->context, who.credential, &node->run, node->ledger.root_key,
-                             who.peer, draft->time_ms, &grants) != DP_OK) {
+                             who.peer, draft->time_ms, &grants) != DP_OK ||
+            dp_invite_wish_struck(node, config, &grants) != NULL) {
             continue;
         }
         if (!make_place(node, draft)) {

@@ -268,6 +268,15 @@ static dp_credential summary_of(const struct chain *chain, const dp_cert *invite
         summary.join_from_ms = invite->not_before_ms;
         summary.join_until_ms = invite->not_after_ms;
     }
+    for (size_t i = 1; i < chain->n_certs; i++) {
+        const dp_cert *cert = &chain->certs[i];
+        if (cert->kind == DP_CERT_NODE) {
+            dp_assert(summary.n_above < DP_CERT_ABOVE_MAX);
+            memcpy(summary.above[summary.n_above++].bytes, cert->subject_ed, DP_PUBLIC_KEY_BYTES);
+        } else if (cert != invite) {
+            summary.invite_above = dp_invite_id_of(cert->subject_ed);
+        }
+    }
     return summary;
 }
 

@@ -36,6 +36,7 @@ enum {
     DP_INVITE_CHAIN_CERTS_MAX = DP_CHAIN_CERTS_MAX - 1, /* an INVITE and what stands above it */
     DP_INVITE_CHAIN_BYTES_MAX = DP_INVITE_CHAIN_CERTS_MAX * DP_CERT_BYTES,
     DP_INVITE_ID_BYTES = 16,
+    DP_CERT_ABOVE_MAX = (DP_CHAIN_CERTS_MAX - 1) / 2, /* nodes above the subject */
 };
 
 /* A node may be a member this long on one certificate. There is no renewal yet, so a run must fit in. */
@@ -94,6 +95,9 @@ typedef struct dp_credential {
     uint64_t member_until_ms;
     uint64_t join_from_ms; /* the invite it joined by; 0 and UINT64_MAX when there was none */
     uint64_t join_until_ms;
+    dp_invite_id invite_above; /* by which the node that made the invite joined; zero: none */
+    uint8_t n_above;           /* nodes above the subject, */
+    dp_peer above[DP_CERT_ABOVE_MAX]; /* ... the one that made the invite first */
 } dp_credential;
 
 /* Check a node's credential for a run: form (DP_BADMSG, DP_VERSION); run, root, chain of issuers and node (DP_DENIED);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/invite_wish.h"
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
 
@@ -281,6 +282,7 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
         return;
     }
     note_config(node, record, voters_before);
+    dp_invite_wish_applied(node, record);
     if (is_round) {
         if (node->round->opened.us != 0) {
             dp_deadline_measure(&node->round->deadline,

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "gossip/admit.h"
+#include "gossip/invite_wish.h"
 #include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
 
@@ -280,10 +281,12 @@ void dp_config_draft(const dp_node *node, dp_record *draft, dp_admitted *admitte
 {
     list_removals(node, draft);
     dp_judging_list(node, draft);
+    dp_invite_wish_draft(node, draft);
     dp_admit_draft(node, draft, admitted);
     list_fences(node, draft);
     plan_voters(node, draft);
     keep_voters(node, draft);
+    draft->has_config = draft->has_config || draft->config.has_revoked;
 }
 
 /* No round is near: nothing could be listed for as long as a round may last. */

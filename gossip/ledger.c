@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/samples.h"
+#include "gossip/inviting.h"
 #include "gossip/mutation.h"
 #include "gossip/weights.h"
 
@@ -436,6 +437,7 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
             dp_roster_entry *entry = dp_ledger_admit(ledger, &record->config.admits[i].peer);
             entry->caps = admitted[i].caps;
             entry->invite = admitted[i].invite;
+            entry->invite_above = admitted[i].invite_above;
             entry->strict = admitted[i].uses > 0;
             entry->until_ms = admitted[i].until_ms;
             memcpy(entry->x_public, admitted[i].x_public, sizeof entry->x_public);
@@ -456,6 +458,9 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
 #endif
     if (record->has_config) {
         apply_config(ledger, &record->config);
+    }
+    if (record->has_config && record->config.has_revoked) {
+        dp_inviting_apply(ledger, &record->config, record->time_ms);
     }
     if (record->kind == DP_RECORD_ROUND) {
         grant_listed(ledger, record, used); /* After what came back with this record. */
@@ -544,6 +549,7 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
         dp_assert(!writer.full);
         dp_digest_add(&digest, dp_view_of(row, writer.size));
     }
+    dp_inviting_digest(ledger, &digest);
     return dp_digest_end(&digest);
 }
 

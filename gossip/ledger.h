@@ -12,6 +12,7 @@
 #include "gossip/record.h"
 
 enum {
+    DP_REVOKED_INVITES_MAX = 256,
     DP_NOBODY = UINT32_MAX >> 1,
     DP_FORMER_MAX = 1024, /* rows of the roster beyond members.max: of those gone */
     DP_FORKS_MAX = 8,
@@ -39,7 +40,15 @@ typedef struct dp_roster_entry {
     dp_lease lease;          /* empty when gone */
     uint8_t x_public
         [32]; /* static key in the channel that it was admitted with; not in the digest; zero: not known */
+    dp_invite_id
+        invite_above; /* by which the node that made its invite joined; not in the digest; zero: none */
 } dp_roster_entry;
+
+typedef struct dp_revoked_invite {
+    dp_invite_id id;
+    uint64_t until_ms; /* then it may be forgotten */
+    uint64_t slot;     /* of the record that says so */
+} dp_revoked_invite;
 
 /* To read; written by this file only. */
 typedef struct dp_ledger {
@@ -84,6 +93,9 @@ typedef struct dp_ledger {
     uint64_t w_median;    /* parted: lower median of w in the last ROUND record; 0: none */
     uint32_t rate_median; /* parted: of the rates in it; 0: unknown */
     dp_lease_pool pool;
+    bool judges_invites; /* this and the list are of inviting.h */
+    uint32_t n_revoked;
+    dp_revoked_invite revoked[DP_REVOKED_INVITES_MAX];
     dp_roster_entry *roster;
     dp_map map;
 } dp_ledger;

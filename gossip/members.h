@@ -130,6 +130,8 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
  * then such a row may also link again. */
 void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_t guest_us,
                        dp_out *out);
+/* A guest is silent, or its link is gone or is to go: nobody is told, and its row is another's when it is needed. */
+void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 /* What this node tells of itself from now on. */
 void dp_members_tell(dp_members *members, const dp_summary *summary);
 /* New own addresses: told to everybody under a new revision. */

@@ -150,8 +150,6 @@ void dp_members_recount(dp_members *members);
 void dp_members_greet(dp_members *members, dp_time now, dp_out *out);
 /* A guest's link is up; false: there is no place for it, and it is hung up. Another may give way. */
 bool dp_members_guest_enter(dp_members *members, uint32_t index, dp_out *out);
-/* It is silent, or its link is gone: nobody is told, and its row is another's when it is needed. */
-void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 /* dial.c */
 void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now);
 /* Dials whom a link is wanted to, closes what is too much. */

@@ -71,6 +71,9 @@ typedef enum dp_msg_type {
     DP_MSG_MIX_STATUS = 44,
     DP_MSG_MIX_SIGNED = 45, /* mix_msg.h: one of the last three, carried by others */
 
+    DP_MSG_INVITE_REVOKE =
+        48, /* invite_revoke.h: the signed word that an invite admits nobody any more */
+
     DP_MSG_RELAY = 50, /* wire.h: a message carried for somebody else */
     DP_MSG_MANIFEST_GET = 51,
     DP_MSG_MANIFEST = 52,

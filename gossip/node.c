@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/invite_wish.h"
 #include "gossip/judge_round.h"
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
+#include "gossip/order.h"
 
 /* ---- small things for all ---- */
 
@@ -253,6 +255,10 @@ static void tell_parts(dp_node *node)
 
 static void on_link_up(dp_node *node, const dp_event *event)
 {
+    if (dp_invite_bars(node, &event->u.link.peer, event->u.link.credential)) {
+        dp_out_add(&node->out, DP_DO_HANGUP)->u.peer = event->u.link.peer;
+        return;
+    }
     const uint32_t index = dp_members_link_up(
         node->members, node->now, node->wall_ms, &event->u.link.peer, &event->u.link.addr,
         event->u.link.credential, event->u.link.outgoing, &node->out);

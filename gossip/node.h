@@ -123,13 +123,18 @@ typedef enum dp_order_kind {
     DP_ORDER_REVOKE = 1, /* peer: put out, by the root key where it is here, else as an admin */
     DP_ORDER_FORK, /* begin the chain anew after its head, with the voters that can be reached, or, back, after an earlier round, with
                       this node as its voter; root key */
-    DP_ORDER_MERGE /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
+    DP_ORDER_MERGE, /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
+    DP_ORDER_REVOKE_INVITE /* invite: admits nobody any more, by the root key or as an admin; members: who came by it is put out */
 } dp_order_kind;
 
 /* The answer is filled in during the step: a status, and a sentence where there is more to say. */
 typedef struct dp_order {
     dp_order_kind kind;
     dp_peer peer;
+    /* REVOKE_INVITE. until_ms: the end of its window; UINT64_MAX: not known. */
+    dp_invite_id invite;
+    uint64_t until_ms;
+    bool members;
     /* FORK. back: to a state of which this node has a checkpoint; the slot that made it, and its certified root. */
     bool back;
     uint64_t round;
@@ -650,6 +655,27 @@ bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view);
 /* Is it a member by the chain? Then x_public is the static key that it was admitted with; untouched where that is not known. A
  * node that is joining knows nobody yet and says yes. */
 bool dp_node_admitted(const dp_node *node, const dp_peer *peer, uint8_t x_public[32]);
+
+/* A row of the roster: who came by which invite, and what became of it. */
+typedef struct dp_roster_view {
+    dp_peer peer;
+    dp_invite_id invite;       /* zero: none, of the founder and of who the root key certified */
+    dp_invite_id invite_above; /* by which the node that made its invite came; zero: none */
+    uint32_t gone;             /* dp_remove_reason; 0: a member */
+} dp_roster_view;
+
+/* False: index is beyond the last. Those gone are there until their row is another's. */
+bool dp_node_roster(const dp_node *node, uint32_t index, dp_roster_view *view);
+
+typedef enum dp_invite_state {
+    DP_INVITE_STANDS = 0, /* nothing is known against it */
+    DP_INVITE_REVOKING,   /* a word about it waits for the next record */
+    DP_INVITE_REVOKED     /* by the chain */
+} dp_invite_state;
+
+dp_invite_state dp_node_invite(const dp_node *node, const dp_invite_id *id);
+/* The ids that the chain has revoked, in no order; false: index is beyond the last. */
+bool dp_node_revoked_invite(const dp_node *node, uint32_t index, dp_invite_id *id);
 
 /* As a member that no link joins told it through others; empty: not known. Lent until the next step. */
 const char *dp_node_peer_name(const dp_node *node, const dp_peer *peer);

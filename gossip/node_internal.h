@@ -208,7 +208,8 @@ typedef struct dp_round {
     uint8_t *whole;    /* DP_RECORD_WHOLE_MAX; NULL in a run without lists, as the next one */
     uint8_t *vote_row; /* the row of the vote with the whole record in it */
     struct dp_told_guests *guests;
-    dp_hash lists_for; /* the record whose lists were last asked for: */
+    struct dp_invite_wishes *invites; /* invite_wish.h */
+    dp_hash lists_for;                /* the record whose lists were last asked for: */
     dp_time lists_asked_at;
     uint32_t lists_asked; /* times */
     dp_span fsync;
@@ -577,8 +578,6 @@ bool dp_wish_lasts(const dp_node *node, const dp_fence_wish *wish);
 dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes);
 void dp_wish_forget_done(dp_node *node);
 void dp_wish_repeat(dp_node *node);
-/* order.c */
-DP_MUST dp_status dp_order_obey(dp_node *node, const dp_order *order);
 /* tell.c */
 void dp_round_tell_have(dp_node *node);
 /* Of this one alone, in a run with lists, where all of them are many. */

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "gossip/admit.h"
 #include "gossip/commit_row.h"
+#include "gossip/invite_wish.h"
 #include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
 
@@ -166,9 +167,10 @@ static dp_status open_memory(dp_node *node)
     node->witness = dp_reserve(1, sizeof *node->witness);
     if (node->round != NULL) {
         node->round->guests = dp_reserve(1, sizeof *node->round->guests);
+        node->round->invites = dp_reserve(1, sizeof *node->round->invites);
     }
     if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||
-        node->witness == NULL || node->round->guests == NULL) {
+        node->witness == NULL || node->round->guests == NULL || node->round->invites == NULL) {
         return DP_NOMEM;
     }
     DP_TRY(open_tables(node));
@@ -238,6 +240,7 @@ void dp_node_close(dp_node *node)
         dp_map_close(&node->round->claim_of);
         dp_free(node->round->vote_row);
         dp_free(node->round->guests);
+        dp_free(node->round->invites);
         dp_free(node->round->whole);
         dp_free(node->round->claims);
     }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "gossip/admit.h"
+#include "gossip/invite_wish.h"
 #include "gossip/judge_round.h"
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
@@ -205,7 +206,8 @@ static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
             type == DP_MSG_FENCE_ASK || type == DP_MSG_REMOVE || type == DP_MSG_PROOF ||
             type == DP_MSG_FORK || type == DP_MSG_STOP || type == DP_MSG_PART ||
             type == DP_MSG_SUBTOTAL || type == DP_MSG_LIST_GET || type == DP_MSG_LIST ||
-            type == DP_MSG_SUMMARY || type == DP_MSG_GUEST || type == DP_MSG_HARM;
+            type == DP_MSG_SUMMARY || type == DP_MSG_GUEST || type == DP_MSG_HARM ||
+            type == DP_MSG_INVITE_REVOKE;
         return allowed ? route(node, relay.message, from, true) : DP_DENIED;
     }
     return pass_relay(node, &relay, from);
@@ -248,6 +250,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_REMOVE:
     case DP_MSG_FENCE_ASK:
         return dp_wish_message(node, type, bytes);
+    case DP_MSG_INVITE_REVOKE:
+        return dp_invite_wish_message(node, bytes);
     case DP_MSG_PREPARE:
     case DP_MSG_PROMISE:
     case DP_MSG_PROPOSE:

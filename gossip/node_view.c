@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gossip/invite.h"
+#include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
 
 /* Index 0 is this node, which has no summary of its own. */
@@ -117,6 +118,13 @@ dp_status dp_node_refused(const dp_node *node, dp_why *why)
     if (own.uses > 0 && dp_ledger_uses(ledger, &own.invite, self) >= own.uses) {
         return dp_why_set(why, DP_DENIED, "every use of its invite is taken");
     }
+    const char *struck = dp_invite_wish_struck(node, NULL, &own);
+    if (struck != NULL) {
+        return dp_why_set(why, DP_DENIED,
+                          strcmp(struck, "an invite was revoked") == 0
+                              ? "its invite was revoked"
+                              : "the node that made its invite is no member any more");
+    }
     const bool full =
         !dp_ledger_has_place(ledger, 1, 0) && dp_ledger_next_absent(ledger) >= ledger->time_ms;
     return full || dp_ledger_rows_left(ledger) == 0 ? tell_full(node, why) : DP_OK;
@@ -143,6 +151,35 @@ bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
     view->step_us = index == 0 ? (uint32_t)node->train.step_us : member->summary.step_us;
     view->n_addrs = member->n_addrs;
     memcpy(view->addrs, member->addrs, sizeof view->addrs);
+    return true;
+}
+
+bool dp_node_roster(const dp_node *node, uint32_t index, dp_roster_view *view)
+{
+    if (index >= node->ledger.n_roster) {
+        return false;
+    }
+    const dp_roster_entry *entry = &node->ledger.roster[index];
+    *view = (dp_roster_view){.peer = entry->peer,
+                             .invite = entry->invite,
+                             .invite_above = entry->invite_above,
+                             .gone = entry->gone};
+    return true;
+}
+
+dp_invite_state dp_node_invite(const dp_node *node, const dp_invite_id *id)
+{
+    return dp_inviting_revoked(&node->ledger, id) ? DP_INVITE_REVOKED
+           : dp_invite_wished(node, id)           ? DP_INVITE_REVOKING
+                                                  : DP_INVITE_STANDS;
+}
+
+bool dp_node_revoked_invite(const dp_node *node, uint32_t index, dp_invite_id *id)
+{
+    if (index >= node->ledger.n_revoked) {
+        return false;
+    }
+    *id = node->ledger.revoked[index].id;
     return true;
 }
 

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
+#include "gossip/order.h"
 
 /* The root key is here, and it is this run's. */
 static bool has_root(const dp_node *node)
@@ -30,15 +32,45 @@ static bool nobody_decides(const dp_node *node)
     return left < dp_ledger_majority(&node->ledger);
 }
 
+/* The key that this node revokes with; by gets its public half. */
+static int key_of(const dp_node *node, dp_peer *by)
+{
+    *by = node->self;
+    if (!has_root(node)) {
+        return DP_KEY_IDENTITY;
+    }
+    memcpy(by->bytes, node->ledger.root_key, sizeof by->bytes);
+    return DP_KEY_ROOT;
+}
+
+dp_status dp_order_remove(dp_node *node, const dp_peer *peer)
+{
+    dp_remove remove = {.peer = *peer, .reason = DP_REMOVE_REVOKED};
+    const int key = key_of(node, &remove.by);
+
+    if (!dp_ledger_may_revoke(&node->ledger, &remove.by, peer) ||
+        !dp_remove_sign(&remove, &node->config.crypto, key, &node->run)) {
+        return DP_DENIED;
+    }
+    return dp_wish_remove(node, &remove);
+}
+
+/* A revocation must always be possible, also that of the only voter; going on then takes the root key. */
+static dp_status tell_whether_somebody_decides(const dp_node *node, const dp_order *order)
+{
+    return nobody_decides(node)
+               ? dp_why_set(order->why, DP_OK,
+                            "the voters that are left are no majority, so nothing is decided until "
+                            "'dpnode run fork' names others, on the node that created the run")
+               : DP_OK;
+}
+
 static dp_status revoke(dp_node *node, const dp_order *order)
 {
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &order->peer);
-    const int key = has_root(node) ? DP_KEY_ROOT : DP_KEY_IDENTITY;
-    dp_remove remove = {.peer = order->peer, .reason = DP_REMOVE_REVOKED, .by = node->self};
+    dp_remove remove = {.peer = order->peer, .reason = DP_REMOVE_REVOKED};
+    const int key = key_of(node, &remove.by);
 
-    if (key == DP_KEY_ROOT) {
-        memcpy(remove.by.bytes, node->ledger.root_key, sizeof remove.by.bytes);
-    }
     if (dp_peer_equal(&order->peer, &node->self)) {
         return dp_why_set(order->why, DP_BADARG, "this node can leave, and not revoke itself");
     }
@@ -62,12 +94,64 @@ static dp_status revoke(dp_node *node, const dp_order *order)
         return dp_why_set(order->why, status, "%u removals wait for the next record already",
                           node->round->n_removes);
     }
-    /* A revocation must always be possible, also that of the only voter; going on then takes the root key. */
-    return nobody_decides(node)
-               ? dp_why_set(order->why, DP_OK,
-                            "the voters that are left are no majority, so nothing is decided until "
-                            "'dpnode run fork' names others, on the node that created the run")
-               : DP_OK;
+    return tell_whether_somebody_decides(node, order);
+}
+
+/* ---- an invite ---- */
+
+static dp_status refuse_invite(const dp_order *order, dp_status status)
+{
+    switch ((int)status) {
+    case DP_AGAIN:
+        return dp_why_set(order->why, status,
+                          "as many revocations wait for the next record as may "
+                          "(%d): give the order again when they are decided",
+                          DP_CONFIG_REVOKE_MAX);
+    case DP_TOOBIG:
+        return dp_why_set(order->why, status,
+                          "the chain remembers as many revoked invites as it can (%d)",
+                          DP_REVOKED_INVITES_MAX);
+    case DP_DENIED:
+        return dp_why_set(order->why, status,
+                          "this node has neither the root key nor the right to administer");
+    default:
+        return dp_why_set(order->why, status, "the word does not hold: %s", dp_status_text(status));
+    }
+}
+
+static dp_status revoke_invite(dp_node *node, const dp_order *order)
+{
+    static const dp_invite_id none;
+    dp_invite_revoke word = {.id = order->invite,
+                             .until_ms = dp_invite_revoke_until(order->until_ms)};
+    const int key = key_of(node, &word.by);
+
+    if (dp_invite_id_compare(&order->invite, &none) == 0) {
+        return dp_why_set(order->why, DP_BADARG, "this is the id of no invite");
+    }
+    if (!dp_inviting_may_revoke(&node->ledger, &word.by)) {
+        return refuse_invite(order, DP_DENIED);
+    }
+    if (word.until_ms <= dp_round_time(node)) {
+        DP_IGNORE(dp_why_set(order->why, DP_OK, "nobody could come by it any more"));
+    } else if (!dp_inviting_wants(&node->ledger, &word, dp_round_time(node))) {
+        DP_IGNORE(dp_why_set(order->why, DP_OK, "the chain had it revoked already"));
+    } else if (!dp_invite_revoke_sign(&word, &node->config.crypto, key, &node->run)) {
+        return dp_why_set(order->why, DP_DENIED, "the key to sign with is not here");
+    } else {
+        const dp_status status = dp_invite_wish(node, &word);
+        if (status != DP_OK) {
+            return refuse_invite(order, status);
+        }
+    }
+    if (order->members) {
+        const dp_status status = dp_invite_sweep(node, &order->invite);
+        if (status != DP_OK) {
+            return refuse_invite(order, status);
+        }
+        return tell_whether_somebody_decides(node, order);
+    }
+    return DP_OK;
 }
 
 /* ---- fork ---- */
@@ -158,6 +242,36 @@ static dp_status put_out_again(dp_node *node, dp_record *draft)
             entry->admitted_slot < draft->slot) {
             DP_TRY(put_out(node, draft, &entry->peer));
         }
+    }
+    return DP_OK;
+}
+
+/* And invites that were revoked after it would admit again. */
+static dp_status revoke_again(dp_node *node, dp_record *draft)
+{
+    const dp_ledger *ledger = &node->ledger;
+    dp_config_part *config = &draft->config;
+
+    config->has_revoked = ledger->judges_invites || config->n_removes > 0;
+    for (uint32_t i = 0; i < ledger->n_revoked; i++) {
+        const dp_revoked_invite *revoked = &ledger->revoked[i];
+        dp_invite_revoke word = {.id = revoked->id, .until_ms = revoked->until_ms};
+        uint32_t at = config->n_revoked;
+        if (revoked->slot < draft->slot) {
+            continue;
+        }
+        if (at == DP_CONFIG_REVOKE_MAX) {
+            return DP_TOOBIG;
+        }
+        memcpy(word.by.bytes, ledger->root_key, sizeof word.by.bytes);
+        if (!dp_invite_revoke_sign(&word, &node->config.crypto, DP_KEY_ROOT, &node->run)) {
+            return DP_DENIED;
+        }
+        for (; at > 0 && dp_invite_id_compare(&word.id, &config->revoked[at - 1].id) < 0; at--) {
+            config->revoked[at] = config->revoked[at - 1];
+        }
+        config->revoked[at] = word;
+        config->n_revoked++;
     }
     return DP_OK;
 }
@@ -262,10 +376,11 @@ static dp_status fork_chain(dp_node *node, const dp_order *given)
         !dp_peer_is_zero(&node->proof.culprit)) { /* Who voted twice is put out. */
         removed = put_out(node, draft, &node->proof.culprit);
     }
+    removed = removed == DP_OK ? revoke_again(node, draft) : removed;
     if (removed != DP_OK) {
         return dp_why_set(order->why, removed,
                           removed == DP_TOOBIG
-                              ? "more than %d members have been put out since round %llu"
+                              ? "more than %d members or invites have been revoked since round %llu"
                               : "the root key did not sign",
                           DP_CONFIG_REMOVE_MAX, (unsigned long long)round);
     }
@@ -326,6 +441,8 @@ dp_status dp_order_obey(dp_node *node, const dp_order *order)
     switch (order->kind) {
     case DP_ORDER_REVOKE:
         return revoke(node, order);
+    case DP_ORDER_REVOKE_INVITE:
+        return revoke_invite(node, order);
     case DP_ORDER_FORK:
         return fork_chain(node, order);
     case DP_ORDER_MERGE:

@@ -16,6 +16,7 @@ enum {
     FLAG_SLOW = 8,
     FLAG_FREE = 16,
     FLAG_LISTS = 32,
+    FLAG_REVOKED = 64,
     PART_OF_OBJECTS = 1,
     PART_OF_SUMS = 2, /* ... and of objects */
     KIND_AT = 1,
@@ -153,12 +154,16 @@ static void write_config(dp_writer *writer, const dp_config_part *config)
         dp_write_u8(writer, entry->kept ? 1 : 0);
         dp_write_bytes(writer, entry->signature, DP_SIGNATURE_BYTES);
     }
+    if (config->has_revoked) {
+        dp_invite_revokes_write(writer, config->revoked, config->n_revoked);
+    }
 }
 
 static uint8_t flags_of(const dp_record *record)
 {
     unsigned flags = (record->has_config ? FLAG_CONFIG : 0U) | (record->parted ? FLAG_PARTED : 0U);
 
+    flags |= record->has_config && record->config.has_revoked ? FLAG_REVOKED : 0U;
     if (record->kind == DP_RECORD_ROUND) {
         flags |= (record->aged != 0 ? FLAG_AGED : 0U) |
                  (record->lines == DP_LINES_SLOW ? FLAG_SLOW : 0U) |
@@ -449,7 +454,8 @@ static bool read_voters(dp_reader *reader, dp_config_part *config)
 static bool flags_fit(uint8_t kind, uint8_t flags)
 {
     return (kind == DP_RECORD_ROUND || kind == DP_RECORD_CONFIG || kind == DP_RECORD_FORK) &&
-           (flags & ~(FLAG_CONFIG | flags_of_round)) == 0 &&
+           (flags & ~(FLAG_CONFIG | FLAG_REVOKED | flags_of_round)) == 0 &&
+           ((flags & FLAG_REVOKED) == 0 || (flags & FLAG_CONFIG) != 0) &&
            ((flags & flags_of_round) == 0 || kind == DP_RECORD_ROUND) &&
            (flags & (FLAG_SLOW | FLAG_FREE)) != (FLAG_SLOW | FLAG_FREE) &&
            ((flags & FLAG_LISTS) == 0 || (flags & (FLAG_PARTED | FLAG_AGED)) == 0);
@@ -500,9 +506,16 @@ static bool read_body(dp_reader *reader, dp_record *record, uint8_t flags)
     record->config.n_removes = 0;
     record->config.n_fences = 0;
     record->config.n_voters = 0;
+    record->config.n_revoked = 0;
+    record->config.has_revoked = (flags & FLAG_REVOKED) != 0;
     if (record->has_config &&
         !(read_admits(reader, &record->config) && read_removes(reader, &record->config) &&
           read_voters(reader, &record->config))) {
+        return false;
+    }
+    if (record->config.has_revoked &&
+        !dp_invite_revokes_read(reader, record->config.revoked, DP_CONFIG_REVOKE_MAX,
+                                &record->config.n_revoked)) {
         return false;
     }
     if (record->kind == DP_RECORD_FORK) {

@@ -7,7 +7,8 @@
  *     1  u8   kind, dp_record_kind
  *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); bit 2 a ROUND some contributions
  *             of which are of the round before; bit 3 a ROUND whose lines were slow, bit 4 one whose lines were free, never both
- *             (density.h); bit 5 a ROUND whose contributions stand in lists (listing.h); other bits 0
+ *             (density.h); bit 5 a ROUND whose contributions stand in lists (listing.h); bit 6, never without bit 0, the config part
+ *             ends with a list of revoked invites; other bits 0
  *     3  32   run id
  *    35  32   fork: zero, or the hash of the FORK record
  *    67  u64  slot
@@ -37,6 +38,7 @@
  *        | u8 n fenced, then {32 peer | u64 incarnation}: peers rising
  *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
  *          peers rising
+ *        | with bit 6: u8 n, 0 to 8, then a word of 120 bytes each (invite_revoke.h): ids rising
  *
  * Body of a FORK:
  *        u64 rounds decided before it, t | 32 state root after round t
@@ -51,6 +53,7 @@
 
 #include "base/reach.h"
 #include "gossip/density.h"
+#include "gossip/invite_revoke.h"
 #include "gossip/node.h"
 #include "gossip/part.h"
 
@@ -64,8 +67,10 @@ enum {
     DP_CONFIG_ADMIT_MAX = 8,
     DP_CONFIG_REMOVE_MAX = 8,
     DP_CONFIG_FENCE_MAX = 8,
-    DP_FORK_BYTES_MAX =
-        115 + 40 + 4 + DP_CONFIG_REMOVE_MAX * 137 + DP_VOTERS_MAX * (32 + 32 + 1 + 64) + 64,
+    DP_CONFIG_REVOKE_MAX = 8,
+    DP_FORK_BYTES_MAX = 115 + 40 + 4 + DP_CONFIG_REMOVE_MAX * 137 +
+                        DP_VOTERS_MAX * (32 + 32 + 1 + 64) + 1 +
+                        DP_CONFIG_REVOKE_MAX * DP_INVITE_REVOKE_BYTES + 64,
     DP_CERT_OF_RECORD_BYTES_MAX = 5 + DP_VOTERS_MAX * 65
 };
 _Static_assert((int)DP_LISTS_MAX *(int)DP_LIST_ROWS_MAX == (int)DP_LISTED_MAX, "lists hold all");
@@ -201,6 +206,9 @@ typedef struct dp_config_part {
     dp_fence fences[DP_CONFIG_FENCE_MAX];
     uint32_t n_voters;
     dp_voter_entry voters[DP_VOTERS_MAX];
+    bool has_revoked; /* a list of revoked invites, maybe an empty one (inviting.h) */
+    uint32_t n_revoked;
+    dp_invite_revoke revoked[DP_CONFIG_REVOKE_MAX];
 } dp_config_part;
 
 typedef struct dp_record {

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "gossip/harm.h"
+#include "gossip/inviting.h"
 #include "gossip/mutation.h"
 #include "gossip/weights.h"
 
@@ -64,6 +65,10 @@ static dp_status check_admits(const dp_valid *valid, const dp_record *record, co
                                     ledger->root_key, &admit->peer, record->time_ms,
                                     out) != DP_OK) {
             return no(cause, "a credential does not hold");
+        }
+        const char *struck = dp_inviting_struck(ledger, config, out);
+        if (struck != NULL) {
+            return no(cause, struck);
         }
         uint32_t uses = dp_ledger_uses(ledger, &out->invite, &admit->peer);
         for (uint32_t k = 0; k < i; k++) {
@@ -127,6 +132,30 @@ static dp_status check_removes(const dp_valid *valid, const dp_record *record, c
         const uint32_t index = dp_ledger_find(ledger, &config->fences[i].peer);
         if (index == DP_NOBODY || ledger->roster[index].fenced >= config->fences[i].incarnation) {
             return no(cause, "fences nobody");
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status check_revoked(const dp_valid *valid, const dp_record *record, const char **cause)
+{
+    const dp_ledger *ledger = valid->ledger;
+    const dp_config_part *config = &record->config;
+
+    if (config->n_revoked > dp_inviting_room(ledger, record->time_ms)) {
+        return no(cause, "the list of revoked invites is full");
+    }
+    for (uint32_t i = 0; i < config->n_revoked; i++) {
+        const dp_invite_revoke *word = &config->revoked[i];
+        if (!dp_inviting_may_revoke(ledger, &word->by)) {
+            return no(cause, "an invite revoked by somebody who may not");
+        }
+        if (!dp_inviting_wants(ledger, word, record->time_ms)) {
+            return no(cause, "revokes an invite that is revoked or over");
+        }
+        if (!dp_invite_revoke_verify(word, valid->crypto, &ledger->run)) {
+            *cause = "signature of a revoked invite";
+            return DP_BADSIG;
         }
     }
     return DP_OK;
@@ -447,6 +476,16 @@ dp_status dp_valid_fork(const dp_valid *valid, const dp_record *record, const ch
             return DP_BADSIG;
         }
     }
+    for (uint32_t i = 0; i < config->n_revoked; i++) {
+        const dp_invite_revoke *word = &config->revoked[i];
+        if (memcmp(word->by.bytes, ledger->root_key, sizeof word->by.bytes) != 0) {
+            return no(cause, "a fork revokes an invite that it may not");
+        }
+        if (!dp_invite_revoke_verify(word, valid->crypto, &ledger->run)) {
+            *cause = "signature of a revoked invite";
+            return DP_BADSIG;
+        }
+    }
     if (!dp_fork_verify(valid->crypto, valid->bytes, ledger->root_key)) {
         *cause = "signature of a fork";
         return DP_BADSIG;
@@ -480,6 +519,7 @@ dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const 
     if (record->has_config) {
         DP_TRY(check_admits(valid, record, cause));
         DP_TRY(check_removes(valid, record, cause));
+        DP_TRY(check_revoked(valid, record, cause));
         DP_TRY(check_voters(valid, record, cause));
     }
     if (record->kind == DP_RECORD_ROUND) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
 
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer)
@@ -39,6 +40,7 @@ void dp_wish_forget_done(dp_node *node)
         }
     }
     round->n_fences = kept;
+    dp_invite_wish_forget_done(node);
 }
 
 /* ---- removals ---- */
@@ -171,4 +173,5 @@ void dp_wish_repeat(dp_node *node)
             send_remove(node, &node->round->removes[i]);
         }
     }
+    dp_invite_wish_repeat(node);
 }

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "gossip/commit_msg.h"
+#include "gossip/invite_revoke.h"
 #include "gossip/lists.h"
 #include "gossip/mix_msg.h"
 #include "gossip/msg.h"
@@ -29,6 +30,7 @@ static void round_messages(dp_view bytes)
     dp_voter_ok_msg offer;
     dp_remove removal;
     dp_fence_ask fence;
+    dp_invite_revoke revoke;
     static dp_have_msg have;
     static dp_part_word word;
     static dp_collect collect;
@@ -60,6 +62,8 @@ static void round_messages(dp_view bytes)
         dp_remove_msg_write(&writer, &removal);
     } else if (dp_fence_msg_read(bytes, &fence) == DP_OK) {
         dp_fence_msg_write(&writer, &fence);
+    } else if (dp_invite_revoke_msg_read(bytes, &revoke) == DP_OK) {
+        dp_invite_revoke_msg_write(&writer, &revoke);
     } else {
         return;
     }

@@ -26,7 +26,9 @@ static dp_status admit(void *context, dp_view credential, const dp_run_id *run, 
     (void)root;
     (void)peer;
     (void)now_ms;
-    *out = (dp_admitted){.caps = DP_CAP_ALL, .uses = (uint16_t)(credential.size & 3)};
+    *out = (dp_admitted){.caps = DP_CAP_ALL,
+                         .uses = (uint16_t)(credential.size & 3),
+                         .invite = {{(uint8_t)(credential.size & 1)}}};
     return credential.size > 0 ? DP_OK : DP_DENIED;
 }
 

@@ -337,6 +337,25 @@ static dp_view encode_fork(uint8_t *out)
     return bytes;
 }
 
+/* The same with a word about an invite, which is a message too. */
+static void revoke_seeds(dp_view round)
+{
+    static dp_record record;
+    static uint8_t room[DP_RECORD_BYTES_MAX];
+    const dp_invite_revoke word = {.id = {{9}}, .until_ms = UINT64_MAX, .by = peer_of(0x10)};
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_view bytes;
+
+    dp_invite_revoke_msg_write(&writer, &word);
+    seed("message/invite_revoke", dp_view_of(room, writer.size));
+    dp_assert(dp_record_decode(&record, round) == DP_OK);
+    record.config.has_revoked = true;
+    record.config.n_revoked = 1;
+    record.config.revoked[0] = word;
+    dp_assert(dp_record_encode(&record, room, sizeof room, &bytes) == DP_OK);
+    seed("record/round_that_revokes", bytes);
+}
+
 static void vote_seed(const char *name, uint8_t type, dp_view record)
 {
     static uint8_t room[DP_MESSAGE_MAX];
@@ -413,6 +432,7 @@ int main(int argc, char **argv)
     vote_seed("message/promise", DP_MSG_PROMISE, round);
     vote_seed("message/propose", DP_MSG_PROPOSE, round);
     chain_seeds(round, fork, cert);
+    revoke_seeds(round);
     part_seeds();
     const dp_view lists = encode_lists(lists_room, round);
     seed("record/round_of_lists", lists);

@@ -86,6 +86,11 @@ dp_crypto dp_sim_crypto(dp_host *host)
     return (dp_crypto){.context = host, .sign = sign, .verify = verify};
 }
 
+dp_invite_id dp_sim_invite(uint32_t index)
+{
+    return (dp_invite_id){{200, (uint8_t)(77 * index), (uint8_t)index}};
+}
+
 /* 0 32 peer | 32 u32 capabilities | 36 16 invite | 52 u32 uses | 56 u64 tag of all before */
 void dp_sim_credential(const dp_sim *sim, uint32_t index, uint8_t out[DP_SIM_CREDENTIAL_BYTES])
 {

@@ -171,6 +171,9 @@ dp_crypto dp_sim_crypto(dp_host *host);
 void dp_sim_vote_key(const dp_host *host, uint8_t public_key[DP_PUBLIC_KEY_BYTES]);
 dp_admission dp_sim_admission(void);
 enum { DP_SIM_CREDENTIAL_BYTES = 32 + 4 + 16 + 4 + 8 };
+/* Of invites that nobody joins by; index < DP_SIM_INVITES. */
+enum { DP_SIM_INVITES = 20 };
+dp_invite_id dp_sim_invite(uint32_t index);
 void dp_sim_credential(const struct dp_sim *sim, uint32_t index,
                        uint8_t out[DP_SIM_CREDENTIAL_BYTES]);
 

@@ -205,6 +205,18 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
             }
         }
     }
+    for (uint32_t i = 0; i < record->config.n_revoked; i++) {
+        bool ordered = false;
+        for (uint32_t k = 0; k < DP_SIM_INVITES; k++) {
+            const dp_invite_id id = dp_sim_invite(k);
+            ordered = ordered || ((sim->invites_ordered >> k & 1U) != 0 &&
+                                  dp_invite_id_compare(&id, &record->config.revoked[i].id) == 0);
+        }
+        if (!ordered) {
+            dp_sim_fail(sim, "S10", 0, "slot %llu revokes an invite that nobody ordered it for",
+                        (unsigned long long)slot);
+        }
+    }
     for (uint32_t i = 0; i < record->config.n_fences; i++) {
         const uint32_t index = dp_sim_index(sim, &record->config.fences[i].peer);
         if (index < sim->plan.nodes) {

@@ -163,6 +163,27 @@ static void revoke_one(dp_sim *sim)
     }
 }
 
+/* And an invite that nobody has: what is judged is that all agree on it, and that nothing stands in the chain that nobody ordered. */
+static void revoke_invite(dp_sim *sim)
+{
+    dp_host *by = &sim->hosts[dp_rng_below(&sim->crash_rng, sim->plan.nodes)];
+    const uint32_t number = (uint32_t)dp_rng_below(&sim->crash_rng, DP_SIM_INVITES);
+    dp_status status = DP_OK;
+    dp_why why = {0};
+    dp_event event = {.type = DP_EV_ORDER};
+
+    if (by->leaving || !dp_host_up(by) || by->paused_until > sim->now_us || sim->amnesias > 0) {
+        return;
+    }
+    event.u.order = (dp_order){.kind = DP_ORDER_REVOKE_INVITE,
+                               .invite = dp_sim_invite(number),
+                               .until_ms = UINT64_MAX,
+                               .status = &status,
+                               .why = &why};
+    sim->invites_ordered |= 1U << number; /* before anything is sent */
+    dp_host_event(by, &event);
+}
+
 void dp_scene_look(dp_sim *sim)
 {
     const bool idle = sim->now_us >= WARM_US && !sim->healed;
@@ -174,5 +195,6 @@ void dp_scene_look(dp_sim *sim)
     if (sim->plan.revocations != 0 && !sim->healed &&
         dp_rng_below(&sim->crash_rng, REVOKE_EVERY_US / 250000) == 0) {
         revoke_one(sim);
+        revoke_invite(sim);
     }
 }

@@ -95,6 +95,7 @@ typedef struct dp_sim {
     uint64_t healed_us;
     uint32_t amnesias;
     uint32_t leavers;
+    uint32_t invites_ordered; /* bit i: somebody was told to revoke dp_sim_invite(i) */
     dp_rng churn_rng;
     uint32_t joiners; /* churn: nodes that were started since the start */
     dp_measure measure;

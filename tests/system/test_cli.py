@@ -40,7 +40,7 @@ class WithoutDaemon(SystemTest):
         for words in (["status"], ["peers"], ["rounds"], ["why"], ["logs"], ["pause"], ["resume"], ["leave"], ["invite"],
                       ["ckpt", "ls"], ["ckpt", "verify"], ["ckpt", "export", "x"], ["sample"], ["eval"], ["data"],
                       ["down"], ["drain"], ["audit"], ["revoke", "bob", "--yes"], ["run", "fork", "--yes"],
-                      ["run", "merge", "--yes"]):
+                      ["run", "merge", "--yes"], ["token", "ls"], ["token", "revoke", "9f31"]):
             self.assertEqual(dpnode(*words).returncode, 69, words)
 
     def test_a_wrong_word_or_option_is_a_usage_error(self):
@@ -143,7 +143,7 @@ class WithoutDaemon(SystemTest):
             self.assertIn("--json", done.stdout.decode(), verb)
 
     def test_the_first_word_of_several_verbs_has_a_help(self):
-        for word, verbs in (("run", ("run create", "run validate", "run fork", "run merge")), ("token", ("token inspect",)),
+        for word, verbs in (("run", ("run create", "run validate", "run fork", "run merge")), ("token", ("token inspect", "token ls", "token revoke")),
                             ("ckpt", ("ckpt ls", "ckpt verify", "ckpt export"))):
             for asked in ((word, "--help"), (word, "-h"), ("help", word)):
                 done = dpnode(*asked)

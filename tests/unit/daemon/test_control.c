@@ -44,9 +44,9 @@ static void an_idle_daemon_answers_hello_and_status(void **state)
 
 static void methods_of_a_run_say_that_there_is_none(void **state)
 {
-    static const char *const methods[] = {"peers",       "rounds", "why",   "data",
-                                          "run.leave",   "invite", "pause", "resume",
-                                          "ckpt.export", "sample", "eval"};
+    static const char *const methods[] = {
+        "peers",  "rounds",      "why",    "data", "run.leave",  "invite",      "pause",
+        "resume", "ckpt.export", "sample", "eval", "token.list", "token.revoke"};
     struct house house;
     struct caller caller;
     (void)state;
@@ -307,9 +307,9 @@ static void another_user_looks_and_gives_no_orders(void **state)
 {
     static const char *const looks[] = {"hello", "status"};
     static const char *const orders[] = {
-        "run.create", "run.join", "run.leave", "invite",      "revoke",      "run.fork",
-        "run.merge",  "pause",    "resume",    "drain",       "ckpt.verify", "audit",
-        "sample",     "eval",     "down",      "ckpt.export",
+        "run.create", "run.join", "run.leave", "invite",      "revoke",       "run.fork",
+        "run.merge",  "pause",    "resume",    "drain",       "ckpt.verify",  "audit",
+        "sample",     "eval",     "down",      "ckpt.export", "token.revoke",
     };
     struct house house;
     struct caller other;

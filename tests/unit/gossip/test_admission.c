@@ -46,6 +46,9 @@ static void a_credential_by_invite_admits_with_its_rights_and_uses(void **state)
     assert_int_equal(admitted.caps, DP_CAP_TRAIN | DP_CAP_SERVE);
     assert_int_equal(admitted.uses, 4);
     assert_memory_not_equal(&admitted.invite, &none, sizeof none);
+    const dp_peer founder = peer_of(&n.cast.founder);
+    assert_int_equal(admitted.n_above, 1);
+    assert_true(dp_peer_equal(&admitted.above[0], &founder));
     CHECK_OK(check(&n, &peer, 0, &admitted)); /* The chain asks without a clock. */
 }
 

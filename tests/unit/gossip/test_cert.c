@@ -128,6 +128,32 @@ static void chains_of_invited_nodes_lead_to_the_root(void **state)
     assert_memory_equal(&grandchild.invite, &id, sizeof id);
 }
 
+static void a_credential_tells_the_nodes_and_the_invite_above_it(void **state)
+{
+    struct family family;
+    dp_credential founder;
+    dp_credential child;
+    dp_credential grandchild;
+    const dp_invite_id none = {{0}};
+
+    (void)state;
+    family_init(&family);
+    CHECK_OK(check(&family.cast, dp_view_of(family.cast.founder_credential, DP_CERT_BYTES),
+                   CAST_NOW_MS, &founder));
+    CHECK_OK(check(&family.cast, dp_view_of(family.child_credential, family.child_size),
+                   CAST_NOW_MS, &child));
+    CHECK_OK(check(&family.cast, dp_view_of(family.grandchild_credential, family.grandchild_size),
+                   CAST_NOW_MS, &grandchild));
+    assert_int_equal(founder.n_above, 0);
+    assert_int_equal(child.n_above, 1);
+    CHECK(dp_peer_equal(&child.above[0], &founder.node));
+    assert_memory_equal(&child.invite_above, &none, sizeof none);
+    assert_int_equal(grandchild.n_above, DP_CERT_ABOVE_MAX);
+    CHECK(dp_peer_equal(&grandchild.above[0], &child.node));
+    CHECK(dp_peer_equal(&grandchild.above[1], &founder.node));
+    assert_memory_equal(&grandchild.invite_above, &child.invite, sizeof child.invite);
+}
+
 static void a_credential_holds_for_its_node_run_and_root_only(void **state)
 {
     struct family family;
@@ -386,6 +412,7 @@ int main(void)
         cmocka_unit_test(malformed_certificates_are_refused_by_their_form),
         cmocka_unit_test(the_founder_has_every_capability_and_no_invite),
         cmocka_unit_test(chains_of_invited_nodes_lead_to_the_root),
+        cmocka_unit_test(a_credential_tells_the_nodes_and_the_invite_above_it),
         cmocka_unit_test(a_credential_holds_for_its_node_run_and_root_only),
         cmocka_unit_test(every_changed_bit_of_a_credential_is_refused),
         cmocka_unit_test(parts_of_chains_are_refused),

@@ -39,6 +39,10 @@ static dp_view full_record(dp_ledger *ledger, uint8_t credential[KIT_CREDENTIAL]
     record.config.fences[0] = (dp_fence){.peer = kit_peer(1), .incarnation = 3};
     record.config.n_voters = 1;
     record.config.voters[0] = (dp_voter_entry){.voter = ledger->voters[0], .kept = true};
+    record.config.has_revoked = true;
+    record.config.n_revoked = 2;
+    record.config.revoked[0] = (dp_invite_revoke){.id = {{1}}, .until_ms = 7, .by = kit_peer(0)};
+    record.config.revoked[1] = (dp_invite_revoke){.id = {{2}}, .until_ms = 8, .by = kit_peer(0)};
     dp_valid_fill(ledger, &record);
     assert_int_equal(dp_record_encode(&record, room, sizeof room, &bytes), DP_OK);
     return bytes;
@@ -61,6 +65,50 @@ static void a_record_comes_back_as_it_was(void **state)
     assert_true(again.w_total == record.w_total);
     assert_int_equal(again.config.admits[0].credential.size, KIT_CREDENTIAL);
     dp_ledger_close(&ledger);
+}
+
+static void a_list_of_revoked_invites_has_one_order_and_stands_in_a_config_part(void **state)
+{
+    dp_ledger ledger;
+    uint8_t credential[KIT_CREDENTIAL];
+    const size_t last = 2 * (size_t)DP_INVITE_REVOKE_BYTES;
+
+    (void)state;
+    const dp_view bytes = full_record(&ledger, credential);
+    room[bytes.size - last] = 2; /* One invite twice, */
+    assert_int_equal(dp_record_decode(&again, bytes), DP_BADMSG);
+    room[bytes.size - last] = 3; /* a later one first, */
+    assert_int_equal(dp_record_decode(&again, bytes), DP_BADMSG);
+    room[bytes.size - last] = 1;
+    room[bytes.size - last - 1] = DP_CONFIG_REVOKE_MAX + 1;
+    assert_int_equal(dp_record_decode(&again, bytes), DP_BADMSG);
+    room[bytes.size - last - 1] = 2;
+    assert_int_equal(dp_record_decode(&again, bytes), DP_OK);
+    room[2] &= 0xfe; /* and a list without the part that it ends. */
+    assert_int_equal(dp_record_decode(&again, bytes), DP_BADMSG);
+    dp_ledger_close(&ledger);
+}
+
+static void a_word_about_an_invite_comes_back_as_it_was(void **state)
+{
+    const dp_crypto crypto = kit_crypto(1);
+    const dp_run_id run = kit_run();
+    const dp_run_id other = dp_hash_of("test/run", dp_view_text("other"));
+    dp_invite_revoke word = {.id = {{9}}, .until_ms = 77, .by = kit_peer(1)};
+    dp_invite_revoke read;
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    (void)state;
+    assert_true(dp_invite_revoke_sign(&word, &crypto, DP_KEY_IDENTITY, &run));
+    dp_invite_revoke_msg_write(&writer, &word);
+    assert_int_equal(dp_invite_revoke_msg_read(dp_view_of(room, writer.size), &read), DP_OK);
+    assert_memory_equal(&read.id, &word.id, sizeof word.id);
+    assert_int_equal(read.until_ms, 77);
+    assert_true(dp_invite_revoke_verify(&read, &crypto, &run));
+    assert_false(dp_invite_revoke_verify(&read, &crypto, &other));
+    for (size_t size = 0; size < writer.size; size++) {
+        assert_int_equal(dp_invite_revoke_msg_read(dp_view_of(room, size), &read), DP_BADMSG);
+    }
 }
 
 static void every_shorter_or_longer_record_is_refused(void **state)
@@ -203,6 +251,8 @@ static void the_largest_record_fits_in_a_proposal(void **state)
     }
     record.config.n_fences = DP_CONFIG_FENCE_MAX;
     record.config.n_voters = DP_VOTERS_MAX;
+    record.config.has_revoked = true;
+    record.config.n_revoked = DP_CONFIG_REVOKE_MAX;
     assert_int_equal(dp_record_encode(&record, room, sizeof room, &bytes), DP_OK);
 }
 
@@ -222,6 +272,8 @@ static void the_largest_fork_fits_in_its_room_and_fills_it(void **state)
             (dp_remove){.peer = kit_peer(i), .reason = DP_REMOVE_REVOKED, .by = kit_peer(9)};
     }
     record.config.n_voters = DP_VOTERS_MAX;
+    record.config.has_revoked = true;
+    record.config.n_revoked = DP_CONFIG_REVOKE_MAX;
     assert_int_equal(dp_record_encode(&record, fork, sizeof fork, &bytes), DP_OK);
     assert_int_equal(bytes.size, DP_FORK_BYTES_MAX);
 }
@@ -382,6 +434,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_comes_back_as_it_was),
+        cmocka_unit_test(a_list_of_revoked_invites_has_one_order_and_stands_in_a_config_part),
+        cmocka_unit_test(a_word_about_an_invite_comes_back_as_it_was),
         cmocka_unit_test(every_shorter_or_longer_record_is_refused),
         cmocka_unit_test(a_damaged_record_has_one_form_or_none),
         cmocka_unit_test(a_round_says_which_contributions_came_a_round_later),
