@@ -399,7 +399,7 @@ struct dp_node {
     dp_commit *commit;
     dp_chain *chain;
     dp_round *round;
-    dp_part_round *parts; /* part_round.h; NULL in a run of whole updates */
+    dp_part_round *parts;       /* part_round.h; NULL in a run of whole updates */
     struct dp_judging *judging; /* judge_round.h; NULL in a run that does not judge */
     dp_train train;
     dp_catchup catchup;
