@@ -4,8 +4,8 @@
 usage: tests/attack/trainers.py [--binaries FOLDER] [--nodes N] [--rounds N] [--from ROUND] [--trust open|members] [KIND...]
 
 For each kind a run of N daemons, of which the last one's trainer is evil from that round on. A row tells the held-out loss of the first node when
-the attack begins and so many rounds later, in how many of these rounds the evil one's updates were counted, and whether all hold the same
-state. Without a kind: all of them, honest first. Judges nothing: exit status 1 only when a run breaks."""
+the attack begins and so many rounds later, in how many of these rounds the evil one's updates were counted, and whether it is a member
+then; the others must hold the same state. Its token lets it train and not vote. Without a kind: all of them, honest first. Judges nothing: exit status 1 only when a run breaks."""
 
 import argparse
 import os
@@ -40,8 +40,10 @@ def start(folder, args, kind):
     nodes = [folder.node(f"n{i + 1}", *(["--worker", worker] if i + 1 == args.nodes else [])).start()
              for i in range(args.nodes)]
     created = nodes[0].create(manifest, "--text", text, "--name", "n1")
-    for node in nodes[1:]:
+    for node in nodes[1:-1]:
         node.ask("join", "-", "--name", node.name, stdin=created["invite"])
+    token = nodes[0].ask("invite")["token"] # Whoever holds it may train and not vote.
+    nodes[-1].ask("join", "-", "--name", nodes[-1].name, stdin=token)
     return nodes
 
 
@@ -57,8 +59,9 @@ def attack(binaries, args, kind):
         wait_for(lambda: nodes[-1].run().get("counted", 0) > 0, PATIENCE_S, "the evil one is counted while it is honest")
         before, counted = loss_at(nodes, args.first)
         after, counted_after = loss_at(nodes, args.first + args.rounds)
-        state_roots_agree(nodes)
-        print(f"{kind:12} {before:8.3f} -> {after:8.3f}   {counted_after - counted:4} of {args.rounds}", flush=True)
+        state_roots_agree(nodes[:-1])
+        place = "member" if nodes[0].run()["members"] == args.nodes else "put out"
+        print(f"{kind:12} {before:8.3f} -> {after:8.3f}   {counted_after - counted:4} of {args.rounds}   {place}", flush=True)
         for node in nodes:
             node.end()
 
