@@ -279,6 +279,10 @@ static void look_run(const dp_doctor *doctor, dp_finding *out)
         out->level = DP_FINDING_FAIL;
         dp_finding_why(out, "a proof of a double vote, or of two forks, has stopped the run");
         dp_finding_fix(out, "dpnode why");
+    } else if (strcmp(state, "left") == 0) {
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out, "this node is no member of the run any more");
+        dp_finding_fix(out, "dpnode why");
     } else if (strcmp(state, "gossip") == 0 || dp_json_flag(run, "quorum") == 0) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "no majority of the voters is heard: nodes average in pairs meanwhile");

@@ -44,6 +44,8 @@ static const char *word_of(uint32_t gone)
         return "revoked";
     case DP_REMOVE_ABSENT:
         return "away";
+    case DP_REMOVE_HARMFUL:
+        return "put out for harm";
     default:
         return "removed";
     }

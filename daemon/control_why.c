@@ -192,6 +192,28 @@ static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char 
              name, name[0] != '\0' ? ", " : "", id);
 }
 
+/* By its own wish, or since others have put it out. */
+static void answer_left(const dp_daemon *daemon, char *text, size_t size)
+{
+    const dp_node *node = dp_driver_node(daemon->driver);
+    const dp_peer self = dp_identity_peer(&daemon->identity);
+    uint32_t gone = 0;
+    dp_roster_view row;
+    for (uint32_t i = 0; node != NULL && dp_node_roster(node, i, &row); i++) {
+        gone = dp_peer_equal(&row.peer, &self) ? row.gone : gone;
+    }
+    snprintf(text, size, "%s",
+             gone == DP_REMOVE_HARMFUL
+                 ? "the run has put this node out: a majority of the voters found that most of its "
+                   "updates "
+                   "make the model worse. Its data, its memory or its trainer may be broken; this "
+                   "identity "
+                   "cannot come back, another one (another --dir) needs a token of its own"
+             : gone == DP_REMOVE_REVOKED
+                 ? "the run has put this node out: its membership was revoked"
+                 : "this node has left the run");
+}
+
 static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
 {
     char order[DP_PAUSE_USER_MAX + 64];
@@ -269,7 +291,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
         answer_halted(daemon, &view.node.culprit, text, size);
         break;
     case DP_MODE_LEFT:
-        snprintf(text, size, "this node has left the run");
+        answer_left(daemon, text, size);
         break;
     }
 }

@@ -13,32 +13,26 @@ const char *dp_judgement_text(dp_judgement judgement)
     case DP_FOUND_GOOD:
         return "";
     case DP_FOUND_AGAINST:
-        return "update leads elsewhere than the work of others";
-    case DP_FOUND_LOSS:
-        return "update makes the model worse";
+        return "update leads elsewhere than the work of others, and does not help";
     case DP_FOUND_COPY:
         return "update is a copy";
     }
     return "";
 }
 
-static void move(dp_usual *usual)
+void dp_judge_open_round(dp_judge *judge)
 {
+    dp_usual *usual = &judge->align;
+
     if (usual->n > 0) {
-        const int64_t middle = usual->samples[(usual->n - 1) / 2];
-        usual->value = usual->known ? (3 * usual->value + middle) / 4 : middle;
-        usual->known = true;
+        const int32_t middle = usual->samples[(usual->n - 1) / 2];
+        usual->value = usual->value == 0 ? middle : (3 * usual->value + middle) / 4;
+        usual->value = usual->value < 0 ? 0 : usual->value;
     }
     usual->n = 0;
 }
 
-void dp_judge_open_round(dp_judge *judge)
-{
-    move(&judge->align);
-    move(&judge->gain);
-}
-
-static void add_sample(dp_usual *usual, int64_t value)
+static void add_sample(dp_usual *usual, int32_t value)
 {
     if (usual->n == DP_JUDGE_SAMPLES_MAX) {
         return;
@@ -106,63 +100,37 @@ static void add_print(dp_judge *judge, const dp_judge_print *print)
     judge->n_prints += judge->n_prints < DP_JUDGE_PRINTS_MAX ? 1 : 0;
 }
 
-/* ---- verdicts ---- */
+/* ---- judgements ---- */
 
-enum { GAIN_MAX = 1 << 30 /* micronats: more than any loss; so that sums and averages fit */ };
+enum { GAIN_MAX = 1 << 30 /* micronats: more than any loss, so that sums fit */ };
 
 static int64_t bounded(int64_t micro)
 {
     return micro > GAIN_MAX ? GAIN_MAX : micro < -GAIN_MAX ? -GAIN_MAX : micro;
 }
 
-/* The gains of both kinds of data together: an update of unlike data may cost the others a little, and gain its author more. Of how many tokens. */
-static uint32_t gain_of(const dp_judged *found, int64_t *micro, uint64_t *error)
+/* The gains of both kinds of data together: an update of unlike data may cost the others a little, and gains its author more. */
+static bool helps(const dp_judged *found)
 {
     const dp_gain *gains[] = {&found->held, &found->claimed};
+    int64_t micro = 0;
     uint64_t square = 0;
-    uint32_t tokens = 0;
 
-    *micro = 0;
     for (uint32_t i = 0; i < 2; i++) {
         if (gains[i]->tokens > 0) {
-            *micro += bounded(gains[i]->micro);
-            const uint64_t of_one =
+            const uint64_t error =
                 gains[i]->error_micro < GAIN_MAX ? gains[i]->error_micro : GAIN_MAX;
-            square += of_one * of_one;
-            tokens += gains[i]->tokens;
+            micro += bounded(gains[i]->micro);
+            square += error * error;
         }
     }
-    *error = dp_isqrt(square);
-    return tokens;
+    return micro > 0 && (uint64_t)micro > DP_JUDGE_ERRORS * dp_isqrt(square);
 }
 
-static bool makes_worse(const dp_judge *judge, const dp_judged *found)
+bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found)
 {
-    int64_t micro;
-    uint64_t error;
-
-    return judge->gain.known && judge->gain.value > 0 && gain_of(found, &micro, &error) > 0 &&
-           micro < 0 && (uint64_t)-micro / DP_JUDGE_ERRORS > error;
-}
-
-static bool leads_elsewhere(const dp_judge *judge, const dp_judged *found)
-{
-    const int64_t usual = judge->align.value > 0 ? judge->align.value : 0;
-
-    return found->compared && found->align <= usual / DP_JUDGE_SHARE && DP_MUTATION != 226;
-}
-
-static void add_samples(dp_judge *judge, const dp_judged *found)
-{
-    int64_t micro;
-    uint64_t error;
-
-    if (found->compared) {
-        add_sample(&judge->align, found->align);
-    }
-    if (gain_of(found, &micro, &error) > 0) {
-        add_sample(&judge->gain, micro);
-    }
+    return !found->failed && found->compared && DP_MUTATION != 226 &&
+           found->align <= judge->align.value / DP_JUDGE_SHARE;
 }
 
 static dp_judgement judgement_of(const dp_judge *judge, const dp_judge_print *print,
@@ -171,11 +139,8 @@ static dp_judgement judgement_of(const dp_judge *judge, const dp_judge_print *pr
     if (found->failed) {
         return DP_FOUND_GOOD; /* Nothing is known against it. */
     }
-    if (leads_elsewhere(judge, found)) {
+    if (dp_judge_suspects(judge, found) && (!helps(found) || DP_MUTATION == 230)) {
         return DP_FOUND_AGAINST;
-    }
-    if (makes_worse(judge, found)) {
-        return DP_FOUND_LOSS;
     }
     return !is_nothing(print->likeness) && is_copy(judge, print) ? DP_FOUND_COPY : DP_FOUND_GOOD;
 }
@@ -215,7 +180,9 @@ dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t roun
     member->round = round;
     member->harmful = (member->harmful << 1 | (judgement != DP_FOUND_GOOD ? 1U : 0U)) &
                       ((1U << DP_JUDGE_WINDOW) - 1);
-    add_samples(judge, found);
+    if (found->compared) {
+        add_sample(&judge->align, found->align);
+    }
     if (!is_nothing(print.likeness) && judgement != DP_FOUND_COPY) {
         *exposed = judgement == DP_FOUND_GOOD ? find_copy(judge, &print) : NULL;
         if (*exposed != NULL) {

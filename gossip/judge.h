@@ -13,9 +13,9 @@
 
 enum {
     DP_JUDGE_SHARE =
-        4, /* an update is aligned with this voter's by 1 / SHARE of what others are, or more */
-    DP_JUDGE_ERRORS = 4,        /* a loss is one where it is above so many standard errors */
-    DP_JUDGE_COPY_BITS = 24,    /* of 256: two updates that differ in fewer are one, or almost */
+        4, /* who is aligned with this voter by 1 / SHARE of what others are, or less, is suspect, */
+    DP_JUDGE_ERRORS = 1,        /* and acquitted by a gain above so many standard errors */
+    DP_JUDGE_COPY_BITS = 8,     /* of 256: two updates that differ in fewer are one, or almost */
     DP_JUDGE_WINDOW = 8,        /* of the last so many updates that were judged, */
     DP_JUDGE_HARMFUL = 6,       /* so many harmful ones accuse a member */
     DP_JUDGE_SAMPLES_MAX = 128, /* updates of a round that its medians are of: the first ones */
@@ -26,9 +26,8 @@ enum {
 typedef enum dp_judgement {
     DP_FOUND_NONE = 0, /* not judged yet */
     DP_FOUND_GOOD,
-    DP_FOUND_AGAINST, /* leads elsewhere than the voter's own work, and the others' */
-    DP_FOUND_LOSS,    /* makes the model worse */
-    DP_FOUND_COPY     /* is another update, or an older one */
+    DP_FOUND_AGAINST, /* leads elsewhere than the voter's own work, and the others', and does not help */
+    DP_FOUND_COPY /* is another update, or an older one */
 } dp_judgement;
 
 /* For people; "" of NONE and GOOD. */
@@ -50,10 +49,9 @@ typedef struct dp_judge_member {
 
 /* What updates of a round had, rising, and what the one in the middle had in the rounds before (a moving average). */
 typedef struct dp_usual {
-    bool known;
-    int64_t value;
+    int32_t value; /* 0: not known */
     uint32_t n;
-    int64_t samples[DP_JUDGE_SAMPLES_MAX];
+    int32_t samples[DP_JUDGE_SAMPLES_MAX];
 } dp_usual;
 
 typedef struct dp_judge {
@@ -70,6 +68,8 @@ typedef struct dp_judge {
 
 /* A new round: what was measured in the one before is what is usual now. */
 void dp_judge_open_round(dp_judge *judge);
+/* Must its gain be measured too, before anything is said of it? Data unlike the others' lead elsewhere, and still help. */
+bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found);
 /* Of an update of this member for this round, told at that time. It is remembered; of each member and round once. *exposed: whose update of this
  * round, which was found good before, is a copy of it; NULL: nobody's. Lent until the next call. */
 dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,

@@ -8,12 +8,13 @@
 #include "gossip/judge.h"
 #include "gossip/node_internal.h"
 
-/* Of what a voter's own training in a round costs, judging all updates may cost this share: 3 %. A token is passed forward twice for each of
+/* Of what a voter's own training in a round costs, looking at suspects may cost this share: 3 %. A token is passed forward twice for each of
  * two gains; in training it costs as much as three passes. */
 enum { BUDGET_NUMERATOR = 9, BUDGET_DENOMINATOR = 400 };
 
 typedef struct dp_judging {
-    uint32_t asked; /* DP_DO_JUDGE without answer */
+    uint32_t asked;  /* DP_DO_JUDGE without answer */
+    uint64_t tokens; /* of the budget of this round, for each kind of gain */
     dp_judge judge;
     dp_harms harms;
     uint32_t n_voters; /* whom the words in harms are by */
@@ -51,12 +52,14 @@ static bool can_judge(const dp_node *node)
            node->train.applied == node->ledger.round;
 }
 
-static uint32_t tokens_of(const dp_node *node)
+/* Half of what is left of the round's budget, for each kind of gain, and a window at the least. */
+static uint32_t take_tokens(dp_node *node)
 {
-    const uint64_t own = node->train.pending.has ? node->train.pending.ready.tokens : 0;
-    const uint32_t updates = dp_round_active(node) > 0 ? dp_round_active(node) : 1;
-    const uint64_t tokens = own * BUDGET_NUMERATOR / BUDGET_DENOMINATOR / updates;
+    dp_judging *judging = node->judging;
+    const uint64_t half = judging->tokens / 2;
+    const uint64_t tokens = half > node->ledger.context ? half : node->ledger.context;
 
+    judging->tokens -= half;
     return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
 }
 
@@ -106,7 +109,7 @@ static void ask(dp_node *node, dp_claim *claim)
     action->u.judge.root = claim->ready.root;
     action->u.judge.keep = dp_node_keep(node, claim->ready.round);
     action->u.judge.scale = scale_of(node, claim);
-    action->u.judge.tokens = tokens_of(node);
+    action->u.judge.tokens = claim->suspect ? take_tokens(node) : 0;
     /* Drawn now, when the author cannot change it any more. */
     action->u.judge.seed = DP_MUTATION == 228 ? node->ledger.round : dp_rng_next(&node->rng);
     action->u.judge.peer = claim->ready.peer;
@@ -199,11 +202,15 @@ void dp_judging_judged(dp_node *node, const dp_event *event)
             continue;
         }
         claim->judging = false;
-        if (found->compared) {
+        if (found->compared && !claim->suspect) {
             const int32_t align = found->align;
             dp_node_note(node, DP_NOTE_JUDGED, claim->ready.round, &claim->ready.peer,
                          (uint64_t)(align < 0 ? -align : align), 0,
                          align < 0 ? "against the own one" : "along the own one");
+        }
+        if (!claim->suspect && dp_judge_suspects(&judging->judge, found)) {
+            claim->suspect = true;
+            continue; /* Asked again. */
         }
         const dp_judgement judgement =
             dp_judge_update(&judging->judge, &claim->ready.peer, claim->ready.round, claim->told_at,
@@ -247,6 +254,8 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
     memcpy(judging->voters, node->ledger.voters, sizeof judging->voters);
     dp_harms_prune(&judging->harms, &node->ledger, changed);
     if (new_round) {
+        const uint64_t own = node->train.pending.has ? node->train.pending.ready.tokens : 0;
+        judging->tokens = own / BUDGET_DENOMINATOR * BUDGET_NUMERATOR;
         dp_judge_open_round(&judging->judge);
     }
 }

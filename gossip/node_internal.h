@@ -145,6 +145,7 @@ typedef struct dp_claim {
     bool checked;
     bool bad;
     bool judging; /* in a run that judges (judge.h), as what follows */
+    bool suspect; /* its gain is measured too */
     dp_judgement found;
     bool evidence;   /* met in a record: not to be listed by this node unless its READY came too */
     dp_time told_at; /* when it was heard of */

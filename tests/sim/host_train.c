@@ -410,7 +410,7 @@ static dp_gain gain_of(uint64_t chance, bool harmful)
 }
 
 /* The toy's targets are unlike, so that its updates tell nothing of each other. What a trainer would measure is drawn instead: of an honest
- * author's update it finds that it helps, of most of a liar's that they do not, each voter something else. */
+ * author's update it finds that it helps, also where it leads elsewhere, of most of a liar's that they do neither, each voter something else. */
 static void do_judge(dp_host *host, const dp_action *action)
 {
     dp_event event = {.type = DP_EV_JUDGED};
@@ -427,9 +427,11 @@ static void do_judge(dp_host *host, const dp_action *action)
     memcpy(found->likeness, print.bytes, sizeof found->likeness);
     found->compared = chance % 16 != 0;
     found->align = 12000 + (int32_t)(chance >> 8 & 0x3fff);
-    found->align = harmful ? 2000 - found->align : found->align;
-    found->held = gain_of(chance >> 24, harmful);
-    found->claimed = gain_of(chance >> 40, harmful);
+    found->align = harmful || print.bytes[1] % 16 == 0 ? 2000 - found->align : found->align;
+    if (action->u.judge.tokens > 0) {
+        found->held = gain_of(chance >> 24, harmful);
+        found->claimed = gain_of(chance >> 40, harmful);
+    }
     dp_host_event(host, &event);
 }
 

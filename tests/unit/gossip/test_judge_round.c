@@ -156,6 +156,24 @@ static void windows_are_drawn_anew_for_every_update(void **state)
     kit_close(world);
 }
 
+/* Two looks at a suspect, the second one at its gain; one at everybody else. */
+static void the_gain_of_suspects_alone_is_measured(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    run_rounds(world, 2);
+    assert_int_equal(world->nodes[0].judge.u.judge.tokens, 0);
+    find_harmful(world, 7, LIAR);
+    const uint32_t before = world->nodes[0].judged;
+    const uint64_t round = round_of(world);
+    run_rounds(world, 4);
+    assert_true(world->nodes[0].judge.u.judge.tokens >= world->nodes[0].node->ledger.context);
+    assert_in_range(world->nodes[0].judged - before, 2 * (round_of(world) - round) - 2,
+                    2 * (round_of(world) - round) + 2);
+    kit_close(world);
+}
+
 static void a_run_that_trusts_its_members_judges_nothing(void **state)
 {
     kit_world *world = kit_open(NODES);
@@ -201,6 +219,7 @@ int main(void)
         cmocka_unit_test(the_updates_of_voters_are_not_judged),
         cmocka_unit_test(nothing_is_listed_before_it_is_judged),
         cmocka_unit_test(windows_are_drawn_anew_for_every_update),
+        cmocka_unit_test(the_gain_of_suspects_alone_is_measured),
         cmocka_unit_test(a_run_that_trusts_its_members_judges_nothing),
         cmocka_unit_test(forged_words_count_for_nothing),
     };
