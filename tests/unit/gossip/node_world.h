@@ -92,7 +92,9 @@ typedef struct kit_node {
     dp_note straggler;          /* its last DP_NOTE_STRAGGLER */
     uint32_t empty;             /* so many publications from now on hold no steps */
     uint32_t again; /* so many publications from now on are of samples that were in earlier ones */
-    uint32_t errs;  /* so many states that its trainer makes now will not be those of others */
+    dp_renewal renewal; /* of its certificate, the last one */
+    uint32_t renewals;
+    uint32_t errs; /* so many states that its trainer makes now will not be those of others */
 } kit_node;
 
 typedef struct kit_world {

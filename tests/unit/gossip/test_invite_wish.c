@@ -1,4 +1,4 @@
-/* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by one. The liar holds the token of VISITORS
+/* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by one. The liar holds the token of LEAKED
  * and has any number of identities. */
 #include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
