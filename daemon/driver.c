@@ -284,6 +284,20 @@ static bool on_known(void *context, const dp_peer *peer, uint8_t x_public[32])
     return driver->node == NULL || dp_node_admitted(driver->node, peer, x_public);
 }
 
+static bool on_renewed(void *context, const dp_peer *peer, dp_view hello, uint64_t now_ms)
+{
+    dp_driver *driver = context;
+    dp_hello said = {.rules = 0};
+    if (!dp_hello_read(hello, &said) || said.renewal.until_ms == 0) {
+        return false;
+    }
+    if (driver->node == NULL) { /* Nothing is known yet but who signs what. */
+        const dp_crypto crypto = dp_crypto_sodium(&driver->keys);
+        return dp_renewal_fits(&said.renewal, &crypto, &driver->facts.run, peer, now_ms);
+    }
+    return dp_node_renewed(driver->node, &said.renewal, peer, now_ms);
+}
+
 /* ---- what the courier tells ---- */
 
 static void on_info(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size,
@@ -389,12 +403,13 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
         .psk = {.epoch = facts->psk_epoch},
         .identity = &driver->daemon->identity,
         .credential = dp_view_of(facts->credential, facts->credential_bytes),
-        .hello = dp_view_of(hello, dp_hello_write(facts->node_name, hello, sizeof hello)),
+        .hello = dp_view_of(hello,
+                            dp_hello_write(facts->node_name, &facts->renewal, hello, sizeof hello)),
         .incarnation = driver->daemon->incarnation,
         .limits = dp_allowance_limits(driver->daemon->allowance),
         .n_threads = dp_crew_fit(uv_available_parallelism()),
         .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known, on_met,
-                  on_wall},
+                  on_wall, on_renewed},
     };
     memcpy(config.root, facts->root, sizeof config.root);
     DP_TRY(dp_credential_check(config.credential, &facts->run, facts->root, &driver->self, 0,

@@ -129,6 +129,9 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
     case DP_DO_NOTE:
         note(driver, &action->u.note);
         break;
+    case DP_DO_RENEWED:
+        dp_driver_renewed(driver, &action->u.renewal);
+        break;
     case DP_DO_REOPEN:
         dp_daemon_again(driver->daemon, "the chain begins anew");
         break;

@@ -128,7 +128,8 @@ bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, 
     if (ahead_ms > (int64_t)DP_CERT_SKEW_MS || ahead_ms < -(int64_t)DP_CERT_SKEW_MS) {
         tell_difference(driver, peer, addr, ahead_ms, refused);
     }
-    return refused || dp_credential_member_at(&driver->own, peer_ms) == DP_OK;
+    return refused || dp_credential_member_at(&driver->own, peer_ms) == DP_OK ||
+           (peer_ms >= driver->own.member_from_ms && peer_ms <= driver->facts.renewal.until_ms);
 }
 
 uint64_t dp_driver_wall_ms(const dp_driver *driver)

@@ -195,6 +195,9 @@ void dp_driver_keep(dp_driver *driver, const dp_action *action);
 /* Job on the saver thread that builds the node from the store; then DP_EV_START. */
 void dp_driver_restore(dp_driver *driver);
 void dp_driver_remember_peers(dp_driver *driver);
+
+/* driver_renew.c */
+void dp_driver_renewed(dp_driver *driver, const dp_renewal *renewal);
 /* Somebody new can be dialled: not only with the next regular saving. */
 void dp_driver_remember_soon(dp_driver *driver);
 

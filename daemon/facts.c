@@ -104,6 +104,42 @@ static dp_status read_facts(dp_view bytes, dp_facts *facts)
     return dp_reader_finish(&reader);
 }
 
+/* Row "renewal": u16 version 1 | 32 run | 136 bytes of gossip/renewal.h. */
+enum { RENEWAL_VERSION = 1, RENEWAL_BYTES = 2 + 32 + DP_RENEWAL_BYTES };
+static const char renewal_key[] = "renewal";
+
+dp_status dp_facts_renewed(dp_store *store, const dp_run_id *run, const dp_renewal *renewal)
+{
+    uint8_t bytes[RENEWAL_BYTES];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_view view;
+    dp_write_u16(&writer, RENEWAL_VERSION);
+    dp_write_bytes(&writer, run->bytes, sizeof run->bytes);
+    dp_renewal_write(&writer, renewal);
+    DP_TRY(dp_writer_finish(&writer, &view));
+    return dp_store_put(store, renewal_key, view);
+}
+
+/* Without one that can be read the node asks for another. */
+static void load_renewal(dp_store *store, dp_facts *facts)
+{
+    dp_buf buf;
+    dp_buf_init(&buf, RENEWAL_BYTES);
+    if (dp_store_get(store, renewal_key, &buf) == DP_OK) {
+        dp_reader reader = dp_reader_of(dp_buf_view(&buf));
+        dp_renewal renewal;
+        dp_run_id run;
+        const uint16_t version = dp_read_u16(&reader);
+        dp_read_bytes(&reader, run.bytes, sizeof run.bytes);
+        dp_renewal_read(&reader, &renewal);
+        if (dp_reader_finish(&reader) == DP_OK && version == RENEWAL_VERSION &&
+            dp_hash_equal(&run, &facts->run)) {
+            facts->renewal = renewal;
+        }
+    }
+    dp_buf_close(&buf);
+}
+
 dp_status dp_facts_load(dp_store *store, dp_facts *facts)
 {
     dp_buf buf;
@@ -115,6 +151,9 @@ dp_status dp_facts_load(dp_store *store, dp_facts *facts)
         status = status == DP_BADMSG ? DP_CORRUPT : status;
     }
     dp_buf_close(&buf);
+    if (status == DP_OK) {
+        load_renewal(store, facts);
+    }
     return status;
 }
 
@@ -167,5 +206,6 @@ bool dp_facts_lost(dp_store *store)
 dp_status dp_facts_forget(dp_store *store)
 {
     DP_TRY(dp_issued_forget(store));
+    DP_TRY(dp_store_delete(store, renewal_key));
     return dp_store_delete(store, key);
 }

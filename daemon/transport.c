@@ -495,6 +495,13 @@ void dp_transport_send_all(dp_transport *transport, dp_view bytes)
     }
 }
 
+void dp_transport_say(dp_transport *transport, dp_view hello)
+{
+    dp_assert(hello.size <= sizeof transport->hello);
+    memcpy(transport->hello, hello.data, hello.size);
+    transport->config.hello.size = hello.size;
+}
+
 void dp_transport_replay(dp_transport *transport)
 {
     enum { REPLAY_MAX = 128 };

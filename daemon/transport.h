@@ -51,6 +51,8 @@ typedef struct dp_transport_hooks {
                 bool refused);
     uint64_t (*wall_ms)(
         void *context); /* unix time to judge certificates by; NULL: the machine's */
+    /* A member's certificate has ended: see dp_channel_config.renewed. NULL: it is not renewed. */
+    bool (*renewed)(void *context, const dp_peer *peer, dp_view hello, uint64_t now_ms);
 } dp_transport_hooks;
 
 typedef struct dp_transport_config {
@@ -141,6 +143,8 @@ void dp_transport_replay(dp_transport *transport);
 
 /* Other limits from now on. Control messages never wait for them. */
 void dp_transport_limit(dp_transport *transport, const dp_limits *limits);
+/* Another hello, for handshakes from now on; at most DP_CHANNEL_HELLO_MAX bytes, copied. */
+void dp_transport_say(dp_transport *transport, dp_view hello);
 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats);
 

@@ -249,6 +249,13 @@ static bool is_member(void *context, const dp_peer *peer, uint8_t x_public[32])
     return hooks->known(hooks->context, peer, x_public);
 }
 
+static bool is_renewed(void *context, const dp_peer *peer, dp_view hello, uint64_t now_ms)
+{
+    const dp_conn *conn = context;
+    const dp_transport_hooks *hooks = &conn->transport->config.hooks;
+    return hooks->renewed != NULL && hooks->renewed(hooks->context, peer, hello, now_ms);
+}
+
 static bool may_answer(void *context)
 {
     const dp_conn *conn = context;
@@ -281,6 +288,7 @@ static bool open_channel(dp_conn *conn)
         .replays = &transport->replays,
         .boot_id = transport->config.incarnation,
         .member = is_member,
+        .renewed = is_renewed,
         .may_answer = may_answer,
         .context = conn,
     };

@@ -39,7 +39,7 @@ enum {
     DP_CERT_ABOVE_MAX = (DP_CHAIN_CERTS_MAX - 1) / 2, /* nodes above the subject */
 };
 
-/* A node may be a member this long on one certificate. There is no renewal yet, so a run must fit in. */
+/* A node may be a member this long on one certificate, or on one renewal of it (renewal.h). */
 #define DP_CERT_NODE_MS_MAX (400ULL * 24 * 3600 * 1000)
 /* Clocks may differ by this much before "not yet valid" is said. */
 #define DP_CERT_SKEW_MS (120ULL * 1000)

@@ -87,6 +87,8 @@ typedef struct dp_channel_config {
      * static key is the one that it was admitted with: written to x_public, which is zero before, where it is known. NULL
      * answers no. A joiner, who knows nobody yet, answers yes. */
     bool (*member)(void *context, const dp_peer *peer, uint8_t x_public[32]);
+    /* Does the hello of this member, whose certificate has ended, show that it was renewed? NULL answers no. */
+    bool (*renewed)(void *context, const dp_peer *peer, dp_view hello, uint64_t now_ms);
     /* Responder: may a first message that holds be answered now? NULL: always. */
     bool (*may_answer)(void *context);
     void *context;

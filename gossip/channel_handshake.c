@@ -221,7 +221,7 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
 }
 
 /* The peer's times, once the chain above it holds. */
-static dp_status check_times(dp_channel *channel, bool is_member)
+static dp_status check_times(dp_channel *channel, bool is_member, dp_view hello)
 {
     const dp_channel_config *config = &channel->config;
 
@@ -229,7 +229,10 @@ static dp_status check_times(dp_channel *channel, bool is_member)
         return DP_OK;
     }
     const dp_status member = dp_credential_member_at(&channel->peer, config->now_ms);
-    if (member != DP_OK) {
+    const bool renewed =
+        member == DP_EXPIRED && is_member && config->renewed != NULL &&
+        config->renewed(config->context, &channel->peer.node, hello, config->now_ms);
+    if (member != DP_OK && !renewed) {
         return dp_channel_fail(channel, member, "the peer's certificate is not valid now");
     }
     const dp_status join = dp_credential_join_at(&channel->peer, config->now_ms);
@@ -242,7 +245,7 @@ static dp_status check_times(dp_channel *channel, bool is_member)
 }
 
 /* Who has proved to be a node: is it a member, with the key that it was admitted with, and valid now? */
-static dp_status check_standing(dp_channel *channel)
+static dp_status check_standing(dp_channel *channel, dp_view hello)
 {
     static const uint8_t unknown[32] = {0};
     const dp_channel_config *config = &channel->config;
@@ -255,7 +258,7 @@ static dp_status check_standing(dp_channel *channel)
         return dp_channel_fail(channel, DP_DENIED,
                                "the peer's static key is not the one that it was admitted with");
     }
-    return check_times(channel, is_member);
+    return check_times(channel, is_member, hello);
 }
 
 /* What stands above the size of the credential: the responder's choice; from the initiator nothing. */
@@ -316,7 +319,7 @@ static dp_status check_peer(dp_channel *channel, dp_view signed_by_it,
         return dp_channel_fail(channel, DP_BADSIG,
                                "the peer does not have the key of the node that it claims to be");
     }
-    return check_standing(channel);
+    return check_standing(channel, event->hello);
 }
 
 /* Read a second or third message: who is there, and may it be? */

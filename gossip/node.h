@@ -33,6 +33,7 @@
 #include "gossip/id.h"
 #include "gossip/judged.h"
 #include "gossip/part.h"
+#include "gossip/renewal.h"
 
 enum {
     DP_MEMBERS_MAX = 2048, /* ever known in one run */
@@ -294,9 +295,10 @@ typedef enum dp_action_type {
     DP_DO_HALT, /* u.note: proof of a double vote; keep state, stop committing */
     DP_DO_REOPEN, /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
     DP_DO_REDUCE, /* u.reduce: a part of the round; answer: REDUCED */
-    DP_DO_JUDGE /* u.judge: measure what an update that was checked would do, in the order of commands to the trainer; answer: JUDGED, once for
+    DP_DO_JUDGE, /* u.judge: measure what an update that was checked would do, in the order of commands to the trainer; answer: JUDGED, once for
                    each, with failed where the object, the memory for it or a trainer is missing, where the trainer could not, or where more
                    than 32 are under way. TRAINER_DOWN ends those under way without one */
+    DP_DO_RENEWED /* u.renewal: to be kept, and shown to peers from now on */
 } dp_action_type;
 
 /* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
@@ -514,6 +516,7 @@ typedef struct dp_action {
             bool must; /* whatever the cadence */
         } save;
         dp_note note;
+        dp_renewal renewal;
     } u;
 } dp_action;
 
@@ -530,9 +533,12 @@ typedef struct dp_node_config {
     const dp_manifest *manifest; /* copied */
     dp_run_id run;
     dp_peer self;
-    uint64_t incarnation; /* durable and greater than ever before */
-    dp_view credential;   /* own membership proof; copied */
-    bool has_vote_key;    /* crypto can sign with DP_KEY_VOTE */
+    uint64_t incarnation;        /* durable and greater than ever before */
+    dp_view credential;          /* own membership proof; copied */
+    uint64_t certified_from_ms;  /* the time of its certificate, unix ms; */
+    uint64_t certified_until_ms; /* ... 0: not known, and it is not renewed */
+    dp_renewal renewal;          /* kept from an earlier life; until_ms 0: none */
+    bool has_vote_key;           /* crypto can sign with DP_KEY_VOTE */
     uint8_t vote_public_key[DP_PUBLIC_KEY_BYTES];
     uint32_t n_addrs;
     dp_addr addrs[DP_ADDRS_MAX]; /* where others reach this node */
@@ -676,6 +682,10 @@ typedef enum dp_invite_state {
 dp_invite_state dp_node_invite(const dp_node *node, const dp_invite_id *id);
 /* The ids that the chain has revoked, in no order; false: index is beyond the last. */
 bool dp_node_revoked_invite(const dp_node *node, uint32_t index, dp_invite_id *id);
+
+/* Has the certificate of this peer, which has ended, been renewed? By the chain as known here; a newcomer believes any member. */
+bool dp_node_renewed(const dp_node *node, const dp_renewal *renewal, const dp_peer *peer,
+                     uint64_t now_ms);
 
 /* As a member that no link joins told it through others; empty: not known. Lent until the next step. */
 const char *dp_node_peer_name(const dp_node *node, const dp_peer *peer);

@@ -417,6 +417,7 @@ struct dp_node {
     dp_apply_item *apply_items; /* of the DP_DO_APPLY under way */
     dp_remove own_remove;
     dp_leave leave;
+    dp_time renew_asked_at; /* renew.c */
     uint8_t room[DP_ROUND_MESSAGE_MAX + DP_RECORD_BYTES_MAX + DP_CERT_OF_RECORD_BYTES_MAX];
 };
 

@@ -7,6 +7,7 @@
 #include "gossip/judge_round.h"
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
+#include "gossip/renew.h"
 
 /* ---- messages ---- */
 
@@ -250,6 +251,9 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_REMOVE:
     case DP_MSG_FENCE_ASK:
         return dp_wish_message(node, type, bytes);
+    case DP_MSG_RENEW_GET:
+    case DP_MSG_RENEWAL:
+        return dp_renew_message(node, &peer, bytes);
     case DP_MSG_INVITE_REVOKE:
         return dp_invite_wish_message(node, bytes);
     case DP_MSG_PREPARE:

@@ -32,8 +32,7 @@ static bool nobody_decides(const dp_node *node)
     return left < dp_ledger_majority(&node->ledger);
 }
 
-/* The key that this node revokes with; by gets its public half. */
-static int key_of(const dp_node *node, dp_peer *by)
+int dp_order_key(const dp_node *node, dp_peer *by)
 {
     *by = node->self;
     if (!has_root(node)) {
@@ -46,7 +45,7 @@ static int key_of(const dp_node *node, dp_peer *by)
 dp_status dp_order_remove(dp_node *node, const dp_peer *peer)
 {
     dp_remove remove = {.peer = *peer, .reason = DP_REMOVE_REVOKED};
-    const int key = key_of(node, &remove.by);
+    const int key = dp_order_key(node, &remove.by);
 
     if (!dp_ledger_may_revoke(&node->ledger, &remove.by, peer) ||
         !dp_remove_sign(&remove, &node->config.crypto, key, &node->run)) {
@@ -69,7 +68,7 @@ static dp_status revoke(dp_node *node, const dp_order *order)
 {
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &order->peer);
     dp_remove remove = {.peer = order->peer, .reason = DP_REMOVE_REVOKED};
-    const int key = key_of(node, &remove.by);
+    const int key = dp_order_key(node, &remove.by);
 
     if (dp_peer_equal(&order->peer, &node->self)) {
         return dp_why_set(order->why, DP_BADARG, "this node can leave, and not revoke itself");
@@ -124,7 +123,7 @@ static dp_status revoke_invite(dp_node *node, const dp_order *order)
     static const dp_invite_id none;
     dp_invite_revoke word = {.id = order->invite,
                              .until_ms = dp_invite_revoke_until(order->until_ms)};
-    const int key = key_of(node, &word.by);
+    const int key = dp_order_key(node, &word.by);
 
     if (dp_invite_id_compare(&order->invite, &none) == 0) {
         return dp_why_set(order->why, DP_BADARG, "this is the id of no invite");

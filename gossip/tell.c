@@ -6,6 +6,7 @@
 #include "gossip/admit.h"
 #include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
+#include "gossip/renew.h"
 
 /* Then whoever holds the root key may want to know who could vote. */
 static bool needs_fork(const dp_node *node)
@@ -233,4 +234,5 @@ void dp_round_repeat(dp_node *node)
     dp_proof_repeat(node);
     dp_fork_repeat(node);
     dp_wish_repeat(node);
+    dp_renew_tick(node);
 }

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const dp_hello before = {.name = "as it was", .rules = 77};
     dp_hello hello = before;
     dp_hello again = before;
-    uint8_t said[2 + DP_NAME_MAX + 4 + 8];
+    uint8_t said[2 + DP_NAME_MAX + 4 + 1 + DP_RENEWAL_BYTES + 8];
 
     if (!dp_hello_read(dp_view_of(data, size), &hello)) {
         dp_assert(strcmp(hello.name, before.name) == 0 && hello.rules == before.rules);
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_name(hello.name);
     dp_assert(data[0] > 1 || hello.rules == 1);
-    const size_t said_bytes = dp_hello_write(hello.name, said, sizeof said);
+    const size_t said_bytes = dp_hello_write(hello.name, &hello.renewal, said, sizeof said);
     dp_assert(dp_hello_read(dp_view_of(said, said_bytes), &again));
     dp_assert(strcmp(again.name, hello.name) == 0 && again.rules == DP_RULES);
     return 0;

@@ -31,6 +31,7 @@ static void round_messages(dp_view bytes)
     dp_remove removal;
     dp_fence_ask fence;
     dp_invite_revoke revoke;
+    dp_renewal renewal;
     static dp_have_msg have;
     static dp_part_word word;
     static dp_collect collect;
@@ -62,6 +63,8 @@ static void round_messages(dp_view bytes)
         dp_remove_msg_write(&writer, &removal);
     } else if (dp_fence_msg_read(bytes, &fence) == DP_OK) {
         dp_fence_msg_write(&writer, &fence);
+    } else if (dp_renewal_msg_read(bytes, &renewal) == DP_OK) {
+        dp_renewal_msg_write(&writer, &renewal);
     } else if (dp_invite_revoke_msg_read(bytes, &revoke) == DP_OK) {
         dp_invite_revoke_msg_write(&writer, &revoke);
     } else {

@@ -343,11 +343,15 @@ static void revoke_seeds(dp_view round)
     static dp_record record;
     static uint8_t room[DP_RECORD_BYTES_MAX];
     const dp_invite_revoke word = {.id = {{9}}, .until_ms = UINT64_MAX, .by = peer_of(0x10)};
+    const dp_renewal renewal = {.peer = peer_of(0x11), .until_ms = 77, .by = peer_of(0x10)};
     dp_writer writer = dp_writer_of(room, sizeof room);
     dp_view bytes;
 
     dp_invite_revoke_msg_write(&writer, &word);
     seed("message/invite_revoke", dp_view_of(room, writer.size));
+    writer = dp_writer_of(room, sizeof room);
+    dp_renewal_msg_write(&writer, &renewal);
+    seed("message/renewal", dp_view_of(room, writer.size));
     dp_assert(dp_record_decode(&record, round) == DP_OK);
     record.config.has_revoked = true;
     record.config.n_revoked = 1;

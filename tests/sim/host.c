@@ -200,6 +200,8 @@ static void perform(dp_host *host, const dp_action *action)
     case DP_DO_NOTE:
         do_note(host, action);
         break;
+    case DP_DO_RENEWED: /* Credentials of a world have no end. */
+        break;
     case DP_DO_REOPEN:
         host->reopen = true;
         break;

@@ -54,6 +54,15 @@ static void facts_come_back_after_a_restart(void **state)
     shelf_reopen(&kept);
     CHECK_OK(dp_facts_load(kept.store, &got));
     check_same(&facts, &got);
+    assert_int_equal(got.renewal.until_ms, 0);
+    const dp_renewal renewal = {.peer = {{1}}, .until_ms = 77, .by = {{2}}};
+    const dp_run_id other = name_of(9);
+    CHECK_OK(dp_facts_renewed(kept.store, &other, &renewal));
+    CHECK_OK(dp_facts_load(kept.store, &got));
+    assert_int_equal(got.renewal.until_ms, 0); /* Of another run. */
+    CHECK_OK(dp_facts_renewed(kept.store, &facts.run, &renewal));
+    CHECK_OK(dp_facts_load(kept.store, &got));
+    assert_memory_equal(&got.renewal, &renewal, sizeof renewal);
     CHECK_OK(dp_facts_forget(kept.store));
     CHECK_OK(dp_facts_forget(kept.store));
     CHECK_STATUS(dp_facts_load(kept.store, &got), DP_NOTFOUND);

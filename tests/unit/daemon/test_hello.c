@@ -8,13 +8,15 @@
 
 #include "daemon/hello.h"
 
+static const dp_renewal none;
+
 static void a_name_comes_as_it_was_said(void **state)
 {
     uint8_t bytes[64];
     dp_hello hello = {.rules = 0};
 
     (void)state;
-    const size_t size = dp_hello_write("anna-2", bytes, sizeof bytes);
+    const size_t size = dp_hello_write("anna-2", &none, bytes, sizeof bytes);
     assert_true(dp_hello_read(dp_view_of(bytes, size), &hello));
     assert_string_equal(hello.name, "anna-2");
     assert_int_equal(hello.rules, DP_RULES);
@@ -37,12 +39,28 @@ static void what_a_later_version_adds_is_skipped(void **state)
     dp_hello hello = {.rules = 0};
 
     (void)state;
-    const size_t size = dp_hello_write("anna", bytes, sizeof bytes);
+    const size_t size = dp_hello_write("anna", &none, bytes, sizeof bytes);
     bytes[0] = 9;
     memset(bytes + size, 0xff, 20);
     assert_true(dp_hello_read(dp_view_of(bytes, size + 20), &hello));
     assert_string_equal(hello.name, "anna");
     assert_int_equal(hello.rules, DP_RULES);
+}
+
+static void a_renewal_is_shown_and_what_is_cut_is_no_hello(void **state)
+{
+    uint8_t bytes[256];
+    dp_hello hello = {.rules = 0};
+    const dp_renewal renewal = {.peer = {{1}}, .until_ms = 77, .by = {{2}}, .signature = {3, 4, 5}};
+
+    (void)state;
+    const size_t size = dp_hello_write("anna", &renewal, bytes, sizeof bytes);
+    assert_true(dp_hello_read(dp_view_of(bytes, size), &hello));
+    assert_memory_equal(&hello.renewal, &renewal, sizeof renewal);
+    assert_false(dp_hello_read(dp_view_of(bytes, size - 1), &hello));
+    bytes[0] = 2; /* Of that version the rest is nothing. */
+    assert_true(dp_hello_read(dp_view_of(bytes, size), &hello));
+    assert_int_equal(hello.renewal.until_ms, 0);
 }
 
 static void what_is_no_hello_leaves_the_name(void **state)
@@ -81,6 +99,7 @@ int main(void)
         cmocka_unit_test(a_name_comes_as_it_was_said),
         cmocka_unit_test(who_says_nothing_of_its_rules_has_the_first),
         cmocka_unit_test(what_a_later_version_adds_is_skipped),
+        cmocka_unit_test(a_renewal_is_shown_and_what_is_cut_is_no_hello),
         cmocka_unit_test(what_is_no_hello_leaves_the_name),
         cmocka_unit_test(a_name_for_a_terminal_is_printable_and_short),
     };

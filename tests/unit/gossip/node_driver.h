@@ -409,6 +409,10 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         item->event.u.saved.tensor_root = action->u.save.tensor_root;
         item->event.u.saved.tensor_bytes = world->state_bytes;
         break;
+    case DP_DO_RENEWED:
+        node->renewal = action->u.renewal;
+        node->renewals++;
+        break;
     case DP_DO_NOTE:
         if (action->u.note.code == DP_NOTE_REJECTED && !dp_peer_is_zero(&action->u.note.peer)) {
             node->rejected_cause = action->u.note.cause;

@@ -96,7 +96,9 @@ typedef struct kit_node {
     dp_note straggler;          /* its last DP_NOTE_STRAGGLER */
     uint32_t empty;             /* so many publications from now on hold no steps */
     uint32_t again; /* so many publications from now on are of samples that were in earlier ones */
-    uint32_t errs;  /* so many states that its trainer makes now will not be those of others */
+    dp_renewal renewal; /* of its certificate, the last one */
+    uint32_t renewals;
+    uint32_t errs; /* so many states that its trainer makes now will not be those of others */
 } kit_node;
 
 typedef struct kit_world {
@@ -170,6 +172,9 @@ static inline uint32_t kit_index(const dp_peer *peer)
 
 static inline void kit_send(kit_world *world, uint32_t from, uint32_t to, dp_view bytes)
 {
+    if (to >= KIT_NODES) {
+        return; /* A peer of which there is no more than a link. */
+    }
     if (world->nodes[to].node == NULL || world->nodes[to].deaf || world->nodes[from].deaf ||
         !world->nodes[from].linked[to]) {
         return;
@@ -184,6 +189,9 @@ static inline void kit_link(kit_world *world, uint32_t a, uint32_t b)
 {
     const uint32_t ends[2] = {a, b};
 
+    if (a >= KIT_NODES || b >= KIT_NODES) {
+        return;
+    }
     if (world->nodes[a].node == NULL || world->nodes[b].node == NULL || world->nodes[a].linked[b]) {
         return;
     }
@@ -203,6 +211,9 @@ static inline void kit_cut(kit_world *world, uint32_t a, uint32_t b)
 {
     const uint32_t ends[2] = {a, b};
 
+    if (a >= KIT_NODES || b >= KIT_NODES) {
+        return;
+    }
     for (uint32_t i = 0; i < 2; i++) {
         if (world->nodes[ends[i]].linked[ends[1 - i]]) {
             world->nodes[ends[i]].linked[ends[1 - i]] = false;

@@ -449,6 +449,35 @@ static void a_past_membership_admits_nobody(void **state)
     pair_close(&pair);
 }
 
+/* As the hello of the other says. */
+static bool shows_renewal(void *context, const dp_peer *peer, dp_view hello, uint64_t now_ms)
+{
+    (void)peer;
+    *(unsigned *)context += 100;
+    return now_ms > CAST_NOW_MS && dp_view_equal(hello, dp_view_text("hello from a"));
+}
+
+static void a_past_membership_that_was_renewed_is_a_member_s_alone(void **state)
+{
+    struct pair pair;
+    unsigned asked = 0;
+
+    (void)state;
+    for (unsigned member = 0; member < 2; member++) {
+        pair_init(&pair);
+        pair.b.config.now_ms = CAST_NOW_MS + 31 * CAST_DAY_MS;
+        pair.a.config.said_ms = pair.b.config.now_ms;
+        pair.b.config.member = member != 0 ? yes : NULL;
+        pair.b.config.renewed = shows_renewal;
+        pair.b.config.context = &asked;
+        pair_open(&pair);
+        talk(&pair, NULL, SIZE_MAX);
+        CHECK_STATUS(pair.b.status, member != 0 ? DP_OK : DP_EXPIRED);
+        pair_close(&pair);
+    }
+    assert_int_equal(asked, 101); /* Of a stranger nobody asks. */
+}
+
 static void without_a_clock_only_the_chain_counts(void **state)
 {
     struct pair pair;
@@ -506,6 +535,7 @@ int main(void)
         cmocka_unit_test(another_version_is_told_which_side_to_update),
         cmocka_unit_test(a_closed_invite_admits_members_only),
         cmocka_unit_test(a_past_membership_admits_nobody),
+        cmocka_unit_test(a_past_membership_that_was_renewed_is_a_member_s_alone),
         cmocka_unit_test(without_a_clock_only_the_chain_counts),
         cmocka_unit_test(replayed_handshake_messages_open_nothing),
     };

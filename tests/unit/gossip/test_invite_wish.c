@@ -1,4 +1,4 @@
-/* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by one. The liar holds the token of VISITORS
+/* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by one. The liar holds the token of LEAKED
  * and has any number of identities. */
 #include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
@@ -70,12 +70,14 @@ static void a_revoked_invite_admits_nobody_from_the_order_on(void **state)
         const dp_node *node = world->nodes[i].node;
 
         assert_true(dp_invite_wished(node, &order.invite));
+        assert_int_equal(dp_node_invite(node, &order.invite), DP_INVITE_REVOKING);
     }
     kit_run_ms(world, 3000);
     for (uint32_t i = 0; i < 3; i++) {
         assert_false(is_member(world, i, VISITOR));
         assert_true(dp_inviting_revoked(&world->nodes[i].node->ledger, &order.invite));
         assert_int_equal(world->nodes[i].node->round->invites->n, 0);
+        assert_int_equal(dp_node_invite(world->nodes[i].node, &order.invite), DP_INVITE_REVOKED);
     }
     visit_all(world, VISITOR + 1); /* Another identity, by the same token. */
     kit_run_ms(world, 3000);
@@ -159,6 +161,38 @@ static void members_that_came_by_it_stay_unless_they_are_named(void **state)
         assert_false(is_member(world, 2, VISITOR + i));
     }
     assert_int_equal(world->nodes[1].node->round->invites->n_sweeps, 0);
+    kit_close(world);
+}
+
+static void the_roster_tells_who_came_by_which_invite_and_who_is_gone(void **state)
+{
+    kit_world *world = kit_together(3);
+    const dp_node *node = world->nodes[0].node;
+    const dp_invite_id other = {{3}};
+    dp_invite_id id;
+    dp_roster_view row;
+    dp_why why = {""};
+    uint32_t came = 0;
+    uint32_t gone = 0;
+    dp_order order = order_of(LEAKED);
+
+    (void)state;
+    visit_all(world, VISITOR);
+    kit_run_ms(world, 3000);
+    order.members = true;
+    assert_int_equal(give(world, 0, order, &why), DP_OK);
+    kit_run_ms(world, 3000);
+    for (uint32_t i = 0; dp_node_roster(node, i, &row); i++) {
+        const bool so = dp_invite_id_compare(&row.invite, &order.invite) == 0;
+        came += so ? 1 : 0;
+        gone += so && row.gone == DP_REMOVE_REVOKED ? 1 : 0;
+    }
+    assert_int_equal(came, 1);
+    assert_int_equal(gone, 1);
+    assert_int_equal(dp_node_invite(node, &other), DP_INVITE_STANDS);
+    assert_true(dp_node_revoked_invite(node, 0, &id));
+    assert_int_equal(dp_invite_id_compare(&id, &order.invite), 0);
+    assert_false(dp_node_revoked_invite(node, 1, &id));
     kit_close(world);
 }
 
@@ -289,6 +323,7 @@ int main(void)
         cmocka_unit_test(who_waits_with_it_is_cut_by_the_record_that_says_so),
         cmocka_unit_test(the_chain_has_it_within_a_round),
         cmocka_unit_test(members_that_came_by_it_stay_unless_they_are_named),
+        cmocka_unit_test(the_roster_tells_who_came_by_which_invite_and_who_is_gone),
         cmocka_unit_test(who_was_brought_by_a_member_that_came_so_is_put_out_too),
         cmocka_unit_test(an_order_that_cannot_be_obeyed_says_why),
         cmocka_unit_test(a_word_by_somebody_who_may_not_is_refused_and_reaches_nobody),
