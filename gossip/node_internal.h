@@ -28,11 +28,9 @@
 #include "gossip/witness.h"
 
 enum {
-    DP_WINDOW_ROUNDS = 8, /* J: blobs of so many rounds before the newest checkpoint are kept */
-    DP_RING_ROUNDS = 64,  /* decided rounds remembered; older blobs go in any case */
-    DP_CLAIMS_BEYOND =
-        96, /* contributions to one round that a node follows, beyond what a record lists; in a run with lists as
-                              many again are told by READY, and a record is judged with the rest */
+    DP_WINDOW_ROUNDS = 8,  /* J: blobs of so many rounds before the newest checkpoint are kept */
+    DP_RING_ROUNDS = 64,   /* decided rounds remembered; older blobs go in any case */
+    DP_CLAIMS_BEYOND = 96, /* updates of a round that a node follows, beyond what a record lists */
     DP_CLAIMS_MAX = 2 * DP_LISTED_MAX + DP_CLAIMS_BEYOND,
     DP_HELD_STANDARD = 4096, /* objects known to be here; in a run with lists more: */
     DP_HELD_PER_LISTED = 16, /* ... so many for each contribution of a record */
@@ -176,7 +174,7 @@ typedef struct dp_fence_wish {
 typedef struct dp_round {
     uint32_t n_claims;
     uint32_t claims_max;
-    uint32_t ready_max; /* of these told by READY */
+    uint32_t ready_max; /* of these told by READY; with lists a record is judged with the rest */
     dp_claim *claims;
     dp_map claim_of;               /* index of what a peer claims itself */
     bool gave_way[DP_MEMBERS_MAX]; /* by index of a member: its claim made room in this round */
