@@ -290,8 +290,8 @@ typedef enum dp_action_type {
     DP_DO_REOPEN, /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
     DP_DO_REDUCE, /* u.reduce: a part of the round; answer: REDUCED */
     DP_DO_JUDGE /* u.judge: measure what an update that was checked would do, in the order of commands to the trainer; answer: JUDGED, once for
-                   each, with failed where the object, the memory for it or a trainer is missing, where the trainer could not, or where more
-                   than 32 are under way. TRAINER_DOWN ends those under way without one */
+                   each, with failed where the object or a trainer is missing, the trainer could not, or more than 32 are under way.
+                   TRAINER_DOWN ends those under way without one */
 } dp_action_type;
 
 /* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
