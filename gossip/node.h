@@ -296,8 +296,8 @@ typedef enum dp_action_type {
     DP_DO_REOPEN, /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
     DP_DO_REDUCE, /* u.reduce: a part of the round; answer: REDUCED */
     DP_DO_JUDGE, /* u.judge: measure what an update that was checked would do, in the order of commands to the trainer; answer: JUDGED, once for
-                   each, with failed where the object, the memory for it or a trainer is missing, where the trainer could not, or where more
-                   than 32 are under way. TRAINER_DOWN ends those under way without one */
+                   each, with failed where the object or a trainer is missing, the trainer could not, or more than 32 are under way.
+                   TRAINER_DOWN ends those under way without one */
     DP_DO_RENEWED /* u.renewal: to be kept, and shown to peers from now on */
 } dp_action_type;
 

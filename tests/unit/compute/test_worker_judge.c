@@ -53,9 +53,11 @@ static void judgements_keep_the_order_of_commands(void **state)
     const peer p = ready_peer(1);
     train_until(&p, 1, STEPS);
     const answer own = publish(&p, 1);
-    const dp_trainer_msg before = question(8, 2);
+    dp_trainer_msg before = question(8, 2);
+    dp_trainer_msg after = question(9, 2);
     const dp_trainer_msg record = record_of(1, DP_SETTLE_INCLUDED, 1);
-    const dp_trainer_msg after = question(9, 2);
+    before.scale = 64 * ONE; /* So far that it matters where it begins, also after few steps. */
+    after.scale = before.scale;
     CHECK_OK(dp_trainer_send(p.socket, &before, own.fds, 1));
     CHECK_OK(dp_trainer_send(p.socket, &record, own.fds, 1));
     CHECK_OK(dp_trainer_send(p.socket, &after, own.fds, 1));

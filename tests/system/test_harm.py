@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""One of four trainers sends its updates reversed, ten times as long: the model learns on, and the run puts it out."""
+
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+sys.path.insert(0, os.path.join(HERE, "..", "attack"))
+import systemtest  # noqa: E402
+from daemons import Folder, place_for_tests, wait_for  # noqa: E402
+from small_run import state_roots_agree  # noqa: E402
+import trainers  # noqa: E402
+
+
+class Attack:
+    """What the attack's functions want to know."""
+    nodes = 4
+    trust = "open"
+    first = 6 # evil from this publication on
+
+
+class Harm(unittest.TestCase):
+    def setUp(self):
+        folder = Folder(systemtest.BINARIES, place=place_for_tests())
+        self.folder = folder.__enter__()
+        self.addCleanup(folder.__exit__, None, None, None)
+
+    def loss(self, node):
+        return node.ask("eval", "-n", "4000")["loss"]
+
+    def test_who_harms_is_not_counted_and_put_out_and_the_others_learn_on(self):
+        nodes = trainers.start(self.folder, Attack, "flip10")
+        evil = nodes[-1]
+        wait_for(lambda: nodes[0].run()["members"] == 4, 60, "all four are members")
+        wait_for(lambda: nodes[0].run()["round"] >= 6, 120, "the attack begins")
+        before = self.loss(nodes[0])
+        wait_for(lambda: nodes[0].run()["members"] == 3, 180, "the run has put the evil one out")
+        self.assertLess(self.loss(nodes[0]), before)
+        self.assertLessEqual(evil.run()["counted"], 6) # What it published before.
+        state_roots_agree(nodes[:-1])
+        wait_for(lambda: evil.ask("status")["state"] == "left", 60, "it knows")
+        self.assertIn("make the model worse", evil.ask("why")["answer"])
+        # Its token is used up, and its identity does not come back.
+        token = nodes[0].ask("invite")["token"]
+        evil.ask("leave", "--delete-run", "small")
+        with self.assertRaises(systemtest.CliError):
+            evil.ask("join", "-", "--timeout", "8", stdin=token)
+
+    def test_nobody_honest_is_put_out(self):
+        nodes = trainers.start(self.folder, Attack, "honest")
+        wait_for(lambda: nodes[0].run()["members"] == 4, 60, "all four are members")
+        wait_for(lambda: nodes[0].run()["round"] >= 25, 180, "twenty rounds and more")
+        self.assertEqual(nodes[0].run()["members"], 4)
+        self.assertGreaterEqual(nodes[-1].run()["counted"], 15)
+
+
+if __name__ == "__main__":
+    systemtest.main()
