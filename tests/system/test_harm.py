@@ -18,7 +18,7 @@ class Attack:
     """What the attack's functions want to know."""
     nodes = 4
     trust = "open"
-    first = 6 # evil from this publication on
+    first = 12 # evil from this publication on
 
 
 class Harm(unittest.TestCase):
@@ -34,11 +34,12 @@ class Harm(unittest.TestCase):
         nodes = trainers.start(self.folder, Attack, "flip10")
         evil = nodes[-1]
         wait_for(lambda: nodes[0].run()["members"] == 4, 60, "all four are members")
-        wait_for(lambda: nodes[0].run()["round"] >= 6, 120, "the attack begins")
+        wait_for(lambda: nodes[0].run()["round"] >= Attack.first, 120, "the attack begins")
         before = self.loss(nodes[0])
         wait_for(lambda: nodes[0].run()["members"] == 3, 180, "the run has put the evil one out")
+        wait_for(lambda: nodes[0].run()["round"] >= Attack.first + 20, 120, "more rounds")
         self.assertLess(self.loss(nodes[0]), before)
-        self.assertLessEqual(evil.run()["counted"], 6) # What it published before.
+        self.assertLessEqual(evil.run()["counted"], Attack.first) # What it published before.
         state_roots_agree(nodes[:-1])
         wait_for(lambda: evil.ask("status")["state"] == "left", 60, "it knows")
         self.assertIn("make the model worse", evil.ask("why")["answer"])
@@ -53,7 +54,10 @@ class Harm(unittest.TestCase):
         wait_for(lambda: nodes[0].run()["members"] == 4, 60, "all four are members")
         wait_for(lambda: nodes[0].run()["round"] >= 25, 180, "twenty rounds and more")
         self.assertEqual(nodes[0].run()["members"], 4)
-        self.assertGreaterEqual(nodes[-1].run()["counted"], 15)
+        self.assertGreater(nodes[-1].run()["counted"], 0)
+        for node in nodes[:-1]:
+            with open(node.log, encoding="utf-8") as log:
+                self.assertNotIn("evt=rejected", log.read())
 
 
 if __name__ == "__main__":
