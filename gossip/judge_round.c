@@ -119,13 +119,10 @@ static void ask(dp_node *node, dp_claim *claim)
     add_samples(node, claim, action);
 }
 
-/* Voters are trusted; and so there is always somebody whose update may be listed. One of the round before comes at half its clip, from
- * before a state that is not there any more. */
+/* Voters are trusted; and so there is always somebody whose update may be listed. */
 static bool needs_none(const dp_node *node, const dp_claim *claim)
 {
-    const bool votes = dp_ledger_voter(&node->ledger, &claim->ready.peer) != DP_NOBODY;
-
-    return (votes && DP_MUTATION != 229) || dp_round_claim_age(node, claim) != 0;
+    return dp_ledger_voter(&node->ledger, &claim->ready.peer) != DP_NOBODY && DP_MUTATION != 229;
 }
 
 void dp_judging_look(dp_node *node)
