@@ -53,6 +53,15 @@ static uint64_t processes_of(const dp_plan_request *request)
     return request->processes > 0 ? request->processes : 1;
 }
 
+/* A voter compares others' updates with its own newest one, which it keeps in 16 bits (trainer_judge.c). Any member may become one. */
+static uint64_t judged_of(const dp_manifest *manifest, const dp_model *model)
+{
+    const bool judged = manifest->trust == DP_TRUST_OPEN && manifest->reduce == DP_REDUCE_WHOLE &&
+                        manifest->exchange == DP_EXCHANGE_UPDATES;
+
+    return judged ? sizeof(uint16_t) * (uint64_t)model->n_elements : 0;
+}
+
 /* What rows and ladder do not change. */
 static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_model *model)
 {
@@ -81,6 +90,7 @@ static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_
         plan->buffers += momentum + gradients; /* of the state on its way; of trainer_gradients.c */
         const dp_codec codec = dp_codec_of_run(m);
         plan->buffers += 2 * dp_codec_bytes_max(&codec, model->n_elements);
+        plan->buffers += judged_of(m, model);
     }
 }
 

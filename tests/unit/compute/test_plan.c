@@ -108,6 +108,17 @@ static void momentum_of_the_outer_step_is_kept_and_travels(void **state)
     assert_int_equal(with.buffers, without.buffers + without.weights);
 }
 
+static void a_run_that_judges_keeps_an_update_in_two_bytes_an_element(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("llama-tiny");
+    manifest.trust = DP_TRUST_MEMBERS;
+    const dp_plan without = plan_of(&manifest, UINT64_MAX);
+    manifest.trust = DP_TRUST_OPEN;
+    const dp_plan with = plan_of(&manifest, UINT64_MAX);
+    assert_int_equal(with.buffers, without.buffers + without.weights / 2);
+}
+
 static void with_memory_enough_only_norms_are_recomputed(void **state)
 {
     (void)state;
@@ -277,6 +288,7 @@ int main(void)
         cmocka_unit_test(the_plan_is_what_engine_and_optimizer_take),
         cmocka_unit_test(a_team_has_weights_for_each_and_moments_once),
         cmocka_unit_test(momentum_of_the_outer_step_is_kept_and_travels),
+        cmocka_unit_test(a_run_that_judges_keeps_an_update_in_two_bytes_an_element),
         cmocka_unit_test(with_memory_enough_only_norms_are_recomputed),
         cmocka_unit_test(long_sequences_share_packs_and_short_ones_keep_them),
         cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),
