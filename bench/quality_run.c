@@ -159,7 +159,8 @@ static dp_status open_worker(run *r, worker *w, uint32_t index, uint64_t seed, d
     memcpy(setup.member, w->member, sizeof w->member);
     DP_TRY(dp_trainer_open(&w->trainer, &setup, why));
     dp_buf_init(&w->blob, dp_codec_bytes_most(dp_trainer_elements(w->trainer)));
-    return dp_trainer_init(w->trainer);
+    const dp_view start = r->plan->start;
+    return start.size > 0 ? dp_trainer_load(w->trainer, 0, start) : dp_trainer_init(w->trainer);
 }
 
 static dp_status open_run(run *r, uint64_t seed, dp_why *why)
@@ -609,6 +610,17 @@ static void sum_up(run *r)
     out->bytes_formula = r->workers[0].formula / out->parameters / steps;
 }
 
+static dp_status keep_end(run *r)
+{
+    dp_view state;
+    dp_hash root;
+    if (r->plan->end == NULL) {
+        return DP_OK;
+    }
+    DP_TRY(dp_trainer_state(r->workers[0].trainer, &state, &root));
+    return dp_buf_append(r->plan->end, state);
+}
+
 void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,
                  uint64_t seed, quality_result *result)
 {
@@ -625,6 +637,7 @@ void quality_run(const quality_scale *scale, const quality_plan *plan, const qua
     }
     if (status == DP_OK) {
         sum_up(&r);
+        status = keep_end(&r);
     }
     close_run(&r);
     result->status = status;

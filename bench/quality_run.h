@@ -64,6 +64,8 @@ typedef struct quality_plan {
     quality_kind kind;
     quality_split split;
     const quality_hooks *hooks; /* NULL: none */
+    dp_view start;              /* state bytes that the workers begin with; empty: a new model */
+    dp_buf *end;                /* not NULL: gets those that they end with */
     uint32_t workers;
     dp_codec_kind codec;
     uint32_t keep; /* sparse, random: one element of so many travels; else 0 */
