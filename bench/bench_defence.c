@@ -3,7 +3,7 @@
  *
  * bench_defence [--short | --long] [--json] [--only WORD,WORD] [--jobs N] [--seeds N] [--steps N] [--text FILE]
  *               [--reference round|before|work] [--share X] [--acquit X] [--errors X] [--bits N] [--step X] [--budget PERCENT]
- *   --short   one seed, 24 rounds with 4 workers and 10 with 16 (the default): 25 minutes of CPU
+ *   --short   one seed, 24 rounds with 4 workers and 10 with 16 (the default): 15 to 30 minutes of CPU
  *   --long    three seeds, four times the steps, and more kinds of data
  *   --only    the cases whose names contain one of the words. Names are survey/DATA/CODEC for the distributions of what voters
  *             measure, and CODEC-WORKERS/RULE/ATTACK, as in sparse-16/judge/drift, for runs
@@ -225,7 +225,7 @@ static bool is_planned(const settings *s, const group *g, const data *d, defence
     case DEFENCE_LOSS_ALL:
         return !dense && g->workers == 4;
     case DEFENCE_ALIGN:
-        return alike && !dense && (attack == DEFENCE_DRIFT || attack == DEFENCE_HONEST);
+        return !dense && (attack == DEFENCE_DRIFT || attack == DEFENCE_HONEST);
     case DEFENCE_ORACLE:
         return alike && attack == DEFENCE_FLIP;
     case DEFENCE_RULES:

@@ -18,7 +18,7 @@ const char *defence_rule_name(defence_rule rule)
 defence_limits defence_limits_standard(void)
 {
     return (defence_limits){.reference = DEFENCE_OF_ROUND,
-                            .align_share = 0.25,
+                            .align_share = 0.5,
                             .acquit = 1,
                             .errors = 4,
                             .likeness = 8,
