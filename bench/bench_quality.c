@@ -11,12 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/run_mode.h"
+#include "bench/quality_jobs.h"
 #include "bench/quality_report.h"
 #include "bench/quality_run.h"
 #include "bench/quality_text.h"
@@ -232,33 +230,16 @@ static void do_task(const settings *s, const quality_text *text, const task *t)
     }
 }
 
-/* Each task in a process of its own, so many at once. False when one could not be started or died. */
-static bool do_tasks(const settings *s, const quality_text *text, const task *tasks, size_t n)
+typedef struct work {
+    const settings *s;
+    const quality_text *text;
+    const task *tasks;
+} work;
+
+static void do_one(void *context, size_t i)
 {
-    bool good = true;
-    uint32_t running = 0;
-    for (size_t i = 0; i < n || running > 0;) {
-        if (i < n && running < s->jobs && good) {
-            fflush(NULL);
-            const pid_t child = fork();
-            if (child == 0) {
-                do_task(s, text, &tasks[i]);
-                fflush(NULL);
-                _exit(0);
-            }
-            good = child > 0;
-            running += child > 0;
-            i++;
-            continue;
-        }
-        if (running == 0) {
-            break;
-        }
-        int how;
-        good = wait(&how) > 0 && WIFEXITED(how) && WEXITSTATUS(how) == 0 && good;
-        running--;
-    }
-    return good;
+    const work *const w = context;
+    do_task(w->s, w->text, &w->tasks[i]);
 }
 
 static bool all_done(const task *tasks, size_t n)
@@ -295,10 +276,9 @@ static int report(const settings *s, const task *tasks, size_t n)
 static int run_all(const settings *s, const quality_text *text)
 {
     static task tasks[N_PLANS * QUALITY_SEEDS_MAX];
-    const size_t bytes = sizeof(quality_result) * N_PLANS * QUALITY_SEEDS_MAX;
     quality_result *const results =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (results == MAP_FAILED) {
+        quality_jobs_memory(sizeof(quality_result) * N_PLANS * QUALITY_SEEDS_MAX);
+    if (results == NULL) {
         fputs("bench_quality: there is no memory\n", stderr);
         return 1;
     }
@@ -309,10 +289,9 @@ static int run_all(const settings *s, const quality_text *text)
             n++;
         }
     }
-    const bool good = do_tasks(s, text, tasks, n) && all_done(tasks, n);
-    const int status = good && n > 0 ? report(s, tasks, n) : 1;
-    munmap(results, bytes);
-    return status;
+    work all = {.s = s, .text = text, .tasks = tasks};
+    const bool good = quality_jobs(n, s->jobs, do_one, &all) && all_done(tasks, n);
+    return good && n > 0 ? report(s, tasks, n) : 1;
 }
 
 static bool parse_value(settings *s, const char *name, const char *value)

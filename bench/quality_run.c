@@ -21,12 +21,14 @@ typedef struct worker {
     dp_trainer *trainer;
     uint8_t member[32];
     dp_buf blob;    /* published last, or frozen last */
+    const float *a; /* of this round's publication, until the trainer is called again */
     uint32_t steps; /* in a round */
     uint64_t seen;  /* steps done or dropped so far */
     /* Of the publication under way. */
     dp_weight_in claim;
     uint64_t carried;
     bool counted;
+    bool rejected;   /* by a hook */
     uint32_t age;    /* 1: it came too late for the round before, and waits for this one */
     uint32_t missed; /* rounds without it, one after the other */
     /* As the ledger has it. */
@@ -47,6 +49,9 @@ typedef struct run {
     uint64_t tokens;
     uint32_t alpha; /* Q16 */
     dp_density density;
+    const quality_text *text;
+    quality_shards shards;
+    dp_buf combined; /* of a hook: what replaces the weighted sum */
 } run;
 
 /* Bits of the gap before an entry, by a Rice code: b low bits, a stop bit and floor(g / 2^b) ones. Gaps between random places
@@ -97,12 +102,12 @@ double quality_bytes_of(const quality_plan *plan, double n)
 
 static uint32_t rows_of(const quality_scale *scale, const quality_plan *plan)
 {
-    return plan->kind == QUALITY_AS_ONE ? scale->rows * QUALITY_WORKERS : scale->rows;
+    return plan->kind == QUALITY_AS_ONE ? scale->rows * QUALITY_BATCHES : scale->rows;
 }
 
-static dp_status manifest_of(const quality_scale *scale, const quality_plan *plan,
-                             const quality_text *text, uint64_t seed,
-                             uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size)
+static dp_status manifest_of(const quality_scale *scale, const quality_plan *plan, dp_view shard,
+                             uint64_t tokens, uint64_t seed, uint8_t out[DP_MANIFEST_BYTES_MAX],
+                             size_t *size)
 {
     dp_manifest m;
     dp_manifest_default(&m);
@@ -121,9 +126,8 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     m.warmup_tokens = m.total_tokens / 25;
     m.inner_steps_max = scale->inner;
     m.n_shards = 1;
-    m.shards[0] = (dp_manifest_shard){.root = dp_object_hash(dp_buf_view(&text->shard), NULL),
-                                      .bytes = text->shard.size,
-                                      .tokens = text->tokens};
+    m.shards[0] = (dp_manifest_shard){
+        .root = dp_object_hash(shard, NULL), .bytes = shard.size, .tokens = tokens};
     m.codec = plan->codec;
     if (plan->keep > 0) {
         m.codec_keep = plan->keep;
@@ -136,38 +140,39 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     return dp_manifest_encode(&m, out, size);
 }
 
-static dp_status open_worker(run *r, worker *w, uint32_t index, const quality_text *text,
-                             const dp_trainer_setup *common, dp_why *why)
+static dp_status open_worker(run *r, worker *w, uint32_t index, uint64_t seed, dp_why *why)
 {
-    static const uint32_t shares[QUALITY_WORKERS] = {1, 2, 4, 1};
-    w->steps = r->scale->inner / (r->plan->unlike ? shares[index] : 1);
-    w->member[0] = (uint8_t)(index + 1);
-    dp_trainer_setup setup = *common;
-    memcpy(setup.member, w->member, sizeof w->member);
-    setup.tokenizer = dp_buf_view(&text->tokenizer);
-    const dp_view shard = dp_buf_view(&text->shard);
-    setup.shards = &shard;
-    setup.n_shards = 1;
-    setup.seed += index;
-    setup.threads = 1;
-    DP_TRY(dp_trainer_open(&w->trainer, &setup, why));
-    dp_buf_init(&w->blob, dp_codec_bytes_most(dp_trainer_elements(w->trainer)));
-    return dp_trainer_init(w->trainer);
-}
-
-static dp_status open_run(run *r, const quality_text *text, uint64_t seed, dp_why *why)
-{
+    static const uint32_t shares[] = {1, 2, 4, 1};
     uint8_t manifest[DP_MANIFEST_BYTES_MAX];
     size_t size;
-    DP_TRY(manifest_of(r->scale, r->plan, text, seed, manifest, &size));
+    uint64_t tokens;
+    const dp_view shard = quality_shard_of(&r->shards, r->text, index, &tokens);
+    DP_TRY(manifest_of(r->scale, r->plan, shard, tokens, seed, manifest, &size));
+    w->steps = r->scale->inner / (r->plan->unlike ? shares[index % 4] : 1);
+    w->member[0] = (uint8_t)(index + 1);
+    dp_trainer_setup setup = {.manifest = dp_view_of(manifest, size),
+                              .tokenizer = dp_buf_view(&r->text->tokenizer),
+                              .shards = &shard,
+                              .n_shards = 1,
+                              .seed = seed * 100 + index,
+                              .threads = 1};
+    memcpy(setup.member, w->member, sizeof w->member);
+    DP_TRY(dp_trainer_open(&w->trainer, &setup, why));
+    dp_buf_init(&w->blob, dp_codec_bytes_most(dp_trainer_elements(w->trainer)));
+    const dp_view start = r->plan->start;
+    return start.size > 0 ? dp_trainer_load(w->trainer, 0, start) : dp_trainer_init(w->trainer);
+}
+
+static dp_status open_run(run *r, uint64_t seed, dp_why *why)
+{
+    DP_TRY(quality_shards_open(&r->shards, r->text, r->plan->split, r->plan->workers, why));
     r->density = (dp_density){.densest = r->plan->keep,
                               .sparsest = r->plan->keep_most,
                               .keep = r->plan->keep,
                               .before = r->plan->keep};
-    const dp_trainer_setup common = {.manifest = dp_view_of(manifest, size), .seed = seed * 100};
     for (uint32_t i = 0; i < r->plan->workers; i++) {
         r->n = i + 1;
-        DP_TRY(open_worker(r, &r->workers[i], i, text, &common, why));
+        DP_TRY(open_worker(r, &r->workers[i], i, seed, why));
     }
     r->result->parameters = (double)dp_trainer_elements(r->workers[0].trainer);
     r->alpha = (uint32_t)((uint64_t)r->plan->alpha_milli * ONE_Q16 / 1000);
@@ -181,6 +186,8 @@ static void close_run(run *r)
         dp_trainer_close(r->workers[i].trainer);
         dp_buf_close(&r->workers[i].blob);
     }
+    quality_shards_close(&r->shards);
+    dp_buf_close(&r->combined);
 }
 
 static dp_status train(run *r, worker *w, uint32_t steps)
@@ -215,6 +222,7 @@ static dp_status publish(run *r, worker *w, bool dense)
     DP_TRY(dp_trainer_publish_start(w->trainer, dense, keep));
     DP_TRY(dp_trainer_publish_take(w->trainer, &blob, &a));
     DP_TRY(keep_blob(w, blob));
+    w->a = (const float *)(const void *)a.data; /* little-endian floats, as the machine's */
     w->claim =
         (dp_weight_in){.tokens = done.tokens, .steps = done.steps, .rounds = rounds_of(r, w)};
     DP_TRY(dp_codec_energy(blob, dp_trainer_elements(w->trainer), &w->claim.energy));
@@ -262,6 +270,7 @@ typedef struct decision {
     uint32_t q[QUALITY_WORKERS];
     dp_view blobs[QUALITY_WORKERS];
     uint32_t n;
+    dp_view sum; /* in place of all; empty: none */
 } decision;
 
 /* The numbers of the record, as gossip/valid.c fills them in. */
@@ -280,7 +289,9 @@ static void decide(run *r, decision *d)
             late += w->w;
         }
     }
-    dp_weights(in, d->n, late, d->rows);
+    if (d->n > 0) {
+        dp_weights(in, d->n, late, d->rows);
+    }
     for (uint32_t i = 0; i < d->n; i++) {
         d->q[i] = d->rows[i].q;
     }
@@ -297,6 +308,12 @@ static dp_trainer_record record_of(const run *r, const decision *d, const qualit
                                 .q = d->q,
                                 .blobs = d->blobs,
                                 .n_items = d->n};
+    static const uint32_t whole = (uint32_t)1 << 31;
+    if (d->sum.size > 0) {
+        record.q = &whole;
+        record.blobs = &d->sum;
+        record.n_items = 1;
+    }
     if (r->plan->parts) {
         record.cuts = parts->cuts;
         record.taken = dp_part_all(parts->cuts.n);
@@ -306,6 +323,27 @@ static dp_trainer_record record_of(const run *r, const decision *d, const qualit
         record.n_items = parts->cuts.n;
     }
     return record;
+}
+
+/* A hook's sum as one update that keeps all, so its share is 1. */
+static dp_status combine(run *r, decision *d)
+{
+    const quality_hooks *const hooks = r->plan->hooks;
+    const size_t n = dp_trainer_elements(r->workers[0].trainer);
+    float *const g = dp_alloc(n, sizeof *g);
+    if (g == NULL) {
+        return DP_NOMEM;
+    }
+    dp_status status = hooks->combine(hooks->context, d->blobs, d->q, d->n, g);
+    const dp_codec codec = dp_codec_standard(DP_CODEC_FP32);
+    dp_buf_close(&r->combined);
+    dp_buf_init(&r->combined, dp_codec_bytes_most(n));
+    if (status == DP_OK) {
+        status = dp_codec_encode(&codec, g, n, &r->combined);
+    }
+    dp_free(g);
+    d->sum = dp_buf_view(&r->combined);
+    return status;
 }
 
 static dp_status settle(run *r, const decision *d, const quality_parts *parts)
@@ -328,9 +366,11 @@ static dp_status settle(run *r, const decision *d, const quality_parts *parts)
             w->w = d->rows[at++].w;
             w->included = r->round - w->age;
             w->age = 0;
-        } else if (r->plan->stale) {
+        } else if (r->plan->stale && !w->rejected) {
             record.settle = DP_SETTLE_NONE; /* It waits for the next round. */
             w->age = 1;
+        } else {
+            w->age = 0;
         }
         DP_TRY(dp_trainer_apply(w->trainer, &record));
     }
@@ -353,17 +393,34 @@ static dp_status compare(run *r)
     return DP_OK;
 }
 
+/* On the texts that the workers read, each weighed by their number. */
+static dp_status loss_of(run *r, double *loss)
+{
+    const double rotated = (double)r->shards.rotated_workers / r->n;
+    *loss = 0;
+    for (int i = 0; i < 2; i++) {
+        const double share = i == 0 ? 1 - rotated : rotated;
+        dp_trainer_score score;
+        if (share > 0) {
+            DP_TRY(dp_trainer_eval(r->workers[0].trainer, &r->shards.held[i], r->scale->eval_tokens,
+                                   &score));
+            *loss += share * score.loss;
+        }
+    }
+    return DP_OK;
+}
+
 static dp_status look(run *r)
 {
     quality_result *const out = r->result;
-    dp_trainer_score score;
-    DP_TRY(dp_trainer_eval(r->workers[0].trainer, NULL, r->scale->eval_tokens, &score));
-    out->loss = score.loss;
+    double loss;
+    DP_TRY(loss_of(r, &loss));
+    out->loss = loss;
     dp_assert(out->n_points < QUALITY_POINTS_MAX);
     out->points[out->n_points++] =
         (quality_point){.tokens = (double)r->tokens,
                         .bytes = (double)r->workers[0].bytes / out->parameters,
-                        .loss = score.loss};
+                        .loss = loss};
     return DP_OK;
 }
 
@@ -380,6 +437,30 @@ static dp_status make_parts(run *r, const decision *d, quality_parts *parts)
     return DP_OK;
 }
 
+/* Shows the publications to a hook, which may change and reject them. */
+static dp_status show(run *r)
+{
+    const quality_hooks *const hooks = r->plan->hooks;
+    quality_seat seats[QUALITY_WORKERS];
+    for (uint32_t i = 0; i < r->n; i++) {
+        worker *const w = &r->workers[i];
+        seats[i] = (quality_seat){.trainer = w->trainer,
+                                  .a = w->age == 0 ? w->a : NULL,
+                                  .blob = &w->blob,
+                                  .claim = &w->claim,
+                                  .counted = w->counted};
+    }
+    DP_TRY(hooks->publications(hooks->context, r->round + 1, seats, r->n));
+    for (uint32_t i = 0; i < r->n; i++) {
+        worker *const w = &r->workers[i];
+        w->rejected = seats[i].rejected;
+        w->counted = w->counted && !w->rejected;
+        DP_TRY(dp_codec_energy(dp_buf_view(&w->blob), dp_trainer_elements(w->trainer),
+                               &w->claim.energy));
+    }
+    return DP_OK;
+}
+
 /* After the local steps: publications, perhaps steps that overlap, the record, its application. */
 static dp_status close_round(run *r, bool dense, uint32_t overlap)
 {
@@ -392,8 +473,14 @@ static dp_status close_round(run *r, bool dense, uint32_t overlap)
         DP_TRY(train(r, &r->workers[i], overlap));
     }
     draw_counted(r);
+    if (r->plan->hooks != NULL) {
+        DP_TRY(show(r));
+    }
     decision d;
     decide(r, &d);
+    if (r->plan->hooks != NULL && r->plan->hooks->combine != NULL && d.n > 0) {
+        DP_TRY(combine(r, &d));
+    }
     quality_parts parts = {0};
     dp_status status = r->plan->parts ? make_parts(r, &d, &parts) : DP_OK;
     if (status == DP_OK) {
@@ -463,13 +550,7 @@ static dp_status look_around(run *r, uint32_t round, uint32_t rounds)
                        : round == middle + QUALITY_AWAY                 ? &r->result->back
                        : round == middle + QUALITY_AWAY + QUALITY_AFTER ? &r->result->after
                                                                         : NULL;
-    dp_trainer_score score;
-    if (at == NULL) {
-        return DP_OK;
-    }
-    DP_TRY(dp_trainer_eval(r->workers[0].trainer, NULL, r->scale->eval_tokens, &score));
-    *at = score.loss;
-    return DP_OK;
+    return at != NULL ? loss_of(r, at) : DP_OK;
 }
 
 static dp_status run_rounds(run *r)
@@ -529,21 +610,34 @@ static void sum_up(run *r)
     out->bytes_formula = r->workers[0].formula / out->parameters / steps;
 }
 
+static dp_status keep_end(run *r)
+{
+    dp_view state;
+    dp_hash root;
+    if (r->plan->end == NULL) {
+        return DP_OK;
+    }
+    DP_TRY(dp_trainer_state(r->workers[0].trainer, &state, &root));
+    return dp_buf_append(r->plan->end, state);
+}
+
 void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,
                  uint64_t seed, quality_result *result)
 {
     *result = (quality_result){.status = DP_OK};
     dp_assert(plan->workers <= QUALITY_WORKERS && plan->overlap < scale->inner);
     dp_assert(!plan->parts || (plan->keep == 0 && plan->kind == QUALITY_ROUNDS));
-    run r = {.scale = scale, .plan = plan, .result = result};
+    dp_assert(plan->hooks == NULL || (!plan->parts && plan->overlap == 0));
+    run r = {.scale = scale, .plan = plan, .result = result, .text = text};
     dp_why why = {{0}};
     const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
-    dp_status status = open_run(&r, text, seed, &why);
+    dp_status status = open_run(&r, seed, &why);
     if (status == DP_OK) {
         status = plan->kind == QUALITY_GOSSIP ? run_gossip(&r) : run_rounds(&r);
     }
     if (status == DP_OK) {
         sum_up(&r);
+        status = keep_end(&r);
     }
     close_run(&r);
     result->status = status;

@@ -1,4 +1,4 @@
-/* One experiment of bench_quality: several trainers in one process that exchange updates as the nodes of a run do, with the
+/* One experiment of bench_quality and bench_defence: several trainers in one process that exchange updates as the nodes of a run do, with the
  * trainer, the codecs, the weights and the clips of the product. There is no network and no vote: who is counted is drawn. */
 #ifndef DP_BENCH_QUALITY_RUN_H
 #define DP_BENCH_QUALITY_RUN_H
@@ -8,9 +8,11 @@
 
 #include "base/manifest.h"
 #include "bench/quality_text.h"
+#include "compute/trainer.h"
+#include "gossip/weights.h"
 
 enum {
-    QUALITY_WORKERS = 4,
+    QUALITY_BATCHES = 4, /* of one worker, in the single batch of QUALITY_AS_ONE */
     QUALITY_POINTS_MAX = 64,
     QUALITY_AWAY = 20,
     QUALITY_AFTER = 4 /* rounds in which a model that a return has damaged would still be worse */
@@ -36,10 +38,34 @@ typedef enum quality_kind {
     QUALITY_GOSSIP /* pairs exchange frozen work; one round at the end folds it back, or rounds between */
 } quality_kind;
 
+/* A worker between its publication and the record. The pointers are valid during the call of the hook. */
+typedef struct quality_seat {
+    dp_trainer *trainer;
+    const float *a; /* the newest update before compression; NULL: none in this round */
+    dp_buf *blob;
+    dp_weight_in *claim; /* its energy follows from the blob after the hook */
+    bool counted;        /* in time */
+    bool rejected;       /* set by the hook: the record leaves the update out */
+} quality_seat;
+
+/* Changes what a round adds up. The workers are asked in the order of their index. Rounds with hooks have no overlap and no parts. */
+typedef struct quality_hooks {
+    void *context;
+    /* After the publications of round number round. */
+    dp_status (*publications)(void *context, uint64_t round, quality_seat *seats, uint32_t n);
+    /* NULL: the weighted sum, times the gain of the codec. Else fills g, which replaces it: as many floats as a model has elements. */
+    dp_status (*combine)(void *context, const dp_view *blobs, const uint32_t *q, uint32_t n_blobs,
+                         float *g);
+} quality_hooks;
+
 /* A row of the table. */
 typedef struct quality_plan {
     const char *name;
     quality_kind kind;
+    quality_split split;
+    const quality_hooks *hooks; /* NULL: none */
+    dp_view start;              /* state bytes that the workers begin with; empty: a new model */
+    dp_buf *end;                /* not NULL: gets those that they end with */
     uint32_t workers;
     dp_codec_kind codec;
     uint32_t keep; /* sparse, random: one element of so many travels; else 0 */
