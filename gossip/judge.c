@@ -24,10 +24,11 @@ void dp_judge_open_round(dp_judge *judge)
 {
     dp_usual *usual = &judge->align;
 
-    if (usual->n > 0) {
-        const int32_t middle = usual->samples[(usual->n - 1) / 2];
-        usual->value = usual->value == 0 ? middle : (3 * usual->value + middle) / 4;
-        usual->value = usual->value < 0 ? 0 : usual->value;
+    const int32_t middle = usual->n > 0 ? usual->samples[(usual->n - 1) / 2] : 0;
+
+    if (middle >
+        0) { /* Else half of the updates lead elsewhere, and say nothing of what is usual. */
+        usual->value = usual->value == 0 ? middle : (4 * usual->value + middle) / 5;
     }
     usual->n = 0;
 }
@@ -69,7 +70,7 @@ static bool is_copy(const dp_judge *judge, const dp_judge_print *print)
 {
     for (uint32_t i = 0; i < judge->n_prints; i++) {
         const dp_judge_print *other = &judge->prints[i];
-        if (other->round + DP_JUDGE_PRINT_ROUNDS >= print->round &&
+        if (other->round > 0 && other->round + DP_JUDGE_PRINT_ROUNDS >= print->round &&
             (!dp_peer_equal(&other->peer, &print->peer) || other->round != print->round) &&
             (other->round < print->round || other->told_at.us < print->told_at.us) &&
             distance(other->likeness, print->likeness) < DP_JUDGE_COPY_BITS) {
@@ -191,6 +192,16 @@ dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t roun
         add_print(judge, &print);
     }
     return judgement;
+}
+
+void dp_judge_unlisted(dp_judge *judge, const dp_peer *peer, uint64_t round)
+{
+    for (uint32_t i = 0; i < judge->n_prints; i++) {
+        dp_judge_print *print = &judge->prints[i];
+        if (print->round == round && dp_peer_equal(&print->peer, peer)) {
+            print->round = 0;
+        }
+    }
 }
 
 bool dp_judge_accuses(const dp_judge *judge, const dp_peer *peer)

@@ -36,7 +36,7 @@ const char *dp_judgement_text(dp_judgement judgement);
 /* An update that was judged: by whom it is, and what it looks like. */
 typedef struct dp_judge_print {
     dp_peer peer;
-    uint64_t round;
+    uint64_t round; /* 0: compared with nothing any more */
     dp_time told_at;
     uint8_t likeness[DP_LIKENESS_BYTES];
 } dp_judge_print;
@@ -74,6 +74,8 @@ bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found);
  * round, which was found good before, is a copy of it; NULL: nobody's. Lent until the next call. */
 dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
                              const dp_judged *found, const dp_peer **exposed);
+/* The record of that round does not list this member's update: its work comes again, and may look the same. */
+void dp_judge_unlisted(dp_judge *judge, const dp_peer *peer, uint64_t round);
 /* Have most of the member's last updates been harmful, the last one too? */
 bool dp_judge_accuses(const dp_judge *judge, const dp_peer *peer);
 

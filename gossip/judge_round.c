@@ -238,6 +238,18 @@ void dp_judging_trainer_down(dp_node *node)
     }
 }
 
+static void forget_unlisted(dp_node *node)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_ready *ready = &node->round->claims[i].ready;
+        const uint32_t at = dp_ledger_find(&node->ledger, &ready->peer);
+        if (ready->round == node->ledger.round &&
+            (at == DP_NOBODY || node->ledger.roster[at].included != node->ledger.round)) {
+            dp_judge_unlisted(&node->judging->judge, &ready->peer, ready->round);
+        }
+    }
+}
+
 void dp_judging_open_slot(dp_node *node, bool new_round)
 {
     dp_judging *judging = node->judging;
@@ -251,6 +263,7 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
     memcpy(judging->voters, node->ledger.voters, sizeof judging->voters);
     dp_harms_prune(&judging->harms, &node->ledger, changed);
     if (new_round) {
+        forget_unlisted(node);
         const uint64_t own = node->train.pending.has ? node->train.pending.ready.tokens : 0;
         judging->tokens = own / BUDGET_DENOMINATOR * BUDGET_NUMERATOR;
         dp_judge_open_round(&judging->judge);

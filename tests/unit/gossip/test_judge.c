@@ -108,6 +108,9 @@ static void what_is_usual_is_of_the_one_in_the_middle(void **state)
         dp_judge_open_round(&judge);
     }
     assert_int_equal(judge.align.value, USUAL);
+    (void)find_aligned(0, 30, -USUAL);
+    dp_judge_open_round(&judge); /* Half of them lead elsewhere. */
+    assert_int_equal(judge.align.value, USUAL);
     dp_judge_open_round(&judge); /* A round of which nothing was judged says nothing. */
     assert_int_equal(judge.align.value, USUAL);
 }
@@ -189,6 +192,19 @@ static void an_old_update_of_one_s_own_is_a_copy_for_some_rounds(void **state)
     assert_int_equal(find(0, 1, &found), DP_FOUND_GOOD);
     assert_int_equal(find(0, 1 + DP_JUDGE_PRINT_ROUNDS, &found), DP_FOUND_COPY);
     assert_int_equal(find(0, 2 + DP_JUDGE_PRINT_ROUNDS, &found), DP_FOUND_GOOD);
+}
+
+/* What was left out comes again with the next round's work, and may look the same. */
+static void work_that_no_record_listed_is_no_copy_of_itself(void **state)
+{
+    const dp_judged found = aligned(USUAL);
+    const dp_peer peer = peer_of(0);
+
+    (void)state;
+    assert_int_equal(find(0, 1, &found), DP_FOUND_GOOD);
+    dp_judge_unlisted(&judge, &peer, 1);
+    assert_int_equal(find(0, 2, &found), DP_FOUND_GOOD);
+    assert_int_equal(find(1, 3, &found), DP_FOUND_COPY); /* Of that one. */
 }
 
 /* The liar's blob may be here before the one that it is of; its claim cannot be. */
@@ -307,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup(who_is_suspect_is_looked_at_again_and_nobody_else, setup),
         cmocka_unit_test_setup(a_copy_that_was_changed_a_little_is_found, setup),
         cmocka_unit_test_setup(an_old_update_of_one_s_own_is_a_copy_for_some_rounds, setup),
+        cmocka_unit_test_setup(work_that_no_record_listed_is_no_copy_of_itself, setup),
         cmocka_unit_test_setup(the_copy_is_the_one_that_was_told_later_whichever_is_judged_first,
                                setup),
         cmocka_unit_test_setup(updates_that_look_like_nothing_are_no_copies, setup),
