@@ -39,7 +39,7 @@ static dp_status open_at(defence *d, const quality_seat *seats)
                                .held = {.data = &d->shards.held[0]}};
     for (uint32_t i = 0; i < plan->workers; i++) {
         d->judge.claimed[i] = &d->read[i];
-        d->judge.claimed_seed[i] = dp_trainer_own_seed(seats[i].trainer);
+        d->judge.claimed_seed[i] = dp_trainer_line_seed(seats[i].trainer, seats[i].trainer->member);
     }
     return defence_eye_open(&d->judge.eye, dp_trainer_manifest(seats[0].trainer), NULL);
 }

@@ -233,9 +233,23 @@ dp_status dp_admit_message(dp_node *node, dp_view bytes)
     return DP_OK;
 }
 
+/* Is it above one of these in a credential? Its place cannot be given by the record that admits them (inviting.h). */
+static bool is_above(const dp_peer *peer, const dp_admitted *admitted, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < admitted[i].n_above; k++) {
+            if (dp_peer_equal(&admitted[i].above[k], peer)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Room for one admission more: in a full run the member that has been away for longest gives its place, unless something of
  * it is here for this record. */
-static bool make_place(const dp_node *node, dp_record *draft)
+static bool make_place(const dp_node *node, dp_record *draft, const dp_admitted *admitted,
+                       const dp_admitted *grants)
 {
     const dp_ledger *ledger = &node->ledger;
     dp_config_part *config = &draft->config;
@@ -248,7 +262,8 @@ static bool make_place(const dp_node *node, dp_record *draft)
         const dp_roster_entry *entry = &ledger->roster[i];
         if (dp_ledger_is_absent(ledger, entry, draft->time_ms) &&
             (longest == NULL || entry->counted_ms < longest->counted_ms) &&
-            dp_round_claim_of(node, &entry->peer) == NULL &&
+            dp_round_claim_of(node, &entry->peer) == NULL && !is_above(&entry->peer, grants, 1) &&
+            !is_above(&entry->peer, admitted, config->n_admits) &&
             !dp_config_removes(config, &entry->peer)) {
             longest = entry;
         }
@@ -315,8 +330,8 @@ void dp_admit_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted
             dp_invite_wish_struck(node, config, &grants) != NULL) {
             continue;
         }
-        if (!make_place(node, draft)) {
-            break;
+        if (!make_place(node, draft, admitted, &grants)) {
+            continue; /* Somebody else may find one. */
         }
         add(config, admitted, &who, &grants);
         draft->has_config = true;

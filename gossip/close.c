@@ -137,6 +137,9 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     }
     for (uint32_t i = 0; i < watched_count(node) && most != AWAIT_OWED; i++) {
         const uint32_t index = watched_at(node, i);
+        if (dp_judging_rejects(node, &dp_members_at(node->members, index)->peer)) {
+            continue; /* There is no other of it in this round. */
+        }
         const bool owed = dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
         if ((owed ? works(node, index)
                   : n >= node->ledger.listed_max && dp_round_is_active(node, index)) &&
@@ -189,7 +192,8 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
     }
     for (uint32_t i = 0; i < watched_count(node); i++) {
         const uint32_t index = watched_at(node, i);
-        if (!works(node, index)) {
+        if (!works(node, index) ||
+            dp_judging_rejects(node, &dp_members_at(node->members, index)->peer)) {
             missed[index] = 0;
         } else if (missed[index] < UINT8_MAX &&
                    dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer,
@@ -253,7 +257,9 @@ const char *dp_round_ripe(dp_node *node)
     if (!dp_round_state_cert(node, &root, seals, &n)) {
         return NULL;
     }
-    const uint32_t active = dp_round_active(node) - dp_judging_rejected(node);
+    const uint32_t works = dp_round_active(node);
+    const uint32_t rejected = dp_judging_rejected(node);
+    const uint32_t active = works - (rejected < works ? rejected : works);
     const await waits_for = awaited(node, held_claims, held);
     const turnout all = turnout_of(node, held_claims, held, active, false);
     if ((all.held >= active || held >= node->ledger.listed_max) && waits_for == AWAIT_NOBODY) {

@@ -87,13 +87,29 @@ static uint32_t row_of(const dp_harms *harms, const dp_peer *accused)
     return at;
 }
 
+/* Rows in which nobody but this voter speaks: it has its share of them, so that one that lies about many leaves room for others' words. */
+static bool has_room(const dp_harms *harms, const dp_ledger *ledger, uint32_t voter)
+{
+    uint32_t alone = 0;
+
+    for (uint32_t i = 0; i < harms->n; i++) {
+        bool others = false;
+        for (uint32_t k = 0; k < DP_VOTERS_MAX; k++) {
+            others = others || (k != voter && harms->rows[i].rounds[k] != 0);
+        }
+        alone += !others && harms->rows[i].rounds[voter] != 0 ? 1 : 0;
+    }
+    return harms->n < DP_HARMS_MAX && alone < DP_HARMS_MAX / ledger->n_voters;
+}
+
 bool dp_harms_want(const dp_harms *harms, const dp_ledger *ledger, const dp_harm *harm)
 {
     const uint32_t voter = dp_ledger_voter(ledger, &harm->voter);
     const uint32_t at = row_of(harms, &harm->accused);
 
     return voter != DP_NOBODY && may_go(ledger, &harm->accused) && is_recent(ledger, harm->round) &&
-           (at == harms->n ? at < DP_HARMS_MAX : harms->rows[at].rounds[voter] < harm->round);
+           (at == harms->n ? has_room(harms, ledger, voter)
+                           : harms->rows[at].rounds[voter] < harm->round);
 }
 
 void dp_harms_add(dp_harms *harms, const dp_ledger *ledger, const dp_harm *harm)

@@ -130,7 +130,8 @@ void dp_invite_wish_draft(const dp_node *node, dp_record *draft)
     }
     bool revokes = config->n_revoked > 0 || dp_inviting_due(&node->ledger);
     for (uint32_t i = 0; i < config->n_removes && !node->ledger.judges_invites; i++) {
-        revokes = revokes || config->removes[i].reason == DP_REMOVE_REVOKED;
+        revokes = revokes || config->removes[i].reason == DP_REMOVE_REVOKED ||
+                  config->removes[i].reason == DP_REMOVE_HARMFUL;
     }
     config->has_revoked = revokes;
 }

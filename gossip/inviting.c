@@ -105,7 +105,8 @@ bool dp_inviting_due(const dp_ledger *ledger)
         return false;
     }
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
-        if (ledger->roster[i].gone == DP_REMOVE_REVOKED) {
+        if (ledger->roster[i].gone == DP_REMOVE_REVOKED ||
+            ledger->roster[i].gone == DP_REMOVE_HARMFUL) {
             return true;
         }
     }

@@ -65,33 +65,38 @@ static bool is_nothing(const uint8_t *likeness)
     return memcmp(likeness, nothing, sizeof nothing) == 0;
 }
 
+typedef enum copied { COPIED_NONE = 0, COPIED_NOW, COPIED_BEFORE } copied;
+
 /* The one that was told later is the copy: who copies must have had the other. */
-static bool is_copy(const dp_judge *judge, const dp_judge_print *print)
+static copied copied_from(const dp_judge *judge, const dp_judge_print *print)
 {
-    for (uint32_t i = 0; i < judge->n_prints; i++) {
+    copied most = COPIED_NONE;
+
+    for (uint32_t i = 0; i < judge->n_prints && DP_MUTATION != 225; i++) {
         const dp_judge_print *other = &judge->prints[i];
-        if (other->round > 0 && other->round + DP_JUDGE_PRINT_ROUNDS >= print->round &&
-            (!dp_peer_equal(&other->peer, &print->peer) || other->round != print->round) &&
-            (other->round < print->round || other->told_at.us < print->told_at.us) &&
-            distance(other->likeness, print->likeness) < DP_JUDGE_COPY_BITS) {
-            return DP_MUTATION != 225;
+        const bool now = other->round == print->round &&
+                         !dp_peer_equal(&other->peer, &print->peer) &&
+                         other->told_at.us < print->told_at.us;
+        const bool before = other->round > 0 && other->round < print->round &&
+                            other->round + DP_JUDGE_PRINT_ROUNDS >= print->round;
+        if ((now || before) && distance(other->likeness, print->likeness) < DP_JUDGE_COPY_BITS) {
+            most = before ? COPIED_BEFORE : most == COPIED_NONE ? COPIED_NOW : most;
         }
     }
-    return false;
+    return most;
 }
 
 /* Of this round, judged before it and told after it. */
-static const dp_peer *find_copy(const dp_judge *judge, const dp_judge_print *print)
+static void find_copy(const dp_judge *judge, const dp_judge_print *print, dp_peer *exposed)
 {
     for (uint32_t i = 0; i < judge->n_prints; i++) {
         const dp_judge_print *other = &judge->prints[i];
         if (other->round == print->round && !dp_peer_equal(&other->peer, &print->peer) &&
             other->told_at.us > print->told_at.us &&
             distance(other->likeness, print->likeness) < DP_JUDGE_COPY_BITS) {
-            return &other->peer;
+            *exposed = other->peer;
         }
     }
-    return NULL;
 }
 
 static void add_print(dp_judge *judge, const dp_judge_print *print)
@@ -110,10 +115,12 @@ static int64_t bounded(int64_t micro)
     return micro > GAIN_MAX ? GAIN_MAX : micro < -GAIN_MAX ? -GAIN_MAX : micro;
 }
 
-/* The gains of both kinds of data together: an update of unlike data may cost the others a little, and gains its author more. */
+/* The gains of both kinds of data together: an update of unlike data may cost the others a little, and gains its author more. It is no excuse for
+ * a loss of half as much: a few samples can be learnt by heart. */
 static bool helps(const dp_judged *found)
 {
     const dp_gain *gains[] = {&found->held, &found->claimed};
+    const int64_t held = found->held.tokens > 0 ? bounded(found->held.micro) : 0;
     int64_t micro = 0;
     uint64_t square = 0;
 
@@ -125,7 +132,9 @@ static bool helps(const dp_judged *found)
             square += error * error;
         }
     }
-    return micro > 0 && (uint64_t)micro > DP_JUDGE_ERRORS * dp_isqrt(square);
+    const bool harms = held < 0 && (uint64_t)-held > found->held.error_micro && -held > micro;
+    return micro > 0 && (uint64_t)micro > DP_JUDGE_ERRORS * dp_isqrt(square) &&
+           (!harms || DP_MUTATION == 231);
 }
 
 bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found)
@@ -143,7 +152,8 @@ static dp_judgement judgement_of(const dp_judge *judge, const dp_judge_print *pr
     if (dp_judge_suspects(judge, found) && (!helps(found) || DP_MUTATION == 230)) {
         return DP_FOUND_AGAINST;
     }
-    return !is_nothing(print->likeness) && is_copy(judge, print) ? DP_FOUND_COPY : DP_FOUND_GOOD;
+    return !is_nothing(print->likeness) && copied_from(judge, print) != COPIED_NONE ? DP_FOUND_COPY
+                                                                                    : DP_FOUND_GOOD;
 }
 
 /* Its row, or a new one; where there is no room, that of the member that was judged longest ago. */
@@ -163,14 +173,30 @@ static dp_judge_member *member_of(dp_judge *judge, const dp_peer *peer)
     return &judge->members[at];
 }
 
-dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
-                             const dp_judged *found, const dp_peer **exposed)
+static dp_judge_print print_of(const dp_peer *peer, uint64_t round, dp_time told_at,
+                               const dp_judged *found)
 {
     dp_judge_print print = {.peer = *peer, .round = round, .told_at = told_at};
 
-    *exposed = NULL;
     memcpy(print.likeness, found->likeness, sizeof print.likeness);
+    return print;
+}
+
+static void remember(dp_judge *judge, const dp_judge_print *print, dp_peer *exposed)
+{
+    if (!is_nothing(print->likeness)) {
+        find_copy(judge, print, exposed);
+        add_print(judge, print);
+    }
+}
+
+dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
+                             const dp_judged *found, dp_peer *exposed)
+{
+    const dp_judge_print print = print_of(peer, round, told_at, found);
     const dp_judgement judgement = judgement_of(judge, &print, found);
+
+    *exposed = (dp_peer){{0}};
     if (found->failed) {
         return judgement;
     }
@@ -178,20 +204,33 @@ dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t roun
     if (member->round >= round) {
         return judgement;
     }
+    const bool harmful =
+        judgement == DP_FOUND_AGAINST ||
+        (judgement == DP_FOUND_COPY && copied_from(judge, &print) == COPIED_BEFORE);
     member->round = round;
-    member->harmful = (member->harmful << 1 | (judgement != DP_FOUND_GOOD ? 1U : 0U)) &
-                      ((1U << DP_JUDGE_WINDOW) - 1);
+    member->harmful = (member->harmful << 1 | (harmful ? 1U : 0U)) & ((1U << DP_JUDGE_WINDOW) - 1);
     if (found->compared) {
         add_sample(&judge->align, found->align);
     }
-    if (!is_nothing(print.likeness) && judgement != DP_FOUND_COPY) {
-        *exposed = judgement == DP_FOUND_GOOD ? find_copy(judge, &print) : NULL;
-        if (*exposed != NULL) {
-            member_of(judge, *exposed)->harmful |= 1U;
-        }
-        add_print(judge, &print);
+    if (judgement == DP_FOUND_GOOD) {
+        remember(judge, &print, exposed);
     }
     return judgement;
+}
+
+void dp_judge_trusted(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
+                      bool own, const dp_judged *found, dp_peer *exposed)
+{
+    const dp_judge_print print = print_of(peer, round, told_at, found);
+
+    *exposed = (dp_peer){{0}};
+    if (found->failed) {
+        return;
+    }
+    if (found->compared && !own) {
+        add_sample(&judge->align, found->align);
+    }
+    remember(judge, &print, exposed);
 }
 
 void dp_judge_unlisted(dp_judge *judge, const dp_peer *peer, uint64_t round)

@@ -71,9 +71,13 @@ void dp_judge_open_round(dp_judge *judge);
 /* Must its gain be measured too, before anything is said of it? Data unlike the others' lead elsewhere, and still help. */
 bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found);
 /* Of an update of this member for this round, told at that time. It is remembered; of each member and round once. *exposed: whose update of this
- * round, which was found good before, is a copy of it; NULL: nobody's. Lent until the next call. */
+ * round, which was found good before, is a copy of it; zero: nobody's. What copies another of its own round is left out and held against
+ * nobody: who was told first may look different at two voters. */
 dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
-                             const dp_judged *found, const dp_peer **exposed);
+                             const dp_judged *found, dp_peer *exposed);
+/* The same of a voter, who is trusted: only for what is usual (not by its own, of which own says so) and for its copies. */
+void dp_judge_trusted(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
+                      bool own, const dp_judged *found, dp_peer *exposed);
 /* The record of that round does not list this member's update: its work comes again, and may look the same. */
 void dp_judge_unlisted(dp_judge *judge, const dp_peer *peer, uint64_t round);
 /* Have most of the member's last updates been harmful, the last one too? */

@@ -52,14 +52,17 @@ static bool can_judge(const dp_node *node)
            node->train.applied == node->ledger.round;
 }
 
-/* Half of what is left of the round's budget, for each kind of gain, and a window at the least. */
+enum { SUSPECT_SHARE = 4, SUSPECT_WINDOWS = 4 };
+
+/* A quarter of what is left of the round's budget, for each kind of gain, and windows enough for an error of their mean. */
 static uint32_t take_tokens(dp_node *node)
 {
     dp_judging *judging = node->judging;
-    const uint64_t half = judging->tokens / 2;
-    const uint64_t tokens = half > node->ledger.context ? half : node->ledger.context;
+    const uint64_t part = judging->tokens / SUSPECT_SHARE;
+    const uint64_t least = (uint64_t)SUSPECT_WINDOWS * node->ledger.context;
+    const uint64_t tokens = part > least ? part : least;
 
-    judging->tokens -= half;
+    judging->tokens -= part;
     return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
 }
 
@@ -120,9 +123,40 @@ static void ask(dp_node *node, dp_claim *claim)
 }
 
 /* Voters are trusted; and so there is always somebody whose update may be listed. */
-static bool needs_none(const dp_node *node, const dp_claim *claim)
+static bool is_trusted(const dp_node *node, const dp_claim *claim)
 {
     return dp_ledger_voter(&node->ledger, &claim->ready.peer) != DP_NOBODY && DP_MUTATION != 229;
+}
+
+/* One blob under two names, told by another before, or by a voter. It takes a READY alone, so it is held against nobody. */
+static bool is_same_blob(const dp_node *node, const dp_claim *claim)
+{
+    for (uint32_t i = 0; i < node->round->n_claims && claim->energy != 0; i++) {
+        const dp_claim *other = &node->round->claims[i];
+        if (other != claim && !other->evidence &&
+            dp_hash_equal(&other->ready.root, &claim->ready.root) &&
+            (is_trusted(node, other) || other->told_at.us < claim->told_at.us ||
+             (other->told_at.us == claim->told_at.us && other < claim))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_good(dp_node *node, dp_claim *claim)
+{
+    claim->found = DP_FOUND_GOOD;
+    node->dirty = true;
+    dp_round_tell_have_one(node, &claim->ready.root);
+}
+
+static void leave_out(dp_node *node, dp_claim *claim, dp_judgement judgement)
+{
+    claim->found = judgement;
+    node->rejected++;
+    node->dirty = true;
+    dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
+                 dp_judgement_text(judgement));
 }
 
 void dp_judging_look(dp_node *node)
@@ -136,11 +170,14 @@ void dp_judging_look(dp_node *node)
             claim->bad || claim->evidence) {
             continue;
         }
-        if (needs_none(node, claim)) {
-            claim->found = DP_FOUND_GOOD;
-            node->dirty = true;
-            dp_round_tell_have_one(node, &claim->ready.root);
-        } else if (node->judging->asked < DP_JUDGES_MAX && dp_out_room(&node->out, 1)) {
+        const bool room = node->judging->asked < DP_JUDGES_MAX && dp_out_room(&node->out, 1);
+        if (is_trusted(node, claim)) {
+            find_good(node, claim); /* What is measured of it is for the others. */
+        } else if (is_same_blob(node, claim)) {
+            leave_out(node, claim, DP_FOUND_COPY);
+            continue;
+        }
+        if (room) {
             ask(node, claim);
         }
     }
@@ -173,57 +210,72 @@ static void accuse(dp_node *node, const dp_peer *peer)
     tell_harm(node, &harm);
 }
 
-static void reject(dp_node *node, dp_claim *claim, dp_judgement judgement)
+static void note_align(dp_node *node, const dp_claim *claim, int32_t align)
 {
-    claim->found = judgement;
-    node->rejected++;
-    dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
-                 dp_judgement_text(judgement));
-    accuse(node, &claim->ready.peer);
+    dp_node_note(node, DP_NOTE_JUDGED, claim->ready.round, &claim->ready.peer,
+                 (uint64_t)(align < 0 ? -(int64_t)align : align), 0,
+                 align < 0 ? "against the own one" : "along the own one");
+}
+
+/* What was asked last of this blob. */
+static dp_claim *claim_asked(const dp_node *node, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        dp_claim *claim = &node->round->claims[i];
+        if (claim->judging && dp_hash_equal(&claim->ready.root, root)) {
+            return claim;
+        }
+    }
+    return NULL;
+}
+
+/* The answer about a member that is not trusted. */
+static void judge(dp_node *node, dp_claim *claim, const dp_judged *found, dp_peer *exposed)
+{
+    dp_judge *judge = &node->judging->judge;
+    const dp_ready *ready = &claim->ready;
+
+    if (!claim->suspect && dp_judge_suspects(judge, found)) {
+        claim->suspect = true;
+        return; /* Asked again. */
+    }
+    const dp_judgement judgement =
+        dp_judge_update(judge, &ready->peer, ready->round, claim->told_at, found, exposed);
+    if (judgement == DP_FOUND_GOOD) {
+        find_good(node, claim);
+    } else {
+        leave_out(node, claim, judgement);
+        accuse(node, &ready->peer);
+    }
 }
 
 void dp_judging_judged(dp_node *node, const dp_event *event)
 {
     const dp_judged *found = &event->u.judged.found;
-    dp_judging *judging = node->judging;
-    const dp_peer *exposed = NULL;
+    dp_peer exposed = {{0}};
 
-    if (judging == NULL) {
+    if (node->judging == NULL) {
         return;
     }
-    judging->asked -= judging->asked > 0 ? 1 : 0;
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        dp_claim *claim = &node->round->claims[i];
-        if (!claim->judging || claim->found != DP_FOUND_NONE ||
-            !dp_hash_equal(&claim->ready.root, &event->u.judged.root)) {
-            continue;
-        }
+    node->judging->asked -= node->judging->asked > 0 ? 1 : 0;
+    dp_claim *claim = claim_asked(node, &event->u.judged.root);
+    if (claim != NULL) {
         claim->judging = false;
         if (found->compared && !claim->suspect) {
-            const int32_t align = found->align;
-            dp_node_note(node, DP_NOTE_JUDGED, claim->ready.round, &claim->ready.peer,
-                         (uint64_t)(align < 0 ? -align : align), 0,
-                         align < 0 ? "against the own one" : "along the own one");
+            note_align(node, claim, found->align);
         }
-        if (!claim->suspect && dp_judge_suspects(&judging->judge, found)) {
-            claim->suspect = true;
-            continue; /* Asked again. */
+        if (claim->found == DP_FOUND_GOOD) {
+            dp_judge_trusted(&node->judging->judge, &claim->ready.peer, claim->ready.round,
+                             claim->told_at, dp_peer_equal(&claim->ready.peer, &node->self), found,
+                             &exposed);
+        } else if (claim->held) { /* Else it is fetched anew, and then looked at. */
+            judge(node, claim, found, &exposed);
         }
-        const dp_judgement judgement =
-            dp_judge_update(&judging->judge, &claim->ready.peer, claim->ready.round, claim->told_at,
-                            found, &exposed);
-        if (judgement == DP_FOUND_GOOD) {
-            claim->found = judgement;
-            dp_round_tell_have_one(node, &claim->ready.root);
-        } else {
-            reject(node, claim, judgement);
-        }
-        dp_claim *copy = exposed != NULL ? dp_round_claim_of(node, exposed) : NULL;
-        if (copy != NULL && copy->found == DP_FOUND_GOOD) {
-            reject(node, copy, DP_FOUND_COPY);
+        dp_claim *copy = dp_round_claim_of(node, &exposed);
+        if (copy != NULL && copy->found == DP_FOUND_GOOD && !is_trusted(node, copy)) {
+            leave_out(node, copy, DP_FOUND_COPY);
         }
     }
-    node->dirty = true;
     dp_judging_look(node);
 }
 

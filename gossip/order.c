@@ -237,8 +237,8 @@ static dp_status put_out_again(dp_node *node, dp_record *draft)
 
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
         const dp_roster_entry *entry = &ledger->roster[i];
-        if (entry->gone == DP_REMOVE_REVOKED && entry->gone_slot >= draft->slot &&
-            entry->admitted_slot < draft->slot) {
+        const bool thrown = entry->gone == DP_REMOVE_REVOKED || entry->gone == DP_REMOVE_HARMFUL;
+        if (thrown && entry->gone_slot >= draft->slot && entry->admitted_slot < draft->slot) {
             DP_TRY(put_out(node, draft, &entry->peer));
         }
     }

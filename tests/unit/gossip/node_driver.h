@@ -388,6 +388,7 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
     case DP_DO_JUDGE:
         node->judge = *action;
         node->judged++;
+        node->gains += action->u.judge.tokens > 0 ? 1 : 0;
         if (!node->judges_late) {
             kit_judge(world, node, action);
         }

@@ -84,7 +84,8 @@ typedef struct kit_node {
     uint32_t rejects;   /* bit i: it finds that updates of node i do harm */
     bool judges_late;   /* JUDGE is not answered; the last one is kept in judge */
     dp_action judge;    /* last DP_DO_JUDGE */
-    uint32_t judged;    /* so many of them */
+    uint32_t judged;    /* so many of them, */
+    uint32_t gains;     /* ... and so many that asked for a gain */
     bool adds_nothing;  /* its trainer cannot add up a part */
     bool adds_late;     /* REDUCE is not answered; the last one is kept in reduce */
     dp_action reduce;   /* last DP_DO_REDUCE */

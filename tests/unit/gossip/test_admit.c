@@ -188,6 +188,56 @@ static void many_of_one_invite_keep_nobody_of_another_waiting(void **state)
     kit_close(world);
 }
 
+/* Whose invite a newcomer's credential rests on. */
+static dp_peer inviter;
+
+static dp_status admit_resting(void *context, dp_view credential, const dp_run_id *run,
+                               const uint8_t *root, const dp_peer *peer, uint64_t now_ms,
+                               dp_admitted *out)
+{
+    DP_TRY(kit_admit(context, credential, run, root, peer, now_ms, out));
+    out->n_above = 1;
+    out->above[0] = inviter;
+    return DP_OK;
+}
+
+/* Else no record would hold as long as the newcomer waits: the invite is of a node that the record itself puts out. */
+static void an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited(void **state)
+{
+    enum { AWAY = 3 };
+    kit_world *world = kit_together(4);
+    dp_node *node = world->nodes[0].node;
+    static dp_record draft;
+    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
+
+    (void)state;
+    visit_with(world, 0, VISITOR, CAPS, 0, 2);
+    dp_ledger *ledger = &node->ledger;
+    ledger->judges_invites = true;
+    ledger->capacity = ledger->n_members;
+    ledger->absent_ms = 1;
+    ledger->round += DP_GAP_MAX + 2;
+    const dp_peer away = kit_peer(AWAY);
+    for (uint32_t i = 0; i < ledger->n_roster; i++) {
+        dp_roster_entry *entry = &ledger->roster[i];
+        entry->touched = dp_peer_equal(&entry->peer, &away) ? 0 : ledger->round;
+        entry->counted_ms = 0;
+    }
+    node->round->n_claims = 0;
+    dp_round_index_claims(node);
+    node->config.admission.check = admit_resting;
+    for (uint32_t i = 0; i < 2; i++) {
+        inviter = kit_peer(i == 0 ? AWAY : 1);
+        memset(&draft, 0, sizeof draft);
+        draft.time_ms = ledger->time_ms + 1000;
+        dp_admit_draft(node, &draft, admitted);
+        assert_int_equal(draft.config.n_admits, i);
+        assert_int_equal(draft.config.n_removes, i);
+    }
+    assert_true(dp_peer_equal(&draft.config.removes[0].peer, &away));
+    kit_close(world);
+}
+
 /* Each of them is signed or asked for, or is a guest's own affair; none speaks of anybody else. */
 static void a_guest_asks_and_does_not_tell(void **state)
 {
@@ -216,6 +266,7 @@ int main(void)
         cmocka_unit_test(what_members_tell_of_is_bounded_and_forgotten),
         cmocka_unit_test(who_may_not_train_is_not_admitted),
         cmocka_unit_test(many_of_one_invite_keep_nobody_of_another_waiting),
+        cmocka_unit_test(an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited),
         cmocka_unit_test(a_guest_asks_and_does_not_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

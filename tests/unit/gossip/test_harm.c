@@ -243,6 +243,27 @@ static void a_full_table_takes_no_more_and_keeps_what_it_has(void **state)
     assert_int_equal(harms.n, DP_HARMS_MAX);
 }
 
+/* One of three voters that lies about everybody leaves two thirds of the table to others. */
+static void one_voter_alone_does_not_fill_the_table(void **state)
+{
+    const uint32_t most = DP_HARMS_MAX / ledger.n_voters;
+
+    (void)state;
+    for (uint32_t i = 0; i < DP_HARMS_MAX; i++) {
+        harms.rows[i] =
+            (struct dp_harm_row){.accused = kit_peer(100 + i), .rounds = {ledger.round}};
+    }
+    harms.n = most - 1;
+    const dp_harm last = word_of(0, ACCUSED, ledger.round);
+    assert_true(dp_harms_want(&harms, &ledger, &last));
+    harms.n = most;
+    assert_false(dp_harms_want(&harms, &ledger, &last));
+    const dp_harm other = word_of(1, ACCUSED, ledger.round);
+    assert_true(dp_harms_want(&harms, &ledger, &other));
+    dp_harms_add(&harms, &ledger, &other);
+    assert_true(dp_harms_want(&harms, &ledger, &last)); /* It is not alone there. */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +280,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(only_news_of_voters_is_wanted, setup, teardown),
         cmocka_unit_test_setup_teardown(other_voters_begin_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_voter_alone_does_not_fill_the_table, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_table_takes_no_more_and_keeps_what_it_has, setup,
                                         teardown),
     };

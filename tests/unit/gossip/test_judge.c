@@ -49,7 +49,7 @@ static dp_judged aligned(int32_t align)
 static dp_judgement find(uint32_t member, uint64_t round, const dp_judged *found)
 {
     const dp_peer peer = peer_of(member);
-    const dp_peer *exposed = NULL;
+    dp_peer exposed;
 
     return dp_judge_update(&judge, &peer, round, (dp_time){now_us++}, found, &exposed);
 }
@@ -129,7 +129,7 @@ static dp_judgement find_gains(int32_t align, dp_gain held, dp_gain claimed)
 static void a_suspect_that_helps_is_acquitted(void **state)
 {
     const dp_gain none = {0};
-    const dp_gain loss = {.micro = -200, .error_micro = 30, .tokens = 64};
+    const dp_gain loss = {.micro = -80, .error_micro = 30, .tokens = 64};
     const dp_gain gain = {.micro = 300, .error_micro = 40, .tokens = 64};
     const dp_gain small = {.micro = 40, .error_micro = 40, .tokens = 64};
     const dp_gain extreme = {.micro = INT64_MAX, .error_micro = 1000, .tokens = 1};
@@ -145,6 +145,22 @@ static void a_suspect_that_helps_is_acquitted(void **state)
     assert_int_equal(find_gains(-1, loss, small), DP_FOUND_AGAINST);
     assert_int_equal(find_gains(-1, unsure, none), DP_FOUND_AGAINST);
     assert_int_equal(find_gains(USUAL, loss, none), DP_FOUND_GOOD); /* Nobody asks. */
+}
+
+/* A few samples can be learnt by heart, at the cost of everything else. */
+static void a_gain_on_its_own_samples_does_not_pay_for_others_loss(void **state)
+{
+    const dp_gain heart = {.micro = 10000, .error_micro = 100, .tokens = 64};
+    const dp_gain loss = {.micro = -6000, .error_micro = 100, .tokens = 64};
+    const dp_gain little = {.micro = -4000, .error_micro = 100, .tokens = 64};
+    const dp_gain unsure = {.micro = -6000, .error_micro = 7000, .tokens = 64};
+
+    (void)state;
+    become_usual();
+    assert_int_equal(find_gains(-1, loss, heart), DP_FOUND_AGAINST);
+    assert_int_equal(find_gains(-1, little, heart), DP_FOUND_GOOD);
+    assert_int_equal(find_gains(-1, unsure, heart),
+                     DP_FOUND_AGAINST); /* As much as the sum's error. */
 }
 
 static void who_is_suspect_is_looked_at_again_and_nobody_else(void **state)
@@ -213,16 +229,63 @@ static void the_copy_is_the_one_that_was_told_later_whichever_is_judged_first(vo
     const dp_judged found = aligned(USUAL);
     const dp_peer author = peer_of(0);
     const dp_peer thief = peer_of(1);
-    const dp_peer *exposed = NULL;
+    const dp_peer voter = peer_of(2);
+    dp_peer exposed;
 
     (void)state;
     assert_int_equal(dp_judge_update(&judge, &thief, 1, (dp_time){20}, &found, &exposed),
                      DP_FOUND_GOOD);
-    assert_null(exposed);
+    assert_int_equal(exposed.bytes[0], 0);
     assert_int_equal(dp_judge_update(&judge, &author, 1, (dp_time){10}, &found, &exposed),
                      DP_FOUND_GOOD);
-    assert_non_null(exposed);
-    assert_true(dp_peer_equal(exposed, &thief));
+    assert_true(dp_peer_equal(&exposed, &thief));
+    dp_judge_trusted(&judge, &voter, 1, (dp_time){5}, false, &found, &exposed); /* Of both. */
+    assert_true(exposed.bytes[0] != 0);
+}
+
+/* At another voter the author's word may have come later: a copy of this round is left out, and no reason to put anybody out. */
+static void a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does(void **state)
+{
+    const dp_peer thief = peer_of(1);
+    const dp_judged old = aligned(USUAL);
+    uint64_t round = 2;
+
+    (void)state;
+    assert_int_equal(find(0, 1, &old), DP_FOUND_GOOD);
+    for (; round < 2 + DP_JUDGE_WINDOW; round++) {
+        const dp_judged found = aligned(USUAL);
+        assert_int_equal(find(0, round, &found), DP_FOUND_GOOD);
+        assert_int_equal(find(1, round, &found), DP_FOUND_COPY);
+        assert_false(dp_judge_accuses(&judge, &thief));
+    }
+    const dp_judged again = aligned(USUAL);
+    assert_int_equal(find(0, round, &again), DP_FOUND_GOOD);
+    for (uint32_t i = 0; i < DP_JUDGE_HARMFUL; i++) {
+        assert_int_equal(find(1, ++round, &again), DP_FOUND_COPY);
+    }
+    assert_true(dp_judge_accuses(&judge, &thief));
+}
+
+/* A liar cannot move what is usual by its own updates where voters train, nor copy a voter. */
+static void voters_say_what_is_usual_and_are_copied_by_nobody(void **state)
+{
+    const dp_peer voter = peer_of(0);
+    dp_peer exposed;
+
+    (void)state;
+    for (uint64_t round = 1; round < 20; round++) {
+        const dp_judged found = aligned(USUAL);
+        dp_judge_trusted(&judge, &voter, round, (dp_time){now_us++}, false, &found, &exposed);
+        dp_judge_trusted(&judge, &voter, round, (dp_time){now_us++}, false, &found, &exposed);
+        assert_int_equal(find(1, round, &found), DP_FOUND_COPY);
+        assert_int_equal(find_aligned(2, round, USUAL / 2 + 1), DP_FOUND_GOOD);
+        dp_judge_open_round(&judge);
+    }
+    assert_int_equal(judge.align.value, USUAL);
+    const dp_judged own = aligned(4 * USUAL);
+    dp_judge_trusted(&judge, &voter, 20, (dp_time){now_us++}, true, &own, &exposed);
+    dp_judge_open_round(&judge);
+    assert_int_equal(judge.align.value, USUAL);
 }
 
 static void updates_that_look_like_nothing_are_no_copies(void **state)
@@ -320,12 +383,15 @@ int main(void)
         cmocka_unit_test_setup(before_anything_is_usual_only_the_opposite_is_found, setup),
         cmocka_unit_test_setup(what_is_usual_is_of_the_one_in_the_middle, setup),
         cmocka_unit_test_setup(a_suspect_that_helps_is_acquitted, setup),
+        cmocka_unit_test_setup(a_gain_on_its_own_samples_does_not_pay_for_others_loss, setup),
         cmocka_unit_test_setup(who_is_suspect_is_looked_at_again_and_nobody_else, setup),
         cmocka_unit_test_setup(a_copy_that_was_changed_a_little_is_found, setup),
         cmocka_unit_test_setup(an_old_update_of_one_s_own_is_a_copy_for_some_rounds, setup),
         cmocka_unit_test_setup(work_that_no_record_listed_is_no_copy_of_itself, setup),
         cmocka_unit_test_setup(the_copy_is_the_one_that_was_told_later_whichever_is_judged_first,
                                setup),
+        cmocka_unit_test_setup(a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does, setup),
+        cmocka_unit_test_setup(voters_say_what_is_usual_and_are_copied_by_nobody, setup),
         cmocka_unit_test_setup(updates_that_look_like_nothing_are_no_copies, setup),
         cmocka_unit_test_setup(who_does_harm_most_of_the_time_is_accused_and_nobody_else, setup),
         cmocka_unit_test_setup(a_round_counts_once, setup),
