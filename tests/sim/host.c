@@ -200,6 +200,7 @@ static void perform(dp_host *host, const dp_action *action)
     case DP_DO_NOTE:
         do_note(host, action);
         break;
+    case DP_DO_SECRETS: /* Worlds have no handshakes. */
     case DP_DO_RENEWED: /* Credentials of a world have no end. */
         break;
     case DP_DO_REOPEN:
