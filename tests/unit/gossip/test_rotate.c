@@ -127,6 +127,86 @@ static void a_secret_that_the_chain_does_not_name_is_not_taken(void **state)
     kit_close(world);
 }
 
+/* What member 1 may say of a new secret, signed with the key of whom it likes to be; junk: with another secret than it names. */
+static dp_view word_from(uint8_t *room, size_t size, uint16_t epoch, bool junk)
+{
+    const dp_crypto crypto = kit_crypto(1);
+    const dp_run_id run = kit_run();
+    dp_secret secret = {.epoch = epoch, .bytes = {6}};
+    dp_rotation word = {.next = {.epoch = epoch}, .by = kit_peer(1)};
+    dp_writer writer = dp_writer_of(room, size);
+
+    word.next.commitment = dp_secret_commitment(&run, &secret);
+    assert_true(dp_rotation_sign(&word, &crypto, DP_KEY_IDENTITY, &run));
+    secret.bytes[0] = junk ? 7 : 6;
+    dp_rotation_msg_write(&writer, &word, &secret);
+    return dp_view_of(room, writer.size);
+}
+
+static void a_word_that_is_forged_or_has_junk_with_it_waits_for_no_record(void **state)
+{
+    uint8_t room[256];
+    kit_world *world = kit_together(3);
+    dp_ledger *ledger = &world->nodes[2].node->ledger;
+    dp_roster_entry *liar = NULL;
+    const dp_peer peer = kit_peer(1);
+
+    (void)state;
+    liar = &ledger->roster[dp_ledger_find(ledger, &peer)];
+    say(world, 2, 1, word_from(room, sizeof room, 1, true));
+    assert_false(rotate_of(world, 2)->waits);
+    liar->caps = DP_CAP_ALL & ~(uint32_t)DP_CAP_ADMIN;
+    say(world, 2, 1, word_from(room, sizeof room, 1, false));
+    assert_false(rotate_of(world, 2)->waits);
+    liar->caps = DP_CAP_ALL;
+    const dp_view altered = word_from(room, sizeof room, 1, false);
+    room[DP_MSG_HEAD_BYTES + 2 + 32 + 32] ^= 1; /* The signature. */
+    say(world, 2, 1, altered);
+    assert_false(rotate_of(world, 2)->waits);
+    say(world, 2, 1, word_from(room, sizeof room, 1, false)); /* It may indeed. */
+    assert_true(rotate_of(world, 2)->waits);
+    kit_close(world);
+}
+
+static void a_word_that_is_over_is_taken_from_nobody_again(void **state)
+{
+    uint8_t room[256];
+    kit_world *world = kit_together(3);
+    const uint8_t *second = (const uint8_t[DP_JOIN_SECRET_BYTES]){4};
+
+    (void)state;
+    say(world, 2, 1, word_from(room, sizeof room, 1, false));
+    kit_run_ms(world, 4000);
+    assert_int_equal(give(world, 1, second), DP_OK);
+    kit_run_ms(world, 4000);
+    assert_true(holds(world, 2, 2, second));
+    say(world, 2, 1, word_from(room, sizeof room, 1, false));
+    assert_false(rotate_of(world, 2)->waits);
+    assert_true(holds(world, 2, 2, second));
+    assert_int_equal(rotate_of(world, 2)->held.n, 2);
+    kit_close(world);
+}
+
+/* An admin signs an epoch and gives its secret to nobody. */
+static void an_epoch_whose_secret_nobody_has_is_followed_by_the_next(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        world->nodes[i].node->ledger.epoch = (dp_epoch){.epoch = 1, .commitment = {{5}}};
+    }
+    kit_run_ms(world, 3000); /* They ask in vain, and go on. */
+    assert_int_equal(world->nodes[0].secrets.n, 0);
+    assert_true(world->nodes[0].node->ledger.round > 0);
+    assert_int_equal(give(world, 1, fresh), DP_OK);
+    kit_run_ms(world, 4000);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(holds(world, i, 2, fresh));
+    }
+    kit_close(world);
+}
+
 /* Did the node's last step send this peer a message of this type? */
 static bool sent(const kit_world *world, uint32_t i, uint8_t type)
 {
@@ -168,6 +248,9 @@ int main(void)
         cmocka_unit_test(who_may_not_administer_rotates_nothing),
         cmocka_unit_test(a_member_that_lacks_the_secret_asks_and_gets_it),
         cmocka_unit_test(a_secret_that_the_chain_does_not_name_is_not_taken),
+        cmocka_unit_test(a_word_that_is_forged_or_has_junk_with_it_waits_for_no_record),
+        cmocka_unit_test(a_word_that_is_over_is_taken_from_nobody_again),
+        cmocka_unit_test(an_epoch_whose_secret_nobody_has_is_followed_by_the_next),
         cmocka_unit_test(who_waits_for_admission_gets_no_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
