@@ -90,7 +90,7 @@ int dp_cmd_print(json_t *value);
 extern const dp_verb dp_verb_up, dp_verb_down, dp_verb_version;
 extern const dp_verb dp_verb_run_create, dp_verb_run_validate, dp_verb_run_fork, dp_verb_run_merge;
 extern const dp_verb dp_verb_join, dp_verb_invite, dp_verb_token_inspect;
-extern const dp_verb dp_verb_token_ls, dp_verb_token_revoke;
+extern const dp_verb dp_verb_token_ls, dp_verb_token_revoke, dp_verb_token_rotate;
 extern const dp_verb dp_verb_status, dp_verb_peers, dp_verb_rounds, dp_verb_why, dp_verb_logs;
 extern const dp_verb dp_verb_audit;
 extern const dp_verb dp_verb_pause, dp_verb_resume, dp_verb_drain, dp_verb_leave, dp_verb_revoke;

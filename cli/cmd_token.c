@@ -43,11 +43,12 @@ static json_t *describe(const dp_invite *invite, const dp_credential *credential
     char name[sizeof invite->name];
     memcpy(name, invite->name, sizeof name);
     dp_print_harmless(name);
-    json_t *out = json_pack("{s:s,s:s,s:s,s:s,s:b,s:i,s:I,s:I,s:o,s:o}", "run", name, "id", run,
-                            "token", token, "root_key", issuer, "valid", (int)valid, "uses",
-                            (int)credential->uses, "from_ms", (json_int_t)credential->join_from_ms,
-                            "expires_ms", (json_int_t)credential->join_until_ms, "roles",
-                            roles_of(credential->caps), "addresses", addresses);
+    json_t *out =
+        json_pack("{s:s,s:s,s:s,s:s,s:b,s:i,s:i,s:I,s:I,s:o,s:o}", "run", name, "id", run, "token",
+                  token, "root_key", issuer, "valid", (int)valid, "epoch", (int)invite->psk_epoch,
+                  "uses", (int)credential->uses, "from_ms", (json_int_t)credential->join_from_ms,
+                  "expires_ms", (json_int_t)credential->join_until_ms, "roles",
+                  roles_of(credential->caps), "addresses", addresses);
     if (out != NULL && !valid) {
         json_object_set_new(out, "why", json_string(why));
     }

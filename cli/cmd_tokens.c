@@ -1,4 +1,4 @@
-/* token ls, token revoke: which invites there are, who came by them, and how one is taken back. */
+/* token ls, token revoke, token rotate: which invites there are, who came by them, and how one, or the secret in all of them, is taken back. */
 #include <stdio.h>
 #include <string.h>
 
@@ -193,4 +193,43 @@ const dp_verb dp_verb_token_revoke = {
     .n_args_max = 1,
     .options = {{"members", 0, NULL,
                  "also put out the members that came by it, or by a token of one that did"}},
+};
+
+/* ---- token rotate ---- */
+
+static int run_rotate(dp_cmd *cmd)
+{
+    dp_control_error error;
+    dp_client client;
+    json_t *result = NULL;
+    if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
+        dp_client_close(&client);
+        return dp_cmd_fail(cmd, &error);
+    }
+    dp_packer packer = dp_client_begin(&client, "token.rotate");
+    dp_pack_map(&packer, 0);
+    const int status = dp_client_call(&client, &packer, NULL, NULL, &result, &error);
+    dp_client_close(&client);
+    if (status != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    printf(
+        "%s the run gets a new join secret with the next record\n"
+        "tokens made before it are valid until the next rotation; after that the old secret gets "
+        "no answer\n",
+        dp_print_mark(true));
+    json_decref(result);
+    return 0;
+}
+
+const dp_verb dp_verb_token_rotate = {
+    .name = "token rotate",
+    .run = run_rotate,
+    .arguments = "",
+    .summary = "give the run a new join secret; for the run's creator and admins",
+    .examples =
+        "  dpnode token rotate   # twice, with a day between: then no old token gets an answer\n",
 };

@@ -15,10 +15,11 @@ _dpnode() {
     'run fork') words="--to --yes $common" ;;
     'run merge') words="--yes $common" ;;
     'invite'*) words="--uses --expires --role --qr $common" ;;
-    'token') words='inspect ls revoke --help' ;;
+    'token') words='inspect ls revoke rotate --help' ;;
     'token inspect') words="$common" ;;
     'token ls') words="$common" ;;
     'token revoke') words="--members $common" ;;
+    'token rotate') words="$common" ;;
     'join'*) words="--name --dir --listen $common" ;;
     'status'*) words="--check $common" ;;
     'peers'*) words="$common" ;;

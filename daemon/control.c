@@ -74,6 +74,7 @@ static const method_row methods[] = {
     {"invite", dp_method_invite, ORDER},
     {"revoke", dp_method_revoke, ORDER},
     {"token.revoke", dp_method_token_revoke, ORDER},
+    {"token.rotate", dp_method_token_rotate, ORDER},
     {"run.fork", dp_method_run_fork, ORDER},
     {"run.merge", dp_method_run_merge, ORDER},
     {"pause", dp_method_pause, ORDER},

@@ -74,6 +74,8 @@ dp_method dp_method_revoke, dp_method_run_fork, dp_method_run_merge;
 dp_method dp_method_invite;
 /* control_token.c */
 dp_method dp_method_token_list, dp_method_token_revoke;
+/* control_rotate.c */
+dp_method dp_method_token_rotate;
 /* control_model.c */
 dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_method_sample,
     dp_method_eval;

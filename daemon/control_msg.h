@@ -50,6 +50,7 @@
  *                       "admitted": [{"id","short","name","gone"?: why it is no member, "through"?: by an invite of one that came by this}],
  *                       "admitted_count", "members_count": of these now, "state": "valid"|"expired"|"used up"|"made elsewhere"|"revoking": with the next
  *                       record|"revoked"}
+ *   token.rotate {} -> {"epoch": the one until the next record}: new tokens have another secret then
  *   token.revoke {"id": 32 hex, or its first characters, at least 4, "members"?: put them out too} -> {"token": K,"members","text"}
  *   run.fork     {"round"?: n} -> {"round", "text"}: the chain begins anew after the head here, or after that round, and the daemon
  *                       with it

@@ -255,9 +255,10 @@ static void tell_tried(const joining *self, const dp_transport_stats *stats, cha
     if (at < size && stats->handshakes > 0) {
         snprintf(why + at, size - at, "; somebody is there, and has not told what the run is");
     } else if (at < size && only_cut(stats)) {
-        snprintf(why + at, size - at,
-                 "; somebody is there and cuts every connection: of another run, not knowing this "
-                 "token, or overrun by strangers");
+        snprintf(
+            why + at, size - at,
+            "; somebody is there and cuts every connection: of another run, or its join secret "
+            "was rotated twice since this token was made, or overrun by strangers");
     } else if (at < size && stats->handshakes_failed > 0) {
         snprintf(why + at, size - at, "; somebody takes connections there, and is slow");
     } else if (at < size) {
@@ -515,8 +516,9 @@ static void join(dp_daemon *daemon, const dp_call *call, dp_view token, const ch
     progress(call, "token", dp_driver_facts(daemon->driver)->name);
 }
 
-/* A token of the run that this node is in, whatever has become of the token since. */
-static bool is_own_run(const dp_daemon *daemon, dp_view token)
+/* A token of the run that this node is in, whatever has become of the token since. Was the node away for two rotations of the join secret, then
+ * the token has what it lacks. */
+static bool is_own_run(dp_daemon *daemon, dp_view token)
 {
     static dp_invite invite;
     dp_why why = {""};
@@ -526,6 +528,12 @@ static bool is_own_run(const dp_daemon *daemon, dp_view token)
     }
     const bool own = memcmp(invite.run.bytes, facts->run.bytes, sizeof facts->run.bytes) == 0 &&
                      memcmp(invite.root, facts->root, sizeof facts->root) == 0;
+    if (own && dp_driver_token_secret(daemon->driver, &invite)) {
+        dp_diary_add(
+            daemon->diary, DP_LOG_WARN, "secret.token", 0, NULL,
+            "nobody answers this node, and its owner gives it a token of a later epoch: its "
+            "join secret is used");
+    }
     dp_invite_close(&invite);
     return own;
 }

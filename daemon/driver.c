@@ -400,7 +400,7 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
     dp_transport_config config = {
         .loop = driver->daemon->loop,
         .run = facts->run,
-        .psk = {.epoch = facts->psk_epoch},
+        .has_older = facts->secrets.n > 1,
         .identity = &driver->daemon->identity,
         .credential = dp_view_of(facts->credential, facts->credential_bytes),
         .hello = dp_view_of(hello,
@@ -414,7 +414,10 @@ static dp_status open_transport(dp_driver *driver, dp_why *why)
     memcpy(config.root, facts->root, sizeof config.root);
     DP_TRY(dp_credential_check(config.credential, &facts->run, facts->root, &driver->self, 0,
                                &driver->own, why));
-    dp_psk_derive(facts->join_secret, &facts->run, facts->psk_epoch, config.psk.key);
+    dp_channel_psk psks[DP_SECRETS_MAX];
+    dp_driver_use_secrets(driver, psks);
+    config.psk = psks[0];
+    config.older = psks[1];
     DP_TRY(dp_transport_open(&driver->transport, &config));
     DP_TRY(
         dp_transport_listen(driver->transport, driver->daemon->config->listen, &driver->port, why));
@@ -446,6 +449,7 @@ static void on_tick(uv_timer_t *timer)
         dp_transport_replay(driver->transport); /* Asks everybody for it once more. */
     }
     dp_driver_clock_tick(driver);
+    dp_driver_rotate_tick(driver, &stats);
     dp_driver_dial_tick(driver);
     dp_driver_watch_trainer(driver);
     dp_driver_take_again(driver);
@@ -474,6 +478,10 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *fac
     }
     driver->daemon = daemon;
     driver->facts = *facts;
+    if (driver->facts.secrets.n == 0) { /* Out of a token. */
+        dp_facts_begin_secrets(&driver->facts);
+    }
+    driver->secrets = driver->facts.secrets;
     driver->self = dp_identity_peer(&daemon->identity);
     driver->actions = actions;
     driver->wake = wake;

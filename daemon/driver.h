@@ -30,6 +30,10 @@ void dp_driver_close(dp_driver *driver);
 void dp_driver_command(dp_driver *driver, dp_command command);
 /* The limits of bandwidth have changed (allowance.h). */
 void dp_driver_limit(dp_driver *driver);
+/* driver_rotate.c: join secrets of the chain, to be written and used then. */
+void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets);
+/* Nobody is linked, and this token of the run is of a later epoch: its secret is used from now on. False: it is not so. */
+bool dp_driver_token_secret(dp_driver *driver, const dp_invite *invite);
 /* order->why is filled unless DP_OK; order->status is not looked at. */
 DP_MUST dp_status dp_driver_order(dp_driver *driver, const dp_order *order);
 

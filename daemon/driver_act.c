@@ -132,6 +132,9 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
     case DP_DO_RENEWED:
         dp_driver_renewed(driver, &action->u.renewal);
         break;
+    case DP_DO_SECRETS:
+        dp_driver_secrets(driver, &action->u.secrets);
+        break;
     case DP_DO_REOPEN:
         dp_daemon_again(driver->daemon, "the chain begins anew");
         break;

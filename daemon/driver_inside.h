@@ -89,6 +89,12 @@ struct dp_driver {
     uint16_t port;
     bool closing;
     bool told_following;
+    dp_secrets secrets; /* of the facts, and those that are being written */
+    struct {            /* how often this node was cut since it had a link (driver_rotate.c) */
+        uint64_t handshakes;
+        uint64_t cuts;
+        bool told;
+    } cut;
     uint32_t n_jobs; /* of ours, at the saver */
     /* steps */
     bool stepping;
@@ -198,6 +204,11 @@ void dp_driver_remember_peers(dp_driver *driver);
 
 /* driver_renew.c */
 void dp_driver_renewed(dp_driver *driver, const dp_renewal *renewal);
+
+/* driver_rotate.c */
+/* What the transport uses, of the facts. */
+void dp_driver_use_secrets(const dp_driver *driver, dp_channel_psk psks[DP_SECRETS_MAX]);
+void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats);
 /* Somebody new can be dialled: not only with the next regular saving. */
 void dp_driver_remember_soon(dp_driver *driver);
 

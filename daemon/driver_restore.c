@@ -84,6 +84,7 @@ static dp_status open_node(restore_job *self)
         .certified_from_ms = driver->own.member_from_ms,
         .certified_until_ms = driver->own.member_until_ms,
         .renewal = driver->facts.renewal,
+        .secrets = driver->facts.secrets,
         .has_vote_key = driver->has_vote_key,
         .members_max = driver->manifest.members_max,
         .observer = driver->daemon->config->observer,

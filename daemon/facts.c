@@ -140,6 +140,65 @@ static void load_renewal(dp_store *store, dp_facts *facts)
     dp_buf_close(&buf);
 }
 
+/* Row "secrets": u16 version 1 | 32 run | u8 n, 1 or 2 | n times {u16 epoch | 16 join secret}, newest first. */
+enum { SECRETS_VERSION = 1, SECRETS_BYTES = 2 + 32 + 1 + DP_SECRETS_MAX * (2 + 16) };
+static const char secrets_key[] = "secrets";
+
+dp_status dp_facts_rotated(dp_store *store, const char *dir, const dp_facts *facts)
+{
+    uint8_t bytes[SECRETS_BYTES];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_view view;
+    dp_write_u16(&writer, SECRETS_VERSION);
+    dp_write_bytes(&writer, facts->run.bytes, sizeof facts->run.bytes);
+    dp_write_u8(&writer, (uint8_t)facts->secrets.n);
+    for (uint32_t i = 0; i < facts->secrets.n; i++) {
+        dp_write_u16(&writer, facts->secrets.items[i].epoch);
+        dp_write_bytes(&writer, facts->secrets.items[i].bytes, DP_JOIN_SECRET_BYTES);
+    }
+    DP_TRY(dp_writer_finish(&writer, &view));
+    DP_TRY(dp_store_put(store, secrets_key, view));
+    DP_TRY(dp_facts_save(store, facts));
+    return dp_facts_copy_save(dir, facts);
+}
+
+static bool read_secrets(dp_view bytes, const dp_run_id *run, dp_secrets *secrets)
+{
+    dp_reader reader = dp_reader_of(bytes);
+    dp_run_id of;
+    const uint16_t version = dp_read_u16(&reader);
+    dp_read_bytes(&reader, of.bytes, sizeof of.bytes);
+    const uint32_t n = dp_read_u8(&reader);
+    for (uint32_t i = 0; i < n && i < DP_SECRETS_MAX; i++) {
+        dp_secret secret = {.epoch = dp_read_u16(&reader)};
+        dp_read_bytes(&reader, secret.bytes, sizeof secret.bytes);
+        DP_IGNORE(!dp_secrets_add(secrets, &secret)); /* One may be there already. */
+    }
+    return dp_reader_finish(&reader) == DP_OK && version == SECRETS_VERSION &&
+           dp_hash_equal(&of, run);
+}
+
+/* What the token said, and what came since. Without a row that can be read the node asks for what it lacks. */
+static void load_secrets(dp_store *store, dp_facts *facts)
+{
+    dp_buf buf;
+    dp_facts_begin_secrets(facts);
+    dp_secrets secrets = facts->secrets;
+    dp_buf_init(&buf, SECRETS_BYTES);
+    if (dp_store_get(store, secrets_key, &buf) == DP_OK &&
+        read_secrets(dp_buf_view(&buf), &facts->run, &secrets)) {
+        facts->secrets = secrets;
+    }
+    dp_buf_close(&buf);
+}
+
+void dp_facts_begin_secrets(dp_facts *facts)
+{
+    dp_secret secret = {.epoch = facts->psk_epoch};
+    memcpy(secret.bytes, facts->join_secret, sizeof secret.bytes);
+    facts->secrets = (dp_secrets){.n = 1, .items = {secret}};
+}
+
 dp_status dp_facts_load(dp_store *store, dp_facts *facts)
 {
     dp_buf buf;
@@ -153,6 +212,7 @@ dp_status dp_facts_load(dp_store *store, dp_facts *facts)
     dp_buf_close(&buf);
     if (status == DP_OK) {
         load_renewal(store, facts);
+        load_secrets(store, facts);
     }
     return status;
 }
@@ -207,5 +267,6 @@ dp_status dp_facts_forget(dp_store *store)
 {
     DP_TRY(dp_issued_forget(store));
     DP_TRY(dp_store_delete(store, renewal_key));
+    DP_TRY(dp_store_delete(store, secrets_key));
     return dp_store_delete(store, key);
 }

@@ -6,6 +6,7 @@
 #include "base/manifest.h"
 #include "gossip/invite.h"
 #include "gossip/renewal.h"
+#include "gossip/rotation.h"
 #include "store/db.h"
 
 typedef struct dp_facts {
@@ -22,15 +23,21 @@ typedef struct dp_facts {
     char name[DP_TOKEN_NAME_MAX + 1];             /* of the run */
     char node_name[DP_NAME_MAX + 1];
     dp_renewal renewal; /* of the credential, a row of its own; until_ms 0: none */
+    dp_secrets
+        secrets; /* with the one above; a row of its own: epochs that the chain has named since */
 } dp_facts;
 
 /* DP_NOTFOUND: the node belongs to no run. DP_CORRUPT. Saver thread, or before it starts. */
 DP_MUST dp_status dp_facts_load(dp_store *store, dp_facts *facts);
 DP_MUST dp_status dp_facts_save(dp_store *store, const dp_facts *facts);
+/* The secret of the token is the only one: for facts that were not loaded. */
+void dp_facts_begin_secrets(dp_facts *facts);
 /* The credential of this node in that run was renewed. */
 DP_MUST dp_status dp_facts_renewed(dp_store *store, const dp_run_id *run,
                                    const dp_renewal *renewal);
-/* With the renewal, and the invites that were made for it (issued.h). */
+/* These secrets, and the newest of them in the facts and in run.member: of facts whose secrets they are. */
+DP_MUST dp_status dp_facts_rotated(dp_store *store, const char *dir, const dp_facts *facts);
+/* With the renewal, the secrets, and the invites that were made for it (issued.h). */
 DP_MUST dp_status dp_facts_forget(dp_store *store);
 
 /* The same in the file run.member beside identity.key, for a store that has lost them: with these and its key a node enters its run again. No

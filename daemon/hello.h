@@ -20,9 +20,10 @@
 /* What members must understand alike and no version in a manifest, record or message tells: which updates may be published and
  * what a round makes of them. Grows with every change that a program from before it refuses. 2: twice the elements after a lost
  * publication. 3: the length of a step follows from what an update is; fences, exchanges and claims are bounded by signed words.
- * 4: records may revoke invites, and from then on those of a node that is no member admit nobody (gossip/inviting.h). */
+ * 4: records may revoke invites, and from then on those of a node that is no member admit nobody (gossip/inviting.h).
+ * 5: records may rotate the join secret (gossip/rotation.h). */
 #ifndef DP_RULES
-#define DP_RULES 4
+#define DP_RULES 5
 #endif
 
 typedef struct dp_hello {

@@ -42,6 +42,9 @@ static const struct {
     [DP_NOTE_JUDGED] = {DP_LOG_DEBUG, "the update of {who} leads by {a share} % {cause}"},
     [DP_NOTE_ADOPTED] = {DP_LOG_WARN, "the root key begins the chain anew after round {round}: {a} "
                                       "records, {b} rounds of them, are given up here"},
+    [DP_NOTE_NO_SECRET] = {DP_LOG_WARN,
+                           "the join secret of epoch {a} is not here: members are asked, "
+                           "and the secrets that are here are used until one has it"},
 };
 
 /* What a cause means, for those that gossip/ names by a word. */

@@ -81,6 +81,7 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe)
     }
     plan.addrs[0] = link->lanes[DP_LANE_CONTROL]->addr;
     plan.ahead_ms = link->lanes[DP_LANE_CONTROL]->dial.ahead_ms;
+    plan.older = link->lanes[DP_LANE_CONTROL]->dial.older;
     DP_IGNORE(!dp_conn_dial(transport, &plan)); /* The tick tries again. */
 }
 
@@ -232,12 +233,31 @@ static bool was_cut(const dp_conn *conn)
            uv_now(conn->transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS / 2 < conn->deadline_ms;
 }
 
+/* The other end answered nothing: it may not have the newest pre-shared key yet. The same address again, with the older. False: there is
+ * none, or it was tried. */
+static bool dial_older(const dp_conn *conn)
+{
+    dp_transport *transport = conn->transport;
+    dp_dial plan = conn->dial;
+    if (!conn->outgoing || !conn->connected || conn->spoke || plan.older ||
+        !transport->config.has_older || transport->closing) {
+        return false;
+    }
+    plan.older = true;
+    plan.next_addr--; /* conn is of the one before it */
+    return dp_conn_dial(transport, &plan);
+}
+
 void dp_link_lost(dp_conn *conn, dp_link_cause cause)
 {
     dp_transport *transport = conn->transport;
     const dp_transport_hooks *hooks = &transport->config.hooks;
     dp_link *link = conn->link;
     if (conn->replaced) {
+        dp_conn_close(conn);
+        return;
+    }
+    if (link == NULL && dial_older(conn)) {
         dp_conn_close(conn);
         return;
     }
@@ -258,7 +278,8 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
         /* It may have come to us meanwhile: then this dial is of no interest any more. */
         const bool linked =
             ours && conn->dial.expects_peer && find_link(transport, &expected) != NULL;
-        conn->dial.asked_again = false; /* The next address may have another clock. */
+        conn->dial.asked_again = false; /* The next address may have another clock, */
+        conn->dial.older = false;       /* ... and another secret. */
         conn->dial.ahead_ms = 0;
         const bool more =
             ours && !linked && !transport->closing && dp_conn_dial(transport, &conn->dial);
@@ -492,6 +513,16 @@ void dp_transport_send_all(dp_transport *transport, dp_view bytes)
         if (send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE) == DP_AGAIN) {
             conn->doom = DP_LINK_TIMEOUT;
         }
+    }
+}
+
+void dp_transport_keys(dp_transport *transport, const dp_channel_psk *psk,
+                       const dp_channel_psk *older)
+{
+    transport->config.psk = *psk;
+    transport->config.has_older = older != NULL;
+    if (older != NULL) {
+        transport->config.older = *older;
     }
 }
 

@@ -59,7 +59,9 @@ typedef struct dp_transport_config {
     uv_loop_t *loop;
     dp_run_id run;
     uint8_t root[DP_PUBLIC_KEY_BYTES];
-    dp_channel_psk psk;
+    dp_channel_psk psk;   /* of the newest epoch */
+    dp_channel_psk older; /* has_older: of the one before, valid too */
+    bool has_older;
     const dp_identity *identity; /* borrowed until close */
     dp_view credential;          /* copied */
     dp_view hello;               /* copied; shown to peers: see daemon/hello.h */
@@ -145,6 +147,10 @@ void dp_transport_replay(dp_transport *transport);
 void dp_transport_limit(dp_transport *transport, const dp_limits *limits);
 /* Another hello, for handshakes from now on; at most DP_CHANNEL_HELLO_MAX bytes, copied. */
 void dp_transport_say(dp_transport *transport, dp_view hello);
+
+/* Other pre-shared keys, for handshakes from now on. older NULL: there is none. */
+void dp_transport_keys(dp_transport *transport, const dp_channel_psk *psk,
+                       const dp_channel_psk *older);
 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats);
 

@@ -278,8 +278,10 @@ static bool open_channel(dp_conn *conn)
         .lane = conn->lane,
         .stripe = conn->stripe,
         .run = transport->config.run,
-        .psks = {transport->config.psk},
-        .n_psks = 1,
+        .psks = {conn->outgoing && conn->dial.older ? transport->config.older
+                                                    : transport->config.psk,
+                 transport->config.older},
+        .n_psks = !conn->outgoing && transport->config.has_older ? 2 : 1,
         .identity = transport->config.identity,
         .credential = transport->config.credential,
         .hello = transport->config.hello,
@@ -297,6 +299,7 @@ static bool open_channel(dp_conn *conn)
     randombytes_buf(config.ephemeral, sizeof config.ephemeral);
     const dp_status status = dp_channel_init(&conn->channel, &config, &conn->out);
     sodium_memzero(config.ephemeral, sizeof config.ephemeral);
+    sodium_memzero(config.psks, sizeof config.psks);
     conn->channel_open = status == DP_OK;
     return conn->channel_open;
 }

@@ -25,6 +25,7 @@ typedef struct dp_dial {
     bool expects_peer;
     dp_peer expected;
     bool asked_again; /* this address told its time, and is dialed once more with it */
+    bool older;       /* under the older pre-shared key: the other end may not have the newest */
     int64_t ahead_ms; /* how far its clock is ahead then */
     uint32_t n_addrs;
     uint32_t next_addr;

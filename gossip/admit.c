@@ -42,6 +42,9 @@ bool dp_admit_members_only(uint8_t type)
     case DP_MSG_PROOF:
     case DP_MSG_REMOVE:
     case DP_MSG_INVITE_REVOKE:
+    case DP_MSG_ROTATE:
+    case DP_MSG_SECRET_GET:
+    case DP_MSG_SECRET:
     case DP_MSG_RENEW_GET:
     case DP_MSG_RENEWAL:
     case DP_MSG_FENCE_ASK:

@@ -5,6 +5,7 @@
 #include "gossip/invite_wish.h"
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
+#include "gossip/rotate.h"
 
 dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round)
 {
@@ -283,6 +284,7 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     }
     note_config(node, record, voters_before);
     dp_invite_wish_applied(node, record);
+    dp_rotate_applied(node);
     if (is_round) {
         if (node->round->opened.us != 0) {
             dp_deadline_measure(&node->round->deadline,

@@ -8,6 +8,7 @@
 #include "gossip/invite_wish.h"
 #include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
+#include "gossip/rotate.h"
 
 void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry)
 {
@@ -282,11 +283,13 @@ void dp_config_draft(const dp_node *node, dp_record *draft, dp_admitted *admitte
     list_removals(node, draft);
     dp_judging_list(node, draft);
     dp_invite_wish_draft(node, draft);
+    dp_rotate_draft(node, draft);
     dp_admit_draft(node, draft, admitted);
     list_fences(node, draft);
     plan_voters(node, draft);
     keep_voters(node, draft);
-    draft->has_config = draft->has_config || draft->config.has_revoked;
+    draft->has_config =
+        draft->has_config || draft->config.has_revoked || draft->config.has_rotation;
 }
 
 /* No round is near: nothing could be listed for as long as a round may last. */

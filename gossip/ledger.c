@@ -462,6 +462,9 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
     if (record->has_config && record->config.has_revoked) {
         dp_inviting_apply(ledger, &record->config, record->time_ms);
     }
+    if (record->has_config && record->config.has_rotation) {
+        ledger->epoch = record->config.rotation.next;
+    }
     if (record->kind == DP_RECORD_ROUND) {
         grant_listed(ledger, record, used); /* After what came back with this record. */
     }
@@ -550,6 +553,10 @@ dp_hash dp_ledger_digest(const dp_ledger *ledger)
         dp_digest_add(&digest, dp_view_of(row, writer.size));
     }
     dp_inviting_digest(ledger, &digest);
+    if (ledger->epoch.epoch > 0) { /* So that a chain without rotations has the digest it had. */
+        dp_digest_add_u64(&digest, ledger->epoch.epoch);
+        digest_hash(&digest, &ledger->epoch.commitment);
+    }
     return dp_digest_end(&digest);
 }
 

@@ -96,6 +96,7 @@ typedef struct dp_ledger {
     bool judges_invites; /* this and the list are of inviting.h */
     uint32_t n_revoked;
     dp_revoked_invite revoked[DP_REVOKED_INVITES_MAX];
+    dp_epoch epoch; /* of the join secret */
     dp_roster_entry *roster;
     dp_map map;
 } dp_ledger;

@@ -77,8 +77,11 @@ typedef enum dp_msg_type {
     DP_MSG_RELAY = 50, /* wire.h: a message carried for somebody else */
     DP_MSG_MANIFEST_GET = 51,
     DP_MSG_MANIFEST = 52,
-    DP_MSG_RENEW_GET = 56, /* renewal.h: a member asks for a renewal of its certificate; */
-    DP_MSG_RENEWAL = 57,   /* ... gets one */
+    DP_MSG_ROTATE = 53,     /* rotation.h: a new join secret, and the signed word that names it; */
+    DP_MSG_SECRET_GET = 54, /* ... a member asks for that of the present epoch; */
+    DP_MSG_SECRET = 55,     /* ... gets it */
+    DP_MSG_RENEW_GET = 56,  /* renewal.h: a member asks for a renewal of its certificate; */
+    DP_MSG_RENEWAL = 57,    /* ... gets one */
 
     DP_MSG_DENSE = 60 /* dense.h */
 } dp_msg_type;

@@ -29,11 +29,11 @@
 #include "base/reach.h"
 #include "gossip/address.h"
 #include "gossip/admission.h"
-#include "gossip/crypto.h"
 #include "gossip/id.h"
 #include "gossip/judged.h"
 #include "gossip/part.h"
 #include "gossip/renewal.h"
+#include "gossip/rotation.h"
 
 enum {
     DP_MEMBERS_MAX = 2048, /* ever known in one run */
@@ -125,7 +125,8 @@ typedef enum dp_order_kind {
     DP_ORDER_FORK, /* begin the chain anew after its head, with the voters that can be reached, or, back, after an earlier round, with
                       this node as its voter; root key */
     DP_ORDER_MERGE, /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
-    DP_ORDER_REVOKE_INVITE /* invite: admits nobody any more, by the root key or as an admin; members: who came by it is put out */
+    DP_ORDER_REVOKE_INVITE, /* invite: admits nobody any more, by the root key or as an admin; members: who came by it is put out */
+    DP_ORDER_ROTATE         /* secret: the join secret of the next epoch */
 } dp_order_kind;
 
 /* The answer is filled in during the step: a status, and a sentence where there is more to say. */
@@ -141,6 +142,7 @@ typedef struct dp_order {
     uint64_t round;
     uint64_t slot;
     dp_hash state_root;
+    const uint8_t *secret; /* ROTATE: 16 random bytes */
     dp_status *status;
     dp_why *why;
 } dp_order;
@@ -197,13 +199,11 @@ typedef struct dp_event {
             unsigned __int128 energy;
             uint32_t steps;
             uint64_t tokens;
-            uint64_t
-                carried; /* tokens of earlier rounds that ride in this blob (left out, gossiped) */
+            uint64_t carried;    /* tokens of earlier rounds in this blob (left out, gossiped) */
             dp_reach reach;      /* of the samples that are in it, or were dropped */
             uint32_t loss_micro; /* mean training loss, micronats per token; 0 if unknown */
             uint32_t rate;       /* of this node's uplink, kB/s; 0 if unknown */
-            dp_part_list
-                parts; /* of parts: their objects, durable too. The blob above is not sent then */
+            dp_part_list parts;  /* their objects, durable too. The blob above is not sent then */
         } published;
         struct {
             dp_hash root;
@@ -298,7 +298,8 @@ typedef enum dp_action_type {
     DP_DO_JUDGE, /* u.judge: measure what an update that was checked would do, in the order of commands to the trainer; answer: JUDGED, once for
                    each, with failed where the object or a trainer is missing, the trainer could not, or more than 32 are under way.
                    TRAINER_DOWN ends those under way without one */
-    DP_DO_RENEWED /* u.renewal: to be kept, and shown to peers from now on */
+    DP_DO_RENEWED, /* u.renewal: to be kept, and shown to peers from now on */
+    DP_DO_SECRETS  /* u.secrets: to be kept, and used when they are */
 } dp_action_type;
 
 /* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
@@ -353,6 +354,7 @@ typedef enum dp_note_code {
     DP_NOTE_REJECTED, /* peer: a message or record was refused; cause */
     DP_NOTE_JUDGED, /* round, peer: its update was measured; a: the size of the alignment, Q16; cause: its sign */
     DP_NOTE_ADOPTED, /* round that the chain goes back to, a: records, b: rounds that went; cause: fork */
+    DP_NOTE_NO_SECRET, /* a: the epoch whose join secret is not here */
     DP_NOTE_CODE_COUNT
 } dp_note_code;
 
@@ -414,9 +416,8 @@ typedef struct dp_action {
         } check;
         struct {
             dp_hash root;
-            uint32_t keep; /* as in check */
-            uint32_t
-                scale; /* Q16: what clipping leaves; alpha and the gain of the codec come on top */
+            uint32_t keep;   /* as in check */
+            uint32_t scale;  /* Q16: what clipping leaves, without alpha and the codec's gain */
             uint32_t tokens; /* to measure a gain on, at most, of each kind; 0: no gain */
             uint64_t seed;   /* draws the windows */
             dp_peer peer;    /* the author, and what it says it trained on: */
@@ -480,9 +481,8 @@ typedef struct dp_action {
         } train;
         struct {
             uint64_t round;
-            bool dense; /* after long gossip */
-            uint32_t
-                keep; /* of a run with a span of densities (density.h), else 0: the manifest's */
+            bool dense;    /* after long gossip */
+            uint32_t keep; /* of a run with a span of densities (density.h); 0: the manifest's */
             dp_part_cuts cuts; /* n > 0: an object for each part */
         } publish;
         struct {
@@ -504,9 +504,8 @@ typedef struct dp_action {
             dp_hash other_root;
             uint64_t weight_own;
             uint64_t weight_other;
-            uint32_t damp; /* Q16: the same on both sides */
-            uint32_t
-                lambda; /* Q16: what MIX adds is scaled so: as F has been since it was frozen, and damped */
+            uint32_t damp;   /* Q16: the same on both sides */
+            uint32_t lambda; /* Q16: MIX adds F so, as it was scaled since FREEZE, and damped */
         } mix;
         struct {
             uint64_t round;
@@ -517,6 +516,7 @@ typedef struct dp_action {
         } save;
         dp_note note;
         dp_renewal renewal;
+        dp_secrets secrets;
     } u;
 } dp_action;
 
@@ -538,6 +538,7 @@ typedef struct dp_node_config {
     uint64_t certified_from_ms;  /* the time of its certificate, unix ms; */
     uint64_t certified_until_ms; /* ... 0: not known, and it is not renewed */
     dp_renewal renewal;          /* kept from an earlier life; until_ms 0: none */
+    dp_secrets secrets;          /* join secrets, of the token or kept */
     bool has_vote_key;           /* crypto can sign with DP_KEY_VOTE */
     uint8_t vote_public_key[DP_PUBLIC_KEY_BYTES];
     uint32_t n_addrs;
@@ -546,8 +547,7 @@ typedef struct dp_node_config {
     uint32_t members_max;        /* memory is sized by it; at most DP_MEMBERS_MAX */
     uint64_t seed;               /* of the node's own random choices */
     bool observer;               /* holds and serves, never trains */
-    bool
-        early; /* in a run of parts of gradients: told of parts before their publication is whole */
+    bool early;                  /* of gradients: told of parts before their publication is whole */
     bool one_level; /* every result of a part is fetched from its owner, however far that is */
     dp_crypto crypto;
     dp_admission admission; /* check NULL: certificates, dp_admission_certs() */

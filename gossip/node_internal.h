@@ -208,6 +208,7 @@ typedef struct dp_round {
     uint8_t *vote_row; /* the row of the vote with the whole record in it */
     struct dp_told_guests *guests;
     struct dp_invite_wishes *invites; /* invite_wish.h */
+    struct dp_rotate *rotate;         /* rotate.h */
     dp_hash lists_for;                /* the record whose lists were last asked for: */
     dp_time lists_asked_at;
     uint32_t lists_asked; /* times */

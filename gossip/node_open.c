@@ -8,6 +8,7 @@
 #include "gossip/invite_wish.h"
 #include "gossip/judge_round.h"
 #include "gossip/node_internal.h"
+#include "gossip/rotate.h"
 
 /* ---- the vote's host ---- */
 
@@ -168,11 +169,14 @@ static dp_status open_memory(dp_node *node)
     if (node->round != NULL) {
         node->round->guests = dp_reserve(1, sizeof *node->round->guests);
         node->round->invites = dp_reserve(1, sizeof *node->round->invites);
+        node->round->rotate = dp_reserve(1, sizeof *node->round->rotate);
     }
     if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||
-        node->witness == NULL || node->round->guests == NULL || node->round->invites == NULL) {
+        node->witness == NULL || node->round->guests == NULL || node->round->invites == NULL ||
+        node->round->rotate == NULL) {
         return DP_NOMEM;
     }
+    node->round->rotate->held = node->config.secrets;
     DP_TRY(open_tables(node));
     DP_TRY(open_parts(node));
     return node->ledger.judges ? dp_judging_open(node) : DP_OK;
@@ -241,6 +245,7 @@ void dp_node_close(dp_node *node)
         dp_free(node->round->vote_row);
         dp_free(node->round->guests);
         dp_free(node->round->invites);
+        dp_free(node->round->rotate);
         dp_free(node->round->whole);
         dp_free(node->round->claims);
     }

@@ -8,6 +8,7 @@
 #include "gossip/mutation.h"
 #include "gossip/node_internal.h"
 #include "gossip/renew.h"
+#include "gossip/rotate.h"
 
 /* ---- messages ---- */
 
@@ -254,6 +255,10 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_RENEW_GET:
     case DP_MSG_RENEWAL:
         return dp_renew_message(node, &peer, bytes);
+    case DP_MSG_ROTATE:
+    case DP_MSG_SECRET_GET:
+    case DP_MSG_SECRET:
+        return relayed ? DP_DENIED : dp_rotate_message(node, &peer, bytes);
     case DP_MSG_INVITE_REVOKE:
         return dp_invite_wish_message(node, bytes);
     case DP_MSG_PREPARE:

@@ -223,6 +223,7 @@ const char *dp_note_name(dp_note_code code)
         [DP_NOTE_REJECTED] = "rejected",
         [DP_NOTE_JUDGED] = "judged",
         [DP_NOTE_ADOPTED] = "chain.adopted",
+        [DP_NOTE_NO_SECRET] = "secret.missing",
     };
 
     return code > 0 && code < DP_NOTE_CODE_COUNT ? names[code] : "unknown";

@@ -6,6 +6,7 @@
 #include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
 #include "gossip/order.h"
+#include "gossip/rotate.h"
 
 /* The root key is here, and it is this run's. */
 static bool has_root(const dp_node *node)
@@ -442,6 +443,8 @@ dp_status dp_order_obey(dp_node *node, const dp_order *order)
         return revoke(node, order);
     case DP_ORDER_REVOKE_INVITE:
         return revoke_invite(node, order);
+    case DP_ORDER_ROTATE:
+        return dp_rotate_begin(node, order->secret, order->why);
     case DP_ORDER_FORK:
         return fork_chain(node, order);
     case DP_ORDER_MERGE:

@@ -17,6 +17,7 @@ enum {
     FLAG_FREE = 16,
     FLAG_LISTS = 32,
     FLAG_REVOKED = 64,
+    FLAG_ROTATED = 128,
     PART_OF_OBJECTS = 1,
     PART_OF_SUMS = 2, /* ... and of objects */
     KIND_AT = 1,
@@ -157,6 +158,9 @@ static void write_config(dp_writer *writer, const dp_config_part *config)
     if (config->has_revoked) {
         dp_invite_revokes_write(writer, config->revoked, config->n_revoked);
     }
+    if (config->has_rotation) {
+        dp_rotation_write(writer, &config->rotation);
+    }
 }
 
 static uint8_t flags_of(const dp_record *record)
@@ -164,6 +168,7 @@ static uint8_t flags_of(const dp_record *record)
     unsigned flags = (record->has_config ? FLAG_CONFIG : 0U) | (record->parted ? FLAG_PARTED : 0U);
 
     flags |= record->has_config && record->config.has_revoked ? FLAG_REVOKED : 0U;
+    flags |= record->has_config && record->config.has_rotation ? FLAG_ROTATED : 0U;
     if (record->kind == DP_RECORD_ROUND) {
         flags |= (record->aged != 0 ? FLAG_AGED : 0U) |
                  (record->lines == DP_LINES_SLOW ? FLAG_SLOW : 0U) |
@@ -454,8 +459,8 @@ static bool read_voters(dp_reader *reader, dp_config_part *config)
 static bool flags_fit(uint8_t kind, uint8_t flags)
 {
     return (kind == DP_RECORD_ROUND || kind == DP_RECORD_CONFIG || kind == DP_RECORD_FORK) &&
-           (flags & ~(FLAG_CONFIG | FLAG_REVOKED | flags_of_round)) == 0 &&
-           ((flags & FLAG_REVOKED) == 0 || (flags & FLAG_CONFIG) != 0) &&
+           ((flags & (FLAG_REVOKED | FLAG_ROTATED)) == 0 || (flags & FLAG_CONFIG) != 0) &&
+           ((flags & FLAG_ROTATED) == 0 || kind != DP_RECORD_FORK) &&
            ((flags & flags_of_round) == 0 || kind == DP_RECORD_ROUND) &&
            (flags & (FLAG_SLOW | FLAG_FREE)) != (FLAG_SLOW | FLAG_FREE) &&
            ((flags & FLAG_LISTS) == 0 || (flags & (FLAG_PARTED | FLAG_AGED)) == 0);
@@ -517,6 +522,10 @@ static bool read_body(dp_reader *reader, dp_record *record, uint8_t flags)
         !dp_invite_revokes_read(reader, record->config.revoked, DP_CONFIG_REVOKE_MAX,
                                 &record->config.n_revoked)) {
         return false;
+    }
+    record->config.has_rotation = (flags & FLAG_ROTATED) != 0;
+    if (record->config.has_rotation) {
+        dp_rotation_read(reader, &record->config.rotation);
     }
     if (record->kind == DP_RECORD_FORK) {
         dp_read_bytes(reader, record->root_signature, sizeof record->root_signature);

@@ -8,7 +8,7 @@
  *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); bit 2 a ROUND some contributions
  *             of which are of the round before; bit 3 a ROUND whose lines were slow, bit 4 one whose lines were free, never both
  *             (density.h); bit 5 a ROUND whose contributions stand in lists (listing.h); bit 6, never without bit 0, the config part
- *             ends with a list of revoked invites; other bits 0
+ *             ends with a list of revoked invites; bit 7, never without bit 0 nor in a FORK, it ends with a rotation of the join secret
  *     3  32   run id
  *    35  32   fork: zero, or the hash of the FORK record
  *    67  u64  slot
@@ -39,6 +39,7 @@
  *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
  *          peers rising
  *        | with bit 6: u8 n, 0 to 8, then a word of 120 bytes each (invite_revoke.h): ids rising
+ *        | with bit 7: 130 bytes (rotation.h)
  *
  * Body of a FORK:
  *        u64 rounds decided before it, t | 32 state root after round t
@@ -209,6 +210,8 @@ typedef struct dp_config_part {
     bool has_revoked; /* a list of revoked invites, maybe an empty one (inviting.h) */
     uint32_t n_revoked;
     dp_invite_revoke revoked[DP_CONFIG_REVOKE_MAX];
+    bool has_rotation;
+    dp_rotation rotation;
 } dp_config_part;
 
 typedef struct dp_record {

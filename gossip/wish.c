@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "gossip/invite_wish.h"
 #include "gossip/node_internal.h"
+#include "gossip/rotate.h"
 
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer)
 {
@@ -174,4 +175,5 @@ void dp_wish_repeat(dp_node *node)
         }
     }
     dp_invite_wish_repeat(node);
+    dp_rotate_repeat(node);
 }

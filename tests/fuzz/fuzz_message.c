@@ -32,6 +32,8 @@ static void round_messages(dp_view bytes)
     dp_fence_ask fence;
     dp_invite_revoke revoke;
     dp_renewal renewal;
+    dp_rotation rotation;
+    dp_secret secret;
     static dp_have_msg have;
     static dp_part_word word;
     static dp_collect collect;
@@ -67,6 +69,10 @@ static void round_messages(dp_view bytes)
         dp_renewal_msg_write(&writer, &renewal);
     } else if (dp_invite_revoke_msg_read(bytes, &revoke) == DP_OK) {
         dp_invite_revoke_msg_write(&writer, &revoke);
+    } else if (dp_rotation_msg_read(bytes, &rotation, &secret) == DP_OK) {
+        dp_rotation_msg_write(&writer, &rotation, &secret);
+    } else if (dp_secret_msg_read(bytes, &secret) == DP_OK) {
+        dp_secret_msg_write(&writer, &secret);
     } else {
         return;
     }

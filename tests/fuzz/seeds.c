@@ -360,6 +360,28 @@ static void revoke_seeds(dp_view round)
     seed("record/round_that_revokes", bytes);
 }
 
+/* The same with a new join secret. */
+static void rotate_seeds(dp_view round)
+{
+    static dp_record record;
+    static uint8_t room[DP_RECORD_BYTES_MAX];
+    const dp_rotation word = {.next = {.epoch = 3, .commitment = hash_of(5)}, .by = peer_of(0x10)};
+    const dp_secret secret = {.epoch = 3, .bytes = {7}};
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_view bytes;
+
+    dp_rotation_msg_write(&writer, &word, &secret);
+    seed("message/rotate", dp_view_of(room, writer.size));
+    writer = dp_writer_of(room, sizeof room);
+    dp_secret_msg_write(&writer, &secret);
+    seed("message/secret", dp_view_of(room, writer.size));
+    dp_assert(dp_record_decode(&record, round) == DP_OK);
+    record.config.has_rotation = true;
+    record.config.rotation = word;
+    dp_assert(dp_record_encode(&record, room, sizeof room, &bytes) == DP_OK);
+    seed("record/round_that_rotates", bytes);
+}
+
 static void vote_seed(const char *name, uint8_t type, dp_view record)
 {
     static uint8_t room[DP_MESSAGE_MAX];
@@ -437,6 +459,7 @@ int main(int argc, char **argv)
     vote_seed("message/propose", DP_MSG_PROPOSE, round);
     chain_seeds(round, fork, cert);
     revoke_seeds(round);
+    rotate_seeds(round);
     part_seeds();
     const dp_view lists = encode_lists(lists_room, round);
     seed("record/round_of_lists", lists);

@@ -247,6 +247,7 @@ static bool *flag_of(dp_arguments *args, const char *name)
         {"--help", &args->help},
         {"--every", &args->options.all_on},
         {"--lucky", &args->options.lucky},
+        {"--rotate", &args->options.rotate},
         {"--parts", &args->options.parts},
         {"--span", &args->options.span},
         {"--early", &args->options.early},
@@ -343,7 +344,8 @@ void dp_arguments_usage(FILE *out)
           "             [--profile NAME] [--jobs N] [--max-failures N] [--trace NODE] [--shrink "
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-          "             [--close-at SHARE] [--unlike FACTOR] [--sites N] [--lucky] [--enrolled] "
+          "             [--close-at SHARE] [--unlike FACTOR] [--sites N] [--lucky] [--rotate] "
+          "[--enrolled] "
           "[--parts] [--sums] [--early] [--span] "
           "[--keep-vote-key] "
           "[--store "

@@ -200,6 +200,9 @@ static void perform(dp_host *host, const dp_action *action)
     case DP_DO_NOTE:
         do_note(host, action);
         break;
+    case DP_DO_SECRETS: /* Worlds have no handshakes. */
+        host->secrets = action->u.secrets;
+        break;
     case DP_DO_RENEWED: /* Credentials of a world have no end. */
         break;
     case DP_DO_REOPEN:
@@ -275,6 +278,7 @@ void dp_host_boot(dp_host *host)
         .self = host->peer,
         .incarnation = host->disk.incarnation,
         .credential = dp_view_of(credential, sizeof credential),
+        .secrets = host->secrets,
         .has_vote_key = true,
         .n_addrs = 1,
         .members_max = sim->plan.nodes < 30 ? 32 : sim->plan.nodes + 2,

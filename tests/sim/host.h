@@ -40,11 +40,12 @@ typedef struct dp_host {
     dp_node *node; /* NULL: not running */
     uint32_t boot; /* grows with every start and crash */
     bool started_once;
-    bool left;     /* for good */
-    bool leaving;  /* its owner has asked for it */
-    bool broken;   /* for good, when the core was healed */
-    bool was_slow; /* until the healing */
-    bool newer;    /* it is of a later version: newer.c */
+    dp_secrets secrets; /* durable */
+    bool left;          /* for good */
+    bool leaving;       /* its owner has asked for it */
+    bool broken;        /* for good, when the core was healed */
+    bool was_slow;      /* until the healing */
+    bool newer;         /* it is of a later version: newer.c */
     uint64_t up_since;
     uint64_t paused_until;
     uint64_t restart_at; /* 0: no restart is planned */

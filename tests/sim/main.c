@@ -95,6 +95,9 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.lucky) {
         printf(" --lucky");
     }
+    if (args->options.rotate) {
+        printf(" --rotate");
+    }
     if (args->options.parts) {
         printf(" --parts");
     }
@@ -334,6 +337,7 @@ static void add_up(sums *all, const report *r)
     all->totals.copied += r->totals.copied;
     all->totals.evictions += r->totals.evictions;
     all->totals.harmful += r->totals.harmful;
+    all->totals.epochs += r->totals.epochs;
     dp_measure_add(&all->measure, &r->measure);
     all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
 }
@@ -394,6 +398,9 @@ static void print_sums(const dp_arguments *args, const sums *all, double took)
     }
     if (args->options.sums) {
         printf("sums of sites: %" PRIu64 " in parts of decided rounds\n", all->totals.site_sums);
+    }
+    if (args->options.rotate) {
+        printf("epochs of the join secret: %" PRIu64 "\n", all->totals.epochs);
     }
     if (args->options.profile == DP_PROFILE_BYZ) {
         printf("liars: %" PRIu64 " runs forked, %" PRIu64

@@ -8,6 +8,7 @@
 #include "gossip/msg.h"
 #include "gossip/round_msg.h"
 #include "gossip/wire.h"
+#include "tests/sim/epochs.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"
@@ -205,6 +206,7 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
             }
         }
     }
+    dp_epochs_judge(sim, record);
     for (uint32_t i = 0; i < record->config.n_revoked; i++) {
         bool ordered = false;
         for (uint32_t k = 0; k < DP_SIM_INVITES; k++) {

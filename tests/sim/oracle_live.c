@@ -1,6 +1,7 @@
 /* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come level, stay so, and count? */
 #include "gossip/deadline.h"
 #include "gossip/node_internal.h"
+#include "tests/sim/epochs.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/forks.h"
@@ -72,6 +73,9 @@ static const char *out_of_line(dp_sim *sim, const dp_host *host, dp_node_view *v
     }
     if (view->slot + 2 < o->n_slots) {
         return "lacks records";
+    }
+    if (dp_epochs_lacks(sim, host)) {
+        return "lacks the join secret";
     }
     return view->applied + 2 < o->n_rounds - 1 ? "has not applied the newest rounds" : NULL;
 }

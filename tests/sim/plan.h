@@ -96,6 +96,7 @@ typedef struct dp_sim_options {
     dp_profile profile;
     uint32_t evil;        /* byz: dp_evil_kind of the liars, 0: drawn */
     bool lucky;           /* no bad luck of buggify.h */
+    bool rotate;          /* the join secret, now and then: epochs.h */
     bool keep_vote_key;   /* the mistake M5: a vote key that outlives its vote table */
     int32_t trace;        /* node whose events are printed, or -1 */
     uint32_t loss_milli;  /* scale, detect: messages lost, per thousand */

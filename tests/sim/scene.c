@@ -1,6 +1,7 @@
 #include "tests/sim/scene.h"
 
 #include "gossip/msg.h"
+#include "tests/sim/epochs.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
 
@@ -192,6 +193,7 @@ void dp_scene_look(dp_sim *sim)
         sim->hosts[i].idle = idle;
     }
     end_lives(sim);
+    dp_epochs_look(sim);
     if (sim->plan.revocations != 0 && !sim->healed &&
         dp_rng_below(&sim->crash_rng, REVOKE_EVERY_US / 250000) == 0) {
         revoke_one(sim);

@@ -29,6 +29,7 @@ static const struct flag_key {
     size_t at; /* bool of dp_sim_options */
 } flag_keys[] = {
     {"lucky", offsetof(dp_sim_options, lucky)},
+    {"rotate", offsetof(dp_sim_options, rotate)},
     {"keep-vote-key", offsetof(dp_sim_options, keep_vote_key)},
     {"enrolled", offsetof(dp_sim_options, enrolled)},
     {"parts", offsetof(dp_sim_options, parts)},

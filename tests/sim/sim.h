@@ -55,6 +55,7 @@ typedef struct dp_sim_totals {
     uint64_t copied;        /* byz: publications that are parts of another but for one */
     uint64_t unbounded;     /* byz: rounds that listed more liars than a bound can be given for */
     uint64_t harmful;       /* byz: members put out for their updates */
+    uint64_t epochs;        /* rotate: of the join secret, that the chain has named */
     uint64_t evictions;     /* byz: live nodes taken for dead */
     uint64_t parts;         /* of decided rounds, in runs of parts; */
     uint64_t site_sums;     /* that these parts name; */

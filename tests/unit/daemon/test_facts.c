@@ -69,6 +69,40 @@ static void facts_come_back_after_a_restart(void **state)
     shelf_close(&kept);
 }
 
+static void secrets_come_back_and_the_newest_stands_in_the_copy(void **state)
+{
+    shelf kept;
+    tempdir dir = {{0}};
+    static dp_facts got;
+    const dp_secret second = {.epoch = 514, .bytes = {1}};
+    (void)state;
+    shelf_open(&kept);
+    tempdir_open(&dir);
+    dp_facts facts = example();
+    CHECK_OK(dp_facts_save(kept.store, &facts));
+    CHECK_OK(dp_facts_load(kept.store, &got));
+    assert_int_equal(got.secrets.n, 1); /* That of the token. */
+    assert_int_equal(got.secrets.items[0].epoch, 513);
+    facts.secrets = got.secrets;
+    CHECK(dp_secrets_add(&facts.secrets, &second));
+    facts.psk_epoch = second.epoch;
+    memcpy(facts.join_secret, second.bytes, sizeof facts.join_secret);
+    CHECK_OK(dp_facts_rotated(kept.store, dir.path, &facts));
+    shelf_reopen(&kept);
+    CHECK_OK(dp_facts_load(kept.store, &got));
+    assert_memory_equal(&got.secrets, &facts.secrets, sizeof got.secrets);
+    assert_memory_equal(got.join_secret, second.bytes, sizeof second.bytes);
+    CHECK_OK(dp_facts_copy_load(dir.path, &got, NULL));
+    assert_int_equal(got.psk_epoch, 514);
+    CHECK_OK(dp_facts_forget(kept.store));
+    facts.run = name_of(9); /* Another run begins with the secret of its own token. */
+    CHECK_OK(dp_facts_save(kept.store, &facts));
+    CHECK_OK(dp_facts_load(kept.store, &got));
+    assert_int_equal(got.secrets.n, 1);
+    tempdir_close(&dir);
+    shelf_close(&kept);
+}
+
 static void the_smallest_and_the_largest_facts_fit(void **state)
 {
     shelf kept;
@@ -195,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_come_back_after_a_restart),
+        cmocka_unit_test(secrets_come_back_and_the_newest_stands_in_the_copy),
         cmocka_unit_test(the_smallest_and_the_largest_facts_fit),
         cmocka_unit_test(that_a_run_was_lost_is_known_until_another_is_entered),
         cmocka_unit_test(a_row_cut_short_or_with_bytes_left_over_is_corrupt),

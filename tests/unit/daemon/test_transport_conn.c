@@ -27,6 +27,59 @@ static void the_wrong_secret_is_refused_and_counted(void **state)
     scene_close(&scene);
 }
 
+/* A third node, which was given the secret of another epoch. with_older: it has that of the others too. */
+static void open_rotated(struct guest *guest, struct scene *scene, bool with_older)
+{
+    dp_transport_config config = guest_config(guest, &scene->loop, 2, 1);
+    const dp_channel_psk older = config.psk;
+    dp_channel_psk newest = {.epoch = PARTY_EPOCH + 1};
+    memset(newest.key, 9, sizeof newest.key);
+    guest_open_as(guest, &config);
+    dp_transport_keys(guest->transport, &newest, with_older ? &older : NULL);
+}
+
+static void the_older_secret_is_tried_where_the_newest_gets_no_answer(void **state)
+{
+    struct scene scene;
+    struct guest rotated = {0};
+    (void)state;
+    scene_open(&scene);
+    open_rotated(&rotated, &scene, true);
+    party_link(&rotated, &scene.a); /* On all lanes, */
+    assert_int_equal(guest_stats(&rotated).links, 1);
+    guest_close(&rotated);
+    scene_close(&scene);
+}
+
+static void who_has_the_older_secret_alone_is_answered(void **state)
+{
+    struct scene scene;
+    struct guest rotated = {0};
+    (void)state;
+    scene_open(&scene);
+    open_rotated(&rotated, &scene, true);
+    party_link(&scene.a, &rotated);
+    assert_int_equal(guest_stats(&rotated).handshakes_failed, 0);
+    guest_close(&rotated);
+    scene_close(&scene);
+}
+
+static void a_secret_that_is_over_gets_no_answer(void **state)
+{
+    struct scene scene;
+    struct guest rotated = {0};
+    (void)state;
+    scene_open(&scene);
+    open_rotated(&rotated, &scene, false);
+    guest_dial(&scene.a, &rotated);
+    turn_until(&scene.loop, refused_one, &scene.a);
+    turn_until(&scene.loop, failed_one, &rotated);
+    assert_int_equal(guest_stats(&rotated).bytes_sent, 0);
+    assert_int_equal(rotated.ups, 0);
+    guest_close(&rotated);
+    scene_close(&scene);
+}
+
 static bool met_refused(void *guest)
 {
     return ((const struct guest *)guest)->met_refused > 0;
@@ -281,6 +334,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_wrong_secret_is_refused_and_counted),
+        cmocka_unit_test(the_older_secret_is_tried_where_the_newest_gets_no_answer),
+        cmocka_unit_test(who_has_the_older_secret_alone_is_answered),
+        cmocka_unit_test(a_secret_that_is_over_gets_no_answer),
         cmocka_unit_test(a_clock_that_is_behind_is_told_to_both_ends_of_the_handshake),
         cmocka_unit_test(clocks_are_told_of_links_too_and_a_link_may_be_unwanted_for_them),
         cmocka_unit_test(a_link_stands_on_all_lanes_where_clocks_differ_by_minutes),

@@ -410,6 +410,9 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         item->event.u.saved.tensor_root = action->u.save.tensor_root;
         item->event.u.saved.tensor_bytes = world->state_bytes;
         break;
+    case DP_DO_SECRETS:
+        node->secrets = action->u.secrets;
+        break;
     case DP_DO_RENEWED:
         node->renewal = action->u.renewal;
         node->renewals++;

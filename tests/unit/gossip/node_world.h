@@ -99,7 +99,8 @@ typedef struct kit_node {
     uint32_t again; /* so many publications from now on are of samples that were in earlier ones */
     dp_renewal renewal; /* of its certificate, the last one */
     uint32_t renewals;
-    uint32_t errs; /* so many states that its trainer makes now will not be those of others */
+    dp_secrets secrets; /* the last ones */
+    uint32_t errs;      /* so many states that its trainer makes now will not be those of others */
 } kit_node;
 
 typedef struct kit_world {

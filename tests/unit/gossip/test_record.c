@@ -253,6 +253,7 @@ static void the_largest_record_fits_in_a_proposal(void **state)
     record.config.n_voters = DP_VOTERS_MAX;
     record.config.has_revoked = true;
     record.config.n_revoked = DP_CONFIG_REVOKE_MAX;
+    record.config.has_rotation = true;
     assert_int_equal(dp_record_encode(&record, room, sizeof room, &bytes), DP_OK);
 }
 

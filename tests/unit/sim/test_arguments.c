@@ -142,8 +142,9 @@ static void options_are_taken_as_they_are_given(void **state)
     (void)state;
     CHECK_OK(read_line(&args, "--seed 1 --until 2.5 --loss 0.5 --every", &why));
     CHECK(args.options.until_us == 2500000 && args.options.loss_milli == 5 && args.options.all_on);
-    CHECK_OK(read_line(&args, "--seed 1 --trace 3 --profile rot --lucky", &why));
-    CHECK(args.options.trace == 3 && args.options.profile == DP_PROFILE_ROT && args.options.lucky);
+    CHECK_OK(read_line(&args, "--seed 1 --trace 3 --profile rot --lucky --rotate", &why));
+    CHECK(args.options.trace == 3 && args.options.profile == DP_PROFILE_ROT && args.options.lucky &&
+          args.options.rotate);
     CHECK_OK(read_line(&args, "--script a.dps --churn 5 --round 0.5", &why));
     CHECK(strcmp(args.script, "a.dps") == 0 && args.options.churn_milli == 50 &&
           args.options.round_ms == 500);
