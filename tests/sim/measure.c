@@ -1,5 +1,7 @@
 #include "tests/sim/measure.h"
 
+#include <string.h>
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -132,6 +134,9 @@ void dp_measure_note(dp_host *host, const dp_note *note)
     if (note->code != DP_NOTE_MEMBER || about >= sim->plan.nodes || about == host->index ||
         (note->b != DP_MEMBER_SUSPECT && note->b != DP_MEMBER_DEAD)) {
         return;
+    }
+    if (note->cause != NULL && strcmp(note->cause, "its link has ended") == 0) {
+        return; /* A guest that is not here any more: nobody says that it does not live (gossip/guest.c). */
     }
     const bool dead = note->b == DP_MEMBER_DEAD;
     const dp_host *subject = &sim->hosts[about];
