@@ -1,9 +1,8 @@
 #include "tests/sim/measure.h"
 
-#include <string.h>
-
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gossip/members.h"
 #include "gossip/msg.h"
