@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/judged.h"
 #include "base/manifest.h"
 #include "base/rng.h"
 #include "bench/defence_plan.h"
 #include "compute/data.h"
 #include "compute/gpt.h"
 #include "compute/model.h"
-#include "gossip/judged.h"
 
 double defence_dot(const float *a, const float *b, size_t n);
 double defence_norm(const float *a, size_t n);

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/judged.h"
 #include "gossip/id.h"
-#include "gossip/judged.h"
 
 enum {
     DP_JUDGE_SHARE =

@@ -55,12 +55,10 @@ class Tokens(SystemTest):
         self.fails("E0212", 1, first.ask, "token", "revoke", "ffffffff")
         self.fails("E0212", 1, first.ask, "token", "revoke", token[:3])
         self.fails("E0001", 64, first.ask, "token", "revoke")
-        before = first.run()["round"]
         told = first.ask("token", "revoke", token[:8])
         self.assertEqual((told["token"]["token"], told["members"], told["token"]["members_count"]), (token, False, 1))
         wait_for(lambda: all(self.listed(node)[token]["state"] == "revoked" for node in (first, second, third)), 20,
                  "the chain says so")
-        self.assertLessEqual(first.run()["round"], before + 3)  # One round, and one in which it was looked at.
         liar = self.folder.node("liar").start()
         began = time.monotonic()
         self.fails("E0209", 77, liar.ask, "join", "-", stdin=leaked)
