@@ -72,7 +72,7 @@ void dp_round_tell_have_one(dp_node *node, const dp_hash *root)
     for (uint32_t i = 0; i < node->round->n_claims && have.n == 0; i++) {
         dp_claim *claim = &node->round->claims[i];
         if (dp_hash_equal(&claim->ready.root, root) && claim->held && claim->checked &&
-            !claim->bad && dp_judging_finds_good(node, claim)) {
+            !claim->bad && dp_judging_tells(node, claim)) {
             claim->have |= 1U << self;
             have.roots[have.n++] = *root;
         }
@@ -90,7 +90,7 @@ void dp_round_tell_have(dp_node *node)
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
-        if (claim->held && claim->checked && !claim->bad && dp_judging_finds_good(node, claim)) {
+        if (claim->held && claim->checked && !claim->bad && dp_judging_tells(node, claim)) {
             claim->have |= 1U << self;
             have.roots[have.n++] = claim->ready.root;
         }

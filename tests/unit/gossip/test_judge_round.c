@@ -191,6 +191,29 @@ static void no_round_is_longer_for_whom_it_leaves_out(void **state)
     kit_close(world);
 }
 
+/* Dead authors, and a voter whose trainer is down: what a record lists is had from whom can give it, judged or not. */
+static void what_a_record_lists_is_told_of_though_it_was_not_judged(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    dp_node *node = world->nodes[0].node;
+    dp_claim claim = {
+        .ready = {.peer = kit_peer(LIAR), .bytes = 8}, .held = true, .size = 8, .checked = true};
+
+    (void)state;
+    run_rounds(world, 1);
+    for (uint32_t evidence = 0; evidence < 2; evidence++) {
+        claim.evidence = evidence != 0;
+        node->round->n_claims = 1;
+        node->round->claims[0] = claim;
+        dp_round_index_claims(node);
+        dp_out_begin(&node->out, world->actions);
+        node->commit->state.accepted = -1;
+        dp_round_tell_have(node);
+        assert_int_equal(node->round->claims[0].have != 0, evidence);
+    }
+    kit_close(world);
+}
+
 static void the_gain_of_suspects_alone_is_measured(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -253,6 +276,7 @@ int main(void)
         cmocka_unit_test(windows_are_drawn_anew_for_every_update),
         cmocka_unit_test(one_blob_under_two_names_counts_for_the_voter_and_accuses_nobody),
         cmocka_unit_test(no_round_is_longer_for_whom_it_leaves_out),
+        cmocka_unit_test(what_a_record_lists_is_told_of_though_it_was_not_judged),
         cmocka_unit_test(the_gain_of_suspects_alone_is_measured),
         cmocka_unit_test(a_run_that_trusts_its_members_judges_nothing),
         cmocka_unit_test(forged_words_count_for_nothing),
