@@ -56,8 +56,6 @@ typedef struct dp_usual {
 
 typedef struct dp_judge {
     dp_usual align; /* Q16 */
-    dp_usual
-        gain; /* micronats, of both kinds of data; where most updates lose, none is harmful for it */
     uint32_t n_prints;
     uint32_t next_print;
     dp_judge_print prints[DP_JUDGE_PRINTS_MAX];

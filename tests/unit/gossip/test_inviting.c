@@ -305,6 +305,8 @@ static void a_revocation_without_a_list_calls_for_one(void **state)
     assert_false(dp_inviting_due(&ledger));
     ledger.roster[2].gone = DP_REMOVE_LEFT;
     assert_false(dp_inviting_due(&ledger));
+    ledger.roster[2].gone = DP_REMOVE_HARMFUL; /* Its invites go with it. */
+    assert_true(dp_inviting_due(&ledger));
     ledger.roster[2].gone = DP_REMOVE_REVOKED;
     assert_true(dp_inviting_due(&ledger));
     record.config.has_revoked = true;
