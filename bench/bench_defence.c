@@ -212,6 +212,8 @@ static bool is_planned(const settings *s, const group *g, const data *d, defence
         return false;
     }
     switch (rule) {
+    case DEFENCE_SHIPPED: /* In the product all members read one text. */
+        return d->split == datas[0].split;
     case DEFENCE_CLIP:
     case DEFENCE_COSINE:
     case DEFENCE_JUDGE:
@@ -303,9 +305,11 @@ static void do_job(void *context, size_t i)
         dp_free(survey);
     }
     fprintf(stderr,
-            "%s, seed %llu: loss %.4f, honest %.0f of %.0f out, hostile %.0f of %.0f, %.0f s\n",
+            "%s, seed %llu: loss %.4f, updates left out: honest %.0f of %.0f, hostile %.0f of "
+            "%.0f; put out: %.0f honest, %.0f hostile, the last in round %.0f; %.0f s\n",
             j->row.name, (unsigned long long)j->seed, out->quality.loss, out->honest_rejected,
-            out->honest_seen, out->hostile_rejected, out->hostile_seen, out->quality.cpu_s);
+            out->honest_seen, out->hostile_rejected, out->hostile_seen, out->honest_out,
+            out->hostile_out, out->last_out, out->quality.cpu_s);
 }
 
 static bool all_done(const work *w)

@@ -244,6 +244,8 @@ dp_status defence_judge_ask(defence_judge *j, const defence_round *round, defenc
             out->rejected[i] = defence_is_hostile(round, i);
         }
         return DP_OK;
+    case DEFENCE_SHIPPED:
+        return defence_shipped_ask(&j->shipped, round, false, out->rejected, &j->tests);
     case DEFENCE_LOSS:
     case DEFENCE_LOSS_ALL:
     case DEFENCE_JUDGE:
@@ -265,9 +267,14 @@ dp_status defence_judge_ask(defence_judge *j, const defence_round *round, defenc
     return DP_OK;
 }
 
-void defence_judge_settle(defence_judge *j, const defence_round *round,
-                          const defence_verdicts *verdicts)
+dp_status defence_judge_settle(defence_judge *j, const defence_round *round,
+                               const defence_verdicts *verdicts)
 {
+    if (j->rule == DEFENCE_SHIPPED) {
+        bool rejected[QUALITY_WORKERS];
+        uint64_t tests = 0;
+        return defence_shipped_ask(&j->shipped, round, true, rejected, &tests);
+    }
     const uint32_t slot = (uint32_t)(round->number % DEFENCE_HISTORY);
     j->past_round[slot] = round->number;
     for (uint32_t i = 0; i < round->n; i++) {
@@ -281,4 +288,5 @@ void defence_judge_settle(defence_judge *j, const defence_round *round,
             *ref = *ref > 0 ? (1 - REF_NEWEST) * *ref + REF_NEWEST * median : median;
         }
     }
+    return DP_OK;
 }

@@ -3,6 +3,7 @@
 #define DP_BENCH_DEFENCE_JUDGE_H
 
 #include "bench/defence_round.h"
+#include "bench/defence_shipped.h"
 
 /* What a voter keeps between rounds. */
 typedef struct defence_voter {
@@ -21,6 +22,7 @@ typedef struct defence_judge {
     defence_likeness past[DEFENCE_HISTORY][QUALITY_WORKERS]; /* by round */
     uint64_t past_round[DEFENCE_HISTORY];
     uint64_t tests; /* of gain, by all voters */
+    defence_shipped shipped;
 } defence_judge;
 
 /* What a voter measured of a worker's update in this round. */
@@ -42,8 +44,8 @@ typedef struct defence_verdicts {
 DP_MUST dp_status defence_judge_ask(defence_judge *judge, const defence_round *round,
                                     defence_verdicts *out);
 /* Ends the round with these verdicts. */
-void defence_judge_settle(defence_judge *judge, const defence_round *round,
-                          const defence_verdicts *verdicts);
+DP_MUST dp_status defence_judge_settle(defence_judge *judge, const defence_round *round,
+                                       const defence_verdicts *verdicts);
 
 /* NULL where the voter has no reference yet. */
 const float *defence_reference_of(const defence_worker *voter, defence_reference reference);

@@ -10,8 +10,9 @@ const char *defence_attack_name(defence_attack attack)
 
 const char *defence_rule_name(defence_rule rule)
 {
-    static const char *const names[DEFENCE_RULES] = {"clip",     "trim",  "signs", "cosine", "loss",
-                                                     "loss-all", "judge", "align", "oracle"};
+    static const char *const names[DEFENCE_RULES] = {"clip",  "trim",     "signs",   "cosine",
+                                                     "loss",  "loss-all", "shipped", "judge",
+                                                     "align", "oracle"};
     return names[rule];
 }
 

@@ -31,6 +31,7 @@ typedef enum defence_rule {
     DEFENCE_COSINE, /* an update counts if its cosine with the weighted sum of the others is above 0 */
     DEFENCE_LOSS,     /* the loss test alone, of updates drawn by chance, within the budget */
     DEFENCE_LOSS_ALL, /* the loss test alone, of every update, with DEFENCE_ALL_TOKENS each */
+    DEFENCE_SHIPPED,  /* that of the product, with its limits (defence_shipped.h) */
     DEFENCE_JUDGE, /* the proposed rule: alignment names suspects, gain within the budget acquits them; likeness and energy */
     DEFENCE_ALIGN, /* alignment and energy alone */
     DEFENCE_ORACLE, /* knows who is hostile: the honest workers alone, with the schedule of all */

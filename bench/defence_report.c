@@ -28,6 +28,9 @@ static defence_result mean_of(const defence_row *row)
         sum.honest_rejected += r->honest_rejected;
         sum.hostile_seen += r->hostile_seen;
         sum.hostile_rejected += r->hostile_rejected;
+        sum.hostile_out += r->hostile_out;
+        sum.honest_out += r->honest_out;
+        sum.last_out = fmax(sum.last_out, r->last_out);
         sum.size += r->size;
         sum.rule_s += r->rule_s;
     }
@@ -58,6 +61,9 @@ static void print_cell(const defence_row *row, double base)
     if (r.hostile_rejected > 0 || r.honest_rejected > 0) {
         printf(" (%.0f, %.1f)", percent(r.hostile_rejected, r.hostile_seen),
                percent(r.honest_rejected, r.honest_seen));
+    }
+    if (r.hostile_out > 0 || r.honest_out > 0) {
+        printf(" [%.0f, %.0f out by %.0f]", r.hostile_out, r.honest_out, r.last_out);
     }
     printf(" |");
 }

@@ -37,7 +37,11 @@ static dp_status open_at(defence *d, const quality_seat *seats)
                                .training_tokens =
                                    (double)d->scale->inner * d->scale->rows * d->scale->context,
                                .held = {.data = &d->shards.held[0]}};
+    d->judge.shipped.training_tokens = (uint64_t)d->judge.training_tokens;
+    defence_shipped_open(&d->judge.shipped);
     for (uint32_t i = 0; i < plan->workers; i++) {
+        d->judge.shipped.trainers[i] = seats[i].trainer;
+        d->judge.shipped.blobs[i] = seats[i].blob;
         d->judge.claimed[i] = &d->read[i];
         d->judge.claimed_seed[i] = dp_trainer_line_seed(seats[i].trainer, seats[i].trainer->member);
     }
@@ -107,6 +111,20 @@ static void count(defence *d, const defence_verdicts *v)
     }
 }
 
+/* Whom the rule put out, of rounds so far: they stay out. */
+static void count_out(const defence *d)
+{
+    defence_result *const out = d->result;
+    out->hostile_out = 0;
+    out->honest_out = 0;
+    for (uint32_t i = 0; i < d->round.n; i++) {
+        const uint64_t at = d->judge.shipped.out[i];
+        const bool hostile = defence_is_hostile(&d->round, i);
+        *(hostile ? &out->hostile_out : &out->honest_out) += at > 0 ? 1 : 0;
+        out->last_out = at > out->last_out ? (double)at : out->last_out;
+    }
+}
+
 static dp_status publications(void *context, uint64_t number, quality_seat *seats, uint32_t n)
 {
     defence *const d = context;
@@ -126,8 +144,9 @@ static dp_status publications(void *context, uint64_t number, quality_seat *seat
     DP_TRY(defence_judge_ask(&d->judge, &d->round, &verdicts));
     d->result->rule_s += bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     d->result->tests += (double)(d->judge.tests - tests);
-    defence_judge_settle(&d->judge, &d->round, &verdicts);
+    DP_TRY(defence_judge_settle(&d->judge, &d->round, &verdicts));
     count(d, &verdicts);
+    count_out(d);
     for (uint32_t i = 0; i < n; i++) {
         seats[i].rejected = verdicts.rejected[i];
     }

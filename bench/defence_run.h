@@ -21,9 +21,12 @@ typedef struct defence_result {
     double honest_rejected;
     double hostile_seen;
     double hostile_rejected;
-    double size;   /* mean size of DEFENCE_DRIFT and DEFENCE_NUDGE */
-    double rule_s; /* CPU time of the rule, of all voters; without the questions of attackers */
-    double tests;  /* of gain */
+    double hostile_out; /* put out of the run, */
+    double honest_out;
+    double last_out; /* the last of them in this round */
+    double size;     /* mean size of DEFENCE_DRIFT and DEFENCE_NUDGE */
+    double rule_s;   /* CPU time of the rule, of all voters; without the questions of attackers */
+    double tests;    /* of gain */
 } defence_result;
 
 struct defence_survey;

@@ -220,8 +220,7 @@ dp_status defence_survey_round(defence_survey *s, defence_judge *judge, defence_
             *ref = *ref > 0 ? 0.8 * *ref + 0.2 * median : median;
         }
     }
-    defence_judge_settle(judge, round, &none);
-    return DP_OK;
+    return defence_judge_settle(judge, round, &none);
 }
 
 /* ---- Tables. */

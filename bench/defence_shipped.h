@@ -1,0 +1,25 @@
+/* The rule that ships, by the product's own code: the trainers of the voters measure (compute/trainer.h), gossip/judge.h finds and accuses. What
+ * gossip/judge_round.c adds is here in short: who is asked what, the budget of suspects, and the majority of voters. */
+#ifndef DP_BENCH_DEFENCE_SHIPPED_H
+#define DP_BENCH_DEFENCE_SHIPPED_H
+
+#include "bench/defence_round.h"
+#include "compute/trainer.h"
+#include "gossip/judge.h"
+
+typedef struct defence_shipped {
+    dp_trainer *trainers[QUALITY_WORKERS];
+    const dp_buf *blobs[QUALITY_WORKERS];
+    dp_judge judges[DEFENCE_VOTERS];
+    dp_judge_member members[DEFENCE_VOTERS][QUALITY_WORKERS];
+    uint64_t training_tokens; /* of a node in a round */
+    uint64_t out
+        [QUALITY_WORKERS]; /* the round in which a majority of voters put it out of the run; 0: it is in */
+} defence_shipped;
+
+void defence_shipped_open(defence_shipped *shipped);
+/* Of all counted updates of this round; as of a round that never was, where keeps is false. tests: of gain, added to. */
+DP_MUST dp_status defence_shipped_ask(defence_shipped *shipped, const defence_round *round,
+                                      bool keeps, bool rejected[QUALITY_WORKERS], uint64_t *tests);
+
+#endif
