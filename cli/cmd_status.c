@@ -48,6 +48,15 @@ static bool is_known(const json_t *run, const char *key)
     return value != NULL && !json_is_null(value);
 }
 
+static void print_refused(const json_t *run)
+{
+    if (dp_json_flag(run, "refused")) {
+        printf("nobody lets this node in: the run's join secret was rotated twice while it was "
+               "away, or it was put out; a token of a member's dpnode invite, given to dpnode join "
+               "here, brings it back\n");
+    }
+}
+
 static void print_pause(const json_t *status)
 {
     const json_t *const paused = json_object_get(status, "paused");
@@ -198,6 +207,7 @@ static int run_status(dp_cmd *cmd)
     if (run != NULL) {
         print_run(result, run);
         print_pause(result);
+        print_refused(run);
     } else {
         char up[DP_PRINT_CELL_MAX];
         dp_print_span((uint64_t)dp_json_int(result, "uptime_s", 0), up);

@@ -199,7 +199,13 @@ static void look_open_port(const dp_doctor *doctor, const json_t *run, dp_findin
     char own[160];
     dp_finding_what(out, DP_FINDING_OK, "listens at port %lld, %lld link%s",
                     dp_json_int(doctor->status, "port", 0), links, links == 1 ? "" : "s");
-    if (links == 0 && members > 1) {
+    if (dp_json_flag(run, "refused")) {
+        out->level = DP_FINDING_FAIL;
+        dp_finding_why(out, "every node that is reached cuts this one's connections: the run's "
+                            "join secret was rotated twice while it was away, or it was put out");
+        dp_finding_fix(out, "dpnode join TOKEN   # of a member's dpnode invite; identity and place "
+                            "are kept");
+    } else if (links == 0 && members > 1) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "the run has %lld members, and none of them is connected", members);
         dp_finding_fix(out, "dpnode why; dpnode peers shows where they were");

@@ -238,6 +238,7 @@ static void pack_chain(dp_group *map, const dp_driver_view *view)
         dp_pair_nil(map, "is_voter");
         dp_pair_nil(map, "ballot_owner");
         dp_pair_nil(map, "quorum");
+        dp_pair_nil(map, "refused");
         return;
     }
     dp_peer_text(&node->ballot_owner, owner);
@@ -249,6 +250,7 @@ static void pack_chain(dp_group *map, const dp_driver_view *view)
     dp_pair_bool(map, "is_voter", node->is_voter);
     dp_pair_text(map, "ballot_owner", owner);
     dp_pair_bool(map, "quorum", node->quorum);
+    dp_pair_bool(map, "refused", view->refused);
 }
 
 static void pack_run(dp_packer *packer, const dp_daemon *daemon)

@@ -319,6 +319,19 @@ static void add_trainer(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+static void add_refused(const dp_daemon *daemon, char *text, size_t size)
+{
+    dp_driver_view view;
+    const size_t at = strlen(text);
+    dp_driver_look(daemon->driver, &view);
+    if (view.refused) {
+        snprintf(text + at, size - at,
+                 "; every node that is reached cuts this one's connections: the run's join secret "
+                 "was rotated twice while it was away, or it was put out. A token that a member "
+                 "makes (dpnode invite), given to dpnode join here, brings it back");
+    }
+}
+
 static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about)
 {
     const uint32_t kept = dp_diary_entries(daemon->diary);
@@ -343,7 +356,7 @@ static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *
 
 void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    char text[600];
+    char text[1000];
     question about = {.since_ms = dp_unix_ms() - WHY_WINDOW_MS};
     dp_packer packer;
     if (dp_call_driver(daemon, call) == NULL) {
@@ -361,6 +374,7 @@ void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *
         answer_peer(daemon, &about.peer, text, sizeof text);
     } else {
         answer_now(daemon, text, sizeof text);
+        add_refused(daemon, text, sizeof text);
         add_trainer(daemon, text, sizeof text);
         add_clock(daemon, text, sizeof text);
     }

@@ -594,6 +594,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .counted_before = driver->counted_before,
         .checkpoint_round = driver->checkpoint_round,
         .has_checkpoint = driver->has_checkpoint,
+        .refused = driver->cut.told,
     };
     dp_transport_look(driver->transport, &view->transport);
     if (view->running) {

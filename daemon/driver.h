@@ -68,6 +68,7 @@ typedef struct dp_driver_view {
     uint64_t counted_before; /* ... and those of the chain that it began with */
     uint64_t checkpoint_round;
     bool has_checkpoint;
+    bool refused; /* every node that is reached cuts this one's connections (driver_rotate.c) */
 } dp_driver_view;
 
 void dp_driver_look(const dp_driver *driver, dp_driver_view *view);

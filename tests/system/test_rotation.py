@@ -67,9 +67,12 @@ class Rotation(SystemTest):
         away.start()
         wait_for(lambda: "secret.refused" in self.log(away), 90, f"who was away for two is told: {away.tail()}")
         self.assertIn("dpnode invite", self.log(away))
+        self.assertTrue(away.run()["refused"])
+        self.assertIn("dpnode invite", away.ask("why")["answer"])
         self.assertFalse(any(peer["linked"] for peer in away.ask("peers")["peers"] if not peer["self"]))
         away.ask("join", "-", stdin=first.ask("invite")["token"])
         wait_for(lambda: away.run()["round"] >= first.run()["round"] - 1, 60, f"it is back: {away.tail()}")
+        self.assertFalse(away.run()["refused"])
         self.assertEqual([peer["id"] for peer in away.ask("peers")["peers"] if peer["self"]][0], identity)
         self.assertEqual(first.run()["members"], 5)
         away.kill()  # What it was given holds after a restart.

@@ -193,6 +193,17 @@ static void a_port_that_nobody_answers_at_is_told_with_its_addresses(void **stat
     json_decref(status);
 }
 
+static void a_node_that_nobody_lets_in_is_told_how_it_comes_back(void **state)
+{
+    (void)state;
+    json_t *const status = json_pack("{s:i,s:{s:i,s:i,s:b}}", "port", 7717, "run", "links", 0,
+                                     "members", 2, "refused", 1);
+    const dp_doctor doctor = doctor_of(NULL, NULL, status);
+    expect(look("port", &doctor), DP_FINDING_FAIL, "listens at port 7717", "rotated twice",
+           "dpnode join TOKEN");
+    json_decref(status);
+}
+
 static void a_run_is_told_with_its_device(void **state)
 {
     static const struct {
@@ -281,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_port_must_be_free_before_there_is_a_run),
         cmocka_unit_test(a_port_that_listens_should_have_links_and_an_address_for_others),
         cmocka_unit_test(a_port_that_nobody_answers_at_is_told_with_its_addresses),
+        cmocka_unit_test(a_node_that_nobody_lets_in_is_told_how_it_comes_back),
         cmocka_unit_test(a_run_is_told_with_its_device),
         cmocka_unit_test(a_run_whose_chain_is_being_read_lacks_no_majority),
         cmocka_unit_test(a_manifest_fits_or_the_reason_is_told),
