@@ -1,4 +1,4 @@
-/* What a node's trainer measured of an update that somebody else published (docs/decisions/judging-updates.md). Numbers alone; what they
+/* What a node's trainer measured of an update that somebody else published (docs/decisions/006-judging-updates.md). Numbers alone; what they
  * mean for a round is gossip/judge.h's question. */
 #ifndef DP_BASE_JUDGED_H
 #define DP_BASE_JUDGED_H

@@ -1,4 +1,4 @@
-/* Accusations of harmful updates, and the removals that they are evidence for (docs/decisions/judging-updates.md). Bytes, signatures and a
+/* Accusations of harmful updates, and the removals that they are evidence for (docs/decisions/006-judging-updates.md). Bytes, signatures and a
  * voter's table of what was said; judge.h decides who is accused.
  *
  *   HARM    head | 32 accused | u64 round | 32 voter | 64 signature by the voter's vote key, domain "dpnode/harm/1", over

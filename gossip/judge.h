@@ -1,4 +1,4 @@
-/* Which updates a voter finds harmful, by what its trainer measured of them, and which members it accuses (docs/decisions/judging-updates.md).
+/* Which updates a voter finds harmful, by what its trainer measured of them, and which members it accuses (docs/decisions/006-judging-updates.md).
  * Pure arithmetic over numbers and a memory of past rounds; judge_round.h says when a node asks. One of each voter's own: validity of a
  * record never depends on it. */
 #ifndef DP_GOSSIP_JUDGE_H
