@@ -129,10 +129,26 @@ void dp_chaos_kill(dp_chaos *self, unsigned node, int number)
     }
 }
 
+/* The trainer leads a session of its own. */
+static void signal_children(pid_t pid, int number)
+{
+    char path[64];
+    int child;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *const children = fopen(path, "r");
+    while (children != NULL && fscanf(children, "%d", &child) == 1) {
+        kill(-child, number);
+    }
+    if (children != NULL) {
+        fclose(children);
+    }
+}
+
 void dp_chaos_signal(dp_chaos *self, unsigned node, int number)
 {
-    if (self->nodes[node].pid > 0) { /* Each daemon leads a group, in which its trainer is. */
+    if (self->nodes[node].pid > 0) { /* Each daemon leads a group. */
         kill(-self->nodes[node].pid, number);
+        signal_children(self->nodes[node].pid, number);
     }
 }
 

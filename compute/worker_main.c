@@ -369,13 +369,29 @@ static dp_team *start_team(const arguments *args)
     return team;
 }
 
+/* Lowers the priority of this process. Linux with autogroups (sched(7), on by default) shares processors between sessions first, and a
+ * niceness counts inside its session only: so this process gets a session of its own, and that gets the same niceness. */
+static void lower_priority(int by)
+{
+    errno = 0;
+    if (nice(by) == -1 && errno != 0) {
+        perror("dpnode-worker: nice");
+        return;
+    }
+    if (setsid() == -1) {
+        return; /* It leads a group already: started by hand. */
+    }
+    FILE *const group = fopen("/proc/self/autogroup", "w");
+    if (group != NULL) { /* Without the file there are no autogroups. */
+        fprintf(group, "%d\n", by);
+        fclose(group);
+    }
+}
+
 static int serve(const arguments *args)
 {
     if (args->nice > 0) {
-        errno = 0;
-        if (nice((int)args->nice) == -1 && errno != 0) {
-            perror("dpnode-worker: nice");
-        }
+        lower_priority((int)args->nice);
     }
     dp_team *team = start_team(args); /* Before there is a thread, or a card in use. */
     dp_plugin_choice choice;

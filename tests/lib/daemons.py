@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -38,9 +39,23 @@ def wait_for(condition, seconds, what):
 
 
 def free_port(host="127.0.0.1"):
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
+    """Below the ports that the system gives to outgoing connections: one of those may be taken before a daemon listens."""
+    while True:
+        port = random.randrange(15000, 32768)
+        with socket.socket() as probe:
+            try:
+                probe.bind((host, port))
+                return port
+            except OSError:
+                pass
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(child) for child in file.read().split()]
+    except OSError:
+        return []
 
 
 def _die_with_parent():
@@ -133,9 +148,14 @@ class Node:
         return {key: 0 if value is None else value for key, value in status.get("run", {}).items()}
 
     def signal_all(self, number):
-        """To the daemon and its trainer."""
+        """To the daemon's group, and to those of its children: the trainer leads one of its own."""
         if self.process is not None and self.process.poll() is None:
-            os.killpg(self.process.pid, number)
+            groups = [self.process.pid, *children_of(self.process.pid)]
+            for group in groups:
+                try:
+                    os.killpg(group, number)
+                except ProcessLookupError:
+                    pass  # It is in the daemon's group, or has just ended.
 
     def kill(self):
         """SIGKILL to the daemon alone."""

@@ -39,6 +39,19 @@ class Status(SystemTest):
         node.ask("resume")
         wait_for(lambda: raw(node).get("tokens_per_s"), 60, "it trains again")
 
+    def test_the_trainer_gives_way_to_other_programs(self):
+        node, _ = self.found()
+        trainer = wait_for(lambda: node.run().get("trainer_pid"), 60, "there is a trainer")
+        wait_for(lambda: os.getpriority(os.PRIO_PROCESS, trainer) == 10, 20, "it is nice")
+        with open("/proc/sys/kernel/sched_autogroup_enabled", encoding="ascii") as file:
+            grouped = file.read().strip() == "1"
+        if grouped: # Then a niceness counts inside a session only.
+            def group(pid):
+                with open(f"/proc/{pid}/autogroup", encoding="ascii") as file:
+                    return file.read().strip()
+            wait_for(lambda: group(trainer).endswith(" nice 10"), 20, "its session is nice")
+            self.assertNotEqual(group(trainer), group(node.process.pid))
+
     def test_the_rounds_that_counted_it_are_those_of_the_chain(self):
         node, _ = self.found()
         wait_for(lambda: node.run().get("counted", 0) >= 3, 60, "three rounds count it")
