@@ -17,7 +17,7 @@ enum {
     DP_FORMER_MAX = 1024, /* rows of the roster beyond members.max: of those gone */
     DP_FORKS_MAX = 8,
     DP_GAP_MAX =
-        16 /* rounds without a trace of a member after which its work is worth nothing (SAFETY B8) */
+        16 /* rounds without a trace of a member, after which its work is worth 0 (SAFETY B8) */
 };
 
 typedef struct dp_roster_entry {

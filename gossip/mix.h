@@ -1,6 +1,7 @@
-/* Gossip averaging in pairs, used while no majority of voters is heard, and between rounds where the
- * run says so: the exchange of frozen displacement between two nodes as a state machine without I/O.
- * It moves no tensor and knows nothing of rounds; drawers and rules are those of SAFETY C1 to C5.
+/* Gossip averaging in pairs, used while no majority of voters is heard, and between rounds where
+ * the run says so: the exchange of frozen displacement between two nodes as a state machine
+ * without I/O. It moves no tensor and knows nothing of rounds; drawers and rules are those of
+ * SAFETY C1 to C5.
  *
  * The initiator a and the responder b exchange D = DEC(ENC(F)) and each moves its own F and x by D' - D_own, where
  * D' = (w_a D_a + w_b D_b) / (w_a + w_b) and w = floor(tokens^2 / steps) of what F holds. Weights stay home, so w_a F_a + w_b F_b
