@@ -4,8 +4,9 @@
 
 #include "base/nearest.h"
 
-/* DiLoCo's eta and mu: the best of those that bench_quality tried with four workers and rounds of 15 steps (docs/BENCHMARKS.md);
- * published ones (0.7, 0.9) are for rounds of hundreds. */
+/* DiLoCo's eta and mu: the best of those that bench_quality tried with four workers and rounds of
+ * 15 steps (docs/records/learning-quality-2026-11.md); published ones (0.7, 0.9) are for rounds of
+ * hundreds. */
 static const dp_run_mode modes[] = {
     {.name = "sparse",
      .text = "few elements of each update, error feedback; over the internet",

@@ -74,9 +74,10 @@ typedef struct claim {
     double most;
 } claim;
 
-/* Controls are worse than what they leave out, who exchanges is better than who does not, and losing or delaying a part
- * costs little. The controls have the densities at which their order is known: no feedback 1/64, random places 1/16. At
- * one density, 1/32, random places with feedback are the worse of the two (docs/BENCHMARKS.md). */
+/* Controls are worse than what they leave out, who exchanges is better than who does not, and
+ * losing or delaying a part costs little. The controls have the densities at which their order is
+ * known: no feedback 1/64, random places 1/16. At one density, 1/32, random places with feedback
+ * are the worse of the two (docs/records/learning-quality-2026-11.md). */
 static const claim claims[] = {
     {"no-feedback", "random-k", 0, INFINITY},    {"random-k", "sparse-1/32", 0, INFINITY},
     {"no-feedback", "sparse-1/32", 0, INFINITY}, {"sparse-1/32", "ddp", 0, INFINITY},

@@ -1,5 +1,5 @@
 /* Arithmetic of the dense exchange: parts of a vector to bytes, added up in integers, and the mean back. The same bits on every
- * machine and in every order (protocol-review F1).
+ * machine and in every order (SAFETY F1).
  *
  *   fp32   n floats, little-endian
  *   int8   blocks of 1,024 (the last may be short): u32 k | n signed bytes q; x is q k 2^-34. k is the least for which |q| <= 127.

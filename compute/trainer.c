@@ -272,7 +272,8 @@ dp_status dp_trainer_init(dp_trainer *t)
     return start_at(t, 0);
 }
 
-/* Moments belong to the state just as theta does (review, G1): without it replicas would step apart. */
+/* Moments belong to the state just as theta does (SAFETY G1): without it replicas would step
+ * apart. */
 static bool has_vectors(const dp_trainer *t, const dp_state *state)
 {
 #if DP_MUTATION == 29

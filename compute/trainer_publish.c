@@ -52,8 +52,9 @@ dp_status dp_trainer_publish_start(dp_trainer *t, bool dense, uint32_t keep)
         return DP_BUSY;
     }
     const dp_codec codec = dp_trainer_codec(t, dense, keep);
-    /* What a codec that keeps some elements has left over goes on in small pieces: all at once it is the unsent rest of many rounds, which
-     * took the model from 2.07 to 2.91 nats per byte (docs/BENCHMARKS.md, a return from gossip). */
+    /* What a codec that keeps some elements has left over goes on in small pieces: all at once it
+     * is the unsent rest of many rounds, which took the model from 2.07 to 2.91 nats per byte
+     * (docs/records/learning-quality-2026-11.md, a return from gossip). */
     t->apart =
         codec.keep == 0 && dp_codec_of_run(&t->manifest).keep != 0 && !dp_trainer_has_gradients(t);
     dp_status status = gather(t, DP_VECTOR_A, t->apart ? DP_VECTOR_NONE : DP_VECTOR_E);

@@ -151,7 +151,7 @@ static void done_row(dp_saver_job *job)
     event.u.stored.status = self->status;
     dp_driver_feed(driver, &event);
     if ((self->status == DP_IO || self->status == DP_CORRUPT) &&
-        !driver->daemon->ending) { /* Rule R5: never write on after a failed sync. */
+        !driver->daemon->ending) { /* SAFETY R5: never write on after a failed sync. */
         dp_daemon_end(driver->daemon, 75, "the store failed; start again to check it");
     }
     dp_free(self);

@@ -231,7 +231,7 @@ static bool storm_allows(dp_members *members, dp_time now)
     return true;
 }
 
-/* Accusers that a death needs (review, D3): two from four nodes up, else the own evidence alone. */
+/* Accusers that a death needs (SAFETY D3): two from four nodes up, else the own evidence alone. */
 static uint32_t accusers_needed(const dp_members *members)
 {
 #if DP_MUTATION == 48

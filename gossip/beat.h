@@ -1,11 +1,12 @@
 /* Heartbeats of the voters and what follows from them: is a majority of voters connected, and who can carry a message to
  * a voter that does not hear us. A state machine without I/O; it decides when to fall back to gossip, not what that means.
  *
- * A HEARTBEAT is signed, so anybody may pass it on: a voter that another does not hear directly is heard through a third.
- * Rules (review, D2): a beat says "quorum" when its sender heard a majority of the voters, itself included, within three
- * beats. A node is without quorum after fallback_us without fresh beats that say so from a majority; it is back after two
- * beats' time with them; it changes at most once per hold_us. Freshness counts from the local arrival of a beat with a
- * higher (incarnation, sequence), never from the sender's clock. */
+ * A HEARTBEAT is signed, so anybody may pass it on: a voter that another does not hear directly is
+ * heard through a third. Rules (SAFETY D2): a beat says "quorum" when its sender heard a majority
+ * of the voters, itself included, within three beats. A node is without quorum after fallback_us
+ * without fresh beats that say so from a majority; it is back after two beats' time with them; it
+ * changes at most once per hold_us. Freshness counts from the local arrival of a beat with a higher
+ * (incarnation, sequence), never from the sender's clock. */
 #ifndef DP_GOSSIP_BEAT_H
 #define DP_GOSSIP_BEAT_H
 

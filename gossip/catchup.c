@@ -468,7 +468,7 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
 }
 
 /* What comes after a state on its way is fetched before it: a slow line may take longer for the state than others keep those
- * updates (review, G3). */
+ * updates (SAFETY G3). */
 static void fetch_ahead(dp_node *node)
 {
     for (uint64_t round = node->catchup.state_round + 1;

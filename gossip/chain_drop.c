@@ -67,9 +67,9 @@ void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
     (void)let_go(node, root, round);
 }
 
-/* The first round whose blobs are kept: all that somebody needs who starts from the newest checkpoint here that the chain proves
- * or from one that was that lately (review, G3), and more while they come to a quarter of a state, since a replay is then the cheaper way
- * to catch up. */
+/* The first round whose blobs are kept: all that somebody needs who starts from the newest
+ * checkpoint here that the chain proves or from one that was that lately (SAFETY G3), and more
+ * while they come to a quarter of a state, since a replay is then the cheaper way to catch up. */
 static uint64_t first_kept(const dp_node *node)
 {
     const dp_ckpt *const ckpt = dp_train_proven_ckpt(node);

@@ -238,7 +238,7 @@ static bool has_first(const dp_node *node, const turnout *fresh, await waits_for
            fresh->held >= dp_deadline_first(fresh->active, ledger->listed_max, ledger->close_milli);
 }
 
-/* Rule C, by what is held, or in a run of parts by what is ready. NULL: not yet. */
+/* SAFETY rule C, by what is held, or in a run of parts by what is ready. NULL: not yet. */
 const char *dp_round_ripe(dp_node *node)
 {
     dp_round *round = node->round;

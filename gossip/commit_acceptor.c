@@ -55,7 +55,7 @@ static void send_nack(dp_commit *commit, uint32_t to)
 
 /* ---- acceptor ---- */
 
-/* Rule V1. */
+/* SAFETY V1. */
 void dp_commit_on_prepare(dp_commit *commit, const dp_vote *vote)
 {
     const int64_t ballot = vote->ballot;
@@ -97,7 +97,7 @@ void dp_commit_on_prepare(dp_commit *commit, const dp_vote *vote)
     dp_commit_write_row(commit);
 }
 
-/* Does the proof inside a PROPOSE allow its record? Rule V2, second half. */
+/* Does the proof inside a PROPOSE allow its record? SAFETY V2, second half. */
 bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg)
 {
     uint32_t voters = 0;
@@ -164,7 +164,7 @@ static void keep_waiting(dp_commit *commit, const dp_vote_msg *msg)
     commit->has_waiting = true;
 }
 
-/* Rule V2, first half. The signature and the proof have been checked. */
+/* SAFETY V2, first half. The signature and the proof have been checked. */
 void dp_commit_on_propose(dp_commit *commit, const dp_vote_msg *msg)
 {
     const int64_t ballot = msg->vote.ballot;

@@ -1,5 +1,5 @@
 /* How long a round waits, from what was measured: expected length, grace, hard deadline, bid timer. Integers in, integers out
- * (review of the protocol, D1, A9 and section 3, C). */
+ * (SAFETY D1, A9 and rule C). */
 #ifndef DP_GOSSIP_DEADLINE_H
 #define DP_GOSSIP_DEADLINE_H
 

@@ -1,10 +1,11 @@
 /* The dense exchange: everybody's vector averaged by owners of its parts. Who owns which chunk, what is sent, and what has
  * come, as arithmetic without I/O; daemon/exchange.h sends it and compute/dense.h adds it up.
  *
- * The vector is cut in chunks of as many blocks of 1,024 elements as fill one record: 63 as int8, 15 as fp32. Member i owns
- * consecutive chunks. Each sends its part of a chunk to the owner (reduce-scatter); the owner adds parts as they come, a few at a time, in integers,
- * so that their order does not matter (protocol-review F1), and sends the mean to all at once (all-gather): one delay of the
- * path, no lock-step. A chunk that is closed before all parts came says whose are in it.
+ * The vector is cut in chunks of as many blocks of 1,024 elements as fill one record: 63 as int8,
+ * 15 as fp32. Member i owns consecutive chunks. Each sends its part of a chunk to the owner
+ * (reduce-scatter); the owner adds parts as they come, a few at a time, in integers, so that their
+ * order does not matter (SAFETY F1), and sends the mean to all at once (all-gather): one delay of
+ * the path, no lock-step. A chunk that is closed before all parts came says whose are in it.
  *
  * Message, on the bulk lane:  head | u64 exchange | u32 chunk | u8 kind (0 part, 1 mean, 2 open) | u8 codec
  *   | u16 weight (part: 1 to 1,023) | u32 present (mean: bit i, member i's part is in it) | bytes of the codec to the end */

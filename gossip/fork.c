@@ -140,7 +140,7 @@ void dp_fork_tick(dp_node *node)
     }
 }
 
-/* Two FORKs of one slot: which of them the root key meant nobody can know (review, section 3). */
+/* Two FORKs of one slot: which of them the root key meant nobody can know (SAFETY section 9). */
 static const dp_fork_record *rival(const dp_node *node, const dp_record *record)
 {
     for (uint32_t i = 0; i < node->forks->n; i++) {

@@ -340,7 +340,7 @@ static void take_back(dp_ledger *ledger)
     }
 }
 
-/* Who adds up what in the next round, and what its weights are measured against (review, F2). */
+/* Who adds up what in the next round, and what its weights are measured against (SAFETY F2). */
 static void prepare_parts(dp_ledger *ledger, const dp_record *record)
 {
     dp_peer peers[DP_LISTED_STANDARD];

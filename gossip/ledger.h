@@ -17,7 +17,7 @@ enum {
     DP_FORMER_MAX = 1024, /* rows of the roster beyond members.max: of those gone */
     DP_FORKS_MAX = 8,
     DP_GAP_MAX =
-        16 /* rounds without a trace of a member after which its work is worth nothing (review, B8) */
+        16 /* rounds without a trace of a member, after which its work is worth 0 (SAFETY B8) */
 };
 
 typedef struct dp_roster_entry {
@@ -160,7 +160,7 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
                      const dp_admitted *admitted);
 
 /* The id of the fork that a FORK record with this hash begins: the hash, not a counter, since two holders of the root key in
- * two partitions begin two forks (review, A10). */
+ * two partitions begin two forks (SAFETY A10). */
 dp_hash dp_fork_id(const dp_ledger *ledger, const dp_hash *hash);
 
 /* Canonical digest of everything above: H("dpnode/ledger/2", ...). Linear in the roster. */

@@ -377,7 +377,7 @@ void dp_train_at(dp_node *node, const dp_event *event)
     node->dirty = true;
 }
 
-/* lambda = 0.5^(gap / 4) in Q16, 0 beyond DP_GAP_MAX rounds (review, B8). */
+/* lambda = 0.5^(gap / 4) in Q16, 0 beyond DP_GAP_MAX rounds (SAFETY B8). */
 uint32_t dp_train_lambda(uint64_t gap)
 {
     static const uint32_t quarter[4] = {65536, 55109, 46341, 38968};
@@ -413,8 +413,9 @@ static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
     return included ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT;
 }
 
-/* The chain counts a later publication of this node than its disk knows of, or another one of the same round: the disk is an old
- * copy, or was one when it published again, and what it would bring back was part of that publication (review, B5). */
+/* The chain counts a later publication of this node than its disk knows of, or another one of the
+ * same round: the disk is an old copy, or was one when it published again, and what it would bring
+ * back was part of that publication (SAFETY B5). */
 static bool is_stale(const dp_node *node)
 {
     const dp_pending *pending = &node->train.pending;

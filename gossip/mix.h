@@ -1,6 +1,7 @@
-/* Gossip averaging in pairs, used while no majority of voters is heard, and between rounds where the run says so: the exchange of frozen displacement between two
- * nodes as a state machine without I/O. It moves no tensor and knows nothing of rounds; drawers and rules are those of the
- * review, C1-C5.
+/* Gossip averaging in pairs, used while no majority of voters is heard, and between rounds where
+ * the run says so: the exchange of frozen displacement between two nodes as a state machine
+ * without I/O. It moves no tensor and knows nothing of rounds; drawers and rules are those of
+ * SAFETY C1 to C5.
  *
  * The initiator a and the responder b exchange D = DEC(ENC(F)) and each moves its own F and x by D' - D_own, where
  * D' = (w_a D_a + w_b D_b) / (w_a + w_b) and w = floor(tokens^2 / steps) of what F holds. Weights stay home, so w_a F_a + w_b F_b
@@ -72,7 +73,8 @@ typedef struct dp_mix_config {
     bool pairs;        /* the run exchanges between rounds too: also with who hears a majority */
     uint64_t seed;
     dp_crypto crypto; /* the identity key, for words that others carry */
-    /* May a member hold so much work, by what the chain says of it (review, C3)? Returns why not, or NULL. NULL: any may. */
+    /* May a member hold so much work, by what the chain says of it (SAFETY C3)? Returns why not, or
+     * NULL. NULL: any may. */
     const char *(*judge)(void *context, const dp_peer *peer, const struct dp_mix_terms *terms);
     void *judge_context;
     const dp_members *members; /* both must outlive this */

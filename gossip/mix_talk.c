@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "gossip/mix_internal.h"
 
-/* Only work that moves away from the same state can be averaged (review, C5). */
+/* Only work that moves away from the same state can be averaged (SAFETY C5). */
 static bool same_base(const dp_hash *a, const dp_hash *b)
 {
 #if DP_MUTATION == 35

@@ -151,7 +151,8 @@ void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
         dp_mix_fence(node->mix, node->now, peer, incarnation, &node->out);
         return;
     }
-    /* The others have given up what they were exchanging with this node: its half goes too (review, C5). */
+    /* The others have given up what they were exchanging with this node: its half goes too (SAFETY
+     * C5). */
     if (dp_mix_fence_self(node->mix, node->now, incarnation, &node->out)) {
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0, "fenced");
         if (node->train.state == DP_TRAINER_SET) {

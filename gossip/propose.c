@@ -205,7 +205,7 @@ static bool is_listed(const dp_record *record, const dp_peer *peer)
     return false;
 }
 
-/* Members that are alive and not listed keep their share of the step (review, B3). */
+/* Members that are alive and not listed keep their share of the step (SAFETY B3). */
 static void list_late(dp_node *node, dp_record *draft)
 {
 #if DP_MUTATION == 52
@@ -319,7 +319,7 @@ static const dp_claim *find_listed(const dp_node *node, const dp_listed *listed)
     return claim;
 }
 
-/* All blobs here, checked, and with the energies that the record states (review, A6 and E). */
+/* All blobs here, checked, and with the energies that the record states (SAFETY A6 and E). */
 static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
 {
     dp_verdict verdict = DP_VERDICT_YES;

@@ -157,7 +157,7 @@ static void show_missing(dp_node *node)
 }
 
 /* In doubt with somebody who has been dead for long, or is a member no more: the voters may void the exchanges of that
- * incarnation (review, C5). */
+ * incarnation (SAFETY C5). */
 static void ask_for_fence(dp_node *node)
 {
     const dp_mix_look mix = dp_mix_view(node->mix);

@@ -30,7 +30,7 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
 }
 
 /* The round counts a publication of this node that is not the one it knows of: the disk was an old copy, and what was brought
- * back from it was part of that other one too (review, B5). */
+ * back from it was part of that other one too (SAFETY B5). */
 static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
 {
     return node->train.revived && row->own &&

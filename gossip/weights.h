@@ -1,5 +1,5 @@
 /* How much each contribution moves the model: weights, clip factors and Q31 shares of one round, in exact integers
- * (review of the protocol, section E), so that every node computes the same. Sees numbers only. */
+ * (SAFETY E), so that every node computes the same. Sees numbers only. */
 #ifndef DP_GOSSIP_WEIGHTS_H
 #define DP_GOSSIP_WEIGHTS_H
 
@@ -31,9 +31,9 @@ typedef struct dp_weight_sum {
 dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
                          dp_weight_out *out);
 
-/* One contribution to a round of parts, whose owners add it up before they know the others (review, F2): w is clamped to 4
- * w_median and clipped against clip_median, both of the record before; 0: there is none, and nothing is clamped or clipped. q
- * is 0. */
+/* One contribution to a round of parts, whose owners add it up before they know the others (SAFETY
+ * F2): w is clamped to 4 w_median and clipped against clip_median, both of the record before; 0:
+ * there is none, and nothing is clamped or clipped. q is 0. */
 dp_weight_out dp_weight_before(const dp_weight_in *in, uint64_t w_median,
                                unsigned __int128 clip_median);
 /* The sums of n of them as dp_weights gives them; fills in q. */

@@ -1,6 +1,7 @@
-/* What members want of the next record beside the round: that somebody leaves or is put out, that exchanges with somebody
- * dead are void. Kept in memory until the chain has it; who wants it tells it again. A revocation binds this node at once
- * for links and contributions, and everybody, for validity, once it stands in the chain (review, I1). */
+/* What members want of the next record beside the round: that somebody leaves or is put out, that
+ * exchanges with somebody dead are void. Kept in memory until the chain has it; who wants it tells
+ * it again. A revocation binds this node at once for links and contributions, and everybody, for
+ * validity, once it stands in the chain (SAFETY I1). */
 #include <string.h>
 
 #include "base/assert.h"

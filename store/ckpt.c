@@ -5,7 +5,7 @@
 
 #define HOUR_MS ((uint64_t)3600 * 1000)
 #define DAY_MS (24 * HOUR_MS)
-enum { COMPLETE_KEPT = 2 }; /* R7 */
+enum { COMPLETE_KEPT = 2 }; /* SAFETY R7 */
 
 static void read_row(const dp_query *query, dp_ckpt *ckpt)
 {

@@ -1,8 +1,8 @@
 /* Checkpoints: which object is the state after which round. The bytes are an object (object.h); this file keeps the
  * list, finds the newest that verifies, and decides which to keep.
  *
- * Retention (R7), per run: the last two complete ones; the newest older than an hour and the oldest within it, which
- * will take its place; the same for a day; and those marked kept. */
+ * Retention (SAFETY R7), per run: the last two complete ones; the newest older than an hour and the
+ * oldest within it, which will take its place; the same for a day; and those marked kept. */
 #ifndef DP_STORE_CKPT_H
 #define DP_STORE_CKPT_H
 

@@ -87,8 +87,9 @@ DP_MUST dp_status dp_store_bump_incarnation(dp_store *store, uint64_t floor, uin
 
 /* Bytes in use in both files, free pages not counted. */
 DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
-/* Rule R6: may an object of this size be written? Drops what nothing refers to, then checkpoints down to one per
- * run, before it says DP_NOSPACE. Called by dp_object_begin and dp_object_put themselves. */
+/* SAFETY R6: may an object of this size be written? Drops what nothing refers to, then checkpoints
+ * down to one per run, before it says DP_NOSPACE. Called by dp_object_begin and dp_object_put
+ * themselves. */
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);
 /* True while reserve.bin has its full size. */
 bool dp_store_ballast_held(const dp_store *store);

@@ -52,7 +52,7 @@ DP_MUST dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size
                                     size_t *size);
 /* Open the transaction of the batch if it is not open. */
 DP_MUST dp_status dp_chunk_begin(dp_store *store);
-/* Commit the rows in chunks.db (first half of R1). */
+/* Commit the rows in chunks.db (first half of SAFETY R1). */
 DP_MUST dp_status dp_chunk_commit(dp_store *store);
 /* Name the rows in meta.db (second half); inside a transaction. Then dp_chunk_done after it succeeded. */
 DP_MUST dp_status dp_chunk_index(dp_store *store);
@@ -61,7 +61,7 @@ void dp_chunk_done(dp_store *store);
 DP_MUST dp_status dp_chunk_flush(dp_store *store);
 /* Drop the open transaction and the batch. */
 void dp_chunk_abandon(dp_store *store);
-/* Remember for the next start that chunks.db contradicts itself (R5). */
+/* Remember for the next start that chunks.db contradicts itself (SAFETY R5). */
 DP_MUST dp_status dp_chunk_suspect(dp_store *store);
 /* Delete rows of chunks.db that meta.db no longer names; one transaction. */
 DP_MUST dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count);
@@ -80,10 +80,11 @@ DP_MUST dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_
 DP_MUST dp_status dp_object_require(dp_store *store, const dp_hash *root);
 
 /* ---- ckpt.c */
-/* Drop all complete checkpoints but the newest of every run (and those kept), oldest first, to make room (R6). */
+/* Drop all complete checkpoints but the newest of every run (and those kept), oldest first, to make
+ * room (SAFETY R6). */
 DP_MUST dp_status dp_ckpt_make_room(dp_store *store);
 
-/* ---- recover.c: R8. */
+/* ---- recover.c: SAFETY R8. */
 /* Bring both files into one story: unfinished checkpoints, orphan chunks, index rows without a chunk. */
 DP_MUST dp_status dp_store_recover(dp_store *store, dp_store_report *report);
 /* After meta.db was rebuilt empty: index every chunk that verifies and every object whose recipe is there. */

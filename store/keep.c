@@ -108,7 +108,7 @@ dp_status dp_object_pins(dp_store *store, const dp_hash *run, dp_pin_kind kind, 
     return DP_OK;
 }
 
-/* ---- Collecting: meta.db forgets first, then chunks.db gives the space back (R1). */
+/* ---- Collecting: meta.db forgets first, then chunks.db gives the space back (SAFETY R1). */
 
 struct collect {
     int64_t *ids;   /* COLLECT_IDS_MAX */

@@ -105,7 +105,7 @@ static dp_status begin_body(dp_store *store, void *context)
 dp_status dp_object_begin(dp_store *store, const dp_hash *root, uint64_t size,
                           const dp_hash *leaves, const dp_pin *pin)
 {
-    dp_assert(store->depth == 0); /* Objects first, then the rows that name them (R1). */
+    dp_assert(store->depth == 0); /* Objects first, then the rows that name them (SAFETY R1). */
     if (size > DP_OBJECT_BYTES_MAX) {
         return DP_TOOBIG;
     }

@@ -1,8 +1,10 @@
 /* Content-addressed objects in chunks (base/digest.h names them): written whole or chunk by chunk in any order, read
  * with every hash checked, and kept exactly as long as something refers to them.
  *
- * An object lives while a pin, a checkpoint or a row of the protocol (rows.h) names its root. Nothing is counted: what nobody names is dropped by dp_object_collect and at start.
- * Writing order (R1): chunk rows commit in chunks.db before meta.db names them; dropping goes the other way round. */
+ * An object lives while a pin, a checkpoint or a row of the protocol (rows.h) names its root.
+ * Nothing is counted: what nobody names is dropped by dp_object_collect and at start. Writing order
+ * (SAFETY R1): chunk rows commit in chunks.db before meta.db names them; dropping goes the other
+ * way round. */
 #ifndef DP_STORE_OBJECT_H
 #define DP_STORE_OBJECT_H
 

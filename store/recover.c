@@ -1,4 +1,5 @@
-/* Opening after anything: what a crash, a lost file or a damaged one left is brought into one story (R8). */
+/* Opening after anything: what a crash, a lost file or a damaged one left is brought into one story
+ * (SAFETY R8). */
 #include "store/inside.h"
 
 #include <stdio.h>

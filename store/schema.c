@@ -53,7 +53,7 @@ const char *const dp_schema_meta[DP_STORE_VERSION] = {
     " bad INTEGER NOT NULL);"
     "CREATE INDEX peer_ok ON peer(last_ok_ms);"
 
-    /* Every reason for which an object is kept (R2: reasons, not counts). */
+    /* Every reason for which an object is kept (SAFETY R2: reasons, not counts). */
     "CREATE VIEW live(root) AS SELECT root FROM pin UNION ALL SELECT object FROM ckpt WHERE "
     "state<>3"
     " UNION ALL SELECT keep0 FROM row UNION ALL SELECT keep1 FROM row UNION ALL SELECT keep2 FROM "

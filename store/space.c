@@ -1,4 +1,4 @@
-/* How much the store takes, whether more may be written (R6), and the ballast. */
+/* How much the store takes, whether more may be written (SAFETY R6), and the ballast. */
 #include "store/inside.h"
 
 #include "base/assert.h"

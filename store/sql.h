@@ -19,7 +19,7 @@ typedef struct dp_sql {
         sqlite3_stmt *stmt;
     } cache[DP_SQL_STATEMENTS_MAX];
     uint32_t n_cached;
-    dp_status failed; /* R5: DP_IO or DP_CORRUPT once seen; no more writing. */
+    dp_status failed; /* SAFETY R5: DP_IO or DP_CORRUPT once seen; no more writing. */
     bool full;        /* The last error was a full disk in this file. */
 } dp_sql;
 

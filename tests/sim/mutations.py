@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the mutants of dpsim in a build folder, seeds from 1 upwards, and prints which invariant caught each, and at which seed.
 
-usage: mutations.py BUILD [--write docs/RELIABILITY.md]
+usage: mutations.py BUILD [--write docs/MUTATIONS.md]
 
 The same seed must be clean without the mutation. Exit status 1 if a mutant went unnoticed, was caught by an invariant that
 its test does not name, or the unbroken program failed.

@@ -73,7 +73,8 @@ static bool read_vector(dp_host *host, const dp_hash *root, dp_toy_vector out)
     return true;
 }
 
-/* What the chain leaves of a publication (review of the protocol, B1, B2, B6): beta (a - clip d) if it is listed, else a. */
+/* What the chain leaves of a publication (SAFETY B1, B2, B6): beta (a - clip d) if it is listed,
+ * else a. */
 static bool outcome_of(dp_host *host, const dp_parcel_book *parcel, dp_toy_vector out)
 {
     dp_toy_vector sent;
@@ -103,7 +104,8 @@ static bool outcome_of(dp_host *host, const dp_parcel_book *parcel, dp_toy_vecto
 
 /* ---- what each command may do ---- */
 
-/* No publication of this node that came after this one may be counted by this round: it holds what this one left (review, B5). */
+/* No publication of this node that came after this one may be counted by this round: it holds what
+ * this one left (SAFETY B5). */
 static void check_newest(dp_host *host, const dp_parcel_book *parcel, uint64_t round)
 {
     dp_oracle *o = host->sim->oracle;
@@ -323,8 +325,8 @@ static uint64_t weight_of(dp_toy_work work)
     return (uint64_t)(square / work.steps < most ? square / work.steps : most);
 }
 
-/* Weights stay home (review, C3), and what changes is F alone, by the difference that the exchange makes (C4); of which as much
- * is left as of F itself, if F has aged since it was frozen. */
+/* Weights stay home (SAFETY C3), and what changes is F alone, by the difference that the exchange
+ * makes (C4); of which as much is left as of F itself, if F has aged since it was frozen. */
 static void on_mix(dp_host *host, const dp_action *action, const dp_toy_vector change)
 {
     const dp_toy *was = &book_of(host)->was;
@@ -445,7 +447,7 @@ void dp_oracle_discarded(dp_host *host, const dp_note *note)
     }
 }
 
-/* What is thrown away because it is old is told (review, B8). */
+/* What is thrown away because it is old is told (SAFETY B8). */
 void dp_oracle_ordered(dp_host *host, const dp_action *action)
 {
     if (host->sim->forks != NULL) {

@@ -7,12 +7,14 @@
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"
 
-/* Where the bounds come from. Whom one lost is dialled again after at most 30 s (a quarter more by chance), and who bid in
- * vain bids again after at most as much: so all stand, and somebody proposes, within 75 s. A round then ends by its hard
- * deadline, 1.5 L + 2 s, where L may have grown to three times the round time while all was broken. When the owner of the
- * ballot is gone somebody bids: of those that come after it who is d places behind waits (1 + d) times 5 s at most, and a
- * quarter more by chance (review, A9), and all before it may be gone too. The 5 s are reached where round trips took a
- * second while all was broken: their mean and deviation fall only with new samples. */
+/* Where the bounds come from. Whom one lost is dialled again after at most 30 s (a quarter more by
+ * chance), and who bid in vain bids again after at most as much: so all stand, and somebody
+ * proposes, within 75 s. A round then ends by its hard deadline, 1.5 L + 2 s, where L may have
+ * grown to three times the round time while all was broken. When the owner of the ballot is gone
+ * somebody bids: of those that come after it who is d places behind waits (1 + d) times 5 s at
+ * most, and a quarter more by chance (SAFETY A9), and all before it may be gone too. The 5 s are
+ * reached where round trips took a second while all was broken: their mean and deviation fall only
+ * with new samples. */
 static const uint64_t settle_us = 75 * DP_SECOND;
 /* After that, or once it was level: a state that does not come is given up after 5 s, some times over. */
 static const uint64_t stuck_us = 30 * DP_SECOND;

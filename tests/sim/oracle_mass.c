@@ -166,7 +166,7 @@ void dp_oracle_settled(dp_host *host, const dp_hash *root, const dp_toy_outcome 
     }
 }
 
-/* ---- weights (review of the protocol, section E), written a second time ---- */
+/* ---- weights (SAFETY E), written a second time ---- */
 
 static uint64_t root_of(unsigned __int128 value)
 {
@@ -237,7 +237,8 @@ static unsigned __int128 energy_of(dp_sim *sim, const dp_hash *root)
     return energy;
 }
 
-/* A late member keeps its share of the step (review, B3): it was counted lately, and is not counted now. */
+/* A late member keeps its share of the step (SAFETY B3): it was counted lately, and is not counted
+ * now. */
 static void check_late(dp_sim *sim, const dp_record *record)
 {
     const dp_member_book *members = sim->oracle->members;
@@ -264,7 +265,7 @@ static void check_late(dp_sim *sim, const dp_record *record)
 }
 
 /* Where nothing can make a node look dead, whoever was counted lately and is not now is late: else the others would carry the
- * model too far (review, B3). */
+ * model too far (SAFETY B3). */
 static void check_nobody_forgotten(dp_sim *sim, const dp_record *record)
 {
     enum {
@@ -333,7 +334,7 @@ void dp_oracle_weights(dp_sim *sim, const dp_record *record)
     check_nobody_forgotten(sim, record);
     unsigned __int128 middle = lower_median(energies, n);
     unsigned __int128 most = 4 * lower_median(weights, n);
-    if (sim->plan.parts) { /* Against the record before (review, F2); nothing before the first. */
+    if (sim->plan.parts) { /* Against the record before (SAFETY F2); nothing before the first. */
         const unsigned __int128 before = o->clip_median;
         o->clip_median = middle;
         middle = before != 0 ? before : ~(unsigned __int128)0;
@@ -389,7 +390,7 @@ static dp_mix_book *mix_of(dp_oracle *o, const uint8_t exchange[16])
     return book;
 }
 
-/* Both F of one exchange move away from the same model (review, C5: same base only). */
+/* Both F of one exchange move away from the same model (SAFETY C5: same base only). */
 static bool same_base(const dp_mix_book *book)
 {
     return book->n_frozen < 2 || book->frozen[0].round == book->frozen[1].round;
@@ -446,7 +447,8 @@ static bool was_refused(const dp_mix_book *book, uint64_t ticket)
     return false;
 }
 
-/* Who has asked is bound: only the word of the other side, or a fence, unlocks its F (review, C5). */
+/* Who has asked is bound: only the word of the other side, or a fence, unlocks its F (SAFETY
+ * C5). */
 static void check_unlock(dp_host *host, dp_mix_book *book, const dp_mix_row *row)
 {
     const dp_member_book *members = host->sim->oracle->members;

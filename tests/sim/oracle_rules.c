@@ -15,7 +15,7 @@ enum {
     SILENT_US_MAX =
         750000, /* a voter that may accept does so at its next event; the longest repeat is 500 ms */
     ROUNDS_TO_SETTLE = 4,
-    SKEW_MS_MAX = 120000 /* review, A5: how far a record's time may be ahead */
+    SKEW_MS_MAX = 120000 /* SAFETY A5: how far a record's time may be ahead */
 };
 
 static unsigned long long wide(uint64_t value)
@@ -136,7 +136,8 @@ void dp_oracle_accusations(dp_host *host, dp_view message)
     }
 }
 
-/* Review, D3: among four and more it takes two accusers. Who is still counted after the death was so before it. */
+/* SAFETY D3: among four and more it takes two accusers. Who is still counted after the death was so
+ * before it. */
 void dp_oracle_death(dp_host *host, const dp_note *note)
 {
     if (host->sim->forks != NULL) {
@@ -331,7 +332,7 @@ static void check_gap(dp_sim *sim)
     }
 }
 
-/* Review, A5: what one honest voter accepted, every honest voter with the same chain accepts. */
+/* SAFETY A5: what one honest voter accepted, every honest voter with the same chain accepts. */
 void dp_oracle_copied(dp_host *host)
 {
     dp_lives *lives = host->sim->oracle->lives;

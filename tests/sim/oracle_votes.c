@@ -1,5 +1,6 @@
-/* The judge of votes: every PREPARE, PROMISE, PROPOSE and ACCEPTED that leaves a node, against rules V1-V3 of the commit
- * protocol and against what the same voter said before, in this life or an earlier one. */
+/* The judge of votes: every PREPARE, PROMISE, PROPOSE and ACCEPTED that leaves a node, against
+ * SAFETY V1 to V3 of the commit protocol and against what the same voter said before, in this life
+ * or an earlier one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +70,8 @@ static void on_propose(dp_host *host, dp_slot_book *slot, const dp_vote_msg *msg
     }
 }
 
-/* What is accepted lies on the disk with its lists: a voter alone may hold them by then (review, A6). */
+/* What is accepted lies on the disk with its lists: a voter alone may hold them by then (SAFETY
+ * A6). */
 void dp_oracle_accepts(dp_host *host, dp_view bytes)
 {
     static dp_record record;

@@ -12,7 +12,7 @@ enum {
 };
 
 /* An owner of a ballot dies when its first PROPOSE has left. Then the others bid, from when they saw the close condition
- * (review, A9), and lose no half of a round. */
+ * (SAFETY A9), and lose no half of a round. */
 static void plan_kill(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 5 + (uint32_t)dp_rng_below(rng, 3);
@@ -27,7 +27,7 @@ static void plan_kill(dp_plan *plan, dp_rng *rng)
 }
 
 /* All but one or two trainers stand still and their nodes do not: K is never met, and the hard deadline closes the rounds
- * (review, D1): 1.5 L + 2 s, L at most three rounds. */
+ * (SAFETY D1): 1.5 L + 2 s, L at most three rounds. */
 static void plan_stall(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 5 + (uint32_t)dp_rng_below(rng, 4);
@@ -46,7 +46,7 @@ static void plan_strict(dp_plan *plan, dp_rng *rng)
     plan->rounds_after = 5;
 }
 
-/* Somebody joins every two seconds (review, A7). */
+/* Somebody joins every two seconds (SAFETY A7). */
 static void plan_joins(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 12 + (uint32_t)dp_rng_below(rng, 9);
@@ -137,7 +137,8 @@ static void revoke_one(dp_sim *sim)
     dp_why why = {0};
     dp_event event = {.type = DP_EV_ORDER};
 
-    /* One at a time: a majority of voters that is put out cannot agree to it (review, I1: their keys count until then). */
+    /* One at a time: a majority of voters that is put out cannot agree to it (SAFETY I1: their keys
+     * count until then). */
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {
         if (sim->hosts[i].leaving && dp_oracle_is_member(sim, i)) {
             return;

@@ -145,7 +145,7 @@ static void what_comes_late_moves_the_model_as_far_as_it_would_have(void **state
         assert_in_range(applied_milli(ROUNDS, drop, true), (ROUNDS - 4) * 1000,
                         (ROUNDS + 1) * 1000);
     }
-    /* Were the shares of the present alone to sum to one, they would carry too far (review, B3). */
+    /* Were the shares of the present alone to sum to one, they would carry too far (SAFETY B3). */
     assert_true(applied_milli(ROUNDS, 500, false) > ROUNDS * 1500);
 }
 
