@@ -23,7 +23,8 @@ struct dp_crew_job {
 };
 
 /* Threads that suit a machine with so many processors. On one or two there are none: handing a record to another thread and
- * back costs as much as opening it (bench_allreduce: a quarter of all CPU time), and the processors have other work. */
+ * back costs as much as opening it (a quarter of all CPU time, docs/records/dense-exchange-2026-11-22.md), and the processors
+ * have other work. */
 uint32_t dp_crew_fit(uint32_t processors);
 
 /* n_threads: at most DP_CREW_THREADS_MAX; 0: who posts does the work. */

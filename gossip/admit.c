@@ -68,7 +68,6 @@ bool dp_admit_members_only(uint8_t type)
     case DP_MSG_MIX_SIGNED:
     case DP_MSG_RELAY:
     case DP_MSG_MANIFEST:
-    case DP_MSG_DENSE:
         return DP_MUTATION != 188;
     }
     return false; /* What nobody knows is refused as from anybody. */

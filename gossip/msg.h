@@ -81,9 +81,7 @@ typedef enum dp_msg_type {
     DP_MSG_SECRET_GET = 54, /* ... a member asks for that of the present epoch; */
     DP_MSG_SECRET = 55,     /* ... gets it */
     DP_MSG_RENEW_GET = 56,  /* renewal.h: a member asks for a renewal of its certificate; */
-    DP_MSG_RENEWAL = 57,    /* ... gets one */
-
-    DP_MSG_DENSE = 60 /* dense.h */
+    DP_MSG_RENEWAL = 57     /* ... gets one */
 } dp_msg_type;
 
 /* 0 for a message too short to have a type or of another version. */

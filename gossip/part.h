@@ -1,11 +1,12 @@
-/* Parts of the dense exchange in the protocol: who adds up which range of the update of a round, and what an owner says of a
- * part it has added up. Pure arithmetic and bytes; part_round.h is the machine around them.
+/* Rounds of parts: the owner of each range of a round's update, and what an owner says of a part it has added up. Pure
+ * arithmetic and bytes; part_round.h is the machine around them.
  *
  * A part is a range of the vector, cut at shares in 1/65536 of it: part p is [first[p], first[p + 1]), the last one ends at 65536;
  * the trainer maps shares to elements of its codec's runs. Layout and owners of round t follow from record t - 1 alone: the members listed in it
- * in order of peer, in proportion to max(0, (2N - 2) r_i - sum r) of the rates r that stand in it (dense.h has the derivation; equal
- * where a rate is unknown), none above twice the lower median; who would own nothing is no owner. Before the first record
- * the founder owns all.
+ * in order of peer, in proportion to max(0, (2N - 2) r_i - sum r) of the rates r that stand in it (equal where a rate is
+ * unknown), none above twice the lower median; a member with a share of 0 is no owner. Before the first record the founder owns all.
+ * Derivation: member i sends n + (N - 2) s_i elements when it owns s_i of n (reduce-scatter of the others' parts, then its result to
+ * all), so all members end together at s_i = n ((2N - 2) r_i / sum r - 1) / (N - 2).
  *
  * A publication is one object per part, in the run's codec. READY names the list of them:
  *     root = H("dpnode/parts/1", u8 n | n times {32 object root, u64 bytes})
