@@ -102,13 +102,13 @@ class Secrets(SystemTest):
         node.ask("down")
         node.process.wait(20)
         self.assertEqual(mode(node.dir), 0o700)
-        self.assertIn("mode_was=0755 files=0", self.log_of(node))
+        wait_for(lambda: "mode_was=0755 files=0" in self.log_of(node), 20, "the directory is named in the log")
         os.chmod(node.dir, 0o755)
         os.chmod(os.path.join(node.dir, "meta.db"), 0o644) # as an earlier version left both
         node.start()
         self.assertEqual(mode(node.dir), 0o700)
         self.assertEqual(mode(os.path.join(node.dir, "meta.db")), 0o600)
-        self.assertIn("mode_was=0755 files=1", self.log_of(node))
+        wait_for(lambda: "mode_was=0755 files=1" in self.log_of(node), 20, "and the file")
 
     def test_a_directory_of_other_things_is_left_alone(self):
         node = self.folder.node("node1")
