@@ -36,7 +36,6 @@
 
 enum {
     DP_CODEC_HEADER_BYTES = 24,
-    DP_CODEC_RUN = 4096,                                   /* elements of a run */
     DP_CODEC_KEPT_MAX = DP_CODEC_RUN / DP_CODEC_KEEP_LEAST /* entries of a run */
 };
 #define DP_CODEC_ELEMENTS_MAX ((size_t)1 << 31) /* as fp32 they fill the largest object */

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { DP_CODEC_RUN = 4096 /* elements of a run (codec.h) */ };
+
 typedef struct dp_codec_ops {
     const char *name; /* "plain", "avx2" */
 

@@ -162,3 +162,25 @@ dp_status dp_address_read(dp_reader *reader, dp_address *address)
     *address = read;
     return DP_OK;
 }
+
+dp_addr dp_addr_of(const dp_address *address)
+{
+    dp_addr addr = {.family = (uint8_t)address->kind, .port = address->port};
+    if (address->kind == DP_ADDRESS_DNS) {
+        memcpy(addr.name, address->name, sizeof addr.name);
+    } else {
+        memcpy(addr.ip, address->ip, sizeof addr.ip);
+    }
+    return addr;
+}
+
+dp_address dp_addr_address(const dp_addr *addr)
+{
+    dp_address address = {.kind = (dp_address_kind)addr->family, .port = addr->port};
+    if (addr->family == DP_ADDRESS_DNS) {
+        memcpy(address.name, addr->name, sizeof address.name);
+    } else {
+        memcpy(address.ip, addr->ip, sizeof address.ip);
+    }
+    return address;
+}

@@ -38,4 +38,17 @@ void dp_address_write(dp_writer *writer, const dp_address *address);
 /* DP_BADMSG: short, unknown kind, port 0, or a name with other characters. */
 DP_MUST dp_status dp_address_read(dp_reader *reader, dp_address *address);
 
+/* An address to dial, as small as a table of members wants it. */
+typedef struct dp_addr {
+    uint8_t family; /* a dp_address_kind. In the simulator: 4, and the node's index in ip[0..3]. */
+    union {
+        uint8_t ip[16];
+        char name[DP_ADDRESS_NAME_MAX + 1]; /* DP_ADDRESS_DNS: looked up by the one that dials */
+    };
+    uint16_t port;
+} dp_addr;
+
+dp_addr dp_addr_of(const dp_address *address);
+dp_address dp_addr_address(const dp_addr *addr);
+
 #endif

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gossip/node.h"
+#include "base/clock.h"
+#include "gossip/admission.h"
+#include "gossip/limits.h"
 #include "gossip/record.h"
 
 enum { DP_TOLD_GUESTS_MAX = 32 };

@@ -10,6 +10,7 @@
 #ifndef DP_GOSSIP_BEAT_H
 #define DP_GOSSIP_BEAT_H
 
+#include "base/clock.h"
 #include "gossip/out.h"
 
 enum {

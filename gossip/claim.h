@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gossip/node.h"
+#include "gossip/limits.h"
 #include "gossip/round_msg.h"
 
 /* claim_room.c: may a claim of this peer be followed, once another has given way if it must? make_room has it do so. */

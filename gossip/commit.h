@@ -13,6 +13,7 @@
 #ifndef DP_GOSSIP_COMMIT_H
 #define DP_GOSSIP_COMMIT_H
 
+#include "base/clock.h"
 #include "gossip/commit_msg.h"
 #include "gossip/ledger.h"
 

@@ -10,6 +10,7 @@
 #ifndef DP_GOSSIP_FORK_H
 #define DP_GOSSIP_FORK_H
 
+#include "base/clock.h"
 #include "gossip/ledger.h"
 
 enum {

@@ -148,3 +148,21 @@ void dp_inviting_digest(const dp_ledger *ledger, dp_digest *digest)
         dp_digest_add_u64(digest, ledger->revoked[i].until_ms);
     }
 }
+
+dp_status dp_inviting_rotation_valid(const dp_ledger *ledger, const dp_crypto *crypto,
+                                     const dp_rotation *word, const char **cause)
+{
+    if (!dp_inviting_may_revoke(ledger, &word->by) && DP_MUTATION != 212) {
+        *cause = "the join secret rotated by somebody who may not";
+        return DP_DENIED;
+    }
+    if (!dp_rotation_follows(word, &ledger->epoch)) {
+        *cause = "an epoch of the join secret that is over, or far ahead";
+        return DP_DENIED;
+    }
+    if (!dp_rotation_verify(word, crypto, &ledger->run)) {
+        *cause = "signature of a rotation";
+        return DP_BADSIG;
+    }
+    return DP_OK;
+}

@@ -9,6 +9,8 @@
 #ifndef DP_GOSSIP_INVITING_H
 #define DP_GOSSIP_INVITING_H
 
+#include "base/bytes.h"
+#include "gossip/admission.h"
 #include "gossip/ledger.h"
 
 /* Is this invite revoked by the chain? */
@@ -27,5 +29,9 @@ bool dp_inviting_due(const dp_ledger *ledger);
 /* For ledger.c: the list of a record that has one, and what the digest gets of it. */
 void dp_inviting_apply(dp_ledger *ledger, const dp_config_part *config, uint64_t time_ms);
 void dp_inviting_digest(const dp_ledger *ledger, dp_digest *digest);
+
+/* May this word stand in the next record of this chain? cause gets static text. DP_DENIED, DP_BADSIG. */
+DP_MUST dp_status dp_inviting_rotation_valid(const dp_ledger *ledger, const dp_crypto *crypto,
+                                             const dp_rotation *word, const char **cause);
 
 #endif

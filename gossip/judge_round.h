@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gossip/node.h"
+#include "gossip/event.h"
+#include "gossip/limits.h"
 #include "gossip/record.h"
 
 enum { DP_JUDGES_MAX = 8 /* updates at the trainer to be judged */ };

@@ -6,10 +6,12 @@
 #define DP_GOSSIP_LEDGER_H
 
 #include "base/map.h"
+#include "gossip/admission.h"
 #include "gossip/density.h"
 #include "gossip/lease.h"
 #include "gossip/pace.h"
 #include "gossip/record.h"
+#include "gossip/rotation.h"
 
 enum {
     DP_REVOKED_INVITES_MAX = 256,

@@ -16,6 +16,7 @@
 
 #include "gossip/admission.h"
 #include "gossip/beat.h"
+#include "gossip/event.h"
 #include "gossip/links.h"
 #include "gossip/out.h"
 #include "gossip/rowset.h"

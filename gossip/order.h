@@ -2,7 +2,8 @@
 #ifndef DP_GOSSIP_ORDER_H
 #define DP_GOSSIP_ORDER_H
 
-#include "gossip/node.h"
+#include "gossip/event.h"
+#include "gossip/limits.h"
 
 /* The answer is in the order. */
 DP_MUST dp_status dp_order_obey(dp_node *node, const dp_order *order);

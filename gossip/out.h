@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "gossip/node.h"
+#include "gossip/action.h"
 
 enum {
     DP_OUT_BYTES = 512 * 1024, /* of messages in one step */

@@ -9,7 +9,8 @@
 #ifndef DP_GOSSIP_PART_ROUND_H
 #define DP_GOSSIP_PART_ROUND_H
 
-#include "gossip/node.h"
+#include "gossip/event.h"
+#include "gossip/limits.h"
 #include "gossip/part_sum.h"
 #include "gossip/part_wait.h"
 #include "gossip/record.h"

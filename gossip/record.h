@@ -55,8 +55,9 @@
 #include "base/reach.h"
 #include "gossip/density.h"
 #include "gossip/invite_revoke.h"
-#include "gossip/node.h"
+#include "gossip/limits.h"
 #include "gossip/part.h"
+#include "gossip/rotation.h"
 
 enum {
     DP_RECORD_VERSION = 2,           /* 1 had no reach: a chain of such records is refused */

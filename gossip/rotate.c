@@ -2,27 +2,8 @@
 
 #include <string.h>
 
-#include "gossip/inviting.h"
 #include "gossip/node_internal.h"
 #include "gossip/order.h"
-
-dp_status dp_rotate_valid(const dp_ledger *ledger, const dp_crypto *crypto, const dp_rotation *word,
-                          const char **cause)
-{
-    if (!dp_inviting_may_revoke(ledger, &word->by) && DP_MUTATION != 212) {
-        *cause = "the join secret rotated by somebody who may not";
-        return DP_DENIED;
-    }
-    if (!dp_rotation_follows(word, &ledger->epoch)) {
-        *cause = "an epoch of the join secret that is over, or far ahead";
-        return DP_DENIED;
-    }
-    if (!dp_rotation_verify(word, crypto, &ledger->run)) {
-        *cause = "signature of a rotation";
-        return DP_BADSIG;
-    }
-    return DP_OK;
-}
 
 /* A member gets secrets; who waits for admission, or is about to be put out, does not. */
 static bool is_trusted(const dp_node *node, const dp_peer *peer)
@@ -130,7 +111,7 @@ static dp_status take_word(dp_node *node, const dp_rotation *word, const dp_secr
     if (node->round->rotate->waits || !dp_rotation_follows(word, &node->ledger.epoch)) {
         return DP_OK; /* The first one goes into the chain; the others are told again by nobody then. */
     }
-    DP_TRY(dp_rotate_valid(&node->ledger, &node->config.crypto, word, &cause));
+    DP_TRY(dp_inviting_rotation_valid(&node->ledger, &node->config.crypto, word, &cause));
     return wait_for_record(node, word, secret);
 }
 

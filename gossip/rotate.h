@@ -4,6 +4,7 @@
 #ifndef DP_GOSSIP_ROTATE_H
 #define DP_GOSSIP_ROTATE_H
 
+#include "base/clock.h"
 #include "gossip/ledger.h"
 
 struct dp_node;
@@ -19,9 +20,6 @@ typedef struct dp_rotate {
     uint16_t told; /* the epoch of which this node has said that its secret is not here */
 } dp_rotate;
 
-/* May this word stand in the next record of this chain? cause gets static text. DP_DENIED, DP_BADSIG. */
-DP_MUST dp_status dp_rotate_valid(const dp_ledger *ledger, const dp_crypto *crypto,
-                                  const dp_rotation *word, const char **cause);
 /* A new secret, 16 random bytes, for the next epoch; why says what is wrong. DP_DENIED, DP_AGAIN: one waits already; DP_TOOBIG: no epoch is left. */
 DP_MUST dp_status dp_rotate_begin(struct dp_node *node, const uint8_t *secret, dp_why *why);
 /* ROTATE, SECRET_GET and SECRET, on the link of this peer. DP_BADMSG, DP_BADSIG, DP_BADHASH, DP_DENIED. */

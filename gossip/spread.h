@@ -14,6 +14,7 @@
 #ifndef DP_GOSSIP_SPREAD_H
 #define DP_GOSSIP_SPREAD_H
 
+#include "gossip/event.h"
 #include "gossip/members.h"
 
 enum {

@@ -8,28 +8,6 @@ enum { SIGNED_MAX = DP_HASH_BYTES + DP_STATEMENT_BYTES_MAX - DP_SIGNATURE_BYTES 
 
 static const char statement_domain[] = "dpnode/member/2";
 
-dp_addr dp_addr_of(const dp_address *address)
-{
-    dp_addr addr = {.family = (uint8_t)address->kind, .port = address->port};
-    if (address->kind == DP_ADDRESS_DNS) {
-        memcpy(addr.name, address->name, sizeof addr.name);
-    } else {
-        memcpy(addr.ip, address->ip, sizeof addr.ip);
-    }
-    return addr;
-}
-
-dp_address dp_addr_address(const dp_addr *addr)
-{
-    dp_address address = {.kind = (dp_address_kind)addr->family, .port = addr->port};
-    if (addr->family == DP_ADDRESS_DNS) {
-        memcpy(address.name, addr->name, sizeof address.name);
-    } else {
-        memcpy(address.ip, addr->ip, sizeof address.ip);
-    }
-    return address;
-}
-
 /* Run id, then the statement without its signature. */
 static dp_view signed_part(const dp_run_id *run, dp_view unsigned_bytes,
                            uint8_t scratch[SIGNED_MAX])

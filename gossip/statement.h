@@ -15,7 +15,10 @@
 #ifndef DP_GOSSIP_STATEMENT_H
 #define DP_GOSSIP_STATEMENT_H
 
-#include "gossip/node.h"
+#include "gossip/address.h"
+#include "gossip/crypto.h"
+#include "gossip/id.h"
+#include "gossip/limits.h"
 
 enum {
     DP_STATEMENT_HEAD_BYTES = 79,

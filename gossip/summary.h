@@ -13,8 +13,10 @@
 #define DP_GOSSIP_SUMMARY_H
 
 #include "base/manifest.h"
+#include "gossip/crypto.h"
+#include "gossip/id.h"
+#include "gossip/limits.h"
 #include "gossip/msg.h"
-#include "gossip/node.h"
 
 typedef struct dp_summary {
     uint64_t slot; /* chain head */

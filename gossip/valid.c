@@ -6,7 +6,6 @@
 #include "gossip/harm.h"
 #include "gossip/inviting.h"
 #include "gossip/mutation.h"
-#include "gossip/rotate.h"
 #include "gossip/weights.h"
 
 #define CARRIED_MAX ((uint64_t)1 << 44)
@@ -522,7 +521,7 @@ dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const 
         DP_TRY(check_removes(valid, record, cause));
         DP_TRY(check_revoked(valid, record, cause));
         if (record->config.has_rotation) {
-            DP_TRY(dp_rotate_valid(ledger, valid->crypto, &record->config.rotation, cause));
+            DP_TRY(dp_inviting_rotation_valid(ledger, valid->crypto, &record->config.rotation, cause));
         }
         DP_TRY(check_voters(valid, record, cause));
     }

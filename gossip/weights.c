@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/sort.h"
 #include "gossip/mutation.h"
-#include "gossip/node.h"
+#include "gossip/limits.h"
 
 typedef unsigned __int128 u128;
 

@@ -2,7 +2,7 @@
  * of most of them; where it does not, they are written with the instructions. */
 
 #include "base/assert.h"
-#include "compute/codec.h"
+#include "compute/codec_ops.h"
 #include "compute/cpu/codec_element.h"
 
 enum {
