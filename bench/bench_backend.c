@@ -1,4 +1,4 @@
-/* What training costs on any backend, through its table (compute/backend.h): tokens per second of whole steps, the share of the peak
+/* What training costs on any backend, through its table (compute/backend/backend.h): tokens per second of whole steps, the share of the peak
  * that one names, and what a round takes. The anchor is the CPU backend of the same run, unless --alone.
  * bench_backend [--json] [--backend NAME|PATH] [--seconds S] [--precision P] [--tflops PEAK] [--only TEXT] [--large] [--alone]
  * --tflops: what the device can do at most in this precision, for the share (H200: 989); --large adds 124M and 1.5B. */
@@ -9,9 +9,9 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "bench/clock.h"
-#include "compute/backend_cpu.h"
-#include "compute/plugin.h"
-#include "compute/precision.h"
+#include "compute/backend/backend_cpu.h"
+#include "compute/backend/plugin.h"
+#include "compute/cpu/precision.h"
 
 enum { STEPS_MAX = 4096, WARM_UP = 3, ROUNDS = 5 };
 

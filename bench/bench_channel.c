@@ -7,9 +7,9 @@
 
 #include "base/assert.h"
 #include "bench/clock.h"
-#include "daemon/aead.h"
-#include "gossip/channel.h"
-#include "gossip/invite.h"
+#include "daemon/net/aead.h"
+#include "gossip/channel/channel.h"
+#include "gossip/identity/invite.h"
 
 enum { BULK_MESSAGE_BYTES = 1024 * 1024, OUT_BYTES_MAX = 2 * BULK_MESSAGE_BYTES };
 

@@ -12,8 +12,8 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "bench/clock.h"
-#include "compute/codec.h"
-#include "compute/consensus.h"
+#include "compute/codec/codec.h"
+#include "compute/outer/consensus.h"
 
 enum { REPEATS = 5, PEERS = 8, SYMBOLS = 256 };
 #define PARAMETERS 124439808.0 /* GPT-2 */

@@ -16,14 +16,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/run_mode.h"
+#include "base/run/run_mode.h"
 #include "bench/defence_report.h"
 #include "bench/defence_run.h"
 #include "bench/defence_survey.h"
 #include "bench/quality_jobs.h"
 #include "bench/quality_text.h"
-#include "compute/codec.h"
-#include "gossip/weights.h"
+#include "compute/codec/codec.h"
+#include "gossip/ledger/weights.h"
 
 enum {
     LONG_STEPS = 4,
@@ -51,7 +51,7 @@ typedef struct settings {
 /* Runs that are compared with each other. */
 typedef struct group {
     const char *name;
-    const char *mode; /* of base/run_mode.h; NULL: the standard one */
+    const char *mode; /* of base/run/run_mode.h; NULL: the standard one */
     uint32_t workers;
     uint32_t hostile;
     uint32_t steps;
@@ -276,7 +276,7 @@ static void make_start(void *context, size_t i)
     if (result.status == DP_OK) {
         memcpy(out->bytes, end.data, end.size);
         memset(out->bytes + 16, 0,
-               8); /* The round (compute/state.h): it is round 0 of the coming runs. */
+               8); /* The round (compute/model/state.h): it is round 0 of the coming runs. */
         out->size = end.size;
     }
     dp_buf_close(&end);

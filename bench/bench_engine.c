@@ -16,9 +16,9 @@
 #include "base/rng.h"
 #include "bench/clock.h"
 #include "bench/peak.h"
-#include "compute/gpt.h"
-#include "compute/ops.h"
-#include "compute/optim.h"
+#include "compute/cpu/ops.h"
+#include "compute/model/gpt.h"
+#include "compute/model/optim.h"
 
 static const struct shape {
     const char *name;

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "bench/clock.h"
 #include "bench/peak.h"
-#include "compute/ops.h"
+#include "compute/cpu/ops.h"
 
 static const struct shape {
     const char *name;

@@ -1,4 +1,4 @@
-/* What it costs a trainer to judge an update (compute/trainer.h), beside a training step of the same model, in seconds of the processor. Median of nine.
+/* What it costs a trainer to judge an update (compute/trainer/trainer.h), beside a training step of the same model, in seconds of the processor. Median of nine.
  * bench_judge [THREADS]   1 if not given */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,9 +6,9 @@
 
 #include "base/assert.h"
 #include "bench/clock.h"
-#include "compute/bpe.h"
-#include "compute/shard.h"
-#include "compute/trainer.h"
+#include "compute/data/shard.h"
+#include "compute/text/bpe.h"
+#include "compute/trainer/trainer.h"
 
 enum { REPEATS = 9, TEXT_BYTES = 400000, VOCAB = 300, ROWS = 8, WARM_STEPS = 8 };
 

@@ -14,7 +14,7 @@
 #include "bench/clock.h"
 #include "bench/kernels_rig.h"
 #include "compute/cuda/optim.h"
-#include "compute/optim.h"
+#include "compute/model/optim.h"
 
 enum {
     WARM_UP = 3,

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "bench/clock.h"
-#include "gossip/ledger.h"
+#include "gossip/ledger/ledger.h"
 
 enum { TURNS = 25, ROW_BYTES = 128 + 8, RANGE_BYTES = 16 };
 

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "bench/clock.h"
-#include "compute/optim.h"
+#include "compute/model/optim.h"
 
 enum { ROUNDS_MAX = 1000 };
 

@@ -1,4 +1,4 @@
-/* What the bytes of a round cost a node on one core: rounds of parts (compute/part.h) against the whole exchange of the same
+/* What the bytes of a round cost a node on one core: rounds of parts (compute/outer/part.h) against the whole exchange of the same
  * publications, in one run, and their ratio. Whole: measure the own blob, have all checked and, as the trainer does it
  * (trainer_parts.c), once more when they are applied. Parts: cut the own, have a piece of each checked, add them up and encode the sum; have all results
  * checked and once more when they are applied, each on its range. Process CPU time, best of five.
@@ -13,9 +13,9 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "bench/clock.h"
-#include "compute/codec.h"
-#include "compute/consensus.h"
-#include "compute/part.h"
+#include "compute/codec/codec.h"
+#include "compute/outer/consensus.h"
+#include "compute/outer/part.h"
 
 enum { REPEATS = 5, NODES_MAX = DP_PARTS_MAX };
 

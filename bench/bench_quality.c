@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/run_mode.h"
+#include "base/run/run_mode.h"
 #include "bench/quality_jobs.h"
 #include "bench/quality_report.h"
 #include "bench/quality_run.h"
 #include "bench/quality_text.h"
-#include "compute/codec.h"
-#include "gossip/weights.h"
+#include "compute/codec/codec.h"
+#include "gossip/ledger/weights.h"
 
 /* A short run of one seed has not yet made up for what it left out or got late. */
 enum { SHORT_SLACK = 2, LONG_STEPS = 4 };

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "bench/clock.h"
-#include "compute/plan.h"
+#include "compute/backend/plan.h"
 
 enum { ANCHOR = DP_RECOMPUTE_NORMS };
 

@@ -1,4 +1,4 @@
-/* What it costs to add up a round's updates in slices (compute/slices.h): CPU seconds of all the slices and of the outer step of their
+/* What it costs to add up a round's updates in slices (compute/outer/slices.h): CPU seconds of all the slices and of the outer step of their
  * sum, as a share of the outer steps that are handed as many updates a slice at a time, which is what decoding and adding them
  * costs in any case. Best of three.
  * bench_slices [--json] [--elements N] [--updates N]   16777216 and 256 if not given; one sparse update stands for all */
@@ -10,8 +10,8 @@
 #include "base/assert.h"
 #include "base/rng.h"
 #include "bench/clock.h"
-#include "compute/codec.h"
-#include "compute/slices.h"
+#include "compute/codec/codec.h"
+#include "compute/outer/slices.h"
 
 enum { REPEATS = 3, UPDATES_MAX = 1024 };
 

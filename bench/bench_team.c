@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "bench/clock.h"
-#include "compute/backend_cpu.h"
-#include "compute/team.h"
+#include "compute/backend/backend_cpu.h"
+#include "compute/backend/team.h"
 
 enum { REPEAT_MAX = 1000 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "bench/clock.h"
-#include "compute/bpe.h"
-#include "compute/files.h"
+#include "compute/machine/files.h"
+#include "compute/text/bpe.h"
 
 enum { REPEATS = 5 };
 

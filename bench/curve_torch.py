@@ -2,7 +2,7 @@
 """The loss curve of `dpnode train` beside PyTorch's, from the same weights, batches, schedule and optimizer.
 
 curve_torch.py [--build FOLDER] [--steps N] [--bound X] [--text FILE]: for a GPT-2 and a Llama shape, fp32 and AdamW with clipping,
-runs dpnode train, takes its first checkpoint as PyTorch's weights, draws the same windows by a reading of compute/order.c of its own,
+runs dpnode train, takes its first checkpoint as PyTorch's weights, draws the same windows by a reading of compute/data/order.c of its own,
 and prints one JSON object per shape: the largest and the last difference of the losses of a step. Exit status 1 above the bound (1e-3),
 77 where PyTorch cannot be imported (Debian: python3-torch). The text is this repository's documentation unless one is given.
 """
@@ -20,8 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from bench_engine_torch import Model, torch  # noqa: E402 (ends with 77 without PyTorch)
 
-HEAD_BYTES, ELEMENTS_AT = 388, 48  # of a checkpoint: compute/solo_file.h
-SHARD_HEAD = 32  # compute/shard.h
+HEAD_BYTES, ELEMENTS_AT = 388, 48  # of a checkpoint: compute/worker/solo_file.h
+SHARD_HEAD = 32  # compute/data/shard.h
 CLIP, DECAY, BETAS, EPS, RATE, FLOOR, WARM_STEPS, HELD_OUT = 1.0, 0.1, (0.9, 0.95), 1e-8, 1e-3, 0.1, 20, 0.05
 SHAPES = {  # name: family, layers, width, heads, kv heads, hidden, context, vocab, rows
     "gpt2 L4 C128 T128 B8 V1024": ("gpt2", 4, 128, 4, 4, 512, 128, 1024, 8),
@@ -117,7 +117,7 @@ def train_ours(build, folder, shape, steps, text):
         kept = file.read()
     elements = struct.unpack_from("<Q", kept, ELEMENTS_AT)[0]
     state = os.path.join(folder, "state")
-    with open(state, "wb") as file:  # compute/state.h
+    with open(state, "wb") as file:  # compute/model/state.h
         file.write(struct.pack("<4sHHQQQ", b"DPS1", 1, 0, elements, 0, 0) + kept[HEAD_BYTES:HEAD_BYTES + 4 * elements])
     subprocess.run([os.path.join(build, "dpnode-worker"), "--export", os.path.join(out, "manifest.bin"), state,
                     os.path.join(out, "data/tokenizer.json"), os.path.join(folder, "start")], check=True)

@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "base/judged.h"
-#include "base/manifest.h"
 #include "base/rng.h"
+#include "base/run/judged.h"
+#include "base/run/manifest.h"
 #include "bench/defence_plan.h"
-#include "compute/data.h"
-#include "compute/gpt.h"
-#include "compute/model.h"
+#include "compute/data/data.h"
+#include "compute/model/gpt.h"
+#include "compute/model/model.h"
 
 double defence_dot(const float *a, const float *b, size_t n);
 double defence_norm(const float *a, size_t n);

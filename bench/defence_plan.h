@@ -25,7 +25,7 @@ typedef enum defence_attack {
 #define DEFENCE_DRIFT_MAX 8.0
 
 typedef enum defence_rule {
-    DEFENCE_CLIP, /* the clip to the median norm of gossip/weights.h; all other rules have it too */
+    DEFENCE_CLIP, /* the clip to the median norm of gossip/ledger/weights.h; all other rules have it too */
     DEFENCE_TRIM, /* coordinate-wise trimmed mean (Yin et al. 2018): a quarter of each end; codecs that keep all */
     DEFENCE_SIGNS, /* a coordinate moves only where the signs of those that store it agree by half of their number or more */
     DEFENCE_COSINE, /* an update counts if its cosine with the weighted sum of the others is above 0 */

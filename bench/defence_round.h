@@ -6,7 +6,7 @@
 #include "bench/defence_measure.h"
 #include "bench/defence_plan.h"
 #include "bench/quality_run.h"
-#include "compute/codec.h"
+#include "compute/codec/codec.h"
 
 /* A worker of the run. Vectors are elements floats, owned. */
 typedef struct defence_worker {

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "bench/clock.h"
 #include "bench/defence_survey.h"
-#include "compute/trainer_inside.h"
+#include "compute/trainer/trainer_inside.h"
 
 /* Halvings of the interval in which the largest size that passes lies. */
 enum { BISECTIONS = 5 };

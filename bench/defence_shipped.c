@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-#include "compute/trainer_inside.h"
-#include "gossip/weights.h"
+#include "compute/trainer/trainer_inside.h"
+#include "gossip/ledger/weights.h"
 
 enum {
     ONE = 65536,
-    STEP_SHARE = 4, /* as gossip/judge_round.c has them */
+    STEP_SHARE = 4, /* as gossip/round/judge_round.c has them */
     SUSPECT_SHARE = 4,
     SUSPECT_WINDOWS = 4,
     BUDGET_NUMERATOR = 9,

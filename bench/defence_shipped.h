@@ -1,11 +1,11 @@
-/* The rule that ships, by the product's own code: the trainers of the voters measure (compute/trainer.h), gossip/judge.h finds and accuses. What
- * gossip/judge_round.c adds is here in short: who is asked what, the budget of suspects, and the majority of voters. */
+/* The rule that ships, by the product's own code: the trainers of the voters measure (compute/trainer/trainer.h), gossip/round/judge.h finds and accuses. What
+ * gossip/round/judge_round.c adds is here in short: who is asked what, the budget of suspects, and the majority of voters. */
 #ifndef DP_BENCH_DEFENCE_SHIPPED_H
 #define DP_BENCH_DEFENCE_SHIPPED_H
 
 #include "bench/defence_round.h"
-#include "compute/trainer.h"
-#include "gossip/judge.h"
+#include "compute/trainer/trainer.h"
+#include "gossip/round/judge.h"
 
 typedef struct defence_shipped {
     dp_trainer *trainers[QUALITY_WORKERS];

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/rng.h"
-#include "compute/codec.h"
+#include "compute/codec/codec.h"
 #include "compute/cuda/attention.h"
 #include "compute/cuda/device.h"
 

@@ -9,7 +9,7 @@
 #include "compute/cuda/optim.h"
 #include "compute/cuda/rope.h"
 #include "compute/cuda/vectors.h"
-#include "compute/optim.h"
+#include "compute/model/optim.h"
 
 static dp_cuda_norm norm_of(const rig *r, bool rms)
 {

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-#include "compute/ops.h"
+#include "compute/cpu/ops.h"
 
 enum { PEAK_SUMS = 16, PEAK_TURNS = 1 << 20, PEAK_TRIES = 7 };
 

@@ -1,15 +1,15 @@
-/* A round of parts (compute/part.h) in bench_quality: each publication is cut, each part added up and encoded again, and the
+/* A round of parts (compute/outer/part.h) in bench_quality: each publication is cut, each part added up and encoded again, and the
  * results are what all apply. Who owns which part does not matter to the numbers. */
 #ifndef DP_BENCH_QUALITY_PARTS_H
 #define DP_BENCH_QUALITY_PARTS_H
 
 #include "bench/quality_run.h"
-#include "compute/codec.h"
-#include "compute/part.h"
+#include "compute/codec/codec.h"
+#include "compute/outer/part.h"
 
 typedef struct quality_parts {
     /* Every other one is at another site than the owner of a part, and what is there is added up and encoded before it goes to that
-     * (gossip/part_sum.h). */
+     * (gossip/ledger/part_sum.h). */
     bool sums;
     dp_part_cuts cuts; /* as many parts as workers, all alike */
     dp_buf results[QUALITY_WORKERS];

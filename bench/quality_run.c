@@ -9,11 +9,11 @@
 #include "base/rng.h"
 #include "bench/clock.h"
 #include "bench/quality_parts.h"
-#include "compute/codec.h"
-#include "compute/trainer.h"
-#include "gossip/deadline.h"
-#include "gossip/density.h"
-#include "gossip/weights.h"
+#include "compute/codec/codec.h"
+#include "compute/trainer/trainer.h"
+#include "gossip/ledger/density.h"
+#include "gossip/ledger/weights.h"
+#include "gossip/round/deadline.h"
 
 enum { ONE_Q16 = 65536, LATE_ROUNDS = 4 };
 
@@ -240,7 +240,7 @@ static dp_status publish(run *r, worker *w, bool dense)
     return DP_OK;
 }
 
-/* Rounds that wait for who is late in each: the third without it, then ever fewer (gossip/deadline.h). */
+/* Rounds that wait for who is late in each: the third without it, then ever fewer (gossip/round/deadline.h). */
 static bool is_in_time(run *r, const worker *w)
 {
     if (r->plan->slow_late && w->steps < r->scale->inner) {
@@ -273,7 +273,7 @@ typedef struct decision {
     dp_view sum; /* in place of all; empty: none */
 } decision;
 
-/* The numbers of the record, as gossip/valid.c fills them in. */
+/* The numbers of the record, as gossip/ledger/valid.c fills them in. */
 static void decide(run *r, decision *d)
 {
     dp_weight_in in[QUALITY_WORKERS];

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/manifest.h"
+#include "base/run/manifest.h"
 #include "bench/quality_text.h"
-#include "compute/trainer.h"
-#include "gossip/weights.h"
+#include "compute/trainer/trainer.h"
+#include "gossip/ledger/weights.h"
 
 enum {
     QUALITY_BATCHES = 4, /* of one worker, in the single batch of QUALITY_AS_ONE */

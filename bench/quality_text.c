@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "compute/bpe.h"
-#include "compute/files.h"
-#include "compute/shard.h"
+#include "compute/data/shard.h"
+#include "compute/machine/files.h"
+#include "compute/text/bpe.h"
 
 enum { TEXT_BYTES_MAX = 64 << 20, PART = 1 << 16 };
 

@@ -3,7 +3,7 @@
 #define DP_BENCH_QUALITY_TEXT_H
 
 #include "base/bytes.h"
-#include "compute/data.h"
+#include "compute/data/data.h"
 
 enum { QUALITY_VOCAB = 256 /* the bytes */, QUALITY_WORKERS = 16, QUALITY_HELD_PER_MILLE = 50 };
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/control_msg.h"
+#include "daemon/control/control_msg.h"
 
 enum { DP_OPTIONS_MAX = 14, DP_ARGUMENTS_MAX = 64 };
 

@@ -11,11 +11,11 @@
 
 #include "base/assert.h"
 #include "base/nearest.h"
-#include "base/run_mode.h"
+#include "base/run/run_mode.h"
 
 enum { KEY_MAX = 64, KEYS_MAX = 128 };
 
-/* Texts come first, then the rows of words and the rows of numbers of base/manifest.h. */
+/* Texts come first, then the rows of words and the rows of numbers of base/run/manifest.h. */
 typedef enum text_key { KEY_NAME, KEY_TEXT, KEY_PRESET, KEY_MODE, TEXT_KEYS } text_key;
 static const char *const text_keys[TEXT_KEYS] = {"name", "text", "model.preset", "round.mode"};
 

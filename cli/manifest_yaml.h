@@ -1,16 +1,16 @@
 /* A run manifest as a person writes it: YAML in, dp_manifest out, and for every mistake the line, the column and what to
- * do. Total: any bytes give a manifest or a sentence. YAML never travels; base/manifest.h has the form that does.
+ * do. Total: any bytes give a manifest or a sentence. YAML never travels; base/run/manifest.h has the form that does.
  *
  *   name: kjv                    # and text: PATH, relative to the file
  *   model: {preset: gpt2-124m}   # or {layers: 4, width: 128, ...}; what is given besides a preset wins over it
- *   round: {mode: diloco}        # the same with base/run_mode.h
+ *   round: {mode: diloco}        # the same with base/run/run_mode.h
  *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot, or whole (train.lr: 3e-3)
  * Refused: anchors, aliases and tags, a key twice, more than one document, what is deeper than a section, more than
  * DP_YAML_BYTES_MAX bytes. */
 #ifndef DP_CLI_MANIFEST_YAML_H
 #define DP_CLI_MANIFEST_YAML_H
 
-#include "base/manifest.h"
+#include "base/run/manifest.h"
 
 enum { DP_YAML_BYTES_MAX = 64 * 1024, DP_YAML_TEXT_MAX = 400 };
 

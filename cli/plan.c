@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/disk.h"
-#include "base/prepared.h"
+#include "base/run/prepared.h"
 #include "cli/children.h"
 #include "cli/json.h"
 #include "cli/manifest_yaml.h"

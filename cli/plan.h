@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "base/manifest.h"
+#include "base/run/manifest.h"
 
 /* The line of dpnode-worker --plan on a backend (NULL: the CPU), owned by the caller; NULL where there is no such program, or it says nothing sensible. */
 json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend, uint64_t data_bytes);
@@ -23,7 +23,7 @@ enum { DP_PLAN_WHY_MAX = 512 };
 /* Whether the data at path holds one sequence to train on. Only a short text is read, which dpnode-worker prepares in a folder
  * that goes again; a long one is believed. False: why tells; true also where there is no such program. */
 bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, char why[DP_PLAN_WHY_MAX]);
-/* Whether the disk of dir, which need not be there yet, has room for the run (base/prepared.h). False: why tells. */
+/* Whether the disk of dir, which need not be there yet, has room for the run (base/run/prepared.h). False: why tells. */
 bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const char *dir,
                         char why[DP_PLAN_WHY_MAX]);
 

@@ -3,7 +3,7 @@
 #ifndef DP_CLI_TOOL_H
 #define DP_CLI_TOOL_H
 
-#include "base/manifest.h"
+#include "base/run/manifest.h"
 #include "cli/cmd.h"
 
 enum {

@@ -37,7 +37,7 @@ install(CODE [[
 
 install(TARGETS dpnode dpnoded dpnode-worker RUNTIME DESTINATION bin)
 if(TARGET dpnode_cuda)
-    install(TARGETS dpnode_cuda LIBRARY DESTINATION lib/dpnode) # compute/plugin.c looks there.
+    install(TARGETS dpnode_cuda LIBRARY DESTINATION lib/dpnode) # compute/backend/plugin.c looks there.
 endif()
 install(FILES docs/man/dpnode.1 DESTINATION share/man/man1)
 install(FILES docs/man/dpnoded.8 DESTINATION share/man/man8)

@@ -68,7 +68,7 @@ def draw(seed, count):
     """Mutations of lines drawn from all of gossip/, each once."""
     chance = random.Random(seed)
     lines = []
-    for source in sorted((ROOT / "gossip").glob("*.c")):
+    for source in sorted((ROOT / "gossip").rglob("*.c")):
         text = source.read_text()
         checks = 0  # Inside of a dp_..._check, which tests alone call.
         whole = True
@@ -76,7 +76,7 @@ def draw(seed, count):
             before, whole = whole, line.endswith((";", "{", "}", "*/", ":"))
             checks = 0 if line == "}" else checks or re.match(r"^dp_status dp_\w+_check\(", line) is not None
             if not checks and not NO_RULE.search(line) and text.count(f"\n{line}\n") == 1 and text.count(line) == 1:
-                lines.append((f"gossip/{source.name}", line, before))
+                lines.append((str(source.relative_to(ROOT)), line, before))
     chance.shuffle(lines)
     for name, line, begins in lines:
         changes = [(old, new) for old, new in CHANGES if old in line]
@@ -98,7 +98,7 @@ def build():
 
 
 def unit_tests():
-    return sorted(path.stem for path in (ROOT / "tests/unit/gossip").glob("test_*.c"))
+    return sorted(path.stem for path in (ROOT / "tests/unit/gossip").rglob("test_*.c"))
 
 
 def compile_command(source):
@@ -122,7 +122,7 @@ def link(source, text):
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
         return done.stderr
-    objects = [str(path) for path in (BUILD / "CMakeFiles/dp_gossip.dir/gossip").glob("*.c.o")
+    objects = [str(path) for path in (BUILD / "CMakeFiles/dp_gossip.dir/gossip").rglob("*.c.o")
                if not original.endswith("/" + path.name)]
     done = subprocess.run(["cc", "-shared", "-o", BROKEN / "libdp_gossip.so", str(object_file), *objects, BUILD / "libdp_base.a",
                            "-lsodium", "-lmsgpackc"], capture_output=True, text=True)

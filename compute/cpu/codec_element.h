@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "compute/half.h"
+#include "compute/cpu/half.h"
 
 #if defined(__CUDACC__)
 #define DP_ELEMENT DP_ANYWHERE

@@ -2,8 +2,8 @@
  * of most of them; where it does not, they are written with the instructions. */
 
 #include "base/assert.h"
-#include "compute/codec_ops.h"
 #include "compute/cpu/codec_element.h"
+#include "compute/cpu/codec_ops.h"
 
 enum {
     FEW = 512,          /* candidates that are cheaper to sort out than to reduce further */

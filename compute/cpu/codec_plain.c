@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "compute/codec_ops.h"
 #include "compute/cpu/codec_element.h"
+#include "compute/cpu/codec_ops.h"
 #include "compute/cpu/codec_tables.h"
 
 enum {

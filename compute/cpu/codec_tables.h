@@ -2,7 +2,7 @@
 #ifndef DP_COMPUTE_CPU_CODEC_TABLES_H
 #define DP_COMPUTE_CPU_CODEC_TABLES_H
 
-#include "compute/codec_ops.h"
+#include "compute/cpu/codec_ops.h"
 
 extern const dp_codec_ops dp_codec_ops_plain;
 #if defined(__x86_64__)

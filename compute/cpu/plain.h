@@ -2,7 +2,7 @@
 #ifndef DP_COMPUTE_CPU_PLAIN_H
 #define DP_COMPUTE_CPU_PLAIN_H
 
-#include "compute/ops.h"
+#include "compute/cpu/ops.h"
 
 void dp_plain_pack(const float *b, size_t ld, bool transposed, size_t k, size_t n, float *packed);
 void dp_plain_gemm(const dp_gemm *g);

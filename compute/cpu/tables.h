@@ -2,7 +2,7 @@
 #ifndef DP_COMPUTE_CPU_TABLES_H
 #define DP_COMPUTE_CPU_TABLES_H
 
-#include "compute/ops.h"
+#include "compute/cpu/ops.h"
 
 extern const dp_ops dp_ops_plain;
 extern const dp_ops dp_ops_plain_bf16;

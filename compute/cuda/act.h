@@ -1,4 +1,4 @@
-/* Activations on a GPU; formulas and names are those of compute/ops.h. Element by element, so any width and alignment will do; rows that
+/* Activations on a GPU; formulas and names are those of compute/cpu/ops.h. Element by element, so any width and alignment will do; rows that
  * lie at 16 bytes are moved in chunks of as many.
  *
  * Errors: DP_BADARG for a kind or type that is none, DP_IO when the launch fails; then outputs hold anything. */
@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "compute/cpu/ops.h"
+#include "compute/cpu/precision.h"
 #include "compute/cuda/columns.h"
 #include "compute/cuda/stream.h"
-#include "compute/ops.h"
-#include "compute/precision.h"
 
 #ifdef __cplusplus
 extern "C" {

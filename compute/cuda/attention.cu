@@ -4,7 +4,7 @@
 
 #include "compute/cuda/attention_inside.cuh"
 #include "compute/cuda/reduce.cuh"
-#include "compute/model.h"
+#include "compute/model/model.h"
 
 enum { WARPS = 8, ROWS_MAX = 65535 /* blocks of a grid's y and z */ };
 

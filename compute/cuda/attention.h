@@ -1,5 +1,5 @@
 /* Causal softmax attention on a GPU, forward and backward, without the matrix of scores in memory (Dao 2023). The CPU's: attention_* of
- * compute/ops.h; query heads may share heads of k and v (Ainslie et al. 2023).
+ * compute/cpu/ops.h; query heads may share heads of k and v (Ainslie et al. 2023).
  *
  * Halves with heads of 64 or 128 are multiplied by tensor cores (fp16 alone on sm_75), by warps (attention_mma.cu) or, on sm_90a, by
  * warpgroups with tiles that the copy engine brings (attention_wgmma.cu). All else takes a plain path in fp32 (attention_plain.cu), right
@@ -15,8 +15,8 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "compute/cpu/precision.h"
 #include "compute/cuda/stream.h"
-#include "compute/precision.h"
 
 #ifdef __cplusplus
 extern "C" {

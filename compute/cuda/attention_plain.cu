@@ -4,7 +4,7 @@
  * column of the tile, then the lanes share the width of the head to add the tile's rows, weighted by what they scored. */
 #include "compute/cuda/attention_inside.cuh"
 #include "compute/cuda/reduce.cuh"
-#include "compute/model.h"
+#include "compute/model/model.h"
 
 enum {
     WARPS = 4,

@@ -1,4 +1,4 @@
-/* Kernels that read and write blobs (compute/codec.h), byte for byte and bit for bit as the CPU. The header of a blob and the order of
+/* Kernels that read and write blobs (compute/codec/codec.h), byte for byte and bit for bit as the CPU. The header of a blob and the order of
  * its runs are the host's; a kernel gives each run to a block.
  *
  * Blobs have been checked (dp_codec_check). A run is 4096 elements, the last may be shorter; runs(n) of them. */
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/codec_kind.h"
+#include "base/run/codec_kind.h"
 #include "base/status.h"
 #include "compute/cuda/stream.h"
 

@@ -1,11 +1,11 @@
-/* What the host tells kernels of blobs. C alone: it knows compute/codec.h. */
+/* What the host tells kernels of blobs. C alone: it knows compute/codec/codec.h. */
 #ifndef DP_COMPUTE_CUDA_CODECS_HOST_H
 #define DP_COMPUTE_CUDA_CODECS_HOST_H
 
 #include <stdbool.h>
 
-#include "base/part_cuts.h"
-#include "compute/codec.h"
+#include "base/run/part_cuts.h"
+#include "compute/codec/codec.h"
 #include "compute/cuda/codecs.h"
 
 /* The codec's options, of a whole vector; bytes and runs are NULL. */

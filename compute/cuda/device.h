@@ -8,7 +8,7 @@
 #define DP_COMPUTE_CUDA_DEVICE_H
 
 #include "base/status.h"
-#include "compute/backend.h"
+#include "compute/backend/backend.h"
 #include "compute/cuda/api.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "compute/cuda/launch.h"
-#include "compute/precision.h"
+#include "compute/cpu/precision.h"
 
 enum {
     DP_LANES = 32,

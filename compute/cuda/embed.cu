@@ -1,6 +1,6 @@
 #include "compute/cuda/embed.h"
 
-#include "base/model_config.h"
+#include "base/run/model_config.h"
 #include "compute/cuda/element.cuh"
 
 enum {

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "compute/cpu/precision.h"
 #include "compute/cuda/stream.h"
-#include "compute/precision.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "compute/backend/team.h"
 #include "compute/cuda/claim.h"
-#include "compute/team.h"
 
 enum {
     TOKENS_ENOUGH = 8192, /* of a micro-batch: products reach the card's speed */

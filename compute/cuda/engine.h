@@ -8,12 +8,12 @@
 #define DP_COMPUTE_CUDA_ENGINE_H
 
 #include "base/assert.h"
-#include "compute/backend.h"
+#include "compute/backend/backend.h"
 #include "compute/cuda/engine_optim.h"
 #include "compute/cuda/graph.h"
 #include "compute/cuda/link.h"
 #include "compute/cuda/net.h"
-#include "compute/gate.h"
+#include "compute/machine/gate.h"
 
 /* What decides how much memory an engine takes. */
 typedef struct dp_cuda_shape {

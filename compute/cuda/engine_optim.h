@@ -1,4 +1,4 @@
-/* The optimizers of compute/optim.h on a card: state, tables and scratch, and the order of kernels and products of a step. The kernels
+/* The optimizers of compute/model/optim.h on a card: state, tables and scratch, and the order of kernels and products of a step. The kernels
  * are those of optim.h of this folder. Exact where those are; Muon's products are gemm's. */
 #ifndef DP_COMPUTE_CUDA_ENGINE_OPTIM_H
 #define DP_COMPUTE_CUDA_ENGINE_OPTIM_H
@@ -6,7 +6,7 @@
 #include "compute/cuda/gemm.h"
 #include "compute/cuda/memory.h"
 #include "compute/cuda/optim.h"
-#include "compute/optim.h"
+#include "compute/model/optim.h"
 
 typedef struct dp_cuda_optimizer {
     const dp_model *model; /* borrowed */

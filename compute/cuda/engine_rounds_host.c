@@ -1,7 +1,7 @@
 /* Rounds by the host, on copies of the vectors: what has no kernel yet, and what finds no room on the card for the blobs. */
 #include "compute/cuda/engine_rounds.h"
 
-#include "compute/feedback.h"
+#include "compute/codec/feedback.h"
 
 dp_status dp_cuda_encode_by_host(dp_engine *e, dp_vector from, const dp_codec *codec, dp_buf *out)
 {

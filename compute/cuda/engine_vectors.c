@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "compute/cuda/vectors.h"
-#include "compute/state.h"
+#include "compute/model/state.h"
 
 dp_status dp_cuda_e_init(dp_engine *e, uint64_t seed)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "compute/files.h"
+#include "compute/machine/files.h"
 
 enum {
     WORDS = 7 + DP_GEMM_ALGORITHM_WORDS + 1,

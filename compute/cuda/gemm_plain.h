@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "compute/cpu/precision.h"
 #include "compute/cuda/stream.h"
-#include "compute/precision.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 /* The end of the model on a GPU: softmax cross-entropy of a chunk of logits, forward and backward in place, and the sum of losses. The
- * products before and behind are gemm's; logits of all tokens never live at once. The CPU's: classifier and softcap of compute/ops.h.
+ * products before and behind are gemm's; logits of all tokens never live at once. The CPU's: classifier and softcap of compute/cpu/ops.h.
  *
  * Errors: DP_BADARG for a type that is none, DP_IO when a launch fails; then outputs hold anything. */
 #ifndef DP_COMPUTE_CUDA_HEAD_H
@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "compute/cpu/precision.h"
 #include "compute/cuda/stream.h"
-#include "compute/precision.h"
 
 #ifdef __cplusplus
 extern "C" {

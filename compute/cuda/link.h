@@ -6,7 +6,7 @@
 #ifndef DP_COMPUTE_CUDA_LINK_H
 #define DP_COMPUTE_CUDA_LINK_H
 
-#include "compute/backend.h"
+#include "compute/backend/backend.h"
 #include "compute/cuda/device.h"
 
 enum {

@@ -8,12 +8,12 @@
 #ifndef DP_COMPUTE_CUDA_NET_H
 #define DP_COMPUTE_CUDA_NET_H
 
+#include "compute/cpu/ops.h"
 #include "compute/cuda/attention.h"
 #include "compute/cuda/gemm.h"
 #include "compute/cuda/memory.h"
-#include "compute/gpt.h"
-#include "compute/model.h"
-#include "compute/ops.h"
+#include "compute/model/gpt.h"
+#include "compute/model/model.h"
 
 /* Elements that one token has in a buffer of its kind, as in gpt_inside.h. */
 typedef struct dp_cuda_sizes {

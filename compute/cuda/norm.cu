@@ -1,7 +1,7 @@
 #include "compute/cuda/norm.h"
 
 #include "compute/cuda/reduce.cuh"
-#include "compute/model.h"
+#include "compute/model/model.h"
 
 enum {
     THREADS_MAX = 512,

@@ -1,5 +1,5 @@
 /* The norms of the residual stream on a GPU: LayerNorm (Ba, Kiros, Hinton 2016) and RMSNorm (Zhang, Sennrich 2019), with the
- * addition to the stream before them and the gradient's behind them in the same pass. The CPU's: norm_*, rms_* of compute/ops.h.
+ * addition to the stream before them and the gradient's behind them in the same pass. The CPU's: norm_*, rms_* of compute/cpu/ops.h.
  *
  * Forward again gives the same bits, which is all that recomputing needs. Errors of all: DP_BADARG for a pair of types that is not
  * built, DP_IO when a launch fails; then outputs hold anything. All pointers are of the stream's device. */
@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "compute/cpu/precision.h"
 #include "compute/cuda/columns.h"
 #include "compute/cuda/stream.h"
-#include "compute/precision.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,7 +4,7 @@
 #ifndef DP_COMPUTE_CUDA_NVML_H
 #define DP_COMPUTE_CUDA_NVML_H
 
-#include "compute/backend.h"
+#include "compute/backend/backend.h"
 
 /* Fills celsius, watts and percent of out. bus: of dp_cuda_properties. */
 void dp_nvml_look(const char *bus, dp_device *out);

@@ -1,4 +1,4 @@
-/* Kernels of the optimizers of compute/optim.h, whose formulas and letters these are, over pieces of the arena as optim.c cuts
+/* Kernels of the optimizers of compute/model/optim.h, whose formulas and letters these are, over pieces of the arena as optim.c cuts
  * them: elements of one tensor in one block of DP_NORM_BLOCK. One rounded operation after another, in the order of the CPU's plain loops; only sums
  * of squares are added in another (fixed) order, so steps that take no norm from them have the CPU's bits.
  *

@@ -1,6 +1,6 @@
 /* The arena cut into pieces: where a tensor or a block begins, as optim.c cuts it. */
 #include "compute/cuda/optim.h"
-#include "compute/optim.h"
+#include "compute/model/optim.h"
 
 size_t dp_cuda_optim_table(const dp_model *model, dp_cuda_piece *pieces, dp_cuda_pieces_of *tensors)
 {

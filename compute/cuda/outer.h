@@ -1,4 +1,4 @@
-/* Kernels of a round: what compute/consensus.h and feedback.h say, to the bit, and the exchange of pairs (backend.h, mix). A run of
+/* Kernels of a round: what compute/outer/consensus.h and feedback.h say, to the bit, and the exchange of pairs (backend.h, mix). A run of
  * 4096 elements is a block's.
  *
  * Vectors: n floats at 256 bytes. bad as in vectors.h. */

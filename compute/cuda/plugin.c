@@ -1,5 +1,5 @@
-/* The table of backend.h, filled by the engine, and the one function that a plugin exports (compute/plugin.h). */
-#include "compute/plugin.h"
+/* The table of backend.h, filled by the engine, and the one function that a plugin exports (compute/backend/plugin.h). */
+#include "compute/backend/plugin.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 #include "compute/cuda/rope.h"
 
 #include "compute/cuda/reduce.cuh"
-#include "compute/model.h"
+#include "compute/model/model.h"
 
 enum {
     THREADS = 128,

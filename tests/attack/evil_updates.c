@@ -28,11 +28,11 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "base/trainer_msg.h"
-#include "compute/codec.h"
-#include "compute/consensus.h"
-#include "compute/part.h"
-#include "compute/state.h"
+#include "base/trainer/trainer_msg.h"
+#include "compute/codec/codec.h"
+#include "compute/model/state.h"
+#include "compute/outer/consensus.h"
+#include "compute/outer/part.h"
 
 enum { KEPT = 3, FILES = 2 /* blob and a, before parts */ };
 

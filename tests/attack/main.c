@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "daemon/transport.h"
-#include "gossip/invite.h"
-#include "gossip/statement.h"
-#include "gossip/summary.h"
+#include "daemon/net/transport.h"
+#include "gossip/identity/invite.h"
+#include "gossip/member/statement.h"
+#include "gossip/member/summary.h"
 
 enum { LIARS_MAX = 1024, ADDRESSES_MAX = 16, INVENTED_MAX = 200 };
 

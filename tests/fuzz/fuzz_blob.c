@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compute/codec.h"
-#include "compute/part.h"
-#include "compute/state.h"
+#include "compute/codec/codec.h"
+#include "compute/model/state.h"
+#include "compute/outer/part.h"
 
 /* More elements than a small input can name would only slow the fuzzer down. */
 enum { ELEMENTS_MAX = 3 * DP_CODEC_RUN, BLOB_BYTES_MAX = 1 << 20 };

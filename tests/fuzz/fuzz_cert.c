@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/cert.h"
+#include "gossip/identity/cert.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

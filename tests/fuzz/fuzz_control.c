@@ -1,7 +1,7 @@
 /* Any bytes on the control socket: no frame yet, a refusal, or a frame whose parts can be read. */
 #include <stdlib.h>
 
-#include "daemon/control_msg.h"
+#include "daemon/control/control_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

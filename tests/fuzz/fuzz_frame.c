@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/channel.h"
+#include "gossip/channel/channel.h"
 
 enum { OUT_BYTES_MAX = 1 << 17 };
 

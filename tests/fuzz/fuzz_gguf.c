@@ -1,7 +1,7 @@
 /* Any bytes as a GGUF file: tensors that lie inside of it, or a sentence. */
 #include <stdlib.h>
 
-#include "compute/gguf_read.h"
+#include "compute/format/gguf_read.h"
 
 enum { ELEMENTS_MAX = 4096 };
 

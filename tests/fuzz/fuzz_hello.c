@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "daemon/hello.h"
+#include "daemon/net/hello.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

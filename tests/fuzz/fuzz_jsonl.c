@@ -1,8 +1,8 @@
 /* Any bytes as a line of JSON lines: a text in UTF-8, or a sentence. */
 #include <stdlib.h>
 
-#include "compute/jsonl.h"
-#include "compute/utf8.h"
+#include "compute/text/jsonl.h"
+#include "compute/text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "daemon/allow.h"
-#include "daemon/month.h"
+#include "daemon/host/month.h"
+#include "daemon/net/allow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

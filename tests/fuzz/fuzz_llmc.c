@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compute/llmc.h"
+#include "compute/format/llmc.h"
 
 enum { PARAMETERS_MAX = 1 << 16, HEADER_FIELDS_BYTES = 28 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/lot.h"
+#include "gossip/channel/lot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

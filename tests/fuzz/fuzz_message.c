@@ -2,15 +2,15 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/commit_msg.h"
-#include "gossip/invite_revoke.h"
-#include "gossip/lists.h"
-#include "gossip/mix_msg.h"
-#include "gossip/msg.h"
-#include "gossip/part_sum.h"
-#include "gossip/round_msg.h"
-#include "gossip/summary.h"
-#include "gossip/wire.h"
+#include "gossip/core/msg.h"
+#include "gossip/identity/invite_revoke.h"
+#include "gossip/ledger/part_sum.h"
+#include "gossip/ledger/wire.h"
+#include "gossip/member/summary.h"
+#include "gossip/pairs/mix_msg.h"
+#include "gossip/round/lists.h"
+#include "gossip/round/round_msg.h"
+#include "gossip/vote/commit_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

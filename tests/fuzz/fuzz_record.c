@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/listing.h"
-#include "gossip/valid.h"
+#include "gossip/ledger/listing.h"
+#include "gossip/ledger/valid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

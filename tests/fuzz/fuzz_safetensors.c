@@ -2,7 +2,7 @@
  * own among them. */
 #include <stdlib.h>
 
-#include "compute/safetensors_read.h"
+#include "compute/format/safetensors_read.h"
 
 enum { VALUES_MAX = 64 };
 

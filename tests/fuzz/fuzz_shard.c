@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compute/data.h"
-#include "compute/shard_table.h"
+#include "compute/data/data.h"
+#include "compute/data/shard_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compute/solo_file.h"
+#include "compute/worker/solo_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

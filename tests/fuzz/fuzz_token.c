@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/invite.h"
+#include "gossip/identity/invite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,8 +1,8 @@
 /* Any bytes as tokenizer.json: a tokenizer that gives back the text it is given, or a sentence. */
 #include <stdlib.h>
 
-#include "compute/bpe.h"
-#include "compute/utf8.h"
+#include "compute/text/bpe.h"
+#include "compute/text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

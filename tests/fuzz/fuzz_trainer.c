@@ -1,7 +1,7 @@
 /* Any packet between daemon and trainer: a status, or a message that can be sent again. */
 #include <stdlib.h>
 
-#include "base/trainer_msg.h"
+#include "base/trainer/trainer_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

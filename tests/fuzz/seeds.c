@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/commit_msg.h"
-#include "gossip/lists.h"
-#include "gossip/part_sum.h"
-#include "gossip/round_msg.h"
-#include "gossip/summary.h"
-#include "gossip/wire.h"
+#include "gossip/ledger/part_sum.h"
+#include "gossip/ledger/wire.h"
+#include "gossip/member/summary.h"
+#include "gossip/round/lists.h"
+#include "gossip/round/round_msg.h"
+#include "gossip/vote/commit_msg.h"
 
 enum { VOTERS = 3, LISTED = 2 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes codec.txt: update blobs by a second, plain implementation of the formats in compute/codec.h.
+"""Makes codec.txt: update blobs by a second, plain implementation of the formats in compute/codec/codec.h.
 
 Usage: tests/golden/make_codec.py > tests/golden/codec.txt
 Each line: codec, block, keep, bits, seed of the positions, elements, seed of the input, energy in hexadecimal, CRC-32 of the

@@ -6,7 +6,7 @@ Usage: tests/golden/make_optim.py > tests/golden/optim.txt
 
 f(x) = sum a (x - t)^2 / 2 over three tensors, one after another: a matrix inside a block [4][6], an embedding [5][4], a vector
 [4]. Element i over all: a = 1/4 + (7 i mod 11)/8, t = ((5 i mod 13) - 6)/8, start ((3 i mod 7) - 3)/4, the vector at 0. Each line of
-the output: optimizer, step, f before the step. tests/unit/compute/test_optim_golden.c walks the same way with compute/optim.c.
+the output: optimizer, step, f before the step. tests/unit/compute/model/test_optim_golden.c walks the same way with compute/model/optim.c.
 """
 
 import math

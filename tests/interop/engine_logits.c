@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "compute/bpe.h"
-#include "compute/files.h"
-#include "compute/gguf.h"
-#include "compute/gpt.h"
-#include "compute/hf_config.h"
-#include "compute/hf_import.h"
-#include "compute/safetensors.h"
+#include "compute/format/gguf.h"
+#include "compute/format/hf_config.h"
+#include "compute/format/hf_import.h"
+#include "compute/format/safetensors.h"
+#include "compute/machine/files.h"
+#include "compute/model/gpt.h"
+#include "compute/text/bpe.h"
 
 enum { TOKENS = 23, VOCAB = 271, FILE_BYTES_MAX = 1 << 28 };
 

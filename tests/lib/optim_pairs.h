@@ -2,7 +2,7 @@
 #ifndef DP_TESTS_LIB_OPTIM_PAIRS_H
 #define DP_TESTS_LIB_OPTIM_PAIRS_H
 
-#include "compute/optim.h"
+#include "compute/model/optim.h"
 
 typedef struct optim_pair {
     dp_optim_kind optimizer;

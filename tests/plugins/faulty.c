@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "compute/backend_cpu.h"
-#include "compute/plugin.h"
+#include "compute/backend/backend_cpu.h"
+#include "compute/backend/plugin.h"
 
 enum { LATE = 5 };
 

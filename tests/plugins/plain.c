@@ -1,6 +1,6 @@
 /* A second CPU backend as a plugin: the reference operations, plain loops, behind the same table. */
-#include "compute/backend_cpu.h"
-#include "compute/plugin.h"
+#include "compute/backend/backend_cpu.h"
+#include "compute/backend/plugin.h"
 
 const dp_backend *dp_backend_query(uint32_t version);
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/commit_row.h"
-#include "gossip/node_internal.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/vote/commit_row.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "gossip/cert.h"
+#include "gossip/identity/cert.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/digest.h"
 #include "base/rng.h"
-#include "gossip/node.h"
+#include "gossip/node/node.h"
 #include "tests/sim/parts.h"
 #include "tests/sim/shadow.h"
 

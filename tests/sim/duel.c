@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/commit.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
+#include "gossip/vote/commit.h"
 #include "tests/sim/duel_lies.h"
 #include "tests/sim/oracle_internal.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
 
 static uint8_t bytes[DP_VOTE_MESSAGE_MAX];
 static dp_vote_msg msg;

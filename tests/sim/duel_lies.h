@@ -3,7 +3,7 @@
 #define DP_SIM_DUEL_LIES_H
 
 #include "base/rng.h"
-#include "gossip/commit.h"
+#include "gossip/vote/commit.h"
 
 enum { DP_DUEL_RECORD_BYTES = 16, DP_DUEL_LIES_MAX = 128 };
 

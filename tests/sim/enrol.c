@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/msg.h"
-#include "gossip/valid.h"
+#include "gossip/core/msg.h"
+#include "gossip/ledger/valid.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
 

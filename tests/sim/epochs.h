@@ -3,7 +3,7 @@
 #ifndef DP_TESTS_EPOCHS_H
 #define DP_TESTS_EPOCHS_H
 
-#include "gossip/record.h"
+#include "gossip/ledger/record.h"
 #include "tests/sim/sim.h"
 
 /* At every look at the scene. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/msg.h"
-#include "gossip/round_msg.h"
+#include "gossip/core/msg.h"
+#include "gossip/round/round_msg.h"
 
 static const uint64_t spoiled_us =
     40 * DP_SECOND; /* after the healing: a fork must be known to all */

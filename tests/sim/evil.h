@@ -4,8 +4,8 @@
 #ifndef DP_SIM_EVIL_H
 #define DP_SIM_EVIL_H
 
-#include "gossip/mix_msg.h"
-#include "gossip/record.h"
+#include "gossip/ledger/record.h"
+#include "gossip/pairs/mix_msg.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
 

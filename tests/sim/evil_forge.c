@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/commit_msg.h"
-#include "gossip/msg.h"
-#include "gossip/round_msg.h"
+#include "gossip/core/msg.h"
+#include "gossip/round/round_msg.h"
+#include "gossip/vote/commit_msg.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"
 

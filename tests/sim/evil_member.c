@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/beat.h"
-#include "gossip/commit_msg.h"
-#include "gossip/harm.h"
-#include "gossip/msg.h"
-#include "gossip/round_msg.h"
-#include "gossip/statement.h"
-#include "gossip/wire.h"
+#include "gossip/core/msg.h"
+#include "gossip/ledger/harm.h"
+#include "gossip/ledger/wire.h"
+#include "gossip/member/beat.h"
+#include "gossip/member/statement.h"
+#include "gossip/round/round_msg.h"
+#include "gossip/vote/commit_msg.h"
 #include "tests/sim/evil.h"
 
 enum { FLOOD_MESSAGES = 40 };

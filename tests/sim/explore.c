@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/assert.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
 #include "tests/sim/explore_arguments.h"
 #include "tests/sim/explore_judge.h"
 #include "tests/sim/explore_table.h"

@@ -1,5 +1,5 @@
 /* Every interleaving of the votes of a slot among three voters, and of the slots that follow, with the machines of
- * gossip/commit.h themselves: an exhaustive search of a bounded world, beside the random schedules of duel.h.
+ * gossip/vote/commit.h themselves: an exhaustive search of a bounded world, beside the random schedules of duel.h.
  *
  * The world. Messages are sets that only grow: any may be lost, late, repeated or overtaken. Any voter may crash at any point,
  * between two sends too (what was sent last is lost like any message), and is up again at once with what its disk has; a vote
@@ -9,7 +9,7 @@
  * many crashes there are in all. States are merged when voters, disks and sets of messages that can still matter are equal
  * (by 64 bits of hash).
  *
- * With several slots the voters of the next one are those that gossip/ledger.h makes of the record before; with --voters
+ * With several slots the voters of the next one are those that gossip/ledger/ledger.h makes of the record before; with --voters
  * change the owner of ballot 0 puts a fourth host in the place of the owner of ballot 1. The votes of a slot reach whoever goes
  * by the record before it, as in the node. */
 #ifndef DP_SIM_EXPLORE_H

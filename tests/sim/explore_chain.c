@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/valid.h"
+#include "gossip/ledger/valid.h"
 
 typedef struct item {
     uint8_t *bytes;

@@ -1,11 +1,11 @@
 /* The records that the exhaustive search has its voters propose, numbered, and what the chain says after each: real records,
- * judged and applied by gossip/valid.h and ledger.h. Record 0 is where the search begins: three of the hosts vote.
+ * judged and applied by gossip/ledger/valid.h and ledger.h. Record 0 is where the search begins: three of the hosts vote.
  *
  * A record is a CONFIG, another one in each life of its author; it fences somebody, so that it says something. */
 #ifndef DP_SIM_EXPLORE_CHAIN_H
 #define DP_SIM_EXPLORE_CHAIN_H
 
-#include "gossip/ledger.h"
+#include "gossip/ledger/ledger.h"
 #include "tests/sim/sim.h"
 
 enum {

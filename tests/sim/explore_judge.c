@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
 
 typedef struct looking {
     dp_explore_judge *judge;

@@ -2,8 +2,8 @@
 #ifndef DP_SIM_EXPLORE_MIND_H
 #define DP_SIM_EXPLORE_MIND_H
 
-#include "gossip/commit.h"
-#include "gossip/commit_row.h"
+#include "gossip/vote/commit.h"
+#include "gossip/vote/commit_row.h"
 #include "tests/sim/explore_chain.h"
 
 enum { DP_EXPLORE_ROW_MAX = DP_COMMIT_ROW_HEAD + 1024 };

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/commit_row.h"
-#include "gossip/msg.h"
-#include "gossip/mutation.h"
+#include "gossip/core/msg.h"
+#include "gossip/core/mutation.h"
+#include "gossip/vote/commit_row.h"
 #include "tests/sim/explore_mind.h"
 #include "tests/sim/explore_table.h"
 

@@ -1,7 +1,7 @@
 /* What goes wrong, and when it stops. Draws from its own stream; a class that is off draws nothing. */
 #include <stdlib.h>
 
-#include "gossip/node_internal.h"
+#include "gossip/node/node_internal.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/scene.h"

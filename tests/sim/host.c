@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle.h"

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gossip/admission.h"
-#include "gossip/node.h"
+#include "gossip/identity/admission.h"
+#include "gossip/node/node.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/queue.h"
 #include "tests/sim/rot.h"

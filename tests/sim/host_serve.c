@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/mutation.h"
-#include "gossip/wire.h"
+#include "gossip/core/mutation.h"
+#include "gossip/ledger/wire.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"

@@ -372,7 +372,7 @@ void dp_host_parcel_stored(dp_host *host, const dp_disk_write *write)
     dp_host_event(host, &event);
 }
 
-/* As CHECK of compute/worker.c: of the density of its round, or dense. */
+/* As CHECK of compute/worker/worker.c: of the density of its round, or dense. */
 static bool is_foreign(dp_view blob, uint32_t keep)
 {
     const uint32_t count = dp_toy_holds(blob);
@@ -568,7 +568,7 @@ static void start_training(dp_host *host, const dp_action *action)
     plan_steps(host);
 }
 
-/* As daemon/driver_tell.c: the node hears that the object is lost, then that the command failed, or has its trainer killed. */
+/* As daemon/peer/driver_tell.c: the node hears that the object is lost, then that the command failed, or has its trainer killed. */
 static void fail_lost(dp_host *host, const dp_action *action, uint32_t object)
 {
     const uint64_t life = host->life;

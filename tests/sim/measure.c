@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gossip/members.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
+#include "gossip/member/members.h"
 #include "tests/sim/sim.h"
 
 dp_status dp_measure_open(dp_sim *sim)
@@ -135,7 +135,7 @@ void dp_measure_note(dp_host *host, const dp_note *note)
         return;
     }
     if (note->cause != NULL && strcmp(note->cause, "its link has ended") == 0) {
-        return; /* A guest that is not here any more: nobody says that it does not live (gossip/guest.c). */
+        return; /* A guest that is not here any more: nobody says that it does not live (gossip/member/guest.c). */
     }
     const bool dead = note->b == DP_MEMBER_DEAD;
     const dp_host *subject = &sim->hosts[about];

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "gossip/node.h"
+#include "gossip/node/node.h"
 #include "tests/sim/queue.h"
 
 struct dp_sim;

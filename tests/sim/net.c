@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node.h"
+#include "gossip/node/node.h"
 
 enum { SITE_JITTER_US = 200 };
 

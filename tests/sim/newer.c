@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/mix_msg.h"
-#include "gossip/msg.h"
-#include "gossip/round_msg.h"
-#include "gossip/wire.h"
+#include "gossip/core/msg.h"
+#include "gossip/ledger/wire.h"
+#include "gossip/pairs/mix_msg.h"
+#include "gossip/round/round_msg.h"
 #include "tests/sim/epochs.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/forks.h"

@@ -1,4 +1,4 @@
-/* How many elements travel in a round (gossip/density.h), found here again from all records since the first. */
+/* How many elements travel in a round (gossip/ledger/density.h), found here again from all records since the first. */
 #include <stdlib.h>
 
 #include "tests/sim/oracle_internal.h"

@@ -1,6 +1,6 @@
 /* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come level, stay so, and count? */
-#include "gossip/deadline.h"
-#include "gossip/node_internal.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/round/deadline.h"
 #include "tests/sim/epochs.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/faults.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "gossip/node_internal.h"
+#include "gossip/node/node_internal.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/oracle_lives.h"

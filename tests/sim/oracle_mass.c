@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/mix_msg.h"
+#include "gossip/pairs/mix_msg.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"

@@ -2,11 +2,11 @@
  * voters and keys, and its own reading of bytes. */
 #include <string.h>
 
-#include "gossip/commit_msg.h"
-#include "gossip/lists.h"
-#include "gossip/msg.h"
-#include "gossip/statement.h"
-#include "gossip/wire.h"
+#include "gossip/core/msg.h"
+#include "gossip/ledger/wire.h"
+#include "gossip/member/statement.h"
+#include "gossip/round/lists.h"
+#include "gossip/vote/commit_msg.h"
 #include "tests/sim/oracle_internal.h"
 
 enum {

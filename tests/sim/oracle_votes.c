@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/commit_msg.h"
-#include "gossip/commit_row.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
+#include "gossip/vote/commit_msg.h"
+#include "gossip/vote/commit_row.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"
 

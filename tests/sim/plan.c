@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "gossip/buggify.h"
-#include "gossip/node.h"
+#include "gossip/core/buggify.h"
+#include "gossip/node/node.h"
 
 #include "tests/sim/evil.h"
 #include "tests/sim/object.h"

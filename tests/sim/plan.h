@@ -75,7 +75,7 @@ typedef enum dp_profile {
     DP_PROFILE_STEPS,  /* gradients: a round per step, nothing clipped, no exchanges */
     DP_PROFILE_ROT, /* as swarm, with data in several parts, objects in several chunks, and disks that lose some of them */
     DP_PROFILE_STALE, /* as swarm, of a run in which late publications count in the next round */
-    DP_PROFILE_LISTS, /* as swarm, of a run whose records name lists (gossip/listing.h), often of more than 32 contributors */
+    DP_PROFILE_LISTS, /* as swarm, of a run whose records name lists (gossip/ledger/listing.h), often of more than 32 contributors */
     DP_PROFILE_SPOTS, /* more identities than may be members: each stays for a few seconds, and is gone for ever */
     DP_PROFILE_COUNT
 } dp_profile;
@@ -103,12 +103,12 @@ typedef struct dp_sim_options {
     uint32_t churn_milli; /* scale: nodes that come or go in a minute, per thousand */
     uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
     dp_sim_store store;   /* behind the disks, see real.h */
-    bool parts;           /* rounds of parts (gossip/part.h) */
+    bool parts;           /* rounds of parts (gossip/ledger/part.h) */
     bool sums;            /* with parts: round.site_sums of the manifest */
     bool early;           /* with parts of gradients: told of before their publication */
-    bool span;            /* updates may be thinner where lines are slow (gossip/density.h) */
-    uint32_t sites;       /* that nodes are at, those of one near to each other; 0: by the faults */
-    bool enrolled;        /* scale: who is there from the start stands in the chain (enrol.h) */
+    bool span;      /* updates may be thinner where lines are slow (gossip/ledger/density.h) */
+    uint32_t sites; /* that nodes are at, those of one near to each other; 0: by the faults */
+    bool enrolled;  /* scale: who is there from the start stands in the chain (enrol.h) */
     /* That a record may list; 0: by the profile, mostly 32. */
     uint32_t contributors;
     uint32_t close_milli; /* of the manifest: share that closes a round at once; 0: none */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "gossip/commit_row.h"
+#include "gossip/vote/commit_row.h"
 #include "store/chain.h"
 #include "store/ckpt.h"
 #include "store/rows.h"

@@ -1,6 +1,6 @@
 #include "tests/sim/scene.h"
 
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
 #include "tests/sim/epochs.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"

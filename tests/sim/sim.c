@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/buggify.h"
+#include "gossip/core/buggify.h"
 #include "tests/sim/enrol.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/forks.h"

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/manifest.h"
-#include "gossip/node.h"
+#include "base/run/manifest.h"
+#include "gossip/node/node.h"
 #include "tests/sim/host.h"
 #include "tests/sim/measure.h"
 #include "tests/sim/net.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/mutation.h"
+#include "gossip/core/mutation.h"
 
 void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noise)
 {

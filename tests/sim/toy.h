@@ -1,4 +1,4 @@
-/* The trainer of the simulator: a model of a few integers that does what base/trainer_msg.h asks, exactly, so that every
+/* The trainer of the simulator: a model of a few integers that does what base/trainer/trainer_msg.h asks, exactly, so that every
  * aggregate can be computed again and every unit of displacement has one place. Has no clock; the host feeds it steps.
  *
  * Numbers are int64 in fixed point. Displacement d means theta - x. It lies in one drawer: open O, frozen F, pending P
@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "base/reach.h"
 #include "base/rng.h"
-#include "base/trainer_msg.h"
-#include "gossip/part.h"
+#include "base/run/reach.h"
+#include "base/trainer/trainer_msg.h"
+#include "gossip/ledger/part.h"
 
 enum {
     DP_TOY_ELEMENTS = 24,

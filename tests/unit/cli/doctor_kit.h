@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 /* All well, as far as nobody says else. Objects are borrowed. */
 static inline dp_doctor doctor_of(const json_t *worker, const json_t *check, const json_t *status)

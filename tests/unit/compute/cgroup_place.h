@@ -2,7 +2,7 @@
 #ifndef DP_TESTS_UNIT_COMPUTE_CGROUP_PLACE_H
 #define DP_TESTS_UNIT_COMPUTE_CGROUP_PLACE_H
 
-#include "compute/cgroup.h"
+#include "compute/machine/cgroup.h"
 #include "tests/lib/fake_root.h"
 
 /* Valid until the next call. */

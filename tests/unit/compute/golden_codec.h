@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "compute/codec.h"
-#include "compute/half.h"
+#include "compute/codec/codec.h"
+#include "compute/cpu/half.h"
 
 enum { GOLDEN_LINES = 69 };
 

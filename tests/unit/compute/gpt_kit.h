@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "compute/gpt_inside.h"
+#include "compute/model/gpt_inside.h"
 #include "tests/unit/compute/model64.h"
 
 enum { TOKENS_MAX = 512 };

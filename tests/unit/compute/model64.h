@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compute/gpt.h"
+#include "compute/model/gpt.h"
 
 /* Nearly all of a test's time would go into checking the loops that it compares with. */
 #if defined(__clang__)

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "compute/ops.h"
+#include "compute/cpu/ops.h"
 
 static inline float *fill(size_t n, uint64_t seed, float size)
 {

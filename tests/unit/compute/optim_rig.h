@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "compute/optim.h"
+#include "compute/model/optim.h"
 
 enum { RIG_TENSORS = 7 };
 

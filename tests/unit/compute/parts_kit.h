@@ -2,7 +2,7 @@
 #ifndef DP_TESTS_UNIT_COMPUTE_PARTS_KIT_H
 #define DP_TESTS_UNIT_COMPUTE_PARTS_KIT_H
 
-#include "compute/part.h"
+#include "compute/outer/part.h"
 #include "tests/unit/compute/tiny_node.h"
 
 enum { KIT_ONE = 65536, KIT_NODES_MAX = 4, KIT_PARTS = 4 };

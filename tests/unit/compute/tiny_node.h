@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "compute/codec.h"
-#include "compute/trainer.h"
+#include "compute/codec/codec.h"
+#include "compute/trainer/trainer.h"
 #include "tests/unit/compute/tiny_run.h"
 
 typedef struct node {

@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
-#include "base/manifest.h"
-#include "compute/bpe.h"
-#include "compute/data.h"
-#include "compute/trainer.h"
+#include "base/run/manifest.h"
+#include "compute/data/data.h"
+#include "compute/text/bpe.h"
+#include "compute/trainer/trainer.h"
 
 enum { TINY_CONTEXT = 32, TINY_VOCAB = 300, TINY_ROWS = 4, TINY_TEXT = 40000 };
 

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "compute/codec.h"
+#include "compute/codec/codec.h"
 
 enum { UPDATE_N = 6 * DP_CODEC_RUN + 500, UPDATE_BLOB_MAX = 1 << 20 };
 

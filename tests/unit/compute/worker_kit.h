@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/trainer_msg.h"
-#include "compute/worker.h"
+#include "base/trainer/trainer_msg.h"
+#include "compute/worker/worker.h"
 #include "tests/unit/compute/tiny_run.h"
 
 enum { ONE = 65536, STEPS = 4 };

@@ -5,8 +5,8 @@
 #include "tests/lib/check.h"
 
 #include "base/rng.h"
+#include "compute/cpu/half.h"
 #include "compute/cuda/codecs_host.h"
-#include "compute/half.h"
 #include "tests/cuda/card.h"
 
 enum { KIT_MOST = 2 * DP_CODEC_RUN + 777, KIT_RUNS = 3, KIT_CODECS = 18, KIT_SHAPES = 6 };

@@ -1,4 +1,4 @@
-/* What the tests of the near kernels share: random tensors of a precision on the card, and comparison with what compute/ops.h defines.
+/* What the tests of the near kernels share: random tensors of a precision on the card, and comparison with what compute/cpu/ops.h defines.
  *
  * Inputs are rounded to their type first, so the CPU's reference (loops in double) sees the same numbers. An output may then be off by half a
  * unit of its type, and by the error of fp32 sums, which each test states. Outputs start as NaN: what a kernel forgets fails. */
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "compute/ops.h"
-#include "compute/precision.h"
+#include "compute/cpu/ops.h"
+#include "compute/cpu/precision.h"
 #include "tests/cuda/card.h"
 
 static const dp_precision near_types[] = {DP_FP32, DP_BF16, DP_FP16};

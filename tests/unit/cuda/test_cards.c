@@ -1,16 +1,16 @@
 /* Several cards of one host as one, a process each, on the emulator: the bits of one card that takes their rows in turn, with NCCL
  * (tests/cuda/nccl) and without, and an end where something fails. */
-#include "compute/team_cards.h"
+#include "compute/backend/team_cards.h"
 
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compute/backend_cpu.h"
+#include "compute/backend/backend_cpu.h"
+#include "compute/backend/plugin.h"
+#include "compute/backend/team_inside.h"
 #include "compute/cuda/link.h"
-#include "compute/plugin.h"
-#include "compute/team_inside.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 

@@ -1,7 +1,7 @@
 /* Encoding on a card: every byte as the CPU's, and as the golden blobs'. */
 #include <math.h>
 
-#include "base/codec_kind.h"
+#include "base/run/codec_kind.h"
 #include "tests/unit/compute/golden_codec.h"
 #include "tests/unit/cuda/blob_kit.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "compute/backend_check.h"
-#include "compute/half.h"
-#include "compute/plugin.h"
+#include "compute/backend/backend_check.h"
+#include "compute/backend/plugin.h"
+#include "compute/cpu/half.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 #include "tests/lib/optim_pairs.h"

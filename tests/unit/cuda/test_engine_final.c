@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/gpt.h"
-#include "compute/half.h"
-#include "compute/plugin.h"
-#include "compute/pool.h"
+#include "compute/backend/plugin.h"
+#include "compute/cpu/half.h"
+#include "compute/machine/pool.h"
+#include "compute/model/gpt.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 #include "tests/unit/compute/parts_kit.h"

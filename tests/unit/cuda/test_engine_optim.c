@@ -4,9 +4,9 @@
 #include <math.h>
 
 #include "base/alloc.h"
-#include "compute/backend_cpu.h"
-#include "compute/half.h"
-#include "compute/plugin.h"
+#include "compute/backend/backend_cpu.h"
+#include "compute/backend/plugin.h"
+#include "compute/cpu/half.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "compute/plugin.h"
-#include "compute/scaler.h"
+#include "compute/backend/plugin.h"
+#include "compute/model/scaler.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 #include "tests/unit/compute/tiny_node.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "compute/plugin.h"
+#include "compute/backend/plugin.h"
 #include "tests/lib/check.h"
 
 enum { CHECK_MS = 60 * 1000 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "compute/plugin.h"
+#include "compute/backend/plugin.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 

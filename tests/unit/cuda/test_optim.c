@@ -1,10 +1,10 @@
 /* The optimizers' kernels beside the CPU's: AdamW and weights in bf16 by bits, what follows norms within their rounding. */
 #include <math.h>
 
-#include "compute/chance.h"
+#include "compute/cpu/half.h"
+#include "compute/cpu/ops.h"
 #include "compute/cuda/optim.h"
-#include "compute/half.h"
-#include "compute/ops.h"
+#include "compute/model/chance.h"
 #include "tests/cuda/card.h"
 #include "tests/unit/compute/optim_rig.h"
 

@@ -1,10 +1,10 @@
 /* Rounds on a card: every bit as the CPU's, for every codec. */
 #include <math.h>
 
-#include "base/trainer_msg.h"
-#include "compute/consensus.h"
+#include "base/trainer/trainer_msg.h"
+#include "compute/codec/feedback.h"
 #include "compute/cuda/outer.h"
-#include "compute/feedback.h"
+#include "compute/outer/consensus.h"
 #include "tests/unit/cuda/blob_kit.h"
 
 _Static_assert((int)DP_CUDA_ITEMS_MAX == (int)DP_TRAINER_ITEMS_MAX, "kernels know the most");

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "compute/codec/feedback.h"
+#include "compute/cpu/half.h"
 #include "compute/cuda/vectors.h"
-#include "compute/feedback.h"
-#include "compute/half.h"
 #include "tests/cuda/card.h"
 #include "tests/lib/check.h"
 

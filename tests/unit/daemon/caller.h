@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/reply.h"
+#include "daemon/control/reply.h"
 #include "tests/unit/daemon/house.h"
 
 struct caller {

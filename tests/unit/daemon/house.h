@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "daemon/control.h"
+#include "daemon/control/control.h"
 #include "tests/unit/daemon/party.h"
 #include "tests/unit/store/shelf.h"
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/transport.h"
-#include "gossip/cert.h"
-#include "gossip/invite.h"
+#include "daemon/net/transport.h"
+#include "gossip/identity/cert.h"
+#include "gossip/identity/invite.h"
 #include "tests/unit/daemon/turn.h"
 
 enum { PARTY_GUESTS = 3, PARTY_EPOCH = 3 };

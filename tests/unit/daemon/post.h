@@ -2,8 +2,8 @@
 #ifndef DP_TESTS_UNIT_DAEMON_POST_H
 #define DP_TESTS_UNIT_DAEMON_POST_H
 
-#include "daemon/courier.h"
-#include "gossip/wire.h"
+#include "daemon/peer/courier.h"
+#include "gossip/ledger/wire.h"
 #include "store/object.h"
 #include "tests/unit/daemon/party.h"
 #include "tests/unit/store/shelf.h"

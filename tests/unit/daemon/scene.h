@@ -3,7 +3,7 @@
 #define DP_TESTS_UNIT_DAEMON_SCENE_H
 
 #include "base/rng.h"
-#include "daemon/transport_conn.h"
+#include "daemon/net/transport_conn.h"
 #include "tests/unit/daemon/party.h"
 
 struct scene {

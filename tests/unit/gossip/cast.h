@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "gossip/invite.h"
+#include "gossip/identity/invite.h"
 #include "tests/lib/check.h"
 
 #define CAST_NOW_MS 1800000000000ULL

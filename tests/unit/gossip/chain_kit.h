@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "gossip/ledger.h"
+#include "gossip/ledger/ledger.h"
 
 enum { KIT_ROOT = 0x77 };
 

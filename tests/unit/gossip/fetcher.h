@@ -4,7 +4,7 @@
 
 #include "tests/unit/gossip/mesh.h"
 
-#include "gossip/spread.h"
+#include "gossip/transfer/spread.h"
 
 enum { CHUNKS = 6, SIZE = CHUNKS * DP_CHUNK_BYTES_MIN - 100 };
 

@@ -2,9 +2,9 @@
 #ifndef DP_TESTS_LONE_VOTER_H
 #define DP_TESTS_LONE_VOTER_H
 
-#include "gossip/commit.h"
-#include "gossip/commit_row.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
+#include "gossip/vote/commit.h"
+#include "gossip/vote/commit_row.h"
 #include "tests/unit/gossip/chain_kit.h"
 
 typedef struct lone_voter {

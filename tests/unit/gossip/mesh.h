@@ -10,9 +10,9 @@
 #include "base/alloc.h"
 #include "base/digest.h"
 #include "base/rng.h"
-#include "gossip/members.h"
-#include "gossip/msg.h"
-#include "gossip/wire.h"
+#include "gossip/core/msg.h"
+#include "gossip/ledger/wire.h"
+#include "gossip/member/members.h"
 
 enum { MESH_NODES_MAX = 24, MESH_QUEUE_MAX = 1 << 14 };
 

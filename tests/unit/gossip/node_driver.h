@@ -2,7 +2,7 @@
 #ifndef DP_TESTS_NODE_DRIVER_H
 #define DP_TESTS_NODE_DRIVER_H
 
-#include "gossip/wire.h"
+#include "gossip/ledger/wire.h"
 #include "tests/unit/gossip/node_world.h"
 
 static inline void kit_append(kit_node *node, const dp_action *action)

@@ -3,7 +3,7 @@
 #ifndef DP_TESTS_NODE_KIT_H
 #define DP_TESTS_NODE_KIT_H
 
-#include "gossip/node_internal.h"
+#include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_driver.h"
 
 static inline void kit_event_in(kit_world *world, uint32_t to, dp_event *event)

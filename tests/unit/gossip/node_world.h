@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "base/trainer_msg.h"
-#include "gossip/mix_msg.h"
+#include "base/trainer/trainer_msg.h"
+#include "gossip/pairs/mix_msg.h"
 #include "tests/unit/gossip/chain_kit.h"
 
 enum { KIT_NODES = 6, KIT_QUEUE = 4096, KIT_RECORDS = 256, KIT_OBJECTS = 2048, KIT_STEP_MS = 10 };

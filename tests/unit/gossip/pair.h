@@ -3,7 +3,7 @@
 #define DP_TESTS_UNIT_GOSSIP_PAIR_H
 
 #include "base/rng.h"
-#include "gossip/channel.h"
+#include "gossip/channel/channel.h"
 #include "tests/unit/gossip/cast.h"
 
 enum { OUT_BYTES_MAX = 6 * 1024 * 1024 };
@@ -214,9 +214,9 @@ static inline void up_to_message(struct pair *pair, unsigned which, struct side 
     CHECK((*from)->out.size > 0);
 }
 
-enum { PAYLOAD_HEADER = 18 + DP_SIGNATURE_BYTES }; /* as gossip/channel.h says */
+enum { PAYLOAD_HEADER = 18 + DP_SIGNATURE_BYTES }; /* as gossip/channel/channel.h says */
 
-/* The signature of a payload, put together from what gossip/channel.h says of it. number: of the message, from 0. */
+/* The signature of a payload, put together from what gossip/channel/channel.h says of it. number: of the message, from 0. */
 static inline void sign_payload(const dp_sign_key *key, uint8_t number,
                                 const uint8_t transcript[DP_NOISE_HASH_BYTES],
                                 const uint8_t x_public[32], uint8_t *payload, size_t size)

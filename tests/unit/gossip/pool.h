@@ -5,9 +5,9 @@
 #ifndef DP_TESTS_UNIT_GOSSIP_POOL_H
 #define DP_TESTS_UNIT_GOSSIP_POOL_H
 
-#include "gossip/mix.h"
-#include "gossip/mix_msg.h"
-#include "gossip/wire.h"
+#include "gossip/ledger/wire.h"
+#include "gossip/pairs/mix.h"
+#include "gossip/pairs/mix_msg.h"
 #include "tests/unit/gossip/mesh.h"
 
 enum {

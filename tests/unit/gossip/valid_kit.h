@@ -2,7 +2,7 @@
 #ifndef DP_TESTS_VALID_KIT_H
 #define DP_TESTS_VALID_KIT_H
 
-#include "gossip/valid.h"
+#include "gossip/ledger/valid.h"
 #include "tests/unit/gossip/chain_kit.h"
 
 static dp_ledger ledger;

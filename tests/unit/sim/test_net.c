@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "gossip/node.h"
+#include "gossip/node/node.h"
 #include "tests/sim/net.h"
 
 static void open_pair(dp_net *net)

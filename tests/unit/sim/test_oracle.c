@@ -1,7 +1,7 @@
 #include "tests/lib/check.h"
 
-#include "gossip/commit_msg.h"
-#include "gossip/msg.h"
+#include "gossip/core/msg.h"
+#include "gossip/vote/commit_msg.h"
 #include "tests/sim/oracle_internal.h"
 
 /* A world of three voters that stands still. */

@@ -1,0 +1,84 @@
+#include "base/run/codec_kind.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define DP_CODEC_ROW(name_, NAME, number, least, most, standard, thins_)                           \
+    {.name = #name_,                                                                               \
+     .kind = DP_CODEC_##NAME,                                                                      \
+     .block_least = (least),                                                                       \
+     .block_most = (most),                                                                         \
+     .block_standard = (standard),                                                                 \
+     .thins = (thins_)},
+
+static const dp_codec_row rows[] = {DP_CODEC_LIST(DP_CODEC_ROW)};
+
+enum { ROW_COUNT = sizeof rows / sizeof rows[0], GAIN_ONE = 65536 };
+
+_Static_assert((int)DP_CODEC_KINDS == (int)ROW_COUNT + 1, "numbers have no holes");
+
+const dp_codec_row *dp_codec_row_of(unsigned kind)
+{
+    return kind >= 1 && kind <= ROW_COUNT ? &rows[kind - 1] : NULL;
+}
+
+uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep)
+{
+    const dp_codec_row *const row = dp_codec_row_of((unsigned)kind);
+
+    if (row == NULL || !row->thins || keep == 0) {
+        return GAIN_ONE;
+    }
+    return keep <= DP_CODEC_KEEP_LEAST ? 2 * GAIN_ONE : 5 * GAIN_ONE / 2;
+}
+
+const char *dp_codec_name(dp_codec_kind kind)
+{
+    const dp_codec_row *const row = dp_codec_row_of((unsigned)kind);
+    return row == NULL ? NULL : row->name;
+}
+
+bool dp_codec_named(const char *name, dp_codec_kind *kind)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            *kind = rows[i].kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_power_of_two(uint32_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+dp_status dp_codec_options_check(dp_codec_kind kind, uint32_t block, uint32_t keep, uint32_t bits,
+                                 dp_why *why)
+{
+    const dp_codec_row *const row = dp_codec_row_of((unsigned)kind);
+    if (row == NULL) {
+        return dp_why_set(why, DP_BADARG, "round.codec is %u, which is none", (unsigned)kind);
+    }
+    if (block != 0 && row->block_least == 0) {
+        return dp_why_set(why, DP_BADARG, "round.codec_block is %u; the codec %s has none, so 0",
+                          block, row->name);
+    }
+    if (block != 0 &&
+        (block < row->block_least || block > row->block_most || !is_power_of_two(block))) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.codec_block is %u; for the codec %s it may be a power of two from "
+                          "%u to %u",
+                          block, row->name, row->block_least, row->block_most);
+    }
+    if (row->thins &&
+        (keep < DP_CODEC_KEEP_LEAST || keep > DP_CODEC_KEEP_MOST || !is_power_of_two(keep))) {
+        return dp_why_set(why, DP_BADARG, "round.codec_keep is %u; it may be 16, 32, 64 or 128",
+                          keep);
+    }
+    if (row->thins && (bits < 1 || bits > DP_CODEC_BITS_MOST)) {
+        return dp_why_set(why, DP_BADARG, "round.codec_bits is %u; it may be 1 or 2", bits);
+    }
+    return DP_OK;
+}

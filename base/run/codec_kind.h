@@ -1,0 +1,66 @@
+/* Which codecs there are for updates: one row for each, with its name, its number and the options it takes. What they do to
+ * numbers is in compute/codec/codec.h.
+ *
+ * A codec is a row here and one file compute/codec_<name>.c that defines dp_codec_<name> (compute/codec/codec_family.h). */
+#ifndef DP_BASE_RUN_CODEC_KIND_H
+#define DP_BASE_RUN_CODEC_KIND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/* name, NAME, number | elements under one scale: least, most (powers of two), standard; zeros: it has no scales
+ *                    | whether it keeps some elements only, one of keep, with bits for each */
+#define DP_CODEC_LIST(ROW)                                                                         \
+    ROW(fp32, FP32, 1, 0, 0, 0, false)                                                             \
+    ROW(bf16, BF16, 2, 0, 0, 0, false)                                                             \
+    ROW(int8, INT8, 3, 256, 1024, 256, false)                                                      \
+    ROW(sparse, SPARSE, 4, 0, 0, 0, true) /* the largest */                                        \
+    ROW(fp16, FP16, 5, 0, 0, 0, false)                                                             \
+    ROW(int4, INT4, 6, 64, 256, 64, false)                                                         \
+    ROW(e3m0, E3M0, 7, 64, 256, 64, false)   /* a sign and a power of two */                       \
+    ROW(sign, SIGN, 8, 64, 4096, 256, false) /* one bit */                                         \
+    ROW(random, RANDOM, 9, 0, 0, 0, true)    /* some at random: a control, not meant for use */
+
+typedef enum dp_codec_kind {
+#define DP_CODEC_ROW(name, NAME, number, least, most, standard, thins) DP_CODEC_##NAME = (number),
+    DP_CODEC_LIST(DP_CODEC_ROW)
+#undef DP_CODEC_ROW
+        DP_CODEC_KINDS /* one more than the last */
+} dp_codec_kind;
+
+enum {
+    DP_CODEC_KEEP_LEAST = 16, /* one of 16 .. one of 128, powers of two */
+    DP_CODEC_KEEP_MOST = 128,
+    DP_CODEC_KEEP_STANDARD = 64,
+    DP_CODEC_BITS_MOST = 2, /* 1: the sign; 2: the sign and one of two magnitudes */
+    DP_CODEC_BITS_STANDARD = 2
+};
+
+/* What a codec may be told; a whole number of what it has not. */
+typedef struct dp_codec_row {
+    const char *name;
+    dp_codec_kind kind;
+    uint32_t block_least; /* 0: no scales */
+    uint32_t block_most;
+    uint32_t block_standard;
+    bool thins;
+} dp_codec_row;
+
+/* How far the outer step goes along an update of this codec that keeps one element of keep, Q16: 65536 of a codec that keeps all. What
+ * others leave over comes rounds later and decayed, which a longer step makes up for; an update that holds its work whole counts once.
+ * Measured (docs/BENCHMARKS.md, learning quality). */
+uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep);
+
+/* NULL if there is no such codec. */
+const dp_codec_row *dp_codec_row_of(unsigned kind);
+/* "sparse"; NULL if there is none. And back; false. */
+const char *dp_codec_name(dp_codec_kind kind);
+bool dp_codec_named(const char *name, dp_codec_kind *kind);
+/* Whether a codec takes these options; block 0 is its standard, keep and bits do not matter to those that keep all. Otherwise
+ * DP_BADARG with a sentence that begins with the key of the manifest. */
+DP_MUST dp_status dp_codec_options_check(dp_codec_kind kind, uint32_t block, uint32_t keep,
+                                         uint32_t bits, dp_why *why);
+
+#endif

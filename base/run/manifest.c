@@ -1,0 +1,419 @@
+#include "base/run/manifest.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/run/manifest_rounds.h"
+
+#define ROW(member, key_, unit_, scale_, least_, most_, standard_, text_)                          \
+    {                                                                                              \
+        .key = (key_), .unit = (unit_), .text = (text_), .offset = offsetof(dp_manifest, member),  \
+        .size = sizeof(((dp_manifest *)0)->member), .scale = (scale_), .least = (least_),          \
+        .most = (most_), .standard = (standard_)                                                   \
+    }
+
+/* Limits of the model keep every tensor index, object and activation within what one node can hold and hash. */
+static const dp_manifest_row rows[] = {
+    ROW(layers, "model.layers", "", 1, 1, 128, 4, "Transformer blocks."),
+    ROW(width, "model.width", "", 1, 8, 16384, 128, "Channels per token."),
+    ROW(heads, "model.heads", "", 1, 1, 256, 4, "Attention heads."),
+    ROW(context, "model.context", "tokens", 1, 8, 16384, 128,
+        "Tokens that the model sees at once."),
+    ROW(vocab, "model.vocab", "tokens", 1, 256, DP_MODEL_VOCAB_MAX, 1024,
+        "Entries of the tokenizer."),
+    ROW(kv_heads, "model.kv_heads", "", 1, 0, 256, 0,
+        "Heads of k and v, each for as many query heads; 0: as many as heads."),
+    ROW(head_width, "model.head_width", "", 1, 0, 256, 0, "Channels of a head; 0: width / heads."),
+    ROW(hidden, "model.hidden", "", 1, 0, 65536, 0,
+        "Inner width of the feed-forward part; 0: 4 width, for llama 8/3 width."),
+    ROW(norm_eps_nano, "model.norm_eps", "1e-9", 1000000000, 0, 1000000, 0,
+        "Least variance of a norm; 0: 1e-5."),
+    ROW(rope_theta, "model.rope_theta", "", 1, 0, 100000000, 0,
+        "Base of the rotary angles; 0: 10000 for llama, none for gpt2."),
+    ROW(softcap_milli, "model.softcap", "1e-3", 1000, 0, 1000000, 0,
+        "Logits x become s tanh(x / s); 0 leaves them."),
+    ROW(model_seed, "model.seed", "", 1, 0, UINT64_MAX, 1,
+        "Seed of the first weights and of the data order."),
+    ROW(val_per_mille, "data.val", "1e-3", 1000, 0, 500, 50,
+        "Share of the token stream that is held out."),
+    ROW(batch_rows, "train.batch", "sequences", 1, 1, 65536, 8, "Sequences per optimizer step."),
+    ROW(lr_nano, "train.lr", "1e-9", 1000000000, 1, 1000000000, 3000000, "Peak learning rate."),
+    ROW(lr_floor_per_mille, "train.lr_floor", "1e-3", 1000, 0, 1000, 100,
+        "Final learning rate as a share of the peak."),
+    ROW(warmup_tokens, "train.warmup_tokens", "tokens", 1, 0, UINT64_MAX / 2, 100000,
+        "Committed tokens over which the learning rate rises."),
+    ROW(total_tokens, "train.total_tokens", "tokens", 1, 1, UINT64_MAX / 2, 20000000,
+        "Committed tokens at which the schedule ends."),
+    ROW(beta1_micro, "train.beta1", "1e-6", 1000000, 0, 999999, 900000,
+        "AdamW: decay of the first moment."),
+    ROW(beta2_micro, "train.beta2", "1e-6", 1000000, 0, 999999, 950000,
+        "AdamW: decay of the second moment."),
+    ROW(decay_micro, "train.decay", "1e-6", 1000000, 0, 1000000, 100000, "AdamW: weight decay."),
+    ROW(clip_milli, "train.clip", "1e-3", 1000, 0, 1000000, 1000,
+        "Largest global gradient norm; 0 turns it off."),
+    ROW(momentum_micro, "train.momentum", "1e-6", 1000000, 0, 999999, 950000,
+        "Muon and LARS: momentum."),
+    ROW(batch_reference, "train.batch_reference", "tokens", 1, 0, UINT64_MAX / 2, 0,
+        "Tokens of the batch that train.lr was found for; 0: the batch of this run."),
+    ROW(spike_milli, "train.spike", "1e-3", 1000, 0, 1000000, 8000,
+        "Deviations above the last steps at which one is dropped; 0 turns it off."),
+    ROW(round_ms, "round.time", "ms", 1000, 100, 86400000, 30000,
+        "Seconds of local work that one round aims at."),
+    ROW(inner_steps_max, "round.steps_max", "steps", 1, 1, 1000000, 500,
+        "Optimizer steps after which a round ends in any case."),
+    ROW(codec_block, "round.codec_block", "elements", 1, 0, 4096, 0,
+        "Elements under one scale of int8, int4, e3m0 or sign; 0: as the codec has them."),
+    ROW(codec_keep, "round.codec_keep", "elements", 1, DP_CODEC_KEEP_LEAST, DP_CODEC_KEEP_MOST,
+        DP_CODEC_KEEP_STANDARD, "Codec sparse: one element of so many travels, 16, 32, 64 or 128."),
+    ROW(codec_keep_most, "round.codec_keep_most", "elements", 1, 0, DP_CODEC_KEEP_MOST, 0,
+        "Where lines are slow, down to one of so many travels, 32, 64 or 128; 0: codec_keep "
+        "always."),
+    ROW(codec_bits, "round.codec_bits", "bits", 1, 1, DP_CODEC_BITS_MOST, DP_CODEC_BITS_STANDARD,
+        "Codec sparse: bits of a value; 1 is the sign alone."),
+    ROW(feedback_beta_milli, "round.feedback_beta", "1e-3", 1000, 0, 1000, 950,
+        "Share of what compression left over that is kept for the next round."),
+    ROW(alpha_milli, "round.alpha", "1e-3", 1000, 1, 4000, 1000, "Length of the outer step."),
+    ROW(outer_mu_milli, "round.momentum", "1e-3", 1000, 0, 990, 0,
+        "Nesterov momentum of the outer step; 0: none. Then the step is shortened where it reaches "
+        "further than 1.5 updates."),
+    ROW(contributors_min, "round.contributors_min", "", 1, 1, 32, 1,
+        "Least contributors with which a round may end at its deadline."),
+    ROW(contributors_max, "round.contributors_max", "", 1, DP_MANIFEST_LISTED_STANDARD,
+        DP_MANIFEST_LISTED_MAX, DP_MANIFEST_LISTED_STANDARD,
+        "Most contributors of one round. Above 32 they stand in lists, and every node fetches and "
+        "adds up as many updates."),
+    ROW(close_milli, "round.close_at", "1e-3", 1000, 0, DP_MANIFEST_CLOSE_MOST, 0,
+        "Share of the members at work whose updates end a round at once, 0.6 to 0.99; 0: when all "
+        "are there, or 60 % and a grace."),
+    ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
+        "Scales every wait for the slowest: 2 waits twice as long."),
+    ROW(gossip_round_ms, "gossip.time", "ms", 1000, 100, 86400000, 10000,
+        "Seconds between pair exchanges: while no majority answers, and with round.pairs."),
+    ROW(voter_uptime_s, "vote.uptime", "s", 1, 0, 31536000, 600,
+        "Seconds a node must have been up before it may become a voter."),
+    ROW(voters_max, "vote.voters_max", "", 1, 1, 7, 7, "Most voters; an odd number."),
+    ROW(members_max, "members.max", "", 1, 2, DP_MANIFEST_MEMBERS_MAX, 64,
+        "Most members of the run."),
+    ROW(members_absent_s, "members.absent", "s", 1, 0, 31536000, 604800,
+        "In a full run a member of which nothing was counted for so long gives its place to a "
+        "newcomer; 0: never."),
+};
+
+enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+
+const dp_manifest_row *dp_manifest_rows(size_t *count)
+{
+    *count = ROW_COUNT;
+    return rows;
+}
+
+static const dp_manifest_word archs[] = {{"gpt2", DP_ARCH_GPT2}, {"llama", DP_ARCH_LLAMA}};
+static const dp_manifest_word activations[] = {{"standard", DP_ACTIVATION_OWN},
+                                               {"gelu", DP_ACTIVATION_GELU},
+                                               {"relu2", DP_ACTIVATION_RELU2},
+                                               {"swiglu", DP_ACTIVATION_SWIGLU}};
+static const dp_manifest_word switches[] = {{"off", DP_OFF}, {"on", DP_ON}};
+static const dp_manifest_word heads[] = {
+    {"standard", DP_HEAD_OWN}, {"tied", DP_HEAD_TIED}, {"untied", DP_HEAD_UNTIED}};
+#define CHOICE(member, key_, standard_, words_, text_)                                             \
+    {                                                                                              \
+        .key = (key_), .text = (text_), .offset = offsetof(dp_manifest, member),                   \
+        .standard = (int)(standard_), .words = (words_),                                           \
+        .n_words = sizeof(words_) / sizeof((words_)[0])                                            \
+    }
+
+static const dp_manifest_word schedules[] = {{"constant", DP_SCHEDULE_CONSTANT},
+                                             {"linear", DP_SCHEDULE_LINEAR},
+                                             {"cosine", DP_SCHEDULE_COSINE},
+                                             {"wsd", DP_SCHEDULE_WSD}};
+static const dp_manifest_word optimizers[] = {{"adamw", DP_OPTIM_ADAMW},
+                                              {"lamb", DP_OPTIM_LAMB},
+                                              {"lars", DP_OPTIM_LARS},
+                                              {"muon", DP_OPTIM_MUON}};
+static const dp_manifest_word weights[] = {
+    {"fp32", DP_WEIGHTS_FP32}, {"bf16", DP_WEIGHTS_BF16}, {"bf16_sr", DP_WEIGHTS_BF16_SR}};
+static const dp_manifest_word precisions[] = {
+    {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
+static const dp_manifest_word batch_rules[] = {
+    {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
+static const dp_manifest_word reduces[] = {{"whole", DP_REDUCE_WHOLE}, {"parts", DP_REDUCE_PARTS}};
+static const dp_manifest_word exchanges[] = {{"updates", DP_EXCHANGE_UPDATES},
+                                             {"gradients", DP_EXCHANGE_GRADIENTS}};
+static const dp_manifest_word trusts[] = {{"members", DP_TRUST_MEMBERS}, {"open", DP_TRUST_OPEN}};
+#define CODEC_WORD(name, NAME, number, least, most, standard, thins) {#name, DP_CODEC_##NAME},
+static const dp_manifest_word codecs[] = {DP_CODEC_LIST(CODEC_WORD)};
+
+static const dp_manifest_choice choices[] = {
+    CHOICE(arch, "model.arch", DP_ARCH_GPT2, archs, "Family; qwen3 is llama with qk_norm."),
+    CHOICE(activation, "model.activation", DP_ACTIVATION_OWN, activations,
+           "Of the feed-forward part; standard: gelu for gpt2, swiglu for llama."),
+    CHOICE(qk_norm, "model.qk_norm", DP_OFF, switches,
+           "Norms of the heads of q and k; llama only."),
+    CHOICE(head, "model.head", DP_HEAD_OWN, heads,
+           "Whether logits use the embedding; standard: tied for gpt2, untied for llama."),
+    CHOICE(schedule, "train.schedule", DP_SCHEDULE_COSINE, schedules,
+           "Course of the learning rate over the committed tokens."),
+    CHOICE(optimizer, "train.optimizer", DP_OPTIM_ADAMW, optimizers, "Rule of the local steps."),
+    CHOICE(weights, "train.weights", DP_WEIGHTS_FP32, weights,
+           "How local steps keep the weights; bf16_sr rounds by chance and has no fp32 copy."),
+    CHOICE(precision, "train.precision", DP_PRECISION_FP32, precisions,
+           "What matrix products of local training take in; fp16 scales the loss."),
+    CHOICE(batch_rule, "train.batch_rule", DP_BATCH_NONE, batch_rules,
+           "How train.lr grows with the batch over train.batch_reference."),
+    CHOICE(codec, "round.codec", DP_CODEC_SPARSE, codecs, "How updates travel."),
+    CHOICE(pairs, "round.pairs", DP_OFF, switches,
+           "Exchanges of work in pairs between rounds, every gossip.time."),
+    CHOICE(exchange, "round.exchange", DP_EXCHANGE_UPDATES, exchanges,
+           "What is averaged: updates of local steps, or gradients of one step."),
+    CHOICE(reduce, "round.reduce", DP_REDUCE_WHOLE, reduces,
+           "Who adds up: all nodes, from whole updates, or owners of parts."),
+    CHOICE(stale, "round.stale", DP_OFF, switches,
+           "An update that came too late for its round counts in the next, at half its clip."),
+    CHOICE(site_sums, "round.site_sums", DP_OFF, switches,
+           "With parts: updates of nodes near to each other travel to owners far away added up."),
+    CHOICE(trust, "members.trust", DP_TRUST_OPEN, trusts,
+           "open: voters judge each update before it counts, and harmful members are put out; "
+           "members: none is judged, nor with parts."),
+};
+
+enum { CHOICE_COUNT = sizeof choices / sizeof choices[0] };
+
+const dp_manifest_choice *dp_manifest_choices(size_t *count)
+{
+    *count = CHOICE_COUNT;
+    return choices;
+}
+
+static uint64_t row_value(const dp_manifest *manifest, const dp_manifest_row *row)
+{
+    const char *const at = (const char *)manifest + row->offset;
+    if (row->size == sizeof(uint64_t)) {
+        uint64_t value;
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+void dp_manifest_default(dp_manifest *manifest)
+{
+    memset(manifest, 0, sizeof *manifest);
+    memcpy(manifest->name, "run", sizeof "run");
+    for (size_t i = 0; i < CHOICE_COUNT; i++) {
+        memcpy((char *)manifest + choices[i].offset, &choices[i].standard, sizeof(int));
+    }
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        char *const at = (char *)manifest + rows[i].offset;
+        const uint32_t small = (uint32_t)rows[i].standard;
+        if (rows[i].size == sizeof(uint64_t)) {
+            memcpy(at, &rows[i].standard, sizeof(uint64_t));
+        } else {
+            memcpy(at, &small, sizeof small);
+        }
+    }
+    manifest->codec_gain = DP_ON;
+}
+
+/* Names stand in file names and in log lines, so only plain characters. */
+static bool name_is_plain(const char *name)
+{
+    const size_t size = strnlen(name, DP_NAME_MAX + 1);
+    if (size == 0 || size > DP_NAME_MAX || name[0] == '.' || name[0] == '-') {
+        return false;
+    }
+    for (size_t i = 0; i < size; i++) {
+        const char c = name[i];
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != '-') {
+            return false;
+        }
+    }
+    return true;
+}
+
+void dp_name_clean(dp_view text, char name[DP_NAME_MAX + 1])
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < text.size && size < DP_NAME_MAX; i++) {
+        const uint8_t c = text.data[i];
+        name[size++] = (char)(c > ' ' && c < 127 && c != '"' && c != '\\' ? c : '_');
+    }
+    name[size] = '\0';
+}
+
+dp_model_config dp_manifest_model(const dp_manifest *manifest)
+{
+    return (dp_model_config){.layers = manifest->layers,
+                             .width = manifest->width,
+                             .heads = manifest->heads,
+                             .context = manifest->context,
+                             .vocab = manifest->vocab,
+                             .arch = manifest->arch,
+                             .kv_heads = manifest->kv_heads,
+                             .head_width = manifest->head_width,
+                             .hidden = manifest->hidden,
+                             .norm_eps_nano = manifest->norm_eps_nano,
+                             .rope_theta = manifest->rope_theta,
+                             .activation = manifest->activation,
+                             .qk_norm = manifest->qk_norm,
+                             .head = manifest->head,
+                             .softcap_milli = manifest->softcap_milli};
+}
+
+void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config)
+{
+    manifest->layers = config->layers;
+    manifest->width = config->width;
+    manifest->heads = config->heads;
+    manifest->context = config->context;
+    manifest->vocab = config->vocab;
+    manifest->arch = config->arch;
+    manifest->kv_heads = config->kv_heads;
+    manifest->head_width = config->head_width;
+    manifest->hidden = config->hidden;
+    manifest->norm_eps_nano = config->norm_eps_nano;
+    manifest->rope_theta = config->rope_theta;
+    manifest->activation = config->activation;
+    manifest->qk_norm = config->qk_norm;
+    manifest->head = config->head;
+    manifest->softcap_milli = config->softcap_milli;
+}
+
+void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < choice->n_words && used < size; i++) {
+        const char *const between = i == 0 ? "" : i + 1 < choice->n_words ? ", " : " or ";
+        const int written =
+            snprintf(out + used, size - used, "%s%s", between, choice->words[i].name);
+        used += written > 0 ? (size_t)written : 0;
+    }
+}
+
+static dp_status check_choice(const dp_manifest *manifest, const dp_manifest_choice *choice,
+                              dp_why *why)
+{
+    int value;
+    memcpy(&value, (const char *)manifest + choice->offset, sizeof value);
+    for (size_t i = 0; i < choice->n_words; i++) {
+        if (choice->words[i].value == value) {
+            return DP_OK;
+        }
+    }
+    char words[DP_MANIFEST_WORDS_MAX];
+    dp_manifest_words_text(choice, words, sizeof words);
+    return dp_why_set(why, DP_BADARG, "%s must be %s", choice->key, words);
+}
+
+uint32_t dp_manifest_moments(const dp_manifest *manifest)
+{
+    if (manifest->exchange == DP_EXCHANGE_GRADIENTS) {
+        return 2;
+    }
+    return manifest->outer_mu_milli > 0 ? 1 : 0;
+}
+
+/* With what the tensors of compute/model/model.h are padded to, of which a layer has fewer than 16, and room for heads. */
+static uint64_t vector_bytes_max(const dp_manifest *manifest)
+{
+    const dp_model_config config = dp_manifest_model(manifest);
+    const uint64_t tensors = 16 * ((uint64_t)config.layers + 1);
+    return (dp_model_config_parameters(&config) + 64 * tensors) * sizeof(float);
+}
+
+uint64_t dp_manifest_update_bytes_max(const dp_manifest *manifest)
+{
+    return vector_bytes_max(manifest) + 32768; /* heads of parts, and a run that is not full */
+}
+
+uint64_t dp_manifest_state_bytes_max(const dp_manifest *manifest)
+{
+    return (1 + dp_manifest_moments(manifest)) * vector_bytes_max(manifest) + DP_MANIFEST_BYTES_MAX;
+}
+
+static dp_status check_model(const dp_manifest *manifest, dp_why *why)
+{
+    const dp_model_config config = dp_manifest_model(manifest);
+    DP_TRY(dp_model_config_check(&config, why));
+    const size_t each = (1 + dp_manifest_moments(manifest)) * sizeof(float);
+    const uint64_t most = (DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) / each;
+    const uint64_t parameters = dp_model_config_parameters(&config);
+    if (parameters > most) {
+        return dp_why_set(why, DP_BADARG,
+                          "the model has %llu parameters; one state object holds %llu, so lower "
+                          "model.width or model.layers",
+                          (unsigned long long)parameters, (unsigned long long)most);
+    }
+    return DP_OK;
+}
+
+static dp_status check_codec(const dp_manifest *manifest, dp_why *why)
+{
+    return dp_codec_options_check(manifest->codec, manifest->codec_block, manifest->codec_keep,
+                                  manifest->codec_bits, why);
+}
+
+/* A token takes two bytes at least, so no sum of them wraps. */
+static dp_status check_shards(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->n_shards > DP_MANIFEST_SHARDS_MAX) {
+        return dp_why_set(why, DP_BADARG, "the data has %u shards; a run may have %d",
+                          manifest->n_shards, DP_MANIFEST_SHARDS_MAX);
+    }
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        const dp_manifest_shard *const shard = &manifest->shards[i];
+        if (shard->bytes > DP_OBJECT_BYTES_MAX || shard->tokens == 0 ||
+            shard->tokens > shard->bytes / 2) {
+            return dp_why_set(why, DP_BADARG,
+                              "shard %u of the data cannot have %llu tokens in %llu bytes; a shard "
+                              "may have 8 GiB",
+                              i, (unsigned long long)shard->tokens,
+                              (unsigned long long)shard->bytes);
+        }
+    }
+    return DP_OK;
+}
+
+dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
+{
+    if (!name_is_plain(manifest->name)) {
+        return dp_why_set(why, DP_BADARG,
+                          "name must be 1 to %d letters, digits, '.', '_' or '-', and start with "
+                          "none of '.' and '-'",
+                          (int)DP_NAME_MAX);
+    }
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        const uint64_t value = row_value(manifest, &rows[i]);
+        if (value < rows[i].least || value > rows[i].most) {
+            const double scale = (double)rows[i].scale;
+            return dp_why_set(why, DP_BADARG, "%s is %.10g; it may be %.10g to %.10g", rows[i].key,
+                              (double)value / scale, (double)rows[i].least / scale,
+                              (double)rows[i].most / scale);
+        }
+    }
+    for (size_t i = 0; i < CHOICE_COUNT; i++) {
+        DP_TRY(check_choice(manifest, &choices[i], why));
+    }
+    DP_TRY(check_model(manifest, why));
+    DP_TRY(check_codec(manifest, why));
+    DP_TRY(dp_manifest_check_rounds(manifest, why));
+    if (manifest->warmup_tokens >= manifest->total_tokens) {
+        return dp_why_set(why, DP_BADARG,
+                          "train.warmup_tokens must be less than train.total_tokens");
+    }
+    if (manifest->voters_max % 2 == 0) {
+        return dp_why_set(why, DP_BADARG,
+                          "vote.voters_max is %u; it must be odd, so that a majority is clear",
+                          manifest->voters_max);
+    }
+    if (manifest->tokenizer_bytes > DP_OBJECT_BYTES_MAX ||
+        manifest->init_bytes > DP_OBJECT_BYTES_MAX) {
+        return dp_why_set(why, DP_BADARG,
+                          "the tokenizer and the first weights may have at most 8 GiB each");
+    }
+    return check_shards(manifest, why);
+}

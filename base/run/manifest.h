@@ -1,0 +1,244 @@
+/* The run manifest: what all nodes of a run must agree on, as parsed values and as canonical bytes. No YAML here
+ * (cli/manifest_yaml.h reads that); the canonical form is what is hashed, signed and sent.
+ *
+ * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of declaration (text as u8
+ * length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48 bytes each) | 64-byte Ed25519 signature of the founder's root key over all before
+ * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on, site_sums from 13 on, codec_gain from 14 on, trust from 15 on, and the version is the least
+ * that has all fields which are not standard, 6 or more: a manifest has one form, and runs that need none of them keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
+#ifndef DP_BASE_RUN_MANIFEST_H
+#define DP_BASE_RUN_MANIFEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/digest.h"
+#include "base/run/codec_kind.h"
+#include "base/run/model_config.h"
+
+enum {
+    DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
+    DP_MANIFEST_BYTES_MAX = 4096,
+    DP_MANIFEST_WORDS_MAX = 128,      /* the words of one setting as a text */
+    DP_MANIFEST_MEMBERS_MAX = 2048,   /* the member table of gossip/node/node.h */
+    DP_MANIFEST_SHARDS_MAX = 32,      /* OPEN hands all of them over (base/trainer/trainer_msg.h) */
+    DP_MANIFEST_LISTED_STANDARD = 32, /* contributions in one record */
+    DP_MANIFEST_LISTED_MAX = 1024,    /* ... where they stand in lists (gossip/ledger/listing.h) */
+    DP_MANIFEST_CLOSE_LEAST = 600,    /* of close_milli, where it is not 0: what permits a grace */
+    DP_MANIFEST_CLOSE_MOST = 990,
+    DP_MANIFEST_STEP_MILLI_MAX = 3000, /* alpha times the gain of the codec */
+    DP_MANIFEST_SIGNATURE_BYTES = 64,
+    DP_MANIFEST_KEY_BYTES = 32
+};
+
+typedef enum dp_schedule_kind {
+    DP_SCHEDULE_CONSTANT = 1,
+    DP_SCHEDULE_LINEAR = 2,
+    DP_SCHEDULE_COSINE = 3,
+    DP_SCHEDULE_WSD = 4
+} dp_schedule_kind;
+
+/* compute/model/optim.h has what each does. */
+typedef enum dp_optim_kind {
+    DP_OPTIM_ADAMW = 1,
+    DP_OPTIM_LAMB = 2,
+    DP_OPTIM_LARS = 3,
+    DP_OPTIM_MUON = 4
+} dp_optim_kind;
+
+/* How local training keeps its weights between steps; what is exchanged stays fp32. */
+typedef enum dp_weights_kind {
+    DP_WEIGHTS_FP32 = 1,
+    DP_WEIGHTS_BF16 = 2,   /* bf16 with a master copy in fp32 */
+    DP_WEIGHTS_BF16_SR = 3 /* bf16 alone, rounded up or down by chance */
+} dp_weights_kind;
+
+/* To what the inputs of matrix products are rounded (compute/cpu/precision.h); fp16 with dynamic loss scaling. */
+typedef enum dp_precision_kind {
+    DP_PRECISION_FP32 = 1,
+    DP_PRECISION_BF16 = 2,
+    DP_PRECISION_FP16 = 3
+} dp_precision_kind;
+
+/* How the learning rate follows the batch (compute/model/schedule.h). */
+typedef enum dp_batch_rule {
+    DP_BATCH_NONE = 1,
+    DP_BATCH_LINEAR = 2,
+    DP_BATCH_SQRT = 3
+} dp_batch_rule;
+
+/* What a publication holds. */
+typedef enum dp_exchange_kind {
+    DP_EXCHANGE_UPDATES = 0,  /* how far local steps have moved the weights */
+    DP_EXCHANGE_GRADIENTS = 1 /* the gradient of one batch; the step is the outer one */
+} dp_exchange_kind;
+
+/* Whom the run trusts to send updates that help. */
+typedef enum dp_trust {
+    DP_TRUST_MEMBERS = 0, /* every member that the chain has admitted */
+    DP_TRUST_OPEN = 1 /* voters judge each update before a record lists it (gossip/round/judge.h) */
+} dp_trust;
+
+/* Who adds up the updates of a round. */
+typedef enum dp_reduce_kind {
+    DP_REDUCE_WHOLE = 0, /* everybody fetches everybody's update and adds them up */
+    DP_REDUCE_PARTS =
+        1 /* owners add up parts (gossip/ledger/part.h), and everybody fetches the sums */
+} dp_reduce_kind;
+
+/* A part of the data: an object, a token shard (compute/data/shard.h). */
+typedef struct dp_manifest_shard {
+    dp_hash root;
+    uint64_t bytes;
+    uint64_t tokens;
+} dp_manifest_shard;
+
+/* Real numbers stand as integers, so that canonical bytes are the same everywhere. */
+typedef struct dp_manifest {
+    char name[DP_NAME_MAX + 1];
+    uint64_t created_ms; /* unix */
+    uint64_t nonce;      /* random: two runs of one file differ */
+    uint8_t root_key
+        [DP_MANIFEST_KEY_BYTES]; /* Ed25519: signs the manifest, the founder's certificate, forks */
+    uint8_t founder[DP_MANIFEST_KEY_BYTES]; /* node id of the first member and voter */
+    uint8_t founder_vote_key[DP_MANIFEST_KEY_BYTES];
+
+    uint32_t layers;
+    uint32_t width;
+    uint32_t heads;
+    uint32_t context;
+    uint32_t vocab;
+    dp_arch
+        arch; /* from here to softcap_milli as in dp_model_config: zeros stand for the family's */
+    uint32_t kv_heads;
+    uint32_t head_width;
+    uint32_t hidden;
+    uint32_t norm_eps_nano;
+    uint32_t rope_theta;
+    dp_activation_choice activation;
+    dp_switch qk_norm;
+    dp_head_choice head;
+    uint32_t softcap_milli;
+    uint64_t model_seed;
+
+    dp_hash tokenizer; /* object: tokenizer.json */
+    dp_hash init;      /* object: state of round 0 (compute/model/state.h); zero: from model_seed */
+    uint64_t tokenizer_bytes;
+    uint64_t init_bytes;
+    uint32_t n_shards; /* 0: the data is not known yet, before run create */
+    dp_manifest_shard shards[DP_MANIFEST_SHARDS_MAX]; /* in their order; behind n_shards zero */
+    uint32_t val_per_mille; /* last part of the token stream held out: 50 = 5 % */
+
+    uint32_t batch_rows;         /* sequences per optimizer step */
+    uint32_t lr_nano;            /* peak learning rate in 1e-9: 3e-3 = 3000000 */
+    uint32_t lr_floor_per_mille; /* final rate as a share of the peak */
+    dp_schedule_kind schedule;
+    uint64_t warmup_tokens; /* committed tokens */
+    uint64_t total_tokens;  /* committed tokens at which the schedule ends */
+    uint32_t beta1_micro;   /* AdamW: 0.9 = 900000 */
+    uint32_t beta2_micro;
+    uint32_t decay_micro; /* weight decay: 0.1 = 100000 */
+    uint32_t clip_milli;  /* global gradient norm: 1.0 = 1000; 0 = off */
+    dp_optim_kind optimizer;
+    uint32_t momentum_micro; /* Muon, LARS: 0.95 = 950000 */
+    dp_weights_kind weights;
+    dp_batch_rule batch_rule;
+    uint64_t
+        batch_reference; /* tokens of the batch that the learning rate was found for; 0: this run's */
+    uint32_t spike_milli; /* deviations at which a step is dropped: 8.0 = 8000, 0 = off */
+    dp_precision_kind precision;
+
+    uint32_t round_ms;        /* local work per round aims at this wall time */
+    uint32_t inner_steps_max; /* ... or ends after so many optimizer steps */
+    dp_codec_kind codec;
+    uint32_t codec_block;         /* elements under one scale; 0: the codec's standard */
+    uint32_t codec_keep;          /* sparse, random: one element of so many travels */
+    uint32_t codec_bits;          /* ... with so many bits for its value */
+    uint32_t feedback_beta_milli; /* error feedback beta: 0.95 = 950 */
+    uint32_t alpha_milli;         /* outer step: 1.0 = 1000 */
+    uint32_t outer_mu_milli; /* its Nesterov momentum: 0.9 = 900; 0: none, and no m in the state */
+    uint32_t contributors_min; /* k_min: least contributors at the hard deadline */
+    uint32_t patience_milli;   /* the one user knob: 1.0 = 1000 */
+    uint32_t gossip_round_ms;  /* pause between pair exchanges */
+    uint32_t voter_uptime_s;   /* before a node may be enrolled as voter */
+    uint32_t voters_max;       /* odd, at most 7 */
+    uint32_t members_max;
+    uint32_t
+        members_absent_s; /* a member that was away for longer gives its place to a newcomer; 0: never */
+    dp_switch pairs;      /* between rounds, members exchange work in pairs every gossip_round_ms */
+    dp_exchange_kind exchange;
+    dp_reduce_kind reduce;
+    dp_switch stale; /* who came too late for a round may count in the next one, at half its clip */
+    uint32_t
+        codec_keep_most; /* where lines are slow, down to one of so many; 0: codec_keep always */
+    uint32_t
+        contributors_max; /* listed in one record; above 32 in lists (gossip/ledger/listing.h) */
+    uint32_t close_milli; /* share of the active whose updates end a round: 0.9 = 900; 0: none */
+    dp_switch
+        site_sums; /* of parts: of nodes near to each other owners far away get one sum (gossip/ledger/part_sum.h) */
+    dp_switch
+        codec_gain; /* on: the outer step is as long as each update's codec bears (dp_codec_gain); off in runs from before it. No key */
+    dp_trust trust;
+    uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
+} dp_manifest;
+
+/* Defaults for everything that has one; keys, hashes and signature are zero. */
+void dp_manifest_default(dp_manifest *manifest);
+/* One sentence about the first impossible value (which field, what it may be). Does not look at keys and hashes. */
+DP_MUST dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why);
+/* Canonical bytes with the signature field as it stands. *size: bytes written to out. */
+DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
+                                     uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size);
+/* Total: any bytes give a manifest or a status. Checks shape and dp_manifest_check; not the signature. */
+DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
+/* Vectors that the replicated state has beside theta: m where the outer step has momentum, m and v where it is the optimizer's. */
+uint32_t dp_manifest_moments(const dp_manifest *manifest);
+/* No object of a kind is longer in this run, by any codec: an update, a part or a sum of one; a state. What peers tell, and give, is
+ * held against it before anything is fetched. */
+uint64_t dp_manifest_update_bytes_max(const dp_manifest *manifest);
+uint64_t dp_manifest_state_bytes_max(const dp_manifest *manifest);
+/* The model's part, as it stands, and back. */
+dp_model_config dp_manifest_model(const dp_manifest *manifest);
+void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config);
+/* Run id from canonical bytes (which end in the signature). */
+dp_hash dp_manifest_run_id(dp_view canonical);
+
+/* One row per number that a person may set: drives YAML keys, help and checks. */
+typedef struct dp_manifest_row {
+    const char *key;  /* "train.lr" */
+    const char *unit; /* "" | "ms" | "tokens" | "1e-9" ... how the stored integer counts */
+    const char *text; /* one sentence */
+    size_t offset;    /* in dp_manifest */
+    size_t size;      /* 4 or 8 */
+    uint64_t scale;   /* stored = value in the file * scale (3e-3 * 1e9) */
+    uint64_t least;   /* of the stored integer */
+    uint64_t most;
+    uint64_t standard; /* default */
+} dp_manifest_row;
+
+const dp_manifest_row *dp_manifest_rows(size_t *count);
+
+/* One row per setting that is one of a few words. */
+typedef struct dp_manifest_word {
+    const char *name;
+    int value;
+} dp_manifest_word;
+
+typedef struct dp_manifest_choice {
+    const char *key;  /* "train.schedule" */
+    const char *text; /* one sentence */
+    size_t offset;    /* of an enum in dp_manifest */
+    int standard;
+    const dp_manifest_word *words;
+    size_t n_words;
+} dp_manifest_choice;
+
+/* A name that a stranger tells of its node: printable ASCII without quotes goes through, the rest becomes "_", and what is too long
+ * is cut. */
+void dp_name_clean(dp_view text, char name[DP_NAME_MAX + 1]);
+
+const dp_manifest_choice *dp_manifest_choices(size_t *count);
+/* "constant, linear, cosine or wsd"; DP_MANIFEST_WORDS_MAX bytes are enough for any row. */
+void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size);
+
+#endif

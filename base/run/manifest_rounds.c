@@ -1,0 +1,179 @@
+#include "base/run/manifest_rounds.h"
+
+/* With gradients the outer step is the optimizer's, on every replica alike (compute/outer/outer_adamw.h), and nothing else moves weights. */
+static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->exchange != DP_EXCHANGE_GRADIENTS) {
+        return DP_OK;
+    }
+    if (manifest->inner_steps_max != 1) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.steps_max is %u; with round.exchange gradients a round is one "
+                          "step, so it must be 1",
+                          manifest->inner_steps_max);
+    }
+    if (manifest->optimizer != DP_OPTIM_ADAMW || manifest->weights != DP_WEIGHTS_FP32) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.exchange gradients needs train.optimizer adamw and train.weights "
+                          "fp32, the step that all nodes compute to the last bit");
+    }
+    if (manifest->outer_mu_milli != 0 || manifest->alpha_milli != 1000) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.exchange gradients steps by train.lr and train.beta1, so "
+                          "round.momentum must be 0 and round.alpha 1");
+    }
+    if (manifest->pairs != DP_OFF) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.pairs must be off with round.exchange gradients: nodes have no "
+                          "work of their own to exchange");
+    }
+    return DP_OK;
+}
+
+/* An owner encodes a sum anew, and what that loses is in nobody's error feedback. */
+static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->reduce == DP_REDUCE_WHOLE) {
+        return DP_OK;
+    }
+    if (dp_codec_row_of(manifest->codec)->thins || manifest->codec == DP_CODEC_SIGN) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.reduce parts needs a round.codec that keeps every element, such as "
+            "int8 or bf16; a sum in codec %s would lose most of it, or be larger than the updates",
+            dp_codec_name(manifest->codec));
+    }
+    return DP_OK;
+}
+
+static dp_status check_site_sums(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->site_sums != DP_OFF && manifest->reduce != DP_REDUCE_PARTS) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.site_sums needs round.reduce parts: whole updates are not added up "
+            "on their way");
+    }
+    return DP_OK;
+}
+
+static dp_status check_stale(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->stale == DP_OFF) {
+        return DP_OK;
+    }
+    if (manifest->exchange == DP_EXCHANGE_GRADIENTS) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.stale must be off with round.exchange gradients: a late gradient "
+                          "counts whole in the next publication of its node");
+    }
+    if (manifest->pairs != DP_OFF) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.stale must be off with round.pairs: a node does not exchange in "
+                          "pairs while an update of its own waits for a record");
+    }
+    if (manifest->reduce != DP_REDUCE_WHOLE) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.stale must be off with round.reduce parts: whose update is not in "
+                          "a sum when its round ends is in no sum of the next one");
+    }
+    return DP_OK;
+}
+
+/* Halves of codec_keep's elements, down to codec_keep_most's (gossip/ledger/density.h). */
+static dp_status check_density(const dp_manifest *manifest, dp_why *why)
+{
+    const uint32_t most = manifest->codec_keep_most;
+
+    if (most == 0) {
+        return DP_OK;
+    }
+    if (!dp_codec_row_of(manifest->codec)->thins) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.codec_keep_most needs a round.codec that keeps some elements only, "
+            "such as sparse; %s keeps all, so set it to 0",
+            dp_codec_name(manifest->codec));
+    }
+    if ((most & (most - 1)) != 0 || most <= manifest->codec_keep) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.codec_keep_most is %u; it may be 32, 64 or 128 and more than "
+                          "round.codec_keep, which is %u, or 0 for no other than that",
+                          most, manifest->codec_keep);
+    }
+    if (manifest->exchange == DP_EXCHANGE_GRADIENTS) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.codec_keep_most must be 0 with round.exchange gradients: a round "
+                          "is one step there, and round.time, by which lines are judged, says "
+                          "nothing of it");
+    }
+    return DP_OK;
+}
+
+/* Parts and lateness are marked in 32 bits of a record. */
+static dp_status check_listed(const dp_manifest *manifest, dp_why *why)
+{
+    const uint32_t most = manifest->contributors_max;
+
+    if (most > DP_MANIFEST_LISTED_STANDARD && manifest->reduce != DP_REDUCE_WHOLE) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.contributors_max must be %d with round.reduce parts: a sum names "
+                          "whose updates are in it among so many",
+                          DP_MANIFEST_LISTED_STANDARD);
+    }
+    if (most > DP_MANIFEST_LISTED_STANDARD && manifest->stale != DP_OFF) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.contributors_max must be %d with round.stale: a record marks late "
+                          "updates among so many",
+                          DP_MANIFEST_LISTED_STANDARD);
+    }
+    return DP_OK;
+}
+
+/* Below, a round would end with fewer than may end it after a grace (gossip/round/deadline.h). */
+static dp_status check_close(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->close_milli != 0 && manifest->close_milli < DP_MANIFEST_CLOSE_LEAST) {
+        return dp_why_set(why, DP_BADARG,
+                          "round.close_at is %.10g; it may be %.10g to %.10g, or 0 for rounds that "
+                          "wait for all, or for 60 %% and a grace",
+                          manifest->close_milli / 1000.0, DP_MANIFEST_CLOSE_LEAST / 1000.0,
+                          DP_MANIFEST_CLOSE_MOST / 1000.0);
+    }
+    return DP_OK;
+}
+
+/* Runs with a step of three times an update diverged, with 1/16 of its elements (docs/BENCHMARKS.md, "Learning quality against bytes"). */
+static dp_status check_alpha(const dp_manifest *manifest, dp_why *why)
+{
+    const double gain = dp_codec_gain(manifest->codec, manifest->codec_keep) / 65536.0;
+    const uint32_t most = (uint32_t)(DP_MANIFEST_STEP_MILLI_MAX / gain);
+
+    if (manifest->codec_gain > DP_ON) {
+        return dp_why_set(why, DP_BADARG,
+                          "whether codecs have gains is %u, which is neither on nor off",
+                          (unsigned)manifest->codec_gain);
+    }
+    if (manifest->codec_gain == DP_ON && manifest->alpha_milli > most) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.alpha is %.10g; with round.codec %s it may be 0.001 to %.10g, since an update "
+            "of "
+            "it is lengthened %.3g times already and steps of more than %.3g in all diverge",
+            manifest->alpha_milli / 1000.0, dp_codec_name(manifest->codec), most / 1000.0, gain,
+            DP_MANIFEST_STEP_MILLI_MAX / 1000.0);
+    }
+    return DP_OK;
+}
+
+dp_status dp_manifest_check_rounds(const dp_manifest *manifest, dp_why *why)
+{
+    DP_TRY(check_alpha(manifest, why));
+    DP_TRY(check_exchange(manifest, why));
+    DP_TRY(check_reduce(manifest, why));
+    DP_TRY(check_site_sums(manifest, why));
+    DP_TRY(check_listed(manifest, why));
+    DP_TRY(check_close(manifest, why));
+    DP_TRY(check_stale(manifest, why));
+    return check_density(manifest, why);
+}

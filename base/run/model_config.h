@@ -1,0 +1,80 @@
+/* What a model is, as plain numbers: families, shapes, published presets, and what no model can be. Not its tensors
+ * (compute/model/model.h) and not its arithmetic (compute/model/gpt.h). */
+#ifndef DP_BASE_RUN_MODEL_CONFIG_H
+#define DP_BASE_RUN_MODEL_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum {
+    DP_MODEL_LAYERS_MAX = 256,
+    DP_MODEL_WIDTH_MAX = 16384,
+    DP_MODEL_HEADS_MAX = 256,
+    DP_MODEL_HEAD_WIDTH_MAX = 256,
+    DP_MODEL_HIDDEN_MAX = 65536,
+    DP_MODEL_CONTEXT_MAX = 65536,
+    DP_MODEL_VOCAB_MAX = 262144
+};
+#define DP_MODEL_ELEMENTS_MAX ((uint64_t)1 << 36)
+
+typedef enum dp_arch {
+    DP_ARCH_GPT2, /* Radford et al. 2019: LayerNorm, learned positions, biases, tied head */
+    DP_ARCH_LLAMA /* Touvron et al. 2023: RMSNorm, rotary positions, gated units, no biases */
+} dp_arch;
+
+typedef enum dp_activation_choice {
+    DP_ACTIVATION_OWN, /* of the family: GELU, SwiGLU */
+    DP_ACTIVATION_GELU,
+    DP_ACTIVATION_RELU2,
+    DP_ACTIVATION_SWIGLU /* Llama only */
+} dp_activation_choice;
+
+typedef enum dp_switch { DP_OFF, DP_ON } dp_switch;
+
+typedef enum dp_head_choice {
+    DP_HEAD_OWN, /* of the family: GPT-2 tied, Llama untied */
+    DP_HEAD_TIED,
+    DP_HEAD_UNTIED
+} dp_head_choice;
+
+/* A zero means what the family has; dp_model_config_resolve writes it out. Real numbers stand as integers. */
+typedef struct dp_model_config {
+    uint32_t layers;
+    uint32_t width; /* C */
+    uint32_t heads;
+    uint32_t context; /* T: longest sequence */
+    uint32_t vocab;   /* V */
+    dp_arch arch;
+    uint32_t kv_heads;   /* 0: heads. Divides heads (Ainslie et al. 2023); GPT-2: heads */
+    uint32_t head_width; /* 0: width / heads; GPT-2 has no other */
+    uint32_t hidden; /* inner width of the feed-forward part; 0: GPT-2 4 C, Llama 8/3 C up to 64s */
+    uint32_t norm_eps_nano; /* 0: 1e-5 = 10000; GPT-2 has no other */
+    uint32_t rope_theta;    /* 0: 10000; GPT-2 turns nothing: 0 */
+    dp_activation_choice activation;
+    dp_switch qk_norm; /* RMSNorm of each head of q and k (Dehghani et al. 2023); Llama only */
+    dp_head_choice head;
+    uint32_t softcap_milli; /* logits become s tanh(logits / s) (Gemma Team 2024); 0: they stay */
+} dp_model_config;
+
+/* Writes what zeros stand for; total, also for configs that no check passes. */
+dp_model_config dp_model_config_resolve(const dp_model_config *config);
+/* DP_BADARG and a sentence, which names the key of the manifest, when no such model can exist or it passes a limit. */
+DP_MUST dp_status dp_model_config_check(const dp_model_config *config, dp_why *why);
+/* Numbers that such a model learns. For configs that pass the check. */
+uint64_t dp_model_config_parameters(const dp_model_config *config);
+
+typedef struct dp_model_preset {
+    const char *name; /* "gpt2-124m" */
+    const char *text; /* whose shape it is */
+    dp_model_config config;
+} dp_model_preset;
+
+/* Published shapes, and tiny ones for tests. */
+const dp_model_preset *dp_model_presets(size_t *count);
+/* NULL when there is none of this name. */
+const dp_model_preset *dp_model_preset_find(const char *name);
+
+#endif

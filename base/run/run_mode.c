@@ -1,0 +1,81 @@
+#include "base/run/run_mode.h"
+
+#include <string.h>
+
+#include "base/nearest.h"
+
+/* DiLoCo's eta and mu: the best of those that bench_quality tried with four workers and rounds of
+ * 15 steps (docs/records/learning-quality-2026-11.md); published ones (0.7, 0.9) are for rounds of
+ * hundreds. */
+static const dp_run_mode modes[] = {
+    {.name = "sparse",
+     .text = "few elements of each update, error feedback; over the internet",
+     .codec = DP_CODEC_SPARSE,
+     .alpha_milli = 1000},
+    {.name = "diloco",
+     .text = "whole updates in a byte per element, outer step with momentum; few nodes, good lines",
+     .codec = DP_CODEC_INT8,
+     .alpha_milli = 500,
+     .outer_mu_milli = 800},
+    {.name = "average",
+     .text = "the plain mean of whole updates in fp32 (local SGD); one room",
+     .codec = DP_CODEC_FP32,
+     .alpha_milli = 1000},
+    {.name = "gossip",
+     .text = "exchanges in pairs all the time, and a round of all once in two minutes",
+     .codec = DP_CODEC_INT8,
+     .alpha_milli = 1000,
+     .pairs = DP_ON,
+     .round_ms = 120000,
+     .inner_steps_max = 100000},
+    {.name = "ddp",
+     .text = "a step per round with the mean gradient in fp32; nodes side by side",
+     .codec = DP_CODEC_FP32,
+     .alpha_milli = 1000,
+     .exchange = DP_EXCHANGE_GRADIENTS,
+     .round_ms = 1000,
+     .inner_steps_max = 1},
+    {.name = "stale",
+     .text = "as sparse, and an update that came too late counts in the next round, by half",
+     .codec = DP_CODEC_SPARSE,
+     .alpha_milli = 1000,
+     .stale = DP_ON},
+};
+
+const dp_run_mode *dp_run_modes(size_t *count)
+{
+    *count = sizeof modes / sizeof modes[0];
+    return modes;
+}
+
+const dp_run_mode *dp_run_mode_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (strcmp(modes[i].name, name) == 0) {
+            return &modes[i];
+        }
+    }
+    return NULL;
+}
+
+const char *dp_run_mode_near(const char *name)
+{
+    dp_nearest nearest = {.word = name};
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        dp_nearest_offer(&nearest, modes[i].name);
+    }
+    return nearest.best;
+}
+
+void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode)
+{
+    manifest->codec = mode->codec;
+    manifest->alpha_milli = mode->alpha_milli;
+    manifest->outer_mu_milli = mode->outer_mu_milli;
+    manifest->pairs = mode->pairs;
+    manifest->exchange = mode->exchange;
+    manifest->stale = mode->stale;
+    manifest->round_ms = mode->round_ms != 0 ? mode->round_ms : manifest->round_ms;
+    manifest->inner_steps_max =
+        mode->inner_steps_max != 0 ? mode->inner_steps_max : manifest->inner_steps_max;
+}

@@ -1,0 +1,32 @@
+/* Named ways to exchange updates: what round.mode of a manifest stands for. A name sets keys and is gone; the keys decide.
+ * Pure tables. */
+#ifndef DP_BASE_RUN_RUN_MODE_H
+#define DP_BASE_RUN_RUN_MODE_H
+
+#include <stddef.h>
+
+#include "base/run/manifest.h"
+
+typedef struct dp_run_mode {
+    const char *name; /* "diloco" */
+    const char *text; /* one sentence */
+    dp_codec_kind codec;
+    uint32_t alpha_milli;
+    uint32_t outer_mu_milli;
+    dp_switch pairs;
+    dp_exchange_kind exchange;
+    dp_switch stale;
+    uint32_t round_ms;        /* 0: as it stands */
+    uint32_t inner_steps_max; /* the same */
+} dp_run_mode;
+
+/* The first is what a manifest without a mode has. */
+const dp_run_mode *dp_run_modes(size_t *count);
+/* NULL when there is none of this name. */
+const dp_run_mode *dp_run_mode_find(const char *name);
+/* The name that is nearest to one that is unknown (nearest.h); NULL when none is near. */
+const char *dp_run_mode_near(const char *name);
+/* Sets codec, alpha and momentum of the outer step, pairs, exchange and stale, and time and steps of a round where the mode has them. */
+void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode);
+
+#endif

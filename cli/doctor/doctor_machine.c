@@ -1,0 +1,413 @@
+/* Checks of the machine: programs, processors, memory, device, limits of the system, clock, network. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "cli/doctor/doctor.h"
+#include "cli/json.h"
+#include "cli/print.h"
+
+enum {
+    FILES_LEAST = 128, /* a node of few links: each has two, the store and the trainer some more */
+    FILES_WANTED = 1024,
+    CARDS_TEXT_MAX = 160,
+    BUSY_LEAST = 20,  /* percent; a desktop that is drawn takes less */
+    CELSIUS_MAX = 87, /* at which cards begin to slow down */
+    SKEW_MS_MAX = 5000,
+    SKEW_ROUNDS = 20
+};
+#define MEMORY_LEAST ((uint64_t)128 << 20)
+#define MEMORY_WANTED ((uint64_t)1 << 30)
+#define SHM_WANTED ((uint64_t)64 << 20)
+#define YEAR_2026_MS ((uint64_t)1767225600000)
+
+/* ---- findings ---- */
+
+void dp_finding_what(dp_finding *out, dp_finding_level level, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    out->level = level;
+    vsnprintf(out->what, sizeof out->what, format, arguments);
+    va_end(arguments);
+}
+
+void dp_finding_why(dp_finding *out, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out->why, sizeof out->why, format, arguments);
+    va_end(arguments);
+}
+
+void dp_finding_fix(dp_finding *out, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out->fix, sizeof out->fix, format, arguments);
+    va_end(arguments);
+}
+
+const char *dp_finding_level_name(dp_finding_level level)
+{
+    switch (level) {
+    case DP_FINDING_NONE:
+        return "none";
+    case DP_FINDING_OK:
+        return "ok";
+    case DP_FINDING_WARN:
+        return "warn";
+    case DP_FINDING_FAIL:
+        break;
+    }
+    return "fail";
+}
+
+/* ---- programs ---- */
+
+static void look_program(const dp_doctor *doctor, const char *name, const json_t *told,
+                         const char *why, dp_finding *out)
+{
+    const char *const version = dp_json_text(told, "version", "?");
+    if (told == NULL) {
+        dp_finding_what(out, DP_FINDING_FAIL, "%s gives no answer", name);
+        dp_finding_why(out, "%s", why);
+        dp_finding_fix(out, "install %s beside dpnode, or add its folder to PATH", name);
+    } else if (strcmp(version, doctor->version) != 0) {
+        dp_finding_what(out, DP_FINDING_FAIL, "%s is of version %.32s, dpnode of %s", name, version,
+                        doctor->version);
+        dp_finding_why(out, "what they say to each other may have changed in between");
+        dp_finding_fix(out, "install the programs of one release");
+    } else {
+        dp_finding_what(out, DP_FINDING_OK, "%s %s", name, version);
+    }
+}
+
+static void look_worker(const dp_doctor *doctor, dp_finding *out)
+{
+    look_program(doctor, "dpnode-worker", doctor->worker, doctor->worker_why, out);
+}
+
+static void look_daemon(const dp_doctor *doctor, dp_finding *out)
+{
+    look_program(doctor, "dpnoded", doctor->check, doctor->check_why, out);
+    const char *const runs = dp_json_text(doctor->status, "version", doctor->version);
+    if (out->level == DP_FINDING_OK && strcmp(runs, doctor->version) != 0) {
+        dp_finding_what(out, DP_FINDING_WARN, "the daemon that runs is of version %.32s", runs);
+        dp_finding_why(out, "it was started before dpnoded %s was installed", doctor->version);
+        dp_finding_fix(out, "dpnode down; dpnode up");
+    }
+}
+
+/* ---- what computes ---- */
+
+/* Of the trainer, where more than one are set. */
+static void look_processes(const dp_doctor *doctor, dp_finding *out)
+{
+    const long long usable = dp_json_int(doctor->worker, "threads", 1);
+    const long long processes = dp_json_int(doctor->check, "processes", 1);
+    if (processes <= usable) {
+        dp_finding_what(out, DP_FINDING_OK, "%s kernels, %lld processors for %lld processes",
+                        dp_json_text(doctor->worker, "kernels", "?"), usable, processes);
+        return;
+    }
+    dp_finding_what(out, DP_FINDING_WARN, "%lld processes are set, %lld processors are there",
+                    processes, usable);
+    dp_finding_why(out, "each keeps at least one of them busy, and all wait for the slowest");
+    dp_finding_fix(out, "dpnoded --processes 1, or as many as this machine has sockets");
+}
+
+static void look_cpu(const dp_doctor *doctor, dp_finding *out)
+{
+    if (doctor->worker == NULL) {
+        return;
+    }
+    const char *const kernels = dp_json_text(doctor->worker, "kernels", "?");
+    const long long cpus = dp_json_int(doctor->worker, "cpus", 1);
+    const long long quota = dp_json_int(doctor->worker, "quota", 0);
+    const long long usable = dp_json_int(doctor->worker, "threads", 1);
+    const long long wanted = dp_json_int(doctor->check, "threads", 0);
+    dp_finding_what(out, DP_FINDING_OK, "%s kernels, %lld of %lld processors", kernels, usable,
+                    cpus);
+    if (wanted > usable) {
+        dp_finding_what(out, DP_FINDING_WARN, "%lld threads are set, %lld processors are there",
+                        wanted, usable);
+        dp_finding_why(out, quota > 0 && quota < cpus
+                                ? "the control group grants no more time"
+                                : "more threads than processors wait for each other");
+        dp_finding_fix(out, "dpnoded --threads 0 takes what the machine grants");
+    } else if (strncmp(kernels, "generic", 7) == 0 || strncmp(kernels, "reference", 9) == 0) {
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out, "there are kernels for AVX2 and AVX-512, and this processor shows "
+                            "neither: steps take several times as long");
+        dp_finding_fix(out, "in a virtual machine: pass the host's processor on (-cpu host)");
+    } else if (quota > 0 && quota < cpus) {
+        dp_finding_what(out, DP_FINDING_OK,
+                        "%s kernels, %lld of %lld processors, as the control group grants", kernels,
+                        usable, cpus);
+    }
+    if (out->level == DP_FINDING_OK && dp_json_int(doctor->check, "processes", 1) > 1) {
+        look_processes(doctor, out);
+    }
+}
+
+static void look_memory(const dp_doctor *doctor, dp_finding *out)
+{
+    char usable[DP_PRINT_CELL_MAX];
+    char limit[DP_PRINT_CELL_MAX];
+    const uint64_t bytes = (uint64_t)dp_json_int(doctor->worker, "memory_usable", 0);
+    const uint64_t granted = (uint64_t)dp_json_int(doctor->worker, "memory_limit", 0);
+    if (doctor->worker == NULL || bytes == 0) {
+        return;
+    }
+    dp_print_bytes(bytes, usable);
+    dp_print_bytes(granted, limit);
+    const dp_finding_level level = bytes < MEMORY_LEAST    ? DP_FINDING_FAIL
+                                   : bytes < MEMORY_WANTED ? DP_FINDING_WARN
+                                                           : DP_FINDING_OK;
+    dp_finding_what(out, level, "%s to train with%s%s%s", usable,
+                    granted > 0 ? "; the control group grants " : "", granted > 0 ? limit : "",
+                    granted > 0 ? " in all" : "");
+    if (level != DP_FINDING_OK) {
+        dp_finding_why(out, "a model takes about 36 bytes for each parameter, and its activations");
+        dp_finding_fix(out, "end other programs, or raise the limit; dpnode doctor MANIFEST tells "
+                            "what a run takes");
+    }
+}
+
+/* Who looks is another process than the node's trainer, whose work it would take for a stranger's. */
+static bool trains_there(const dp_doctor *doctor, const char *backend)
+{
+    const char *const device = dp_json_text(json_object_get(doctor->status, "run"), "device", "");
+    const size_t size = strlen(backend);
+    return strncmp(device, backend, size) == 0 && device[size] == ':';
+}
+
+/* As compute/backend/plugin.c looks for it: its driver, on Linux and in WSL. */
+static bool has_card(const dp_doctor *doctor)
+{
+    static const char *const nodes[] = {"/dev/nvidiactl", "/dev/dxg"};
+    for (size_t i = 0; i < sizeof nodes / sizeof nodes[0]; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%.400s%s", doctor->root, nodes[i]);
+        if (access(path, F_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void look_device(const dp_doctor *doctor, dp_finding *out)
+{
+    if (doctor->worker == NULL) {
+        return;
+    }
+    char memory[DP_PRINT_CELL_MAX];
+    const char *const line = dp_json_text(doctor->worker, "line", "");
+    const char *const backend = dp_json_text(doctor->worker, "backend", "?");
+    const char *const trains_on =
+        dp_json_text(json_object_get(doctor->status, "run"), "device", "");
+    const long long celsius = dp_json_int(doctor->worker, "celsius", 0);
+    const long long busy = dp_json_int(doctor->worker, "busy_percent", 0);
+    dp_print_bytes((uint64_t)dp_json_int(doctor->worker, "device_memory_usable", 0), memory);
+    char cards[CARDS_TEXT_MAX] = "";
+    const long long n_cards = dp_json_int(doctor->worker, "cards", 0);
+    if (n_cards > 1) {
+        snprintf(cards, sizeof cards, "; %lld cards, %s", n_cards,
+                 dp_json_text(doctor->worker, "link", "?"));
+    }
+    dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use%s", backend,
+                    dp_json_text(doctor->worker, "device", "?"), memory, cards);
+    if (line[0] != '\0' && strcmp(backend, "cpu") == 0 && !has_card(doctor) &&
+        strcmp(dp_json_text(doctor->check, "backend", ""), "auto") == 0) {
+        dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use; no card here", backend,
+                        dp_json_text(doctor->worker, "device", "?"), memory);
+    } else if (line[0] != '\0' && strcmp(backend, "cpu") == 0) { /* Else it names who computes. */
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out, "%s", line);
+        dp_finding_fix(out, "mend what it names, or say that the CPU is meant: dpnoded --backend "
+                            "cpu");
+    } else if (strncmp(trains_on, "cpu:", 4) == 0 && strcmp(backend, "cpu") != 0) {
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out,
+                       "this node trains on %s: when its trainer began, another one had the card, "
+                       "or it was not ready (dpnode logs says which)",
+                       trains_on);
+        dp_finding_fix(out, "end the other trainer, then dpnode down; dpnode up");
+    } else if (celsius > CELSIUS_MAX) {
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out, "it has %lld degrees Celsius, at which cards slow down", celsius);
+        dp_finding_fix(out, "look after its fans and filters");
+    } else if (busy >= BUSY_LEAST && !trains_there(doctor, backend)) {
+        out->level = DP_FINDING_WARN;
+        dp_finding_why(out, "it is %lld %% busy with the work of other programs", busy);
+        dp_finding_fix(out, "end them, or take another card: dpnoded --backend %s:1", backend);
+    }
+}
+
+/* ---- limits of the system ---- */
+
+static void look_files(const dp_doctor *doctor, dp_finding *out)
+{
+    const dp_finding_level level = doctor->files_max < FILES_LEAST    ? DP_FINDING_FAIL
+                                   : doctor->files_max < FILES_WANTED ? DP_FINDING_WARN
+                                                                      : DP_FINDING_OK;
+    dp_finding_what(out, level, "%" PRIu64 " descriptors for a process", doctor->files_max);
+    if (level != DP_FINDING_OK) {
+        dp_finding_why(out, "each link takes two, and whom there is none for cannot connect");
+        dp_finding_fix(out, "ulimit -n 4096 before dpnode up, or LimitNOFILE=4096 in the unit");
+    }
+}
+
+static void look_shm(const dp_doctor *doctor, dp_finding *out)
+{
+    char path[512];
+    char text[DP_PRINT_CELL_MAX];
+    struct statvfs disk;
+    snprintf(path, sizeof path, "%.400s/dev/shm", doctor->root);
+    if (statvfs(path, &disk) != 0) {
+        dp_finding_what(out, DP_FINDING_WARN, "there is no /dev/shm");
+        dp_finding_why(out, "loaders of PyTorch trainers and the system tests want it; the "
+                            "built-in trainer does not");
+        dp_finding_fix(out, "mount -t tmpfs tmpfs /dev/shm");
+        return;
+    }
+    const uint64_t bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    dp_print_bytes(bytes, text);
+    dp_finding_what(out, bytes < SHM_WANTED ? DP_FINDING_WARN : DP_FINDING_OK,
+                    "%s free in /dev/shm", text);
+    if (bytes < SHM_WANTED) {
+        dp_finding_why(out, "loaders of PyTorch trainers and the system tests want more; the "
+                            "built-in trainer does not");
+        dp_finding_fix(out, "in a container: --shm-size 1g");
+    }
+}
+
+/* ---- clock ---- */
+
+/* When this node saw the round decided, by its own clock; 0: not known. */
+static int64_t decided_ms(const json_t *events, long long round)
+{
+    size_t index = 0;
+    const json_t *event = NULL;
+    json_array_foreach(events, index, event)
+    {
+        if (strcmp(dp_json_text(event, "name", ""), "round.decided") == 0 &&
+            dp_json_int(event, "round", -1) == round) {
+            return dp_json_int(event, "time_ms", 0);
+        }
+    }
+    return 0;
+}
+
+/* How far this clock is before those that wrote the records: the median over the last rounds, of which few were old when
+ * they came. False: there is none to compare with. */
+static bool skew_of(const dp_doctor *doctor, long long *skew_ms)
+{
+    int64_t skews[SKEW_ROUNDS];
+    size_t count = 0;
+    size_t index = 0;
+    const json_t *round = NULL;
+    json_array_foreach(doctor->rounds, index, round)
+    {
+        const int64_t seen = decided_ms(doctor->events, dp_json_int(round, "round", 0));
+        const int64_t written = dp_json_int(round, "time_ms", 0);
+        if (seen == 0 || written == 0 || count == SKEW_ROUNDS) {
+            continue;
+        }
+        size_t at = count++;
+        for (; at > 0 && skews[at - 1] > seen - written; at--) {
+            skews[at] = skews[at - 1];
+        }
+        skews[at] = seen - written;
+    }
+    *skew_ms = count > 0 ? skews[count / 2] : 0;
+    return count > 0;
+}
+
+static void look_clock(const dp_doctor *doctor, dp_finding *out)
+{
+    const json_t *const clock = json_object_get(json_object_get(doctor->status, "run"), "clock");
+    long long skew_ms = 0;
+    const bool compared = skew_of(doctor, &skew_ms);
+    const long long far = skew_ms < 0 ? -skew_ms : skew_ms;
+    if (doctor->now_ms < YEAR_2026_MS) {
+        dp_finding_what(out, DP_FINDING_FAIL, "this machine's clock stands before 2026");
+        dp_finding_why(out, "invitations and certificates are checked against it");
+        dp_finding_fix(out, "timedatectl set-ntp true");
+    } else if (clock != NULL) { /* By what others say in handshakes. */
+        dp_finding_what(out, DP_FINDING_WARN, "%s", dp_json_text(clock, "text", ""));
+        dp_finding_why(out,
+                       "certificates and invitations are valid by a clock, so that one that is "
+                       "far off finds nobody");
+        dp_finding_fix(out, "timedatectl set-ntp true   # on the machine whose clock is wrong");
+    } else if (compared && far > SKEW_MS_MAX) {
+        dp_finding_what(out, DP_FINDING_WARN, "this clock is %lld s %s those of the run",
+                        (far + 500) / 1000, skew_ms < 0 ? "behind" : "before");
+        dp_finding_why(out, "invitations and certificates end earlier or later here than there");
+        dp_finding_fix(out, "timedatectl set-ntp true");
+    } else if (!doctor->clock_synchronised) {
+        dp_finding_what(out, DP_FINDING_WARN, "nobody keeps this machine's clock right");
+        dp_finding_why(out, "the kernel says that it is not synchronised; it will drift, and "
+                            "invitations and certificates are checked against it");
+        dp_finding_fix(out, "timedatectl set-ntp true, or apt install systemd-timesyncd");
+    } else if (compared) {
+        dp_finding_what(out, DP_FINDING_OK, "synchronised; within %lld ms of the run", far);
+    } else {
+        dp_finding_what(out, DP_FINDING_OK, "synchronised");
+    }
+}
+
+/* ---- network ---- */
+
+static void read_word(const dp_doctor *doctor, const char *name, char *text, size_t size)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%.400s/proc/sys/net/ipv4/%s", doctor->root, name);
+    FILE *const file = fopen(path, "re");
+    text[0] = '\0';
+    if (file == NULL) {
+        return;
+    }
+    if (fgets(text, (int)size, file) == NULL) {
+        text[0] = '\0';
+    }
+    DP_IGNORE(fclose(file) != 0); /* only read */
+    text[strcspn(text, "\n")] = '\0';
+}
+
+static void look_congestion(const dp_doctor *doctor, dp_finding *out)
+{
+    char used[64];
+    char known[256];
+    read_word(doctor, "tcp_congestion_control", used, sizeof used);
+    read_word(doctor, "tcp_available_congestion_control", known, sizeof known);
+    if (used[0] == '\0') {
+        return; /* The system does not say. */
+    }
+    if (strcmp(used, "bbr") == 0) {
+        dp_finding_what(out, DP_FINDING_OK, "TCP uses bbr");
+        return;
+    }
+    dp_finding_what(out, DP_FINDING_WARN, "TCP uses %s", used);
+    dp_finding_why(
+        out, "on a line of 50 ms that loses one packet of a thousand bbr carries many "
+             "times as much; on a clean line nothing is lost, but after each pause longer than "
+             "its round trips others begin slowly, and a round has two");
+    dp_finding_fix(out, "%ssysctl -w net.ipv4.tcp_congestion_control=bbr",
+                   strstr(known, "bbr") == NULL ? "modprobe tcp_bbr; " : "");
+}
+
+const dp_doctor_check *dp_doctor_machine(size_t *count)
+{
+    static const dp_doctor_check checks[] = {
+        {"worker", look_worker}, {"daemon", look_daemon},         {"cpu", look_cpu},
+        {"memory", look_memory}, {"device", look_device},         {"files", look_files},
+        {"shm", look_shm},       {"congestion", look_congestion}, {"clock", look_clock},
+    };
+    *count = sizeof checks / sizeof checks[0];
+    return checks;
+}

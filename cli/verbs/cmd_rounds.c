@@ -1,0 +1,279 @@
+/* rounds, logs, why: what happened, and the cause. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/json.h"
+#include "cli/print.h"
+#include "cli/verbs/cmd_rounds.h"
+
+enum { LAST_MAX = 1000000 };
+
+typedef struct stream {
+    const dp_cmd *cmd;
+    uint64_t lines;
+} stream;
+
+/* ---- streams ---- */
+
+/* One call of rounds or events with their two options; none: what to say where there is nothing to list. */
+static int run_stream(const dp_cmd *cmd, const char *method, dp_on_notice *on_notice,
+                      const char *none)
+{
+    dp_control_error error;
+    dp_client client;
+    uint64_t last = 20;
+    json_t *result = NULL;
+    if (!dp_cmd_number(cmd, "last", 0, LAST_MAX, &last, &error) ||
+        dp_client_open(&client, cmd->socket, &error) != DP_OK) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    dp_packer packer = dp_client_begin(&client, method);
+    dp_pack_map(&packer, 2);
+    dp_pack_text(&packer, "last");
+    dp_pack_u64(&packer, last);
+    dp_pack_text(&packer, "follow");
+    dp_pack_bool(&packer, dp_cmd_option(cmd, "follow") != NULL);
+    stream lines = {.cmd = cmd};
+    const int status = dp_client_call(&client, &packer, on_notice, &lines, &result, &error);
+    json_decref(result);
+    dp_client_close(&client);
+    if (status == 0 && lines.lines == 0 && last > 0 && !cmd->json) {
+        printf("%s\n", none);
+    }
+    return status != 0 && error.code[0] != '\0' ? dp_cmd_fail(cmd, &error) : status;
+}
+
+static void print_left_out(const json_t *round)
+{
+    size_t index = 0;
+    const json_t *item = NULL;
+    json_array_foreach(json_object_get(round, "left_out"), index, item)
+    {
+        const char *name = dp_json_text(item, "name", dp_json_text(item, "short", "?"));
+        printf("  left out: ");
+        dp_print_text(name);
+        printf(" (");
+        dp_print_text(dp_json_text(item, "cause", "?"));
+        putchar(')');
+    }
+}
+
+/* Of a run whose manifest has a span. */
+static void print_density(const json_t *round)
+{
+    const long long keep = dp_json_int(round, "keep", 0);
+    const double lost = dp_json_real(round, "update_error", 0);
+    const char *lines = dp_json_text(round, "lines", "fit");
+    if (keep == 0) {
+        return;
+    }
+    printf("  1 of %lld", keep);
+    if (lost > 0) {
+        printf(", %.0f %% left over", 100 * lost);
+    }
+    if (strcmp(lines, "fit") != 0) {
+        printf("  lines ");
+        dp_print_text(lines);
+    }
+}
+
+void dp_rounds_print_head(void)
+{
+    printf("%-8s %6s  %-6s %7s %8s  %9s  %6s\n", "TIME", "ROUND", "KIND", "COUNTED", "TOOK",
+           "UPDATES", "LOSS");
+}
+
+void dp_rounds_print(const json_t *round)
+{
+    char clock[DP_PRINT_CELL_MAX];
+    char bytes[DP_PRINT_CELL_MAX];
+    char counted[DP_PRINT_CELL_MAX];
+    char took[DP_PRINT_CELL_MAX] = "-";
+    const long long duration = dp_json_int(round, "duration_ms", -1);
+    dp_print_clock((uint64_t)dp_json_int(round, "time_ms", 0), clock);
+    printf("%s %6lld  ", clock, dp_json_int(round, "round", 0));
+    const json_t *exchange = json_object_get(round, "exchange");
+    if (exchange != NULL) {
+        const json_t *peer = json_object_get(exchange, "peer");
+        printf("GOSSIP with ");
+        dp_print_text(dp_json_text(peer, "name", dp_json_text(peer, "short", "?")));
+        printf("  weights %lld + %lld  moved %.4g  ", dp_json_int(exchange, "weight_own", 0),
+               dp_json_int(exchange, "weight_other", 0), dp_json_real(exchange, "moved", 0));
+        dp_print_text(dp_json_text(exchange, "cause", ""));
+        putchar('\n');
+        return;
+    }
+    dp_print_bytes((uint64_t)dp_json_int(round, "bytes", 0), bytes);
+    snprintf(counted, sizeof counted, "%lld/%lld", dp_json_int(round, "listed", 0),
+             dp_json_int(round, "active", 0));
+    if (duration >= 0) {
+        snprintf(took, sizeof took, "%.1f s", (double)duration / 1000);
+    }
+    printf("%-6s %7s %8s  %9s", dp_json_text(round, "kind", "?"), counted, took, bytes);
+    if (dp_json_real(round, "loss", 0) > 0) {
+        printf("  %6.3f", dp_json_real(round, "loss", 0));
+    } else {
+        printf("  %6s", "-");
+    }
+    const long long parts = dp_json_int(round, "parts", 0);
+    if (parts > 0) {
+        printf("  parts %lld/%lld", parts - dp_json_int(round, "parts_empty", 0), parts);
+    }
+    print_density(round);
+    if (!dp_json_flag(round, "counted")) {
+        printf("  without you");
+    }
+    print_left_out(round);
+    putchar('\n');
+}
+
+static int on_round(void *context, const json_t *notice)
+{
+    stream *self = context;
+    const json_t *round = json_object_get(notice, "round");
+    if (self->cmd->json) {
+        return dp_cmd_print(json_deep_copy(round));
+    }
+    if (self->lines++ == 0) {
+        dp_rounds_print_head();
+    }
+    dp_rounds_print(round);
+    return fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
+}
+
+static int run_rounds(dp_cmd *cmd)
+{
+    return run_stream(cmd, "rounds", on_round, "this node knows of no decided round yet");
+}
+
+const dp_verb dp_verb_rounds = {
+    .name = "rounds",
+    .run = run_rounds,
+    .arguments = "",
+    .summary = "list the last rounds: how many were counted, how long they took, the loss",
+    .examples = "  dpnode rounds -n 50\n  dpnode rounds -f --json | jq .loss\n",
+    .options = {{"last", 'n', "N", "how many [20]"},
+                {"follow", 'f', NULL, "go on with new ones until Ctrl-C"}},
+};
+
+/* ---- logs ---- */
+
+static int on_event(void *context, const json_t *notice)
+{
+    stream *self = context;
+    const json_t *event = json_object_get(notice, "event");
+    self->lines++;
+    if (self->cmd->json) {
+        return dp_cmd_print(json_deep_copy(event));
+    }
+    char clock[DP_PRINT_CELL_MAX];
+    dp_print_clock((uint64_t)dp_json_int(event, "time_ms", 0), clock);
+    printf("%s %-20s ", clock, dp_json_text(event, "name", "?"));
+    if (json_object_get(event, "round") != NULL) {
+        printf("%6lld  ", dp_json_int(event, "round", 0));
+    } else {
+        printf("%6s  ", "-");
+    }
+    dp_print_text(dp_json_text(event, "text", ""));
+    putchar('\n');
+    return fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
+}
+
+static int run_logs(dp_cmd *cmd)
+{
+    return run_stream(cmd, "events", on_event, "nothing has happened yet");
+}
+
+const dp_verb dp_verb_logs = {
+    .name = "logs",
+    .run = run_logs,
+    .arguments = "",
+    .summary = "list the last events of this node",
+    .examples = "  dpnode logs -n 100\n  dpnode logs -f\n",
+    .options = {{"last", 'n', "N", "how many [20]"},
+                {"follow", 'f', NULL, "go on with new ones until Ctrl-C"}},
+};
+
+/* ---- why ---- */
+
+static int ask_why(const dp_cmd *cmd, json_t **result, dp_control_error *error)
+{
+    dp_client client;
+    const bool about_peer = cmd->n_args == 2 && strcmp(cmd->args[0], "peer") == 0;
+    const bool about_round =
+        cmd->n_args == 1 || (cmd->n_args == 2 && strcmp(cmd->args[0], "round") == 0);
+    const char *const number = about_round ? cmd->args[cmd->n_args - 1] : "";
+    char *end = NULL;
+    const unsigned long long round = strtoull(number, &end, 10);
+    if (cmd->n_args != 0 && !about_peer && (!about_round || *end != '\0' || end == number)) {
+        char why[160];
+        snprintf(why, sizeof why, "%.60s%s%.60s", cmd->args[0], cmd->n_args > 1 ? " " : "",
+                 cmd->n_args > 1 ? cmd->args[1] : "");
+        dp_error_set(error, DP_EXIT_USAGE, "E0001",
+                     "dpnode why   or   dpnode why round 12   or   dpnode why peer NAME",
+                     "this question is not understood", why);
+        return error->exit;
+    }
+    if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
+        dp_client_close(&client);
+        return error->exit;
+    }
+    dp_packer packer = dp_client_begin(&client, "why");
+    dp_pack_map(&packer, about_round || about_peer ? 1 : 0);
+    if (about_round) {
+        dp_pack_text(&packer, "round");
+        dp_pack_u64(&packer, round);
+    } else if (about_peer) {
+        dp_pack_text(&packer, "peer");
+        dp_pack_text(&packer, cmd->args[1]);
+    }
+    const int status = dp_client_call(&client, &packer, NULL, NULL, result, error);
+    dp_client_close(&client);
+    return status;
+}
+
+static int run_why(dp_cmd *cmd)
+{
+    dp_control_error error;
+    json_t *result = NULL;
+    if (ask_why(cmd, &result, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    const int answer = json_is_false(json_object_get(result, "known")) ? DP_EXIT_NEGATIVE : 0;
+    if (cmd->json) {
+        const int printed = dp_cmd_print(result);
+        return printed != 0 ? printed : answer;
+    }
+    size_t index = 0;
+    const json_t *cause = NULL;
+    dp_print_text(dp_json_text(result, "answer", ""));
+    putchar('\n');
+    json_array_foreach(json_object_get(result, "causes"), index, cause)
+    {
+        char clock[DP_PRINT_CELL_MAX];
+        dp_print_clock((uint64_t)dp_json_int(cause, "time_ms", 0), clock);
+        printf("  %s  ", clock);
+        dp_print_text(dp_json_text(cause, "text", ""));
+        putchar('\n');
+    }
+    const char *fix = dp_json_text(result, "fix", NULL);
+    if (fix != NULL) {
+        printf("fix: ");
+        dp_print_text(fix);
+        putchar('\n');
+    }
+    json_decref(result);
+    return answer;
+}
+
+const dp_verb dp_verb_why = {
+    .name = "why",
+    .run = run_why,
+    .arguments = "[[round] N | peer P]",
+    .summary = "explain what this node is doing, or why a round or a peer went as it did",
+    .examples = "  dpnode why\n  dpnode why 413\n  dpnode why peer bob\n",
+    .n_args_max = 2,
+};

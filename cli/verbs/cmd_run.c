@@ -1,0 +1,512 @@
+/* run create, run validate: from a manifest file to a run. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/run/run_mode.h"
+#include "cli/demo.h"
+#include "cli/file.h"
+#include "cli/json.h"
+#include "cli/plan.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+#include "cli/qr.h"
+#include "cli/start.h"
+#include "cli/verbs/cmd_run.h"
+
+/* ---- the manifest and its text ---- */
+
+int dp_run_manifest_read(const char *path, const dp_model_config *model, dp_manifest_file *file,
+                         dp_control_error *error)
+{
+    dp_buf buf;
+    dp_why what = {""};
+    dp_why fix = {""};
+    dp_buf_init(&buf, DP_YAML_BYTES_MAX + 1);
+    const dp_status read = dp_file_read(path, &buf);
+    if (read != DP_OK && read != DP_TOOBIG) {
+        char why[DP_CLI_PATH_MAX + 64];
+        snprintf(why, sizeof why, "%.400s: %s", path,
+                 read == DP_BADARG ? "it is a folder, or no file" : dp_status_text(read));
+        dp_error_set(error, DP_EXIT_NOINPUT, "E0306", "give the path of a manifest, or --demo kjv",
+                     "the manifest cannot be read", why);
+        dp_buf_close(&buf);
+        return error->exit;
+    }
+    const dp_status status =
+        dp_manifest_yaml_read(dp_buf_view(&buf), path, model, file, &what, &fix);
+    dp_buf_close(&buf);
+    if (status != DP_OK) {
+        dp_error_set(error, DP_EXIT_DATA, "E0301",
+                     fix.text[0] != '\0' ? fix.text
+                                         : "dpnode run validate --keys   # lists keys and bounds",
+                     "the manifest cannot be used", what.text);
+        return error->exit;
+    }
+    return 0;
+}
+
+static int demo_manifest(const char *name, dp_manifest_file *file, dp_control_error *error)
+{
+    dp_why what = {""};
+    dp_why fix = {""};
+    if (strcmp(name, "kjv") != 0) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0307", "--demo kjv", "there is no such demo", name);
+        return error->exit;
+    }
+    if (dp_manifest_yaml_read(dp_view_text(dp_demo_kjv), "kjv.yaml", NULL, file, &what, &fix) !=
+        DP_OK) {
+        dp_error_set(error, DP_EXIT_SOFTWARE, "E0301", "", "the built-in manifest is broken",
+                     what.text);
+        return error->exit;
+    }
+    return 0;
+}
+
+void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,
+                      char path[DP_CLI_PATH_MAX])
+{
+    const char *slash = file->text_path[0] == '/' ? NULL : strrchr(manifest_path, '/');
+    const int folder = slash != NULL ? (int)(slash + 1 - manifest_path) : 0;
+    const int size =
+        snprintf(path, DP_CLI_PATH_MAX, "%.*s%s", folder, manifest_path, file->text_path);
+    if (size >= DP_CLI_PATH_MAX || file->text_path[0] == '\0') {
+        path[0] = '\0';
+    }
+}
+
+static int find_text(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
+{
+    char path[DP_CLI_PATH_MAX];
+    if (source->text != NULL) {
+        snprintf(path, sizeof path, "%s", source->text);
+    } else if (source->demo != NULL) {
+        input->text_is_ours = true;
+        const int status = dp_demo_text(input->text_path, error);
+        input->text_is_ours = status == 0;
+        return status;
+    } else if (input->file.text_path[0] != '\0') {
+        dp_run_text_path(source->path, &input->file, path);
+    } else {
+        dp_error_set(error, DP_EXIT_USAGE, "E0308",
+                     "add a line \"text: FILE\" to the manifest, or give --text FILE",
+                     "the run has no text to learn from", source->path != NULL ? source->path : "");
+        return error->exit;
+    }
+    if (dp_path_absolute(path, input->text_path) != DP_OK || access(input->text_path, R_OK) != 0) {
+        char why[DP_CLI_PATH_MAX + 80];
+        snprintf(why, sizeof why, "%s: %s", path,
+                 strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
+        dp_error_set(error, DP_EXIT_NOINPUT, "E0309", "give a file of UTF-8 text with --text FILE",
+                     "the text cannot be read", why);
+        return error->exit;
+    }
+    return 0;
+}
+
+/* Of weights what is not said of the model is theirs, as it would be a preset's. */
+static int read_manifest(const dp_run_source *source, const dp_model_config *model,
+                         dp_manifest_file *file, dp_control_error *error)
+{
+    if (source->demo != NULL) {
+        return demo_manifest(source->demo, file, error);
+    }
+    if (source->path != NULL) {
+        return dp_run_manifest_read(source->path, model, file, error);
+    }
+    *file = (dp_manifest_file){.text_path = ""};
+    dp_manifest_default(&file->manifest);
+    if (model != NULL) {
+        dp_manifest_set_model(&file->manifest, model);
+    }
+    return 0;
+}
+
+int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
+{
+    dp_model_config model;
+    bool known = false;
+    *input = (dp_run_input){.text_is_ours = false};
+    if (source->from != NULL && dp_path_absolute(source->from, input->from_path) != DP_OK) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0310", "give a shorter path",
+                     "the path of the weights is too long", source->from);
+        return error->exit;
+    }
+    if (source->from != NULL) {
+        known = dp_plan_model(input->from_path, &model);
+    }
+    const int status = read_manifest(source, known ? &model : NULL, &input->file, error);
+    return status != 0 ? status : find_text(source, input, error);
+}
+
+void dp_run_input_close(dp_run_input *input)
+{
+    if (input->text_is_ours) {
+        unlink(input->text_path);
+        input->text_is_ours = false;
+    }
+}
+
+int dp_run_create(dp_client *client, const dp_run_input *input, const char *name,
+                  dp_on_notice *on_notice, void *context, json_t **result, dp_control_error *error)
+{
+    uint8_t canonical[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    if (dp_manifest_encode(&input->file.manifest, canonical, &size) != DP_OK) {
+        dp_error_set(error, DP_EXIT_SOFTWARE, "E0301", "", "the manifest cannot be written", "");
+        return error->exit;
+    }
+    dp_packer packer = dp_client_begin(client, "run.create");
+    const bool from = input->from_path[0] != '\0';
+    dp_pack_map(&packer, 2U + (name != NULL) + from);
+    dp_pack_text(&packer, "manifest");
+    dp_pack_bytes(&packer, dp_view_of(canonical, size));
+    dp_pack_text(&packer, "text_path");
+    dp_pack_text(&packer, input->text_path);
+    if (from) {
+        dp_pack_text(&packer, "from_path");
+        dp_pack_text(&packer, input->from_path);
+    }
+    if (name != NULL) {
+        dp_pack_text(&packer, "name");
+        dp_pack_text(&packer, name);
+    }
+    return dp_client_call(client, &packer, on_notice, context, result, error);
+}
+
+/* ---- run create ---- */
+
+static int print_created(const dp_cmd *cmd, json_t *result)
+{
+    if (cmd->json) {
+        return dp_cmd_print(result);
+    }
+    char size[DP_PRINT_CELL_MAX];
+    const double elements = dp_json_real(result, "elements", 0);
+    printf("%s run %s created (id %.16s", dp_print_mark(true), dp_json_text(result, "run", "?"),
+           dp_json_text(result, "id", ""));
+    if (elements > 0) {
+        dp_print_count(elements, size);
+        printf(", %s parameters", size);
+    }
+    printf(")\n");
+    printf("Invite others, who may train:          dpnode invite\n"
+           "... people you trust, who vote too:    dpnode invite --role vote --uses 2   # with one "
+           "voter the run is lost with its disk\n");
+    json_decref(result);
+    return 0;
+}
+
+static bool is_on(const char *variable)
+{
+    const char *const value = getenv(variable); /* NOLINT(concurrency-mt-unsafe): one thread */
+    return value != NULL && strspn(value, "1tTyYoO") > 0 && strcmp(value, "off") != 0;
+}
+
+/* What no daemon is to be started for; one that runs looks itself, with the settings that it has. */
+static int plan_first(const dp_run_input *input, const char *dir, dp_control_error *error)
+{
+    const dp_manifest *const manifest = &input->file.manifest;
+    const uint64_t data_bytes = dp_plan_data_bytes(input->text_path);
+    const char *const backend =
+        getenv("DPNODE_BACKEND"); /* NOLINT(concurrency-mt-unsafe): as above */
+    char why[DP_PLAN_WHY_MAX] = "";
+    json_t *const plan =
+        is_on("DPNODE_OBSERVER")
+            ? NULL
+            : dp_plan_ask(manifest, backend != NULL ? backend : "auto", data_bytes);
+    error->exit = 0;
+    if (plan != NULL && !json_is_true(json_object_get(plan, "fits"))) {
+        dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0311",
+                     "change the setting that the reason names, or free memory",
+                     "this machine cannot train this model", dp_json_text(plan, "why", ""));
+    } else if (input->from_path[0] == '\0' &&
+               !dp_plan_text_holds(manifest, input->text_path, why)) {
+        dp_error_set(error, DP_EXIT_DATA, "E0304",
+                     "dpnode run create FILE --text TEXT   # a file of UTF-8 text, or a folder",
+                     "the text cannot be used", why);
+    } else if (!dp_plan_disk_holds(manifest, data_bytes, dir, why)) {
+        dp_error_set(error, DP_EXIT_IO, "E0312",
+                     "make room there, or take a folder on another disk with --dir PATH",
+                     "the disk has no room for this run", why);
+    }
+    json_decref(plan);
+    return error->exit;
+}
+
+/* Nothing is left of a run that could not be made, nor of the daemon that was started for it. */
+static int create(dp_cmd *cmd, const dp_run_input *input, json_t **result, dp_control_error *error)
+{
+    dp_client client;
+    char dir[DP_CLI_PATH_MAX];
+    bool started = false;
+    int status = dp_start_would(cmd, dir) ? plan_first(input, dir, error) : 0;
+    if (status != 0) {
+        return status;
+    }
+    status = dp_start_if_none(cmd, &client, &started, error);
+    if (status != 0) {
+        return status;
+    }
+    status =
+        dp_run_create(&client, input, dp_cmd_option(cmd, "name"), dp_progress, cmd, result, error);
+    dp_client_close(&client);
+    if (status != 0 && started) {
+        dp_start_undo(cmd);
+    }
+    return status;
+}
+
+static int run_create(dp_cmd *cmd)
+{
+    const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
+                                  .demo = dp_cmd_option(cmd, "demo"),
+                                  .text = dp_cmd_option(cmd, "text"),
+                                  .from = dp_cmd_option(cmd, "from")};
+    dp_control_error error;
+    dp_run_input input;
+    json_t *result = NULL;
+    if ((source.path == NULL) == (source.demo == NULL)) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode run create --help",
+                     "give either a manifest file or --demo kjv", "");
+        return dp_cmd_fail(cmd, &error);
+    }
+    int status = dp_run_input_open(&source, &input, &error);
+    if (status == 0) {
+        status = create(cmd, &input, &result, &error);
+    }
+    dp_run_input_close(&input);
+    return status == 0 ? print_created(cmd, result) : dp_cmd_fail(cmd, &error);
+}
+
+const dp_verb dp_verb_run_create = {
+    .name = "run create",
+    .run = run_create,
+    .arguments = "FILE | --demo kjv",
+    .summary = "create a run from a manifest and a text; then invite others",
+    .examples = "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
+                "--name alice\n"
+                "  dpnode run create run.yaml --text book.txt --from ./SmolLM2-135M\n",
+    .n_args_max = 1,
+    .options =
+        {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+         {"text", 0, "FILE",
+          "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
+          "manifest's"},
+         {"from", 0, "WEIGHTS",
+          "start from a Hugging Face folder, whose model and tokenizer are the run's, or a file "
+          "of llm.c; model keys of the manifest win"},
+         {"name", 0, "NAME", "name of this node for others"},
+         DP_START_OPTIONS},
+};
+
+/* ---- run validate ---- */
+
+static json_t *choices_json(const dp_manifest_choice *choices, size_t count)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *words = json_array();
+        const char *standard = "";
+        for (size_t w = 0; w < choices[i].n_words; w++) {
+            const dp_manifest_word *const word = &choices[i].words[w];
+            standard = word->value == choices[i].standard ? word->name : standard;
+            json_array_append_new(words, json_string(word->name));
+        }
+        json_array_append_new(all, json_pack("{s:s,s:s,s:o,s:s}", "key", choices[i].key, "standard",
+                                             standard, "words", words, "text", choices[i].text));
+    }
+    return all;
+}
+
+static void print_choices(const dp_manifest_choice *choices, size_t count)
+{
+    printf("\nname, text: a name and the path of the text.\n");
+    for (size_t i = 0; i < count; i++) {
+        char words[DP_MANIFEST_WORDS_MAX];
+        dp_manifest_words_text(&choices[i], words, sizeof words);
+        printf("%s: %s. %s\n", choices[i].key, words, choices[i].text);
+    }
+}
+
+static json_t *presets_json(void)
+{
+    size_t count = 0;
+    const dp_model_preset *const presets = dp_model_presets(&count);
+    json_t *all = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const json_int_t parameters = (json_int_t)dp_model_config_parameters(&presets[i].config);
+        json_array_append_new(all, json_pack("{s:s,s:I,s:s}", "name", presets[i].name, "parameters",
+                                             parameters, "text", presets[i].text));
+    }
+    return all;
+}
+
+static void print_presets(void)
+{
+    size_t count = 0;
+    const dp_model_preset *const presets = dp_model_presets(&count);
+    printf("\nmodel.preset sets the other model keys that are not given:\n");
+    for (size_t i = 0; i < count; i++) {
+        char size[DP_PRINT_CELL_MAX];
+        dp_print_count((double)dp_model_config_parameters(&presets[i].config), size);
+        printf("  %-12s %6s parameters  %s\n", presets[i].name, size, presets[i].text);
+    }
+}
+
+static json_t *modes_json(void)
+{
+    size_t count = 0;
+    const dp_run_mode *const modes = dp_run_modes(&count);
+    json_t *all = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_array_append_new(all, json_pack("{s:s,s:s,s:f,s:f,s:b,s:s}", "name", modes[i].name,
+                                             "codec", dp_codec_name(modes[i].codec), "alpha",
+                                             modes[i].alpha_milli / 1000.0, "momentum",
+                                             modes[i].outer_mu_milli / 1000.0, "pairs",
+                                             modes[i].pairs == DP_ON, "text", modes[i].text));
+    }
+    return all;
+}
+
+static void print_modes(void)
+{
+    size_t count = 0;
+    const dp_run_mode *const modes = dp_run_modes(&count);
+    printf("\nround.mode sets codec, alpha, momentum and what else a mode needs, where they are "
+           "not given:\n");
+    for (size_t i = 0; i < count; i++) {
+        printf("  %-12s %6s, %.3g, %.3g  %s\n", modes[i].name, dp_codec_name(modes[i].codec),
+               modes[i].alpha_milli / 1000.0, modes[i].outer_mu_milli / 1000.0, modes[i].text);
+    }
+}
+
+static int print_keys(const dp_cmd *cmd)
+{
+    size_t n_choices = 0;
+    const dp_manifest_choice *choices = dp_manifest_choices(&n_choices);
+    size_t count = 0;
+    const dp_manifest_row *rows = dp_manifest_rows(&count);
+    json_t *keys = json_array();
+    static const char *const columns[] = {"KEY", "STANDARD", "LEAST", "MOST", "MEANING"};
+    dp_table *table = cmd->json ? NULL : dp_table_open(columns, 5, 0x0e);
+    for (size_t i = 0; i < count; i++) {
+        const double scale = (double)rows[i].scale;
+        const double values[3] = {(double)rows[i].standard / scale, (double)rows[i].least / scale,
+                                  (double)rows[i].most / scale};
+        if (cmd->json) {
+            json_array_append_new(keys, json_pack("{s:s,s:f,s:f,s:f,s:s}", "key", rows[i].key,
+                                                  "standard", values[0], "least", values[1], "most",
+                                                  values[2], "text", rows[i].text));
+            continue;
+        }
+        dp_table_row(table);
+        dp_table_cell(table, rows[i].key);
+        for (int k = 0; k < 3; k++) {
+            char text[DP_PRINT_CELL_MAX];
+            if (values[k] >= 9e18) {
+                snprintf(text, sizeof text, "any"); /* 2 to the 63, or 64 */
+            } else {
+                snprintf(text, sizeof text, "%.10g", values[k]);
+            }
+            dp_table_cell(table, text);
+        }
+        dp_table_cell(table, rows[i].text);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(json_pack("{s:o,s:o,s:o,s:o}", "keys", keys, "words",
+                                      choices_json(choices, n_choices), "presets", presets_json(),
+                                      "modes", modes_json()));
+    }
+    json_decref(keys);
+    dp_table_close(table, true);
+    print_choices(choices, n_choices);
+    print_presets();
+    print_modes();
+    return 0;
+}
+
+static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const json_t *plan,
+                            const char *text_why, const char *disk_why)
+{
+    printf("%s %s is a good manifest of run %s\n", dp_print_mark(true), cmd->args[0],
+           input->file.manifest.name);
+    if (text_why[0] != '\0') {
+        printf("%s the text: %s\n", dp_print_mark(false), text_why);
+    }
+    if (disk_why[0] != '\0') {
+        printf("%s the disk: %s\n", dp_print_mark(false), disk_why);
+    }
+    if (plan != NULL) {
+        dp_plan_print(plan);
+    } else {
+        printf("What training takes here is not known: dpnode-worker gave no plan.\n");
+    }
+}
+
+/* valid: a run could be made of it here and now. */
+static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
+{
+    const dp_manifest *const manifest = &input->file.manifest;
+    const uint64_t data_bytes = dp_plan_data_bytes(input->text_path);
+    const char *const backend =
+        getenv("DPNODE_BACKEND"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    char dir[DP_CLI_PATH_MAX];
+    char text[DP_PLAN_WHY_MAX] = "";
+    char disk[DP_PLAN_WHY_MAX] = "";
+    dp_path_dir(NULL, dir);
+    if (input->text_path[0] == '\0' || dp_plan_text_holds(manifest, input->text_path, text)) {
+        text[0] = '\0';
+    }
+    if (dp_plan_disk_holds(manifest, data_bytes, dir, disk)) {
+        disk[0] = '\0';
+    }
+    json_t *plan = dp_plan_ask(manifest, backend != NULL ? backend : "auto", data_bytes);
+    const bool valid = text[0] == '\0' && disk[0] == '\0' &&
+                       (plan == NULL || json_is_true(json_object_get(plan, "fits")));
+    if (cmd->json) {
+        const int status =
+            dp_cmd_print(json_pack("{s:b,s:s,s:s*,s:s*,s:o?}", "valid", valid, "name",
+                                   manifest->name, "text_why", text[0] != '\0' ? text : NULL,
+                                   "disk_why", disk[0] != '\0' ? disk : NULL, "plan", plan));
+        return valid || status != 0 ? status : DP_EXIT_NEGATIVE;
+    }
+    print_validated(cmd, input, plan, text, disk);
+    json_decref(plan);
+    return valid ? 0 : DP_EXIT_NEGATIVE;
+}
+
+static int run_validate(dp_cmd *cmd)
+{
+    static dp_run_input input;
+    dp_control_error error;
+    if (dp_cmd_option(cmd, "keys") != NULL) {
+        return print_keys(cmd);
+    }
+    if (cmd->n_args == 0) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode run validate --help",
+                     "an argument is missing", "usage: dpnode run validate FILE, or --keys");
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (dp_run_manifest_read(cmd->args[0], NULL, &input.file, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    /* A manifest need not name a text; one that does is meant to be used with it. */
+    const dp_run_source source = {.path = cmd->args[0]};
+    if (input.file.text_path[0] != '\0' && find_text(&source, &input, &error) != 0) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    return tell_validated(cmd, &input);
+}
+
+const dp_verb dp_verb_run_validate = {
+    .name = "run validate",
+    .run = run_validate,
+    .arguments = "FILE | --keys",
+    .summary = "check a manifest without a daemon, or list what it may say",
+    .examples = "  dpnode run validate run.yaml\n  dpnode run validate --keys\n",
+    .n_args_max = 1,
+    .options = {{"keys", 0, NULL, "list every key with its bounds"}},
+};

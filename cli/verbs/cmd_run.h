@@ -1,0 +1,44 @@
+/* Creating a run, for the verbs run create and swarm: manifest and text found, then one call. */
+#ifndef DP_CLI_VERBS_CMD_RUN_H
+#define DP_CLI_VERBS_CMD_RUN_H
+
+#include "cli/client.h"
+#include "cli/manifest_yaml.h"
+#include "cli/paths.h"
+
+/* Exactly one of path and demo; or neither, with from and text, and the rest is the standard. */
+typedef struct dp_run_source {
+    const char *path; /* manifest file */
+    const char *demo; /* built-in manifest */
+    const char *text; /* overrides the manifest's; may be NULL */
+    const char *from; /* a folder of weights to start from; may be NULL */
+} dp_run_source;
+
+typedef struct dp_run_input {
+    dp_manifest_file file;
+    char text_path[DP_CLI_PATH_MAX]; /* absolute, readable */
+    bool text_is_ours;               /* a temporary file */
+    char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are drawn from the seed */
+} dp_run_input;
+
+/* A manifest file. model: as in manifest_yaml.h. 0 or the exit status of *error. */
+DP_MUST int dp_run_manifest_read(const char *path, const dp_model_config *model,
+                                 dp_manifest_file *file, dp_control_error *error);
+
+/* Where the data lies that the manifest at this path names, relative to it or not; "" where it names none, or too long a one. */
+void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,
+                      char path[DP_CLI_PATH_MAX]);
+
+/* 0 or the exit status of *error. Close it in both cases. */
+DP_MUST int dp_run_input_open(const dp_run_source *source, dp_run_input *input,
+                              dp_control_error *error);
+void dp_run_input_close(dp_run_input *input);
+
+/* cmd_invite.c: a token for nodes of one owner: any number of them, which vote. *token is freed by the caller; NULL on failure. */
+DP_MUST int dp_invite_own(dp_client *client, char **token, dp_control_error *error);
+/* run.create; name of the node may be NULL. As dp_client_call. */
+DP_MUST int dp_run_create(dp_client *client, const dp_run_input *input, const char *name,
+                          dp_on_notice *on_notice, void *context, json_t **result,
+                          dp_control_error *error);
+
+#endif

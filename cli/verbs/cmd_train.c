@@ -1,0 +1,320 @@
+/* train: the engine without peers and without a daemon, by dpnode-worker, which does the work and tells it line by line; and
+ * eval FOLDER, which measures what that made. */
+#include "cli/verbs/cmd_train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/json.h"
+#include "cli/plan.h"
+#include "cli/print.h"
+#include "cli/tool.h"
+#include "cli/verbs/cmd_run.h"
+
+enum { NUMBER_MAX = 24, LINE_MS = 10 * 1000, TERMINAL_MS = 200 };
+
+typedef struct training {
+    const dp_cmd *cmd;
+    const char *folder;
+    bool terminal;
+    bool line_open;   /* the cursor stands behind a line that is written over */
+    bool stopped;     /* told by the worker */
+    uint64_t told_ms; /* when the last line about a step was printed */
+    dp_cli_tool tool; /* large */
+} training;
+
+/* ---- what the worker tells ---- */
+
+static void close_line(training *t)
+{
+    if (t->line_open) {
+        putchar('\n');
+        t->line_open = false;
+    }
+}
+
+static void print_step(training *t, const json_t *e)
+{
+    const long long step = dp_json_int(e, "step", 0);
+    const long long target = dp_json_int(e, "target", 0);
+    const bool good = strcmp(dp_json_text(e, "outcome", "done"), "done") == 0;
+    const uint64_t now = dp_print_now_ms();
+    if (step != target && good && t->told_ms != 0 &&
+        now - t->told_ms < (t->terminal ? TERMINAL_MS : LINE_MS)) {
+        return;
+    }
+    char rate[DP_PRINT_CELL_MAX];
+    char left[DP_PRINT_CELL_MAX];
+    dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
+    dp_print_span((uint64_t)dp_json_real(e, "eta_s", 0), left);
+    /* JSON has no word for what is no number. */
+    printf("%sstep %lld/%lld  loss %.4f  lr %.3g  %s tokens/s  skipped %lld  %s left",
+           t->line_open ? "\r\033[K" : "", step, target, dp_json_real(e, "loss", (double)NAN),
+           dp_json_real(e, "lr", 0), rate, dp_json_int(e, "skipped", 0), left);
+    if (!good) {
+        printf("  (dropped: %s)", dp_json_text(e, "outcome", "?"));
+    }
+    t->line_open = true;
+    if (!t->terminal || !good) {
+        close_line(t);
+    }
+    fflush(stdout);
+    t->told_ms = now;
+}
+
+static void print_end(training *t, const json_t *e)
+{
+    char rate[DP_PRINT_CELL_MAX];
+    dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
+    if (t->stopped) {
+        printf("%s stopped and saved at step %lld; go on: dpnode train --resume --out %s\n",
+               dp_print_mark(true), dp_json_int(e, "step", 0), t->folder);
+        return;
+    }
+    printf("%s %lld steps done, %lld of them dropped, %s tokens/s", dp_print_mark(true),
+           dp_json_int(e, "step", 0), dp_json_int(e, "skipped", 0), rate);
+    if (dp_json_flag(e, "model") == 1) {
+        printf("; %s/model opens in transformers", t->folder);
+    }
+    putchar('\n');
+    printf("  state %.16s; measure it: dpnode eval %s\n", dp_json_text(e, "hash", ""), t->folder);
+}
+
+static void print_event(training *t, const char *event, const json_t *e)
+{
+    if (strcmp(event, "step") == 0) {
+        print_step(t, e);
+        return;
+    }
+    close_line(t);
+    if (strcmp(event, "plan") == 0) {
+        dp_plan_print(json_object_get(e, "plan"));
+    } else if (strcmp(event, "data") == 0) {
+        printf("%s text prepared: %lld tokens\n", dp_print_mark(true), dp_json_int(e, "tokens", 0));
+    } else if (strcmp(event, "note") == 0) {
+        fprintf(stderr, "note: %s\n", dp_json_text(e, "why", ""));
+    } else if (strcmp(event, "start") == 0) {
+        printf("%s %s: from step %lld to %lld, %lld threads, %lld sequences at a time\n",
+               dp_print_mark(true), t->folder, dp_json_int(e, "step", 0),
+               dp_json_int(e, "target", 0), dp_json_int(e, "threads", 0),
+               dp_json_int(e, "rows", 0));
+    } else if (strcmp(event, "end") == 0) {
+        print_end(t, e);
+    }
+    fflush(stdout);
+}
+
+static void on_line(void *context, const char *line)
+{
+    training *const t = context;
+    json_t *const e = json_loads(line, 0, NULL);
+    if (e == NULL) {
+        return;
+    }
+    const char *const event = dp_json_text(e, "event", "");
+    t->stopped = t->stopped || (strcmp(event, "end") == 0 && dp_json_flag(e, "stopped") == 1);
+    if (t->cmd->json) {
+        DP_IGNORE(dp_cmd_print(json_incref(e)) != 0); /* The worker is told by its own pipe. */
+    } else {
+        print_event(t, event, e);
+    }
+    json_decref(e);
+}
+
+/* ---- errors ---- */
+
+static const dp_cli_failure failures[] = {
+    {DP_EXIT_DATA, "E0513",
+     "mend what `why` names; of another run in the folder: give another --out",
+     "training cannot begin or go on"},
+    {DP_EXIT_UNAVAILABLE, "E0510", "change the setting that `why` names, or free memory",
+     "this machine has too little memory"},
+    {DP_EXIT_CANTCREATE, "E0511", "add --resume, or give another --out",
+     "the folder holds a run already"},
+    {DP_EXIT_TEMPORARY, "E0512", "wait for it, or stop it", "somebody trains there"},
+    {DP_EXIT_CONFIG, "E0514", "--backend auto: who is there computes; dpnode doctor tells who",
+     "who is to compute cannot"},
+    {0, NULL, NULL, NULL},
+};
+
+static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool)
+{
+    return dp_cli_tool_failed(
+        cmd, tool, failures,
+        "look what ended it (memory?); --resume goes on from the newest checkpoint");
+}
+
+/* ---- train ---- */
+
+static int follow(const dp_cmd *cmd, const dp_cli_words *words, const char *folder)
+{
+    training *const t = calloc(1, sizeof *t);
+    if (t == NULL) {
+        return dp_cli_tool_missing(cmd, DP_NOMEM);
+    }
+    t->cmd = cmd;
+    t->folder = folder;
+    t->terminal = isatty(STDOUT_FILENO) == 1;
+    const dp_status status = dp_cli_tool_follow(&t->tool, words->list, on_line, t);
+    close_line(t);
+    int exit = t->stopped ? DP_EXIT_INTERRUPTED : 0;
+    if (status != DP_OK) {
+        exit = dp_cli_tool_missing(cmd, status);
+    } else if (t->tool.exit != 0) {
+        exit = tool_failed(cmd, &t->tool);
+    }
+    free(t);
+    return exit;
+}
+
+static int train_with(const dp_cmd *cmd, const dp_run_input *input, const char *folder)
+{
+    static const char *const passed[] = {"--steps",      "--threads",      "--rows",
+                                         "--save-steps", "--save-seconds", "--backend",
+                                         "--processes"};
+    char path[DP_CLI_TOOL_PATH_MAX];
+    int fd = -1;
+    dp_cli_words words = {.count = 0};
+    dp_cli_words_pair(&words, "train", folder);
+    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
+        dp_cli_words_option(&words, cmd, passed[i]);
+    }
+    if (input != NULL) {
+        fd = dp_cli_tool_manifest(&input->file.manifest, path);
+        if (fd < 0) {
+            return dp_cli_tool_missing(cmd, DP_NOMEM);
+        }
+        dp_cli_words_pair(&words, "--manifest", path);
+        dp_cli_words_pair(&words, "--text", input->text_path);
+        dp_cli_words_pair(&words, "--from", input->from_path[0] != '\0' ? input->from_path : NULL);
+    }
+    if (dp_cmd_option(cmd, "resume") != NULL) {
+        dp_cli_words_add(&words, "--resume");
+    }
+    const int exit = follow(cmd, &words, folder);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return exit;
+}
+
+/* --out, or a folder of the run's name in this one. NULL: *error says why not. */
+static const char *folder_of(const dp_cmd *cmd, const dp_run_input *input, dp_control_error *error)
+{
+    const char *const given = dp_cmd_option(cmd, "out");
+    const char *const name = input != NULL ? input->file.manifest.name : "";
+    if (given != NULL && given[0] != '\0' && given[0] != '-') {
+        return given;
+    }
+    if (given == NULL && name[0] != '\0' && name[0] != '.' && name[0] != '-' &&
+        strchr(name, '/') == NULL) {
+        return name;
+    }
+    dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode train FILE --out FOLDER",
+                 "say which folder to train in", "--out is missing or cannot be used");
+    return NULL;
+}
+
+static int run_train(dp_cmd *cmd)
+{
+    static dp_run_input input;
+    const dp_run_source source = {.path = cmd->n_args > 0 ? cmd->args[0] : NULL,
+                                  .demo = dp_cmd_option(cmd, "demo"),
+                                  .text = dp_cmd_option(cmd, "text"),
+                                  .from = dp_cmd_option(cmd, "from")};
+    const bool resume = dp_cmd_option(cmd, "resume") != NULL;
+    const bool none = source.path == NULL && source.demo == NULL && source.from == NULL;
+    dp_control_error error;
+    if ((source.path != NULL && source.demo != NULL) || (none && !resume)) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode train --help",
+                     "give a manifest file, --demo kjv, or --from WEIGHTS with --text", "");
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (!none && dp_run_input_open(&source, &input, &error) != 0) {
+        dp_run_input_close(&input);
+        return dp_cmd_fail(cmd, &error);
+    }
+    const char *const folder = folder_of(cmd, none ? NULL : &input, &error);
+    const int exit =
+        folder != NULL ? train_with(cmd, none ? NULL : &input, folder) : dp_cmd_fail(cmd, &error);
+    if (!none) {
+        dp_run_input_close(&input);
+    }
+    return exit;
+}
+
+const dp_verb dp_verb_train = {
+    .name = "train",
+    .run = run_train,
+    .arguments = "FILE | --demo kjv | --from WEIGHTS --text TEXT | --resume --out FOLDER",
+    .summary = "train alone, without daemon and peers, and resume with the same bits",
+    .examples = "  dpnode train run.yaml --out run --steps 2000\n"
+                "  dpnode train --resume --out run\n  dpnode eval run\n"
+                "  dpnode train --from ./SmolLM2-135M --text book.txt --out mine\n",
+    .n_args_max = 1,
+    .options =
+        {{"out", 'o', "FOLDER", "where data, checkpoints and model go [the run's name]"},
+         {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
+         {"threads", 0, "N", "they change no bit of the result [as many as there are]"},
+         {"processes", 0, "N",
+          "share the threads and train as one, as many as sockets; another number, other "
+          "bits [1]"},
+         {"resume", 0, NULL, "go on from the newest checkpoint that is whole"},
+         {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+         {"text", 0, "FILE",
+          "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
+          "manifest's"},
+         {"from", 0, "WEIGHTS",
+          "start from a Hugging Face folder, whose model and tokenizer are taken, or a file of "
+          "llm.c; model keys of the manifest win"},
+         {"backend", 0, "NAME",
+          "who computes: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
+         {"rows", 0, "N",
+          "sequences at a time, at the first start [2,048 tokens of them, on a card 8,192]"},
+         {"save-steps", 0, "N", "a checkpoint after each N steps"},
+         {"save-seconds", 0, "N", "and after so long; 0: never [300]"}},
+};
+
+/* ---- eval FOLDER ---- */
+
+static int print_score(const dp_cmd *cmd, const dp_cli_tool *tool)
+{
+    json_t *const score = json_loads(tool->answer, 0, NULL);
+    if (score == NULL) {
+        return tool_failed(cmd, tool);
+    }
+    if (cmd->json) {
+        return dp_cmd_print(score);
+    }
+    printf("step %lld: loss %.4f per token, perplexity %.2f, %.4f bits per byte, on %lld tokens\n",
+           dp_json_int(score, "step", 0), dp_json_real(score, "loss", 0),
+           dp_json_real(score, "perplexity", 0), dp_json_real(score, "bits_per_byte", 0),
+           dp_json_int(score, "tokens", 0));
+    json_decref(score);
+    return 0;
+}
+
+int dp_train_eval(const dp_cmd *cmd)
+{
+    dp_cli_words words = {.count = 0};
+    dp_cli_tool *const tool = malloc(sizeof *tool);
+    if (tool == NULL) {
+        return dp_cli_tool_missing(cmd, DP_NOMEM);
+    }
+    dp_cli_words_pair(&words, "eval", cmd->args[0]);
+    dp_cli_words_option(&words, cmd, "--data");
+    dp_cli_words_option(&words, cmd, "--tokens");
+    const dp_status status = dp_cli_tool_run(tool, words.list);
+    int exit = 0;
+    if (status != DP_OK) {
+        exit = dp_cli_tool_missing(cmd, status);
+    } else {
+        exit = tool->exit != 0 ? tool_failed(cmd, tool) : print_score(cmd, tool);
+    }
+    free(tool);
+    return exit;
+}

@@ -1,0 +1,555 @@
+#include "compute/backend/backend_cpu.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutation.h"
+#include "compute/backend/team.h"
+#include "compute/codec/feedback.h"
+#include "compute/machine/memory.h"
+#include "compute/machine/sensors.h"
+#include "compute/model/state.h"
+
+struct dp_engine {
+    const dp_model *model; /* borrowed */
+    dp_pool *pool;
+    dp_gpt *gpt;
+    dp_optim optim;       /* not with a team, which has its own */
+    dp_team_engine *team; /* NULL: this process alone */
+    uint32_t rows;        /* of gpt */
+    bool alone;
+    dp_backend_final final; /* of the coming step; NULL: nobody is told */
+    dp_vector final_beside;
+    void *final_context;
+    size_t n;                 /* elements of every vector */
+    float *owned[DP_VECTORS]; /* all but x, m only where it is wanted; none when alone */
+    dp_buf blobs[2];          /* of a and of F */
+    dp_vector
+        encoding; /* started and not taken; DP_VECTOR_NONE: none. All is there: start did it */
+};
+
+/* ---- Devices. */
+
+static uint32_t devices(dp_why *why)
+{
+    (void)why;
+    return 1;
+}
+
+static dp_status device(uint32_t index, dp_device *out, dp_why *why)
+{
+    if (index != 0) {
+        return dp_why_set(why, DP_BADARG, "there is no processor %u, only 0", index);
+    }
+    *out = (dp_device){.memory_usable = dp_memory_usable(),
+                       .celsius = dp_sensors_celsius(DP_SENSORS_FOLDER)};
+    snprintf(out->name, sizeof out->name, "%s, %zu threads", dp_ops_best()->name,
+             dp_pool_threads_default());
+    return DP_OK;
+}
+
+static dp_status plan_of(uint32_t index, const dp_plan_request *request, dp_plan *plan, dp_why *why)
+{
+    (void)index;
+    dp_plan_request whole = *request;
+    if (whole.threads == 0) {
+        whole.threads = dp_pool_threads_default();
+    }
+    if (whole.budget == 0) {
+        const uint64_t usable = dp_memory_usable_with(request->loaded ? request->data : 0);
+        whole.budget = usable != 0 ? usable : UINT64_MAX;
+    }
+    return dp_plan_make(plan, &whole, why);
+}
+
+/* ---- Where vectors are. */
+
+static bool is_of_gpt(const dp_engine *e, dp_vector v)
+{
+    return v == DP_VECTOR_X || (e->alone && v == DP_VECTOR_THETA);
+}
+
+static const float *reading(const dp_engine *e, dp_vector v)
+{
+    return is_of_gpt(e, v) ? dp_gpt_params(e->gpt) : e->owned[v];
+}
+
+/* Not longer than for the call, so that the engine learns of every change of x. */
+static float *writing(dp_engine *e, dp_vector v)
+{
+    if (is_of_gpt(e, v)) {
+        if (e->team != NULL) {
+            dp_team_moved(e->team);
+        }
+        return dp_gpt_params_to_write(e->gpt);
+    }
+    dp_gpt_look_at(e->gpt, NULL); /* It may have looked at this one. */
+    return e->owned[v];
+}
+
+/* ---- Life. */
+
+static void engine_close(dp_engine *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    dp_buf_close(&e->blobs[1]);
+    dp_buf_close(&e->blobs[0]);
+    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
+        dp_free(e->owned[v]);
+    }
+    dp_team_engine_close(e->team);
+    dp_optim_close(&e->optim);
+    dp_gpt_close(e->gpt);
+    dp_pool_close(e->pool);
+    dp_free(e);
+}
+
+/* What trains: the whole optimizer here, or its parts in a team. */
+static dp_status open_training(dp_engine *e, const dp_engine_setup *setup, dp_why *why)
+{
+    const dp_optim_setup optim = {.model = setup->model,
+                                  .kind = setup->optimizer,
+                                  .weights = setup->weights,
+                                  .seed = setup->seed};
+    return setup->team == NULL ? dp_optim_init(&e->optim, &optim)
+                               : dp_team_open(&e->team, setup->team, setup, e->gpt, e->pool, why);
+}
+
+static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const dp_ops *ops,
+                             dp_why *why)
+{
+    const struct dp_team *const team = setup->team;
+    e->model = setup->model;
+    e->n = setup->model->n_elements;
+    e->alone = setup->alone;
+    e->encoding = DP_VECTOR_NONE;
+    e->rows = team == NULL ? setup->rows_max : dp_team_rows(setup->rows_max, dp_team_lanes(team));
+    if (team != NULL) {
+        dp_team_bind(team);
+    }
+    DP_TRY(dp_pool_open(&e->pool, setup->threads));
+    const dp_gpt_options options = {.rows_max = e->rows,
+                                    .pool = e->pool,
+                                    .precision = dp_precision_of_kind(setup->precision),
+                                    .recompute = setup->recompute,
+                                    .packs = setup->packs,
+                                    .ops = ops,
+                                    .grads_elsewhere = team != NULL};
+    DP_TRY(dp_gpt_open(&e->gpt, setup->model, &options));
+    DP_TRY(open_training(e, setup, why));
+    if (e->alone) {
+        return DP_OK;
+    }
+    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
+        if (v == DP_VECTOR_M && !setup->momentum) {
+            continue;
+        }
+        e->owned[v] = dp_alloc(e->n, sizeof(float));
+        if (e->owned[v] == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    const uint64_t blob_bytes = dp_codec_bytes_most(e->n);
+    dp_buf_init(&e->blobs[0], blob_bytes);
+    dp_buf_init(&e->blobs[1], blob_bytes);
+    return DP_OK;
+}
+
+dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup, const dp_ops *ops,
+                                dp_why *why)
+{
+    if (setup->device != 0) {
+        return dp_why_set(why, DP_BADARG, "there is no processor %u, only 0", setup->device);
+    }
+    if (setup->model->n_elements > DP_CODEC_ELEMENTS_MAX) {
+        return dp_why_set(why, DP_TOOBIG, "a model of %zu numbers is too large: %zu at most",
+                          setup->model->n_elements, DP_CODEC_ELEMENTS_MAX);
+    }
+    dp_engine *const e = dp_alloc(1, sizeof *e);
+    if (e == NULL) {
+        return DP_NOMEM;
+    }
+    dp_assert(setup->team == NULL || ops == NULL); /* The others compute with what is best. */
+    const dp_status status = engine_open(e, setup, ops, why);
+    if (status != DP_OK) {
+        engine_close(e);
+        return status;
+    }
+    *out = e;
+    return DP_OK;
+}
+
+static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
+{
+    if (setup->parts > 1) { /* Its teams are inside it (team.h). */
+        return dp_why_set(why, DP_UNSUPPORTED, "an engine of the CPU holds the whole, no part");
+    }
+    return dp_backend_cpu_create(out, setup, NULL, why);
+}
+
+static const char *problem(const dp_engine *e)
+{
+    return e->team != NULL ? dp_team_problem(e->team) : "";
+}
+
+/* ---- Vectors. */
+
+static dp_status init(dp_engine *e, uint64_t seed)
+{
+    dp_model_init(e->model, seed, writing(e, DP_VECTOR_THETA));
+    return DP_OK;
+}
+
+static dp_status load(dp_engine *e, dp_vector to, dp_view bytes)
+{
+    return dp_floats_read(bytes, writing(e, to), e->n);
+}
+
+static const float *values(dp_engine *e, dp_vector from)
+{
+    return reading(e, from);
+}
+
+static dp_status zero(dp_engine *e, dp_vector to)
+{
+    memset(writing(e, to), 0, e->n * sizeof(float));
+    return DP_OK;
+}
+
+static dp_status copy(dp_engine *e, dp_vector to, dp_vector from)
+{
+    dp_assert(to != from);
+    memcpy(writing(e, to), reading(e, from), e->n * sizeof(float));
+    return DP_OK;
+}
+
+static dp_status add(dp_engine *e, dp_vector to, dp_vector from)
+{
+    float *const x = writing(e, to);
+    const float *const y = reading(e, from);
+    for (size_t i = 0; i < e->n; i++) {
+        x[i] += y[i];
+    }
+    return DP_OK;
+}
+
+static dp_status subtract(dp_engine *e, dp_vector to, dp_vector from)
+{
+    float *const x = writing(e, to);
+    const float *const y = reading(e, from);
+    for (size_t i = 0; i < e->n; i++) {
+        x[i] -= y[i];
+    }
+    return DP_OK;
+}
+
+static dp_status scale(dp_engine *e, dp_vector to, uint32_t lambda)
+{
+    dp_feedback_scale(writing(e, to), lambda, e->n);
+    return DP_OK;
+}
+
+static dp_status snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_vector from)
+{
+    const float *const x = reading(e, DP_VECTOR_X);
+    if (feedback == DP_VECTOR_NONE) {
+        return dp_feedback_difference(writing(e, to), reading(e, from), x, e->n);
+    }
+    return dp_feedback_publish(writing(e, to), reading(e, feedback), reading(e, from), x, e->n);
+}
+
+/* ---- Training. */
+
+static dp_status reset(dp_engine *e)
+{
+    if (e->team != NULL) {
+        return dp_team_reset(e->team);
+    }
+    dp_optim_reset(&e->optim);
+    return DP_OK;
+}
+
+static dp_status drop(dp_engine *e)
+{
+    if (e->team != NULL) {
+        dp_team_drop(e->team);
+    } else {
+        dp_gpt_zero_grads(e->gpt);
+    }
+    return DP_OK;
+}
+
+static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, double *loss_sum)
+{
+    return e->team != NULL ? dp_team_step(e->team, batch, factor, loss_sum)
+                           : dp_gpt_step(e->gpt, batch, factor, loss_sum);
+}
+
+static void tell_final(void *context, size_t first)
+{
+    dp_engine *const e = context;
+    const float *const beside =
+        e->final_beside == DP_VECTOR_NONE ? NULL : reading(e, e->final_beside);
+    e->final(e->final_context, dp_gpt_grads(e->gpt), beside, first);
+}
+
+/* A team's lanes are added up when all of them are there: then it is too late. */
+static void on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context)
+{
+    e->final = final;
+    e->final_beside = beside;
+    e->final_context = context;
+    if (e->team == NULL) {
+        dp_gpt_on_final(e->gpt, final != NULL ? tell_final : NULL, e);
+    }
+}
+
+static const float *gradients_of(dp_engine *e)
+{
+    return e->team != NULL ? dp_team_gradients(e->team) : dp_gpt_grads(e->gpt);
+}
+
+static dp_status norm_of(dp_engine *e, double *norm)
+{
+    if (e->team != NULL) {
+        return dp_team_norm(e->team, norm);
+    }
+    *norm = dp_norm(dp_gpt_grads(e->gpt), e->n, e->optim.partial, e->pool);
+    return DP_OK;
+}
+
+static dp_status update(dp_engine *e, const dp_optim_options *options, double norm)
+{
+    if (e->team != NULL) {
+        return dp_team_update(e->team, options, norm);
+    }
+    return dp_optim_step_with(&e->optim, writing(e, DP_VECTOR_X), dp_gpt_grads(e->gpt), options,
+                              e->pool, norm);
+}
+
+static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
+{
+    size_t count;
+    out[0] = (dp_optim_vector){.name = "x", .values = writing(e, DP_VECTOR_X)};
+    if (e->team != NULL) {
+        return dp_team_lend(e->team, out + 1, &count) == DP_OK ? 1 + count : 0;
+    }
+    return 1 + dp_optim_vectors(&e->optim, out + 1);
+}
+
+static dp_status take_state(dp_engine *e, uint64_t updates)
+{
+    if (e->team != NULL) {
+        return dp_team_take(e->team, updates);
+    }
+    e->optim.steps = updates;
+    return DP_OK;
+}
+
+static uint64_t updates_of(const dp_engine *e)
+{
+    return e->team != NULL ? dp_team_updates(e->team) : e->optim.steps;
+}
+
+/* ---- Looking at a model. */
+
+static void look_at(dp_engine *e, dp_vector weights)
+{
+    dp_gpt_look_at(e->gpt, is_of_gpt(e, weights) ? NULL : e->owned[weights]);
+}
+
+static dp_status loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch, double *loss_sum)
+{
+    double sum = 0;
+    look_at(e, weights);
+    if (e->team == NULL || batch->rows == 0) {
+        return dp_gpt_loss(e->gpt, batch, loss_sum);
+    }
+    /* As many rows at a time as there is room for in one process of a team. */
+    for (size_t from = 0; from < batch->rows; from += e->rows) {
+        dp_gpt_batch part = *batch;
+        double some;
+        part.x += from * batch->length;
+        part.y += from * batch->length;
+        part.rows = batch->rows - from < e->rows ? batch->rows - from : e->rows;
+        DP_TRY(dp_gpt_loss(e->gpt, &part, &some));
+        sum += some;
+    }
+    *loss_sum = sum;
+    return DP_OK;
+}
+
+static dp_status logits_of(dp_engine *e, dp_vector weights, const uint32_t *tokens, size_t length,
+                           float *logits)
+{
+    look_at(e, weights);
+    return dp_gpt_logits(e->gpt, tokens, length, logits);
+}
+
+/* ---- Rounds. */
+
+static dp_status encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_view *blob)
+{
+    dp_assert(from == DP_VECTOR_A || from == DP_VECTOR_F);
+    dp_buf *const buf = &e->blobs[from == DP_VECTOR_F];
+    dp_buf_clear(buf);
+    DP_TRY(dp_codec_encode(codec, reading(e, from), e->n, buf));
+    *blob = dp_buf_view(buf);
+    return DP_OK;
+}
+
+/* Here and now: the threads that would do it beside the steps are the steps' own. */
+static dp_status encode_start(dp_engine *e, dp_vector from, const dp_codec *codec)
+{
+    dp_view blob;
+    dp_assert(e->encoding == DP_VECTOR_NONE);
+    DP_TRY(encode(e, from, codec, &blob));
+    e->encoding = from;
+    return DP_OK;
+}
+
+static dp_status encode_ready(dp_engine *e, bool *ready)
+{
+    dp_assert(e->encoding != DP_VECTOR_NONE);
+    *ready = true;
+    return DP_OK;
+}
+
+static dp_status encode_take(dp_engine *e, dp_view *blob, const float **out)
+{
+    dp_assert(e->encoding != DP_VECTOR_NONE);
+    *blob = dp_buf_view(&e->blobs[e->encoding == DP_VECTOR_F]);
+    *out = reading(e, e->encoding);
+    e->encoding = DP_VECTOR_NONE;
+    return DP_OK;
+}
+
+/* Run by run. */
+static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
+{
+    dp_codec_cursor cursor;
+    DP_TRY(dp_codec_open(&cursor, blob, e->n));
+    size_t at = 0;
+    dp_codec_run run;
+    while (cursor.left > 0) {
+        DP_TRY(dp_codec_next(&cursor, &run));
+        float d[DP_CODEC_RUN];
+        dp_codec_expand(&run, d);
+        dp_feedback_included(writing(e, DP_VECTOR_E) + at, reading(e, DP_VECTOR_A) + at, d, clip,
+                             beta, run.length);
+        at += run.length;
+    }
+    return DP_OK;
+}
+
+static dp_status apply(dp_engine *e, const dp_consensus_items *items, const dp_outer *outer,
+                       dp_outer_seen *seen)
+{
+    return dp_consensus_apply(writing(e, DP_VECTOR_THETA), e->owned[DP_VECTOR_M], e->n, items,
+                              outer, seen);
+}
+
+/* One run of the exchange; returns the sum of the changes of F. */
+static double mix_run(dp_engine *e, size_t at, const dp_codec_run runs[2], double share)
+{
+    float *const frozen = writing(e, DP_VECTOR_F) + at;
+    float *const x = writing(e, DP_VECTOR_X) + at;
+    float own[DP_CODEC_RUN];
+    float other[DP_CODEC_RUN];
+    dp_codec_expand(&runs[0], own);
+    dp_codec_expand(&runs[1], other);
+    double moved = 0;
+    for (size_t i = 0; i < runs[0].length; i++) {
+        /* D' - D_own without forming D'. */
+        const float change = (float)(share * ((double)other[i] - (double)own[i]));
+#if DP_MUTATION == 32
+        frozen[i] = own[i] + change;
+#else
+        frozen[i] += change;
+#endif
+        x[i] -= change;
+        moved += (double)change;
+    }
+    return moved;
+}
+
+static dp_status mix(dp_engine *e, const dp_view blobs[2], double share, double *sum)
+{
+    dp_codec_cursor cursors[2];
+    dp_codec_run *const runs = dp_alloc(2, sizeof *runs);
+    if (runs == NULL) {
+        return DP_NOMEM;
+    }
+    dp_status status = DP_OK;
+    for (size_t i = 0; i < 2 && status == DP_OK; i++) {
+        status = dp_codec_open(&cursors[i], blobs[i], e->n);
+    }
+    double total = 0;
+    size_t at = 0;
+    while (status == DP_OK && cursors[0].left > 0) {
+        status = dp_codec_next(&cursors[0], &runs[0]);
+        if (status == DP_OK) {
+            status = dp_codec_next(&cursors[1], &runs[1]);
+        }
+        if (status == DP_OK) {
+            total += mix_run(e, at, runs, share);
+            at += runs[0].length;
+        }
+    }
+    dp_free(runs);
+    *sum = total;
+    return status;
+}
+
+const dp_backend *dp_backend_cpu(void)
+{
+    static const dp_backend cpu = {
+        .magic = DP_BACKEND_MAGIC,
+        .version = DP_BACKEND_VERSION,
+        .layout = DP_BACKEND_LAYOUT,
+        .capabilities = DP_CAN_FP32 | DP_CAN_BF16 | DP_CAN_FP16 | DP_CAN_ADAMW | DP_CAN_LAMB |
+                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS |
+                        DP_CAN_TELL_FINAL,
+        .name = "cpu",
+        .devices = devices,
+        .device = device,
+        .plan = plan_of,
+        .create = create,
+        .close = engine_close,
+        .problem = problem,
+        .init = init,
+        .load = load,
+        .values = values,
+        .zero = zero,
+        .copy = copy,
+        .add = add,
+        .subtract = subtract,
+        .scale = scale,
+        .snapshot = snapshot,
+        .reset = reset,
+        .drop = drop,
+        .step = step,
+        .on_final = on_final,
+        .gradients = gradients_of,
+        .norm = norm_of,
+        .update = update,
+        .lend_state = lend_state,
+        .take_state = take_state,
+        .updates = updates_of,
+        .loss = loss,
+        .logits = logits_of,
+        .encode = encode,
+        .encode_start = encode_start,
+        .encode_ready = encode_ready,
+        .encode_take = encode_take,
+        .settle = settle,
+        .apply = apply,
+        .mix = mix,
+    };
+    return &cpu;
+}

@@ -1,0 +1,528 @@
+/* The first process of a team: a model on it, and what it tells the others. */
+#include "compute/backend/team.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "compute/backend/team_inside.h"
+
+struct dp_team_engine {
+    dp_team *team; /* borrowed */
+    dp_team_member member;
+    const dp_model *model; /* borrowed */
+    size_t n;
+    bool moved;   /* the others have not seen the weights as they are */
+    bool summed;  /* lane 0 holds the gradient of all, board->norm its length */
+    bool dropped; /* lanes are to be cleaned before they are used */
+    bool broken;
+    float *whole[DP_OPTIM_VECTORS_MAX]; /* n floats each, once lent; owned */
+    dp_why problem;
+};
+
+/* ---- Opening. */
+
+static dp_status send_order(int socket, const dp_team_order *order, const int fds[DP_TEAM_FDS])
+{
+    union {
+        struct cmsghdr head; /* for its alignment */
+        char bytes[CMSG_SPACE(DP_TEAM_FDS * sizeof(int))];
+    } control = {.bytes = {0}};
+    dp_team_order copy = *order;
+    struct iovec part = {.iov_base = &copy, .iov_len = sizeof copy};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *const head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(DP_TEAM_FDS * sizeof(int));
+    memcpy(CMSG_DATA(head), fds, DP_TEAM_FDS * sizeof(int));
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof copy ? DP_OK : DP_IO;
+}
+
+/* The board in memory of its own, with its gate. */
+static dp_status make_board(int *fd, size_t bytes, uint32_t processes)
+{
+    const int made = memfd_create("dpnode-team", MFD_CLOEXEC);
+    if (made < 0) {
+        return DP_IO;
+    }
+    dp_team_board *board = MAP_FAILED;
+    if (ftruncate(made, (off_t)bytes) == 0) {
+        board = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
+    }
+    if (board == MAP_FAILED) {
+        close(made);
+        return DP_NOMEM;
+    }
+    const dp_status status = dp_gate_make(&board->gate, processes);
+    munmap(board, bytes);
+    if (status != DP_OK) {
+        close(made);
+        return status;
+    }
+    *fd = made;
+    return DP_OK;
+}
+
+static dp_team_order order_of(const dp_team *team, const dp_engine_setup *setup)
+{
+    const size_t tokens = (size_t)setup->rows_max * setup->model->config.context;
+    return (dp_team_order){.model = setup->model->config,
+                           .setup = *setup,
+                           .zero = {.optim = {.model = setup->model,
+                                              .kind = setup->optimizer,
+                                              .weights = setup->weights,
+                                              .seed = setup->seed},
+                                    .processes = team->processes,
+                                    .lanes = team->lanes,
+                                    .wait_us = DP_TEAM_WAIT_US},
+                           .board_bytes = sizeof(dp_team_board) + 2 * tokens * sizeof(uint32_t)};
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
+}
+
+/* Until there is something to read, or its process has ended: the kernel closes the other end with it. False: neither in time. */
+static bool wait_for(int socket, uint32_t most_ms)
+{
+    const uint64_t deadline = now_ms() + most_ms;
+    for (;;) {
+        const uint64_t now = now_ms();
+        struct pollfd one = {.fd = socket, .events = POLLIN};
+        const int got = poll(&one, 1, now < deadline ? (int)(deadline - now) : 0);
+        if (got > 0 || (got < 0 && errno != EINTR)) {
+            return true;
+        }
+        if (now >= deadline) {
+            return false;
+        }
+    }
+}
+
+static dp_status hear_one(const dp_team *team, uint32_t rank, dp_why *why)
+{
+    dp_team_verdict verdict;
+    if (!wait_for(team->others[rank].socket, team->open_ms)) {
+        /* An answer that came later would be taken for one to the next order. */
+        DP_IGNORE(kill(team->others[rank].pid, SIGKILL) != 0);
+        return dp_why_set(why, DP_IO, "process %u of %u does not answer", rank, team->processes);
+    }
+    if (recv(team->others[rank].socket, &verdict, sizeof verdict, MSG_DONTWAIT) !=
+        (ssize_t)sizeof verdict) {
+        return dp_why_set(why, DP_IO, "process %u of %u is gone", rank, team->processes);
+    }
+    verdict.why.text[sizeof verdict.why.text - 1] = '\0';
+    return verdict.status == DP_OK
+               ? DP_OK
+               : dp_why_set(why, verdict.status, "process %u of %u: %.400s", rank, team->processes,
+                            verdict.why.text[0] != '\0' ? verdict.why.text
+                                                        : dp_status_text(verdict.status));
+}
+
+/* Each, so that no answer is taken for one to a later order. The last that is not DP_OK. */
+static dp_status hear_all(const dp_team *team, dp_why *why)
+{
+    dp_status status = DP_OK;
+    for (uint32_t rank = 1; rank < team->processes; rank++) {
+        const dp_status one = hear_one(team, rank, why);
+        status = one != DP_OK ? one : status;
+    }
+    return status;
+}
+
+/* All that were told come to the board, or the gate says who did not. */
+static dp_status gather_all(dp_team_engine *e, dp_team_order *order, const int fds[DP_TEAM_FDS],
+                            dp_why *why)
+{
+    /* First, so that where it fails nobody waits; who waits at the gate of a first process that leaves goes back to its socket. */
+    DP_TRY(dp_team_member_open(&e->member, order, fds, why));
+    for (uint32_t rank = 1; rank < e->team->processes; rank++) {
+        order->zero.rank = rank;
+        order->device = e->team->cards != NULL ? e->team->cards->devices[rank] : 0;
+        if (send_order(e->team->others[rank].socket, order, fds) != DP_OK) {
+            return dp_why_set(why, DP_IO, "process %u of %u is gone", rank, e->team->processes);
+        }
+    }
+    return hear_all(e->team, why);
+}
+
+static dp_status open_engine(dp_team_engine *e, const dp_engine_setup *setup, dp_why *why)
+{
+    dp_team_order order = order_of(e->team, setup);
+    if (e->member.engine != NULL) {
+        order.backend = e->team->cards->inner;
+        memcpy(order.path, e->team->cards->path, sizeof order.path);
+    }
+    int fds[DP_TEAM_FDS] = {-1, -1};
+    dp_status status = make_board(&fds[0], order.board_bytes, e->team->processes);
+    if (status == DP_OK) {
+        status = dp_zero_make(&fds[1], &order.zero);
+    }
+    if (status == DP_OK) {
+        status = gather_all(e, &order, fds, why);
+    }
+    for (size_t i = 0; i < DP_TEAM_FDS; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+    return status;
+}
+
+/* ---- Telling. */
+
+static dp_status meet(dp_team_engine *e)
+{
+    uint32_t culprit = 0;
+    const dp_status status = dp_gate_wait(&e->member.board->gate, 0, DP_TEAM_WAIT_US, &culprit);
+    if (status == DP_OK) {
+        return DP_OK;
+    }
+    e->broken = true;
+    return dp_why_set(&e->problem, DP_IO,
+                      "process %u of the %u that compute %s; the trainer starts again", culprit,
+                      e->team->processes, status == DP_TIMEOUT ? "does not answer" : "is gone");
+}
+
+/* All do it, each with its status on the board. */
+static dp_status tell_all(dp_team_engine *e, dp_team_command command)
+{
+    if (e->broken) {
+        return DP_IO;
+    }
+    e->member.board->command = command;
+    DP_TRY(meet(e));
+    dp_team_member_obey(&e->member);
+    return meet(e);
+}
+
+/* After these nobody knows where the others are. */
+static bool breaks(dp_status status)
+{
+    return status == DP_CLOSED || status == DP_TIMEOUT || status == DP_NOMEM || status == DP_IO;
+}
+
+/* Whose status breaks the team: rather one that failed by itself than one that misses it; processes: nobody's. */
+static uint32_t breaker_of(const dp_team_engine *e)
+{
+    const dp_team_board *const b = e->member.board;
+    uint32_t found = e->team->processes;
+    for (uint32_t rank = e->team->processes; rank-- > 0;) {
+        const bool first = found == e->team->processes || b->statuses[rank] != DP_CLOSED;
+        found = breaks(b->statuses[rank]) && first ? rank : found;
+    }
+    return found;
+}
+
+/* The same; the first status that is not DP_OK, by rank. */
+static dp_status tell(dp_team_engine *e, dp_team_command command)
+{
+    const dp_team_board *const b = e->member.board;
+    DP_TRY(tell_all(e, command));
+    const uint32_t breaker = breaker_of(e);
+    if (breaker < e->team->processes) {
+        e->broken = true;
+        return dp_why_set(&e->problem, DP_IO, "%.400s",
+                          b->whys[breaker].text[0] != '\0' ? b->whys[breaker].text
+                                                           : dp_status_text(b->statuses[breaker]));
+    }
+    for (uint32_t rank = 0; rank < e->team->processes; rank++) {
+        DP_TRY(b->statuses[rank]);
+    }
+    return DP_OK;
+}
+
+void dp_team_engine_close(dp_team_engine *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    if (e->member.entered && !e->broken) {
+        e->member.board->command = DP_TEAM_QUIT;
+        DP_IGNORE(meet(e)); /* Who is gone needs not be told. */
+    }
+    dp_team_member_close(&e->member);
+    for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
+        dp_free(e->whole[i]);
+    }
+    dp_free(e);
+}
+
+/* ---- Opening, when all are there. */
+
+/* NCCL between the cards; where it cannot be, sums go by shared memory, and a line says so. DP_IO: somebody is gone. */
+static dp_status link_cards(dp_team_engine *e, dp_why *why)
+{
+    dp_team_board *const b = e->member.board;
+    const dp_team_cards *const cards = e->team->cards;
+    char name[DP_DEVICE_NAME_MAX] = "";
+    dp_why cause = {{0}};
+    dp_status status = cards->inner->parts->library(name, &cause);
+    if (status == DP_OK) {
+        status = cards->inner->parts->link_id(&b->link_id, &cause);
+    }
+    if (status == DP_OK) {
+        status = tell_all(e, DP_TEAM_LINK);
+        atomic_store(&b->link_failed, false);
+        for (uint32_t rank = e->team->processes; rank-- > 0 && !e->broken;) {
+            /* Rather one that failed by itself than one that was told of it. */
+            const bool here =
+                b->statuses[rank] != DP_OK && (status == DP_OK || b->statuses[rank] != DP_IO);
+            status = here ? b->statuses[rank] : status;
+            cause = here ? b->whys[rank] : cause;
+        }
+    }
+    if (e->broken) {
+        return dp_why_set(why, DP_IO, "%.400s", e->problem.text);
+    }
+    b->linked = status == DP_OK;
+    dp_why line;
+    DP_IGNORE(dp_why_set(&line, DP_OK,
+                         b->linked ? "%u cards train as one, by %.400s"
+                                   : "%u cards train as one, by the host's memory: %.400s",
+                         e->team->processes, b->linked ? name : cause.text));
+    if (cards->tell != NULL) {
+        cards->tell(line.text);
+    }
+    return DP_OK;
+}
+
+dp_status dp_team_open_with(dp_team_engine **out, dp_team *team, const dp_engine_setup *setup,
+                            const dp_team_body *body, dp_why *why)
+{
+    dp_team_engine *const e = dp_alloc(1, sizeof *e);
+    if (e == NULL) {
+        return DP_NOMEM;
+    }
+    e->team = team;
+    e->model = setup->model;
+    e->n = setup->model->n_elements;
+    e->moved = true;
+    e->dropped = true;
+    e->member.gpt = body->gpt;
+    e->member.pool = body->pool;
+    e->member.backend = body->backend;
+    e->member.engine = body->engine;
+    dp_status status = open_engine(e, setup, why);
+    e->broken = status != DP_OK; /* Not all are there to be told to quit. */
+    if (status == DP_OK && body->engine != NULL) {
+        status = link_cards(e, why);
+    }
+    if (status != DP_OK) {
+        dp_team_engine_close(e);
+        return status;
+    }
+    *out = e;
+    return DP_OK;
+}
+
+dp_status dp_team_open(dp_team_engine **out, dp_team *team, const dp_engine_setup *setup,
+                       dp_gpt *gpt, dp_pool *pool, dp_why *why)
+{
+    const dp_team_body body = {.gpt = gpt, .pool = pool};
+    return dp_team_open_with(out, team, setup, &body, why);
+}
+
+const char *dp_team_problem(const dp_team_engine *e)
+{
+    return e->problem.text;
+}
+
+/* ---- The calls. */
+
+void dp_team_moved(dp_team_engine *e)
+{
+    e->moved = true;
+}
+
+void dp_team_drop(dp_team_engine *e)
+{
+    e->dropped = true;
+    e->summed = false;
+}
+
+/* Before anybody begins, so that a batch is added whole or not at all. */
+static bool are_tokens(const dp_team_engine *e, const uint32_t *tokens, size_t n)
+{
+    const uint32_t vocab = e->model->config.vocab;
+    size_t known = 0;
+    while (known < n && tokens[known] < vocab) {
+        known++;
+    }
+    return known == n;
+}
+
+/* The first one's weights, where the others find them. */
+static dp_status show_weights(dp_team_engine *e)
+{
+    const dp_team_member *const m = &e->member;
+    const float *const x =
+        m->engine != NULL ? m->backend->values(m->engine, DP_VECTOR_X) : dp_gpt_params(m->gpt);
+    if (x == NULL) {
+        return dp_why_set(&e->problem, DP_IO, "%s", m->backend->problem(m->engine));
+    }
+    memcpy(dp_zero_shared(m->zero), x, e->n * sizeof *x);
+    return DP_OK;
+}
+
+dp_status dp_team_step(dp_team_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
+{
+    dp_team_board *const b = e->member.board;
+    const size_t most = (size_t)e->member.rows_max * e->member.context;
+    const size_t n = batch->rows * batch->length;
+    if (batch->rows == 0 || batch->rows > e->member.rows_max || batch->length == 0 ||
+        batch->length > e->member.context || !are_tokens(e, batch->x, n) ||
+        !are_tokens(e, batch->y, n)) {
+        return DP_BADARG;
+    }
+    memcpy(b->tokens, batch->x, n * sizeof *b->tokens);
+    memcpy(b->tokens + most, batch->y, n * sizeof *b->tokens);
+    b->rows = (uint32_t)batch->rows;
+    b->length = (uint32_t)batch->length;
+    b->scale = scale;
+    /* After a sum lane 0 holds it and the others parts of it. */
+    b->clean = e->dropped  ? DP_TEAM_CLEAN_ALL
+               : e->summed ? DP_TEAM_CLEAN_OTHERS
+                           : DP_TEAM_CLEAN_NONE;
+    b->moved = e->moved;
+    if (e->moved) {
+        DP_TRY(show_weights(e));
+    }
+    DP_TRY(tell(e, DP_TEAM_STEP));
+    e->moved = false;
+    e->dropped = false;
+    e->summed = false;
+    double sum = 0;
+    for (uint32_t lane = 0; lane < e->team->lanes; lane++) {
+        sum += b->losses[lane];
+    }
+    *loss_sum = sum;
+    return isfinite(sum) ? DP_OK : DP_DIVERGED;
+}
+
+static dp_status sum_up(dp_team_engine *e)
+{
+    if (e->dropped) {
+        DP_TRY(tell(e, DP_TEAM_DROP));
+        e->dropped = false;
+    }
+    if (!e->summed) {
+        DP_TRY(tell(e, DP_TEAM_REDUCE));
+        e->summed = true;
+    }
+    return DP_OK;
+}
+
+dp_status dp_team_norm(dp_team_engine *e, double *norm)
+{
+    DP_TRY(sum_up(e));
+    *norm = e->member.board->norm;
+    return DP_OK;
+}
+
+/* n floats of the host for the i-th that is gathered. */
+static float *whole_of(dp_team_engine *e, size_t i)
+{
+    if (e->whole[i] == NULL) {
+        e->whole[i] = dp_alloc(e->n, sizeof(float));
+    }
+    if (e->whole[i] == NULL) {
+        DP_IGNORE(dp_why_set(&e->problem, DP_IO, "no memory for a checkpoint's vectors"));
+    }
+    return e->whole[i];
+}
+
+const float *dp_team_gradients(dp_team_engine *e)
+{
+    if (sum_up(e) != DP_OK) {
+        return NULL;
+    }
+    if (e->member.engine == NULL) {
+        return dp_zero_lane_of(e->member.zero, 0).grads;
+    }
+    /* Each card has its part of them. */
+    return tell(e, DP_TEAM_SUMS) == DP_OK ? dp_zero_shared(e->member.zero) : NULL;
+}
+
+dp_status dp_team_update(dp_team_engine *e, const dp_optim_options *options, double norm)
+{
+    dp_team_board *const b = e->member.board;
+    DP_TRY(sum_up(e));
+    if (e->moved) { /* The others' copies of the weights are old, and each moves its own part. */
+        b->rows = 0;
+        b->clean = DP_TEAM_CLEAN_NONE;
+        b->moved = true;
+        DP_TRY(show_weights(e));
+        DP_TRY(tell(e, DP_TEAM_STEP));
+        e->moved = false;
+    }
+    b->options = *options;
+    b->norm = norm;
+    return tell(e, DP_TEAM_UPDATE);
+}
+
+dp_status dp_team_reset(dp_team_engine *e)
+{
+    return tell(e, DP_TEAM_RESET);
+}
+
+dp_status dp_team_lend(dp_team_engine *e, dp_optim_vector out[DP_OPTIM_VECTORS_MAX], size_t *count)
+{
+    const size_t skipped = e->member.engine != NULL ? 1 : 0; /* x */
+    uint32_t i = 0;
+    do { /* The first answer says how many there are. */
+        float *const whole = whole_of(e, i);
+        if (whole == NULL) {
+            return DP_IO;
+        }
+        e->member.board->vector = i;
+        DP_TRY(tell(e, DP_TEAM_GATHER));
+        memcpy(whole, dp_zero_shared(e->member.zero), e->n * sizeof(float));
+        out[i] = (dp_optim_vector){.name = e->member.vectors[skipped + i].name, .values = whole};
+        i++;
+    } while (i < e->member.n_vectors);
+    *count = i;
+    return DP_OK;
+}
+
+const dp_optim_vector *dp_team_card_x(const dp_team_engine *e)
+{
+    return &e->member.vectors[0];
+}
+
+dp_status dp_team_take(dp_team_engine *e, uint64_t updates)
+{
+    const size_t count = e->member.n_vectors;
+    if (count == 0) {
+        return DP_BADARG; /* Nothing was lent. */
+    }
+    e->member.board->updates = updates;
+    for (uint32_t i = 0; i < count; i++) {
+        e->member.board->vector = i;
+        e->member.board->last = i + 1 == count;
+        memcpy(dp_zero_shared(e->member.zero), e->whole[i], e->n * sizeof(float));
+        DP_TRY(tell(e, DP_TEAM_SCATTER));
+    }
+    return DP_OK;
+}
+
+uint64_t dp_team_updates(const dp_team_engine *e)
+{
+    return e->member.engine != NULL ? e->member.backend->updates(e->member.engine)
+                                    : dp_zero_optim(e->member.zero)->steps;
+}

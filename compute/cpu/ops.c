@@ -1,0 +1,79 @@
+#include "compute/cpu/ops.h"
+
+#include <math.h>
+
+#include "compute/cpu/tables.h"
+
+static bool runs_here(const dp_ops *ops)
+{
+#if defined(__x86_64__)
+    if (ops == &dp_ops_avx2 || ops == &dp_ops_avx2_bf16 || ops == &dp_ops_avx2_fp16) {
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    }
+    if (ops == &dp_ops_avx512 || ops == &dp_ops_avx512_bf16 || ops == &dp_ops_avx512_fp16 ||
+        ops == &dp_ops_avx512bf16) {
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+               (ops != &dp_ops_avx512bf16 || __builtin_cpu_supports("avx512bf16"));
+    }
+#endif
+    return ops != NULL;
+}
+
+enum { TABLES_MAX = 6 };
+
+/* Slowest first. */
+static const dp_ops *const tables[DP_PRECISIONS][TABLES_MAX] = {
+#if defined(__x86_64__)
+    [DP_FP32] = {&dp_ops_plain, &dp_ops_generic, &dp_ops_avx2, &dp_ops_avx512},
+    [DP_BF16] = {&dp_ops_plain_bf16, &dp_ops_generic_bf16, &dp_ops_avx2_bf16, &dp_ops_avx512_bf16,
+                 &dp_ops_avx512bf16},
+    [DP_FP16] = {&dp_ops_plain_fp16, &dp_ops_generic_fp16, &dp_ops_avx2_fp16, &dp_ops_avx512_fp16},
+#else
+    [DP_FP32] = {&dp_ops_plain, &dp_ops_generic},
+    [DP_BF16] = {&dp_ops_plain_bf16, &dp_ops_generic_bf16},
+    [DP_FP16] = {&dp_ops_plain_fp16, &dp_ops_generic_fp16},
+#endif
+};
+
+void dp_rope_angles(float theta, size_t width, size_t length, float *angles)
+{
+    const size_t half = width / 2;
+    for (size_t i = 0; i < half; i++) {
+        const double turn = pow((double)theta, -2.0 * (double)i / (double)width);
+        for (size_t position = 0; position < length; position++) {
+            angles[position * width + i] = (float)cos((double)position * turn);
+            angles[position * width + half + i] = (float)sin((double)position * turn);
+        }
+    }
+}
+
+const dp_ops *dp_ops_reference(void)
+{
+    return &dp_ops_plain;
+}
+
+const dp_ops *dp_ops_at_in(dp_precision precision, size_t index)
+{
+    return index < TABLES_MAX && runs_here(tables[precision][index]) ? tables[precision][index]
+                                                                     : NULL;
+}
+
+const dp_ops *dp_ops_at(size_t index)
+{
+    return dp_ops_at_in(DP_FP32, index);
+}
+
+const dp_ops *dp_ops_best_in(dp_precision precision)
+{
+    size_t index = 0;
+    while (dp_ops_at_in(precision, index + 1) != NULL) {
+        index++;
+    }
+    return tables[precision][index];
+}
+
+const dp_ops *dp_ops_best(void)
+{
+    return dp_ops_best_in(DP_FP32);
+}

@@ -1,0 +1,176 @@
+#include "compute/format/export.h"
+
+#include "base/alloc.h"
+#include "base/digest.h"
+#include "base/run/manifest.h"
+#include "compute/format/gguf.h"
+#include "compute/format/hf_config.h"
+#include "compute/format/llmc.h"
+#include "compute/format/safetensors.h"
+#include "compute/machine/files.h"
+#include "compute/model/state.h"
+#include "compute/text/bpe.h"
+
+enum { CONFIG_BYTES_MAX = 1024 };
+
+static dp_status write_text(const char *folder, const char *name, dp_status written, dp_buf *text,
+                            dp_why *why)
+{
+    const dp_status status =
+        written == DP_OK ? dp_file_write(folder, name, dp_buf_view(text), why) : written;
+    dp_buf_close(text);
+    return status;
+}
+
+static dp_status write_config(const dp_manifest *m, const char *folder, dp_why *why)
+{
+    const dp_model_config config = dp_manifest_model(m);
+    dp_buf text;
+    dp_buf_init(&text, CONFIG_BYTES_MAX);
+    return write_text(folder, "config.json", dp_hf_config_write(&config, &text, why), &text, why);
+}
+
+/* How texts end, and begin where nothing is given: where the tokenizer has a token for it. */
+static dp_status write_generation(const dp_bpe *bpe, const char *folder, dp_why *why)
+{
+    uint32_t id;
+    dp_buf text;
+    const bool has_end = dp_bpe_end_of_text(bpe, &id);
+    dp_buf_init(&text, CONFIG_BYTES_MAX);
+    return write_text(folder, "generation_config.json",
+                      dp_hf_generation_write(has_end ? &id : NULL, &text), &text, why);
+}
+
+typedef enum target { TRANSFORMERS, LLAMA_CPP, LLM_C } target;
+
+/* What is written, and how. */
+typedef struct form {
+    target target;
+    dp_gguf_type gguf;
+    dp_llmc_type llmc;
+} form;
+
+/* *out: the standard, which job may change. */
+static dp_status form_of(const dp_export_job *job, form *out, dp_why *why)
+{
+    form f = *out;
+    if (job->gguf != NULL && job->llmc != NULL) {
+        return dp_why_set(why, DP_BADARG, "give --gguf or --llmc, not both");
+    }
+    if (job->gguf != NULL) {
+        f.target = LLAMA_CPP;
+        if (!dp_gguf_type_of(job->gguf, &f.gguf)) {
+            return dp_why_set(why, DP_BADARG, "a GGUF file may be f32, f16, bf16 or q8_0");
+        }
+    }
+    if (job->llmc != NULL) {
+        f.target = LLM_C;
+        if (!dp_llmc_type_of(job->llmc, &f.llmc)) {
+            return dp_why_set(why, DP_BADARG, "a file of llm.c may be f32 or bf16");
+        }
+    }
+    *out = f;
+    return DP_OK;
+}
+
+static dp_status encode(const form *f, const dp_model *model, const float *theta, const dp_bpe *bpe,
+                        dp_buf *out, dp_why *why)
+{
+    switch (f->target) {
+    case TRANSFORMERS:
+        return dp_safetensors_write(model, theta, out);
+    case LLAMA_CPP:
+        return dp_gguf_write(model, theta, bpe, f->gguf, out, why);
+    case LLM_C:
+        return dp_llmc_write(model, theta, f->llmc, out, why);
+    }
+    return DP_BADARG;
+}
+
+static dp_status write_model(const form *f, const dp_manifest *m, dp_view state, const char *folder,
+                             const dp_bpe *bpe, dp_why *why)
+{
+    static const char *const names[] = {
+        [TRANSFORMERS] = "model.safetensors", [LLAMA_CPP] = "model.gguf", [LLM_C] = "model.bin"};
+    const dp_model_config config = dp_manifest_model(m);
+    dp_model model;
+    DP_TRY(dp_model_open(&model, &config, why));
+    dp_buf out;
+    dp_buf_init(&out, 2 * DP_OBJECT_BYTES_MAX);
+    uint64_t round;
+    float *const theta = dp_alloc(model.n_elements, sizeof *theta);
+    dp_status status =
+        theta == NULL ? DP_NOMEM : dp_state_read(state, &round, theta, model.n_elements);
+    if (status != DP_OK) {
+        status = dp_why_set(why, status, "the state does not belong to the manifest's model: %s",
+                            dp_status_text(status));
+    } else {
+        status = encode(f, &model, theta, bpe, &out, why);
+    }
+    if (status == DP_OK) {
+        status = dp_file_write(folder, names[f->target], dp_buf_view(&out), why);
+    }
+    dp_free(theta);
+    dp_buf_close(&out);
+    dp_model_close(&model);
+    return status;
+}
+
+static dp_status write_all(const form *f, const dp_export_inputs *in, const dp_manifest *manifest,
+                           const dp_bpe *bpe, const char *folder, dp_why *why)
+{
+    const dp_model_config config = dp_manifest_model(manifest);
+    if (f->target ==
+        TRANSFORMERS) { /* Before there is a folder: one without a model helps nobody. */
+        DP_TRY(dp_hf_config_check(&config, why));
+    }
+    DP_TRY(dp_folder_make(folder, why));
+    if (f->target == TRANSFORMERS) {
+        DP_TRY(write_config(manifest, folder, why));
+        DP_TRY(write_generation(bpe, folder, why));
+        DP_TRY(dp_file_write(folder, "tokenizer.json", in->tokenizer, why));
+    }
+    return write_model(f, manifest, in->state, folder, bpe, why);
+}
+
+dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in, dp_why *why)
+{
+    form f = {.target = TRANSFORMERS, .gguf = DP_GGUF_F32, .llmc = DP_LLMC_FP32};
+    dp_manifest manifest;
+    dp_bpe *bpe;
+    DP_TRY(form_of(job, &f, why));
+    dp_status status = dp_manifest_decode(&manifest, in->manifest);
+    if (status != DP_OK) {
+        return dp_why_set(why, status, "the manifest does not parse");
+    }
+    DP_TRY(dp_bpe_load(&bpe, in->tokenizer, why));
+    status = write_all(&f, in, &manifest, bpe, job->folder, why);
+    dp_bpe_close(bpe);
+    return status;
+}
+
+dp_status dp_export(const dp_export_job *job, dp_why *why)
+{
+    dp_buf manifest;
+    dp_buf state;
+    dp_buf tokenizer;
+    dp_buf_init(&manifest, DP_MANIFEST_BYTES_MAX);
+    dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
+    dp_buf_init(&tokenizer, DP_BPE_JSON_BYTES_MAX);
+    dp_status status = dp_file_read(job->manifest, &manifest, why);
+    if (status == DP_OK) {
+        status = dp_file_read(job->state, &state, why);
+    }
+    if (status == DP_OK) {
+        status = dp_file_read(job->tokenizer, &tokenizer, why);
+    }
+    if (status == DP_OK) {
+        const dp_export_inputs in = {dp_buf_view(&manifest), dp_buf_view(&state),
+                                     dp_buf_view(&tokenizer)};
+        status = dp_export_views(job, &in, why);
+    }
+    dp_buf_close(&tokenizer);
+    dp_buf_close(&state);
+    dp_buf_close(&manifest);
+    return status;
+}

@@ -1,0 +1,381 @@
+#include "compute/format/gguf.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "compute/cpu/half.h"
+#include "compute/format/gguf_words.h"
+
+enum { VERSION = 3, BLOCK_BYTES = 2 + DP_GGUF_BLOCK, KEY_MAX = 64 };
+
+static const struct type_row {
+    const char *name;
+    dp_gguf_type type;
+    uint32_t file_type; /* llama.cpp's number for a file that is mostly this */
+} type_rows[] = {{"f32", DP_GGUF_F32, 0},
+                 {"f16", DP_GGUF_F16, 1},
+                 {"bf16", DP_GGUF_BF16, 32},
+                 {"q8_0", DP_GGUF_Q8_0, 7}};
+
+bool dp_gguf_type_of(const char *text, dp_gguf_type *type)
+{
+    for (size_t i = 0; i < sizeof type_rows / sizeof type_rows[0]; i++) {
+        if (strcmp(type_rows[i].name, text) == 0) {
+            *type = type_rows[i].type;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What a tensor of ours is called there; a Llama's may be several. */
+static const char *const names[DP_SLOTS][DP_MODEL_PARTS_MAX] = {
+    [DP_LAYER_NORM1_W] = {"attn_norm.weight"},
+    [DP_LAYER_NORM1_B] = {"attn_norm.bias"},
+    [DP_LAYER_QKV_W] = {"attn_q.weight", "attn_k.weight", "attn_v.weight"},
+    [DP_LAYER_QKV_B] = {"attn_qkv.bias"},
+    [DP_LAYER_Q_NORM] = {"attn_q_norm.weight"},
+    [DP_LAYER_K_NORM] = {"attn_k_norm.weight"},
+    [DP_LAYER_OUT_W] = {"attn_output.weight"},
+    [DP_LAYER_OUT_B] = {"attn_output.bias"},
+    [DP_LAYER_NORM2_W] = {"ffn_norm.weight"},
+    [DP_LAYER_NORM2_B] = {"ffn_norm.bias"},
+    [DP_LAYER_UP_W] = {"ffn_gate.weight", "ffn_up.weight"},
+    [DP_LAYER_UP_B] = {"ffn_up.bias"},
+    [DP_LAYER_DOWN_W] = {"ffn_down.weight"},
+    [DP_LAYER_DOWN_B] = {"ffn_down.bias"},
+    [DP_SLOT_EMBED] = {"token_embd.weight"},
+    [DP_SLOT_POSITIONS] = {"position_embd.weight"},
+    [DP_SLOT_NORM_W] = {"output_norm.weight"},
+    [DP_SLOT_NORM_B] = {"output_norm.bias"},
+    [DP_SLOT_HEAD] = {"output.weight"},
+};
+
+/* One tensor of the file. */
+typedef struct file_tensor {
+    char name[DP_TENSOR_NAME_MAX];
+    const dp_tensor *tensor;
+    size_t first;   /* column in the arena of row 0, where turned */
+    size_t rows;    /* 1 for a vector */
+    size_t columns; /* of a row */
+    bool turned;    /* the arena has [columns][rows] */
+    size_t half;    /* of a head whose rows are interleaved; 0: they are not */
+    dp_gguf_type type;
+} file_tensor;
+
+typedef struct writer {
+    const dp_model *model;
+    const float *theta;
+    dp_gguf_type matrices;
+    dp_gguf_pairs pairs;
+    uint64_t n_tensors;
+    uint64_t offset;
+    float *row;
+    uint8_t *bytes; /* of a row */
+} writer;
+
+static size_t row_bytes(dp_gguf_type type, size_t columns)
+{
+    switch (type) {
+    case DP_GGUF_F32:
+        return 4 * columns;
+    case DP_GGUF_F16:
+    case DP_GGUF_BF16:
+        return 2 * columns;
+    case DP_GGUF_Q8_0:
+        return columns / DP_GGUF_BLOCK * BLOCK_BYTES;
+    }
+    return 0;
+}
+
+static dp_gguf_type type_for(const writer *w, const dp_tensor *tensor, size_t columns)
+{
+    if (tensor->n_dims == 1 || tensor->slot == DP_SLOT_POSITIONS) {
+        return DP_GGUF_F32;
+    }
+    return w->matrices == DP_GGUF_Q8_0 && columns % DP_GGUF_BLOCK != 0 ? DP_GGUF_F16 : w->matrices;
+}
+
+static file_tensor item_of(const writer *w, const dp_tensor *tensor, const dp_tensor_part *part,
+                           size_t k)
+{
+    const dp_model *const model = w->model;
+    const dp_model_config *const config = &model->config;
+    const bool gpt2 = config->arch == DP_ARCH_GPT2;
+    const bool linear = tensor->n_dims == 2 && tensor->slot < DP_LAYER_SLOTS;
+    const char *name = names[tensor->slot][k];
+    file_tensor made = {.tensor = tensor, .first = part->first, .turned = linear};
+    made.rows = tensor->n_dims == 1 ? 1 : linear ? part->columns : tensor->shape[0];
+    made.columns = tensor->n_dims == 1 ? tensor->elements
+                   : linear            ? tensor->shape[0]
+                                       : tensor->shape[1];
+    made.type = type_for(w, tensor, made.columns);
+    if (gpt2 && tensor->slot == DP_LAYER_QKV_W) {
+        name = "attn_qkv.weight";
+    } else if (gpt2 && tensor->slot == DP_LAYER_UP_W) {
+        name = "ffn_up.weight";
+    } else if (tensor->slot == DP_LAYER_QKV_W && k < 2 && config->qk_norm == DP_OFF) {
+        made.half = config->head_width / 2;
+    }
+    if (tensor->slot < DP_LAYER_SLOTS) {
+        const size_t layer = ((size_t)(tensor - model->tensors) - (size_t)model->at[tensor->slot]) /
+                             (size_t)model->tensors_per_layer;
+        snprintf(made.name, sizeof made.name, "blk.%zu.%s", layer, name);
+    } else {
+        snprintf(made.name, sizeof made.name, "%s", name);
+    }
+    return made;
+}
+
+static void each_item(writer *w, void (*call)(writer *w, const file_tensor *item))
+{
+    for (size_t t = 0; t < w->model->n_tensors; t++) {
+        dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+        const size_t n = dp_model_parts(w->model, &w->model->tensors[t], parts);
+        for (size_t k = 0; k < n; k++) {
+            const file_tensor made = item_of(w, &w->model->tensors[t], &parts[k], k);
+            call(w, &made);
+        }
+    }
+}
+
+static void count_item(writer *w, const file_tensor *item)
+{
+    (void)item;
+    w->n_tensors++;
+}
+
+static uint64_t padded(uint64_t size)
+{
+    return (size + DP_GGUF_ALIGN - 1) / DP_GGUF_ALIGN * DP_GGUF_ALIGN;
+}
+
+static void write_info(writer *w, const file_tensor *item)
+{
+    dp_gguf_pairs *const p = &w->pairs;
+    dp_gguf_string(p, dp_view_text(item->name));
+    dp_gguf_u32(p, item->tensor->n_dims);
+    dp_gguf_u64(p, item->columns);
+    if (item->tensor->n_dims == 2) {
+        dp_gguf_u64(p, item->rows);
+    }
+    dp_gguf_u32(p, item->type);
+    dp_gguf_u64(p, w->offset);
+    w->offset += padded((uint64_t)item->rows * row_bytes(item->type, item->columns));
+}
+
+static void take_row(const writer *w, const file_tensor *item, size_t index)
+{
+    const float *const from = w->theta + item->tensor->offset;
+    if (!item->turned) {
+        memcpy(w->row, from + index * item->columns, item->columns * sizeof *w->row);
+        return;
+    }
+    size_t source = index;
+    if (item->half > 0) {
+        const size_t head = 2 * item->half;
+        source = index / head * head + index % 2 * item->half + index % head / 2;
+    }
+    const size_t stride = item->tensor->shape[1];
+    for (size_t i = 0; i < item->columns; i++) {
+        w->row[i] = from[i * stride + item->first + source];
+    }
+}
+
+static uint16_t half_of(float value)
+{
+    const uint16_t sign = signbit(value) ? 0x8000U : 0;
+    return sign | dp_half_of(fabs((double)value), false);
+}
+
+static void put_u16(uint8_t *at, uint16_t value)
+{
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+}
+
+static void write_block(const float *x, uint8_t *out)
+{
+    float most = 0;
+    for (size_t i = 0; i < DP_GGUF_BLOCK; i++) {
+        most = fmaxf(most, fabsf(x[i]));
+    }
+    const float scale = most / 127.0F;
+    put_u16(out, half_of(scale));
+    for (size_t i = 0; i < DP_GGUF_BLOCK; i++) {
+        const float value = scale > 0 ? roundf(x[i] / scale) : 0;
+        out[2 + i] = (uint8_t)(int8_t)fminf(fmaxf(value, -127.0F), 127.0F);
+    }
+}
+
+static void encode_row(const float *x, size_t n, dp_gguf_type type, uint8_t *out)
+{
+    if (type == DP_GGUF_Q8_0) {
+        for (size_t i = 0; i < n; i += DP_GGUF_BLOCK) {
+            write_block(x + i, out + i / DP_GGUF_BLOCK * BLOCK_BYTES);
+        }
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (type == DP_GGUF_F32) {
+            const uint32_t bits = dp_float_bits(x[i]);
+            put_u16(out + 4 * i, (uint16_t)bits);
+            put_u16(out + 4 * i + 2, (uint16_t)(bits >> 16));
+        } else {
+            put_u16(out + 2 * i, type == DP_GGUF_F16 ? half_of(x[i]) : dp_bfloat_of(x[i]));
+        }
+    }
+}
+
+static void align(dp_gguf_pairs *pairs, size_t start)
+{
+    static const uint8_t zeros[DP_GGUF_ALIGN] = {0};
+    const size_t size = pairs->out->size - start;
+    dp_gguf_raw(pairs, zeros, (size_t)padded(size) - size);
+}
+
+static void write_data(writer *w, const file_tensor *item)
+{
+    const size_t size = row_bytes(item->type, item->columns);
+    const size_t start = w->pairs.out->size;
+    for (size_t row = 0; row < item->rows && w->pairs.status == DP_OK; row++) {
+        take_row(w, item, row);
+        encode_row(w->row, item->columns, item->type, w->bytes);
+        dp_gguf_raw(&w->pairs, w->bytes, size);
+    }
+    align(&w->pairs, start);
+}
+
+/* ---- pairs ---- */
+
+static const char *arch_of(const dp_model_config *config)
+{
+    return config->arch == DP_ARCH_GPT2 ? "gpt2" : config->qk_norm == DP_ON ? "qwen3" : "llama";
+}
+
+static void number(dp_gguf_pairs *pairs, const dp_model_config *config, const char *key,
+                   uint32_t value)
+{
+    char text[KEY_MAX];
+    snprintf(text, sizeof text, "%s.%s", arch_of(config), key);
+    dp_gguf_pair_u32(pairs, text, value);
+}
+
+static void real(dp_gguf_pairs *pairs, const dp_model_config *config, const char *key, float value)
+{
+    char text[KEY_MAX];
+    snprintf(text, sizeof text, "%s.%s", arch_of(config), key);
+    dp_gguf_pair_real(pairs, text, value);
+}
+
+static void write_pairs(writer *w, const dp_bpe *bpe)
+{
+    dp_gguf_pairs *const p = &w->pairs;
+    const dp_model_config *const m = &w->model->config;
+    const float eps = (float)((double)m->norm_eps_nano / 1e9);
+    dp_gguf_pair_text(p, "general.architecture", arch_of(m));
+    for (size_t i = 0; i < sizeof type_rows / sizeof type_rows[0]; i++) {
+        if (type_rows[i].type == w->matrices) {
+            dp_gguf_pair_u32(p, "general.file_type", type_rows[i].file_type);
+        }
+    }
+    dp_gguf_pair_u32(p, "general.quantization_version", 2);
+    number(p, m, "vocab_size", m->vocab);
+    number(p, m, "context_length", m->context);
+    number(p, m, "embedding_length", m->width);
+    number(p, m, "block_count", m->layers);
+    number(p, m, "feed_forward_length", m->hidden);
+    number(p, m, "attention.head_count", m->heads);
+    if (m->arch == DP_ARCH_GPT2) {
+        real(p, m, "attention.layer_norm_epsilon", 1e-5F);
+    } else {
+        number(p, m, "attention.head_count_kv", m->kv_heads);
+        number(p, m, "attention.key_length", m->head_width);
+        number(p, m, "attention.value_length", m->head_width);
+        number(p, m, "rope.dimension_count", m->head_width);
+        real(p, m, "rope.freq_base", (float)m->rope_theta);
+        real(p, m, "attention.layer_norm_rms_epsilon", eps);
+    }
+    dp_gguf_words(p, bpe, m->vocab);
+}
+
+static dp_status check(const dp_model_config *m, const dp_bpe *bpe, dp_why *why)
+{
+    if (m->softcap_milli != 0) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "llama.cpp has no soft cap of the logits on this model; train with "
+                          "model.softcap 0 to export");
+    }
+    const bool gated = m->activation == DP_ACTIVATION_SWIGLU;
+    if (m->arch == DP_ARCH_GPT2 ? m->activation != DP_ACTIVATION_GELU : !gated) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "llama.cpp computes %s; train with model.activation %s to export",
+                          m->arch == DP_ARCH_GPT2 ? "GPT-2 with GELU" : "Llama with gated units",
+                          m->arch == DP_ARCH_GPT2 ? "gelu" : "swiglu");
+    }
+    if (dp_bpe_count(bpe) > m->vocab) {
+        return dp_why_set(why, DP_BADARG,
+                          "the tokenizer has %zu tokens, the model a vocabulary of %u",
+                          dp_bpe_count(bpe), m->vocab);
+    }
+    return DP_OK;
+}
+
+static dp_status write_head(writer *w, const dp_bpe *bpe, dp_buf *pairs_room)
+{
+    w->pairs.out = pairs_room;
+    write_pairs(w, bpe);
+    each_item(w, count_item);
+    each_item(w, write_info);
+    return w->pairs.status;
+}
+
+static dp_status write_file(writer *w, const dp_bpe *bpe, dp_buf *head, dp_buf *out)
+{
+    DP_TRY(write_head(w, bpe, head));
+    const size_t start = out->size;
+    dp_gguf_pairs *const p = &w->pairs;
+    p->out = out;
+    dp_gguf_raw(p, "GGUF", 4);
+    dp_gguf_u32(p, VERSION);
+    dp_gguf_u64(p, w->n_tensors);
+    dp_gguf_u64(p, p->count);
+    dp_gguf_raw(p, head->data, head->size);
+    align(p, start);
+    const size_t data = out->size;
+    each_item(w, write_data);
+    dp_assert(p->status != DP_OK || out->size - data == w->offset);
+    return p->status;
+}
+
+dp_status dp_gguf_write(const dp_model *model, const float *theta, const dp_bpe *bpe,
+                        dp_gguf_type matrices, dp_buf *out, dp_why *why)
+{
+    DP_TRY(check(&model->config, bpe, why));
+    size_t columns = 0;
+    for (size_t t = 0; t < model->n_tensors; t++) {
+        const dp_tensor *const tensor = &model->tensors[t];
+        for (size_t k = 0; k < 2; k++) {
+            columns = tensor->shape[k] > columns ? tensor->shape[k] : columns;
+        }
+    }
+    dp_buf head;
+    dp_buf_init(&head, (size_t)1 << 28);
+    writer w = {.model = model, .theta = theta, .matrices = matrices};
+    w.row = dp_alloc(columns, sizeof *w.row);
+    w.bytes = dp_alloc(columns, sizeof *w.row);
+    const size_t before = out->size;
+    const dp_status status =
+        w.row == NULL || w.bytes == NULL ? DP_NOMEM : write_file(&w, bpe, &head, out);
+    if (status != DP_OK) {
+        out->size = before;
+        dp_why_set(why, status, "the GGUF file could not be made: %s", dp_status_text(status));
+    }
+    dp_free(w.bytes);
+    dp_free(w.row);
+    dp_buf_close(&head);
+    return status;
+}

@@ -1,0 +1,354 @@
+#include "compute/format/hf_import.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "compute/format/hf_config.h"
+#include "compute/format/safetensors_read.h"
+#include "compute/machine/files.h"
+
+#define ONE_FILE "model.safetensors"
+#define INDEX_FILE "model.safetensors.index.json"
+
+typedef struct weights {
+    size_t n_files;
+    dp_view bytes[DP_HF_FILES_MAX];
+    dp_safetensors *files[DP_HF_FILES_MAX];
+} weights;
+
+static void close_weights(weights *w)
+{
+    for (size_t i = 0; i < w->n_files; i++) {
+        dp_safetensors_close(w->files[i]);
+        dp_file_unmap(w->bytes[i]);
+    }
+    dp_free(w);
+}
+
+static dp_status add_file(weights *w, const char *folder, const char *name, dp_why *why)
+{
+    if (w->n_files == DP_HF_FILES_MAX) {
+        return dp_why_set(why, DP_TOOBIG, INDEX_FILE " names more than %d files", DP_HF_FILES_MAX);
+    }
+    DP_TRY(dp_file_map(folder, name, &w->bytes[w->n_files], why));
+    dp_why inner = {""};
+    const dp_status status =
+        dp_safetensors_open(&w->files[w->n_files], w->bytes[w->n_files], &inner);
+    if (status != DP_OK) {
+        dp_file_unmap(w->bytes[w->n_files]);
+        return dp_why_set(why, status, "%.200s: %.250s", name, inner.text);
+    }
+    w->n_files++;
+    return DP_OK;
+}
+
+/* Each file of the weight map once; no path leads out of the folder. */
+static dp_status add_indexed(weights *w, const char *folder, const json_t *map, dp_why *why)
+{
+    json_t *const seen = json_object();
+    dp_status status = seen == NULL ? DP_NOMEM : DP_OK;
+    const char *tensor;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)map, tensor, value)
+    {
+        const char *const name = json_string_value(value);
+        if (status != DP_OK) {
+            break;
+        }
+        if (name == NULL || name[0] == '\0' || name[0] == '.' || strchr(name, '/') != NULL) {
+            status = dp_why_set(why, DP_BADMSG, INDEX_FILE ": the file of %.100s is no plain name",
+                                tensor);
+        } else if (json_object_get(seen, name) == NULL) {
+            status = json_object_set_new(seen, name, json_true()) == 0
+                         ? add_file(w, folder, name, why)
+                         : DP_NOMEM;
+        }
+    }
+    json_decref(seen);
+    return status;
+}
+
+static dp_status open_indexed(weights *w, const char *folder, dp_why *why)
+{
+    dp_view text;
+    json_error_t error;
+    DP_TRY(dp_file_map(folder, INDEX_FILE, &text, why));
+    json_t *root = NULL;
+    dp_status status = DP_OK;
+    if (text.size > DP_HF_INDEX_BYTES_MAX) {
+        status = dp_why_set(why, DP_TOOBIG, INDEX_FILE " is larger than 16 MiB");
+    } else {
+        root = json_loadb(text.size == 0 ? "" : (const char *)text.data, text.size,
+                          JSON_REJECT_DUPLICATES, &error);
+        if (root == NULL) {
+            status = dp_why_set(why, DP_BADMSG, INDEX_FILE ": %.100s at line %d", error.text,
+                                error.line);
+        }
+    }
+    const json_t *const map = json_object_get(root, "weight_map");
+    if (status == DP_OK && json_object_size(map) == 0) {
+        status = dp_why_set(why, DP_BADMSG, INDEX_FILE " has no weight_map");
+    }
+    if (status == DP_OK) {
+        status = add_indexed(w, folder, map, why);
+    }
+    json_decref(root);
+    dp_file_unmap(text);
+    return status;
+}
+
+static bool is_there(const char *folder, const char *name)
+{
+    char path[4096];
+    const int size = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return size > 0 && (size_t)size < sizeof path && access(path, F_OK) == 0;
+}
+
+/* ---- names ---- */
+
+static const char *bare(const char *name)
+{
+    static const char *const fronts[] = {"transformer.", "model."};
+    for (size_t i = 0; i < sizeof fronts / sizeof fronts[0]; i++) {
+        const size_t size = strlen(fronts[i]);
+        if (strncmp(name, fronts[i], size) == 0) {
+            return name + size;
+        }
+    }
+    return name;
+}
+
+static dp_status find(const weights *w, const char *name, dp_safetensors_tensor *out, dp_why *why)
+{
+    const char *const names[] = {name, bare(name)};
+    const size_t n_names = names[0] == names[1] ? 1 : 2;
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_files; i++) {
+        for (size_t k = 0; k < n_names; k++) {
+            n += dp_safetensors_find(w->files[i], names[k], out) == DP_OK;
+        }
+    }
+    if (n == 1) {
+        return DP_OK;
+    }
+    return n == 0 ? dp_why_set(why, DP_BADMSG, "the weights have no tensor %s", name)
+                  : dp_why_set(why, DP_BADMSG, "the weights have tensor %s %zu times", name, n);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t size = strlen(name);
+    const size_t tail = strlen(end);
+    return size >= tail && strcmp(name + size - tail, end) == 0;
+}
+
+/* Tables that follow from the config, which some files carry along. */
+static bool is_table(const dp_model *model, const char *name)
+{
+    if (model->config.arch == DP_ARCH_GPT2) {
+        return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
+    }
+    return ends_with(name, ".rotary_emb.inv_freq");
+}
+
+static size_t count_known(const weights *w, const dp_model *model)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_files; i++) {
+        const char *name = dp_safetensors_next(w->files[i], NULL);
+        for (; name != NULL; name = dp_safetensors_next(w->files[i], name)) {
+            const bool tied =
+                model->config.head == DP_HEAD_TIED && strcmp(name, "lm_head.weight") == 0;
+            n += !tied && !is_table(model, name);
+        }
+    }
+    return n;
+}
+
+/* A tensor that the model has not, for a sentence. */
+static const char *find_strange(const weights *w, const dp_model *model, char *room, size_t size)
+{
+    for (size_t i = 0; i < w->n_files; i++) {
+        const char *name = dp_safetensors_next(w->files[i], NULL);
+        for (; name != NULL; name = dp_safetensors_next(w->files[i], name)) {
+            bool known = is_table(model, name) || strcmp(name, "lm_head.weight") == 0;
+            for (size_t t = 0; t < model->n_tensors && !known; t++) {
+                dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+                const size_t n = dp_model_parts(model, &model->tensors[t], parts);
+                for (size_t k = 0; k < n; k++) {
+                    known = known || strcmp(bare(parts[k].name), bare(name)) == 0;
+                }
+            }
+            if (!known) {
+                snprintf(room, size, "%s", name);
+                return room;
+            }
+        }
+    }
+    return "lm_head.weight";
+}
+
+/* ---- values ---- */
+
+static dp_status check_shape(const dp_tensor *tensor, const dp_tensor_part *part,
+                             const dp_safetensors_tensor *found, dp_why *why)
+{
+    const uint64_t rows = tensor->n_dims == 1 ? 1 : tensor->shape[0];
+    const uint64_t wanted[2] = {part->transposed ? part->columns : rows,
+                                part->transposed ? rows : part->columns};
+    const bool vector = tensor->n_dims == 1;
+    const bool good =
+        vector ? found->n_dims == 1 && found->shape[0] == part->columns
+               : found->n_dims == 2 && found->shape[0] == wanted[0] && found->shape[1] == wanted[1];
+    if (good) {
+        return DP_OK;
+    }
+    return dp_why_set(why, DP_BADMSG,
+                      "tensor %s is [%" PRIu64 ",%" PRIu64 "], config.json makes it [%" PRIu64
+                      ",%" PRIu64 "]",
+                      part->name, found->n_dims > 0 ? found->shape[0] : 0,
+                      found->n_dims > 1 ? found->shape[1] : 1, vector ? part->columns : wanted[0],
+                      vector ? 1 : wanted[1]);
+}
+
+/* The part's values to their columns; row: room for one row of the file. */
+static dp_status copy_part(const dp_tensor *tensor, const dp_tensor_part *part,
+                           const dp_safetensors_tensor *found, float *theta, float *row)
+{
+    float *const to = theta + tensor->offset;
+    if (!part->transposed) {
+        return dp_safetensors_floats(found, 0, tensor->elements, to);
+    }
+    const size_t rows = tensor->shape[0];
+    const size_t columns = tensor->shape[1];
+    for (size_t j = 0; j < part->columns; j++) {
+        DP_TRY(dp_safetensors_floats(found, (uint64_t)j * rows, rows, row));
+        for (size_t i = 0; i < rows; i++) {
+            to[i * columns + part->first + j] = row[i];
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status read_part(const weights *w, const dp_tensor *tensor, const dp_tensor_part *part,
+                           float *theta, float *row, dp_why *why)
+{
+    dp_safetensors_tensor found;
+    DP_TRY(find(w, part->name, &found, why));
+    DP_TRY(check_shape(tensor, part, &found, why));
+    const dp_status status = copy_part(tensor, part, &found, theta, row);
+    if (status == DP_DIVERGED) {
+        return dp_why_set(why, status, "a weight of tensor %s is not finite", part->name);
+    }
+    if (status == DP_UNSUPPORTED) {
+        return dp_why_set(why, status, "tensor %s is not F32, F16 or BF16", part->name);
+    }
+    return status;
+}
+
+static dp_status read_tensors(const weights *w, const dp_model *model, float *theta, dp_why *why)
+{
+    size_t rows_max = 0;
+    size_t n_parts = 0;
+    dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+    for (size_t t = 0; t < model->n_tensors; t++) {
+        const size_t rows = model->tensors[t].shape[0];
+        rows_max = rows > rows_max ? rows : rows_max;
+    }
+    float *const row = dp_alloc(rows_max, sizeof *row);
+    dp_status status = row == NULL ? dp_why_set(why, DP_NOMEM, "no memory for a row") : DP_OK;
+    memset(theta, 0, model->n_elements * sizeof *theta);
+    for (size_t t = 0; t < model->n_tensors && status == DP_OK; t++) {
+        const size_t n = dp_model_parts(model, &model->tensors[t], parts);
+        n_parts += n;
+        for (size_t k = 0; k < n && status == DP_OK; k++) {
+            status = read_part(w, &model->tensors[t], &parts[k], theta, row, why);
+        }
+    }
+    dp_free(row);
+    if (status == DP_OK && count_known(w, model) != n_parts) {
+        char room[128];
+        status = dp_why_set(why, DP_UNSUPPORTED,
+                            "the weights have a tensor %s, which the model of config.json has not",
+                            find_strange(w, model, room, sizeof room));
+    }
+    return status;
+}
+
+dp_status dp_hf_import_weights(const char *folder, const dp_model *model, float *theta, dp_why *why)
+{
+    weights *const w = dp_alloc(1, sizeof *w);
+    if (w == NULL) {
+        return dp_why_set(why, DP_NOMEM, "no memory for a list of files");
+    }
+    dp_status status = is_there(folder, ONE_FILE) || !is_there(folder, INDEX_FILE)
+                           ? add_file(w, folder, ONE_FILE, why)
+                           : open_indexed(w, folder, why);
+    if (status == DP_OK) {
+        status = read_tensors(w, model, theta, why);
+    }
+    close_weights(w);
+    return status;
+}
+
+dp_status dp_hf_import_config(const char *folder, dp_model_config *config, dp_why *why)
+{
+    dp_view text;
+    DP_TRY(dp_file_map(folder, "config.json", &text, why));
+    const dp_status status = dp_hf_config_read(text, config, why);
+    dp_file_unmap(text);
+    return status;
+}
+
+void dp_hf_import_describe(const dp_model_config *config, char text[DP_HF_MODEL_TEXT_MAX])
+{
+    const dp_model_config resolved = dp_model_config_resolve(config);
+    const dp_model_config *const m = &resolved;
+    const size_t size = DP_HF_MODEL_TEXT_MAX;
+    if (m->arch == DP_ARCH_GPT2) {
+        snprintf(text, size,
+                 "{arch: gpt2, layers: %u, width: %u, heads: %u, hidden: %u, context: %u, vocab: "
+                 "%u, activation: %s, head: %s}",
+                 m->layers, m->width, m->heads, m->hidden, m->context, m->vocab,
+                 m->activation == DP_ACTIVATION_RELU2 ? "relu2" : "gelu",
+                 m->head == DP_HEAD_TIED ? "tied" : "untied");
+        return;
+    }
+    snprintf(text, size,
+             "{arch: llama, layers: %u, width: %u, heads: %u, kv_heads: %u, head_width: %u, "
+             "hidden: %u, context: %u, vocab: %u, norm_eps: %g, rope_theta: %u, qk_norm: %s, head: "
+             "%s}",
+             m->layers, m->width, m->heads, m->kv_heads, m->head_width, m->hidden, m->context,
+             m->vocab, (double)m->norm_eps_nano / 1e9, m->rope_theta,
+             m->qk_norm == DP_ON ? "on" : "off", m->head == DP_HEAD_TIED ? "tied" : "untied");
+}
+
+dp_status dp_hf_import_match(const dp_model_config *found, const dp_model_config *wanted,
+                             dp_why *why)
+{
+    const dp_model_config a = dp_model_config_resolve(found);
+    dp_model_config b = dp_model_config_resolve(wanted);
+    if (a.arch == DP_ARCH_LLAMA && b.context <= a.context) {
+        b.context = a.context; /* Angles need no table. */
+    }
+    const bool same = a.layers == b.layers && a.width == b.width && a.heads == b.heads &&
+                      a.context == b.context && a.vocab == b.vocab && a.arch == b.arch &&
+                      a.kv_heads == b.kv_heads && a.head_width == b.head_width &&
+                      a.hidden == b.hidden && a.norm_eps_nano == b.norm_eps_nano &&
+                      a.rope_theta == b.rope_theta && a.activation == b.activation &&
+                      a.qk_norm == b.qk_norm && a.head == b.head &&
+                      a.softcap_milli == b.softcap_milli;
+    if (same) {
+        return DP_OK;
+    }
+    char text[DP_HF_MODEL_TEXT_MAX];
+    dp_hf_import_describe(&a, text);
+    return dp_why_set(why, DP_BADARG,
+                      "the weights are of another model than the manifest's; leave its model keys "
+                      "out, or write model: %s",
+                      text);
+}

@@ -1,0 +1,442 @@
+#include "compute/format/prepare.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/run/samples.h"
+#include "compute/format/hf_import.h"
+#include "compute/format/llmc.h"
+#include "compute/machine/files.h"
+#include "compute/model/state.h"
+#include "compute/text/bpe.h"
+#include "compute/text/corpus.h"
+#include "compute/text/tokenize.h"
+
+static dp_status read_in(const char *folder, const char *name, dp_buf *out, dp_why *why)
+{
+    char path[PATH_MAX];
+    const int length = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (length < 0 || (size_t)length >= sizeof path) {
+        return dp_why_set(why, DP_BADARG, "the path %s is too long", folder);
+    }
+    return dp_file_read(path, out, why);
+}
+
+/* ---- the tokenizer ---- */
+
+/* A tokenizer of vocab tokens from the text, or the one of this JSON. */
+static dp_status make_tokenizer(dp_bpe **bpe, dp_view text, uint32_t vocab, dp_buf *json,
+                                dp_why *why)
+{
+    if (json->size == 0) {
+        DP_TRY(dp_bpe_train(bpe, text, vocab, why));
+        return dp_bpe_save(*bpe, json);
+    }
+    DP_TRY(dp_bpe_load(bpe, dp_buf_view(json), why));
+    if (dp_bpe_count(*bpe) > vocab) {
+        return dp_why_set(why, DP_BADARG,
+                          "the tokenizer has %zu tokens, the model a vocabulary of %" PRIu32,
+                          (size_t)dp_bpe_count(*bpe), vocab);
+    }
+    return DP_OK;
+}
+
+static dp_status keep_tokenizer(const dp_prepare_job *job, dp_manifest *manifest, dp_view json,
+                                dp_why *why)
+{
+    manifest->tokenizer = dp_object_hash(json, NULL);
+    manifest->tokenizer_bytes = json.size;
+    return dp_file_write(job->folder, DP_PREPARED_TOKENIZER, json, why);
+}
+
+/* ---- the shards ---- */
+
+static void add_shard(dp_manifest *manifest, const dp_shard_row *row)
+{
+    manifest->shards[manifest->n_shards] =
+        (dp_manifest_shard){.root = row->root, .bytes = row->bytes, .tokens = row->tokens};
+    manifest->n_shards++;
+}
+
+static dp_status write_shards(dp_corpus *corpus, const dp_tokens *tokens, dp_manifest *manifest,
+                              dp_why *why)
+{
+    dp_hash root;
+    DP_TRY(dp_corpus_add(corpus, tokens->ids, tokens->count, why));
+    DP_TRY(dp_corpus_finish(corpus, &root, why));
+    dp_assert(corpus->n_rows <= DP_MANIFEST_SHARDS_MAX);
+    for (uint32_t i = 0; i < corpus->n_rows; i++) {
+        add_shard(manifest, &corpus->rows[i]);
+    }
+    return DP_OK;
+}
+
+/* Shards of the usual size, or so large that a run can have them all, up to the largest that there are. */
+static uint64_t shard_tokens_of(uint64_t tokens_most)
+{
+    const uint64_t least = (tokens_most + DP_MANIFEST_SHARDS_MAX - 1) / DP_MANIFEST_SHARDS_MAX;
+    const uint64_t usual = least > DP_CORPUS_SHARD_TOKENS ? least : DP_CORPUS_SHARD_TOKENS;
+    return usual < DP_CORPUS_SHARD_TOKENS_MAX ? usual : DP_CORPUS_SHARD_TOKENS_MAX;
+}
+
+static dp_status take_tokens(const dp_prepare_job *job, const dp_bpe *bpe, dp_view text,
+                             dp_manifest *manifest, dp_why *why)
+{
+    dp_tokens tokens = {0};
+    dp_corpus corpus = {0};
+    dp_status status = dp_bpe_encode(bpe, text, &tokens, why);
+    if (status == DP_OK) {
+        status = dp_corpus_open(&corpus, bpe, job->folder, shard_tokens_of(tokens.count));
+    }
+    if (status == DP_OK) {
+        status = write_shards(&corpus, &tokens, manifest, why);
+    }
+    dp_corpus_close(&corpus);
+    dp_tokens_close(&tokens);
+    return status;
+}
+
+/* json: of the weights, or empty. */
+static dp_status take_text(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
+                           dp_prepared *prepared, dp_why *why)
+{
+    dp_buf text;
+    dp_buf_init(&text, DP_OBJECT_BYTES_MAX);
+    dp_bpe *bpe = NULL;
+    dp_status status = dp_file_read(job->text, &text, why);
+    if (status == DP_OK) {
+        status = make_tokenizer(&bpe, dp_buf_view(&text), manifest->vocab, json, why);
+    }
+    if (status == DP_OK) {
+        status = keep_tokenizer(job, manifest, dp_buf_view(json), why);
+    }
+    if (status == DP_OK) {
+        status = take_tokens(job, bpe, dp_buf_view(&text), manifest, why);
+    }
+    if (status == DP_OK) {
+        prepared->text_bytes = text.size;
+        prepared->vocab = dp_bpe_count(bpe);
+    }
+    dp_bpe_close(bpe);
+    dp_buf_close(&text);
+    return status;
+}
+
+static dp_status copy_shards(const dp_prepare_job *job, const dp_shard_table *table,
+                             dp_manifest *manifest, dp_why *why)
+{
+    dp_buf bytes;
+    dp_status status = DP_OK;
+    dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
+    const bool there = strcmp(job->text, job->folder) == 0;
+    for (uint32_t i = 0; i < table->n_shards && status == DP_OK; i++) {
+        char name[DP_PREPARED_NAME_MAX];
+        const dp_shard_row row = dp_shard_table_row(table, i);
+        dp_prepared_shard(i, name);
+        dp_buf_clear(&bytes);
+        if (!there) {
+            status = read_in(job->text, name, &bytes, why);
+        }
+        if (!there && status == DP_OK) {
+            status = dp_file_write(job->folder, name, dp_buf_view(&bytes), why);
+        }
+        add_shard(manifest, &row);
+    }
+    dp_buf_close(&bytes);
+    return status;
+}
+
+static dp_status take_table(const dp_prepare_job *job, const dp_corpus_sum *sum,
+                            dp_manifest *manifest, dp_why *why)
+{
+    dp_buf bytes;
+    dp_shard_table table;
+    dp_buf_init(&bytes, DP_SHARD_TABLE_BYTES_MAX);
+    dp_status status = read_in(job->text, DP_CORPUS_TABLE, &bytes, why);
+    if (status == DP_OK) {
+        status = dp_shard_table_open(&table, dp_buf_view(&bytes), why);
+    }
+    if (status == DP_OK && table.n_shards > DP_MANIFEST_SHARDS_MAX) {
+        const uint64_t most = DP_MANIFEST_SHARDS_MAX;
+        status = dp_why_set(why, DP_TOOBIG,
+                            "a run's data has at most %d shards, %.200s has %" PRIu32
+                            "; make fewer with --shard-tokens %" PRIu64,
+                            DP_MANIFEST_SHARDS_MAX, job->text, table.n_shards,
+                            (sum->tokens + most - 1) / most);
+    }
+    if (status == DP_OK) {
+        status = copy_shards(job, &table, manifest, why);
+    }
+    dp_buf_close(&bytes);
+    return status;
+}
+
+/* json: of the weights, or empty. Tokens of another tokenizer would be noise to these. */
+static dp_status take_folder(const dp_prepare_job *job, const dp_buf *json, dp_manifest *manifest,
+                             dp_prepared *prepared, dp_why *why)
+{
+    dp_corpus_sum sum;
+    dp_buf own;
+    DP_TRY(dp_corpus_verify(job->text, &sum, why));
+    if (sum.vocab > manifest->vocab) {
+        return dp_why_set(why, DP_BADARG,
+                          "the data was made for a vocabulary of %" PRIu32
+                          " tokens, the model has %" PRIu32,
+                          sum.vocab, manifest->vocab);
+    }
+    dp_buf_init(&own, DP_BPE_JSON_BYTES_MAX);
+    dp_status status = read_in(job->text, DP_CORPUS_TOKENIZER, &own, why);
+    if (status == DP_OK && json->size > 0 && !dp_view_equal(dp_buf_view(&own), dp_buf_view(json))) {
+        status = dp_why_set(why, DP_BADARG,
+                            "%.200s was not made with the tokenizer.json of the weights; make it "
+                            "with dpnode data tokenize --tokenizer",
+                            job->text);
+    }
+    if (status == DP_OK) {
+        status = keep_tokenizer(job, manifest, dp_buf_view(&own), why);
+    }
+    dp_buf_close(&own);
+    DP_TRY(status);
+    DP_TRY(take_table(job, &sum, manifest, why));
+    prepared->text_bytes = sum.text_bytes;
+    prepared->vocab = sum.vocab;
+    return DP_OK;
+}
+
+static bool is_data(const char *path)
+{
+    char table[PATH_MAX];
+    const int size = snprintf(table, sizeof table, "%s/" DP_CORPUS_TABLE, path);
+    return size > 0 && (size_t)size < sizeof table && access(table, F_OK) == 0;
+}
+
+static dp_status tokenize_files(const dp_prepare_job *job, const dp_file_list *files, bool given,
+                                uint32_t vocab, dp_tokenized *made, dp_why *why)
+{
+    char tokenizer[PATH_MAX];
+    if (files->count == 0) {
+        return dp_why_set(why, DP_NOTFOUND, "%.300s has no files to learn from", job->text);
+    }
+    if (given && snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", job->weights) >=
+                     (int)sizeof tokenizer) {
+        return dp_why_set(why, DP_BADARG, "the path %.300s is too long", job->weights);
+    }
+    const dp_tokenize_job tokenize = {.paths = files->paths,
+                                      .n_paths = files->count,
+                                      .field = "text",
+                                      .tokenizer = given ? tokenizer : NULL,
+                                      .vocab = vocab,
+                                      .folder = job->folder,
+                                      /* No token has less than a byte, but the end of a file. */
+                                      .shard_tokens = shard_tokens_of(files->bytes + files->count)};
+    return dp_tokenize(&tokenize, made, why);
+}
+
+/* The files of a folder: a folder of data is made of them where the run's files go, and taken as it is. */
+static dp_status take_files(const dp_prepare_job *job, const dp_buf *json, dp_manifest *manifest,
+                            dp_prepared *prepared, dp_why *why)
+{
+    dp_file_list files;
+    dp_tokenized made;
+    dp_prepare_job inside = *job;
+    DP_TRY(dp_file_list_open(&files, job->text, DP_TOKENIZE_FILES_MAX, why));
+    const dp_status status =
+        tokenize_files(job, &files, json->size > 0, manifest->vocab, &made, why);
+    dp_file_list_close(&files);
+    DP_TRY(status);
+    inside.text = job->folder;
+    return take_folder(&inside, json, manifest, prepared, why);
+}
+
+/* ---- the weights ---- */
+
+/* The weights to start from: a Hugging Face folder, or a file of llm.c. */
+typedef struct weights {
+    const char *path;
+    bool is_file;
+    dp_view bytes; /* of the file */
+} weights;
+
+static dp_status open_weights(weights *w, const char *path, dp_why *why)
+{
+    *w = (weights){.path = path, .is_file = !dp_folder_is(path)};
+    return w->is_file ? dp_file_map_path(path, &w->bytes, why) : DP_OK;
+}
+
+static dp_status weights_config(const weights *w, dp_model_config *config, dp_why *why)
+{
+    return w->is_file ? dp_llmc_config(w->bytes, config, why)
+                      : dp_hf_import_config(w->path, config, why);
+}
+
+static dp_status weights_read(const weights *w, const dp_model *model, float *theta, dp_why *why)
+{
+    return w->is_file ? dp_llmc_read(w->bytes, model, theta, why)
+                      : dp_hf_import_weights(w->path, model, theta, why);
+}
+
+/* Theta, and the moments of the run's outer step at zero. theta is lost. */
+static dp_status write_first(const dp_manifest *manifest, float *theta, size_t n, dp_buf *state)
+{
+    const uint32_t moments = dp_manifest_moments(manifest);
+    DP_TRY(dp_state_write_header(0, n, moments, state));
+    DP_TRY(dp_floats_write(theta, n, state));
+    memset(theta, 0, n * sizeof *theta);
+    for (uint32_t i = 0; i < moments; i++) {
+        DP_TRY(dp_floats_write(theta, n, state));
+    }
+    return DP_OK;
+}
+
+static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_manifest *manifest,
+                            dp_why *why)
+{
+    const dp_model_config wanted = dp_manifest_model(manifest);
+    dp_model_config found;
+    dp_model model;
+    DP_TRY(weights_config(w, &found, why));
+    DP_TRY(dp_hf_import_match(&found, &wanted, why));
+    DP_TRY(dp_model_open(&model, &wanted, why));
+    dp_buf state;
+    dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
+    float *const theta = dp_alloc(model.n_elements, sizeof *theta);
+    dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
+                                     : weights_read(w, &model, theta, why);
+    if (status == DP_OK) {
+        status = write_first(manifest, theta, model.n_elements, &state);
+    }
+    if (status == DP_OK) {
+        manifest->init = dp_object_hash(dp_buf_view(&state), NULL);
+        manifest->init_bytes = state.size;
+        status = dp_file_write(job->folder, DP_PREPARED_INIT, dp_buf_view(&state), why);
+    }
+    dp_free(theta);
+    dp_buf_close(&state);
+    dp_model_close(&model);
+    return status;
+}
+
+dp_status dp_prepare_model(const char *path, dp_model_config *config, dp_why *why)
+{
+    weights w;
+    DP_TRY(open_weights(&w, path, why));
+    const dp_status status = weights_config(&w, config, why);
+    dp_file_unmap(w.bytes);
+    return status;
+}
+
+static dp_status take_weights(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
+                              dp_why *why)
+{
+    weights w;
+    DP_TRY(open_weights(&w, job->weights, why));
+    dp_status status = DP_OK;
+    if (w.is_file && !is_data(job->text)) {
+        status = dp_why_set(why, DP_BADARG,
+                            "a file of llm.c has no tokenizer; give --text a folder of dpnode data "
+                            "tokenize, made with the tokenizer of these weights");
+    } else if (!w.is_file) {
+        status = read_in(job->weights, "tokenizer.json", json, why);
+    }
+    if (status == DP_OK) {
+        status = write_init(job, &w, manifest, why);
+    }
+    dp_file_unmap(w.bytes);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
+                           dp_prepared *prepared, dp_why *why)
+{
+    if (is_data(job->text)) {
+        return take_folder(job, json, manifest, prepared, why);
+    }
+    return dp_folder_is(job->text) ? take_files(job, json, manifest, prepared, why)
+                                   : take_text(job, json, manifest, prepared, why);
+}
+
+/* The trainer would refuse it, on every machine, for ever. */
+static dp_status check_samples(const dp_prepare_job *job, const dp_manifest *manifest, dp_why *why)
+{
+    const uint64_t tokens = dp_manifest_tokens(manifest);
+    const uint64_t training = dp_samples_training(tokens, manifest->val_per_mille);
+    const char *const shards = manifest->n_shards > 1 ? " of one shard" : "";
+    if (dp_manifest_samples(manifest) > 0) {
+        return DP_OK;
+    }
+    return dp_why_set(why, DP_BADARG,
+                      "%.200s has %" PRIu64 " tokens, of which %" PRIu64 " train and %" PRIu64
+                      " are held out (data.val); one sequence of model.context %" PRIu32
+                      " needs %" PRIu64 "%s: give more text, or a smaller model.context",
+                      job->text, tokens, training, tokens - training, manifest->context,
+                      (uint64_t)manifest->context + 1, shards);
+}
+
+static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
+                         dp_prepared *prepared, dp_why *why)
+{
+    DP_TRY(dp_folder_make(job->folder, why));
+    if (job->weights != NULL) {
+        DP_TRY(take_weights(job, json, manifest, why));
+    }
+    DP_TRY(take_data(job, json, manifest, prepared, why));
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        prepared->tokens += manifest->shards[i].tokens;
+        prepared->data_bytes += manifest->shards[i].bytes;
+    }
+    prepared->shards = manifest->n_shards;
+    prepared->tokenizer_bytes = manifest->tokenizer_bytes;
+    DP_TRY(check_samples(job, manifest, why));
+    return dp_manifest_check(manifest, why);
+}
+
+dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest, dp_prepared *prepared,
+                     dp_why *why)
+{
+    dp_buf json;
+    dp_prepared made = {0};
+    dp_manifest filled = *manifest;
+    filled.init = (dp_hash){{0}};
+    filled.init_bytes = 0;
+    filled.n_shards = 0;
+    memset(filled.shards, 0, sizeof filled.shards);
+    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
+    const dp_status status = prepare(job, &json, &filled, &made, why);
+    dp_buf_close(&json);
+    if (status == DP_OK) {
+        *manifest = filled;
+        *prepared = made;
+    }
+    return status;
+}
+
+static dp_status read_manifest(const char *path, dp_manifest *manifest, dp_why *why)
+{
+    dp_buf bytes;
+    dp_buf_init(&bytes, DP_MANIFEST_BYTES_MAX);
+    dp_status status = dp_file_read(path, &bytes, why);
+    if (status == DP_OK && dp_manifest_decode(manifest, dp_buf_view(&bytes)) != DP_OK) {
+        status = dp_why_set(why, DP_BADMSG, "the manifest does not parse");
+    }
+    dp_buf_close(&bytes);
+    return status;
+}
+
+dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
+                           dp_prepared *prepared, dp_why *why)
+{
+    dp_manifest manifest;
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    DP_TRY(read_manifest(manifest_path, &manifest, why));
+    DP_TRY(dp_prepare(job, &manifest, prepared, why));
+    DP_TRY(dp_manifest_encode(&manifest, bytes, &size));
+    return dp_file_write(job->folder, DP_PREPARED_MANIFEST, dp_view_of(bytes, size), why);
+}

@@ -1,0 +1,119 @@
+#include "compute/format/safetensors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "compute/model/state.h"
+
+enum { ENTRY_BYTES_MAX = 256, HEADER_ALIGN = 8 };
+
+/* What one tensor of the model is in the file, one after the other; called with each. */
+typedef dp_status (*on_part)(const dp_tensor *tensor, const dp_tensor_part *part, void *context);
+
+static dp_status each_part(const dp_model *model, on_part call, void *context)
+{
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        dp_tensor_part parts[DP_MODEL_PARTS_MAX];
+        const size_t n = dp_model_parts(model, &model->tensors[i], parts);
+        for (size_t k = 0; k < n; k++) {
+            DP_TRY(call(&model->tensors[i], &parts[k], context));
+        }
+    }
+    return DP_OK;
+}
+
+typedef struct header_end {
+    dp_buf *out;
+    uint64_t offset;
+} header_end;
+
+static dp_status append_entry(const dp_tensor *tensor, const dp_tensor_part *part, void *context)
+{
+    header_end *const end = context;
+    const size_t rows = tensor->n_dims == 1 ? 1 : tensor->shape[0];
+    const uint64_t bytes = 4 * (uint64_t)rows * part->columns;
+    char shape[64];
+    const int shaped = tensor->n_dims == 1 ? snprintf(shape, sizeof shape, "%zu", part->columns)
+                                           : snprintf(shape, sizeof shape, "%zu,%zu",
+                                                      part->transposed ? part->columns : rows,
+                                                      part->transposed ? rows : part->columns);
+    char text[ENTRY_BYTES_MAX];
+    const int size = snprintf(text, sizeof text,
+                              ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%" PRIu64
+                              ",%" PRIu64 "]}",
+                              part->name, shape, end->offset, end->offset + bytes);
+    if (shaped < 0 || size < 0 || (size_t)size >= sizeof text) {
+        return DP_TOOBIG;
+    }
+    end->offset += bytes;
+    return dp_buf_append(end->out, dp_view_of(text, (size_t)size));
+}
+
+static dp_status write_header(const dp_model *model, dp_buf *header)
+{
+    DP_TRY(dp_buf_append(header, dp_view_text("{\"__metadata__\":{\"format\":\"pt\"}")));
+    header_end end = {.out = header};
+    DP_TRY(each_part(model, append_entry, &end));
+    DP_TRY(dp_buf_append(header, dp_view_text("}")));
+    while (header->size % HEADER_ALIGN != 0) {
+        DP_TRY(dp_buf_append(header, dp_view_text(" ")));
+    }
+    return DP_OK;
+}
+
+typedef struct values_end {
+    const float *theta;
+    dp_buf *out;
+} values_end;
+
+/* The part's values, row by row of the file. */
+static dp_status append_values(const dp_tensor *tensor, const dp_tensor_part *part, void *context)
+{
+    const values_end *const end = context;
+    const float *const from = end->theta + tensor->offset;
+    if (!part->transposed) {
+        return dp_floats_write(from, tensor->elements, end->out);
+    }
+    const size_t rows = tensor->shape[0];
+    float *const column = dp_alloc(rows, sizeof *column);
+    if (column == NULL) {
+        return DP_NOMEM;
+    }
+    dp_status status = DP_OK;
+    for (size_t j = part->first; j < part->first + part->columns && status == DP_OK; j++) {
+        for (size_t i = 0; i < rows; i++) {
+            column[i] = from[i * tensor->shape[1] + j];
+        }
+        status = dp_floats_write(column, rows, end->out);
+    }
+    dp_free(column);
+    return status;
+}
+
+static dp_status write_all(const dp_model *model, const float *theta, dp_view header, dp_buf *out)
+{
+    uint8_t size[8];
+    dp_writer writer = dp_writer_of(size, sizeof size);
+    dp_write_u64(&writer, header.size);
+    DP_TRY(dp_buf_append(out, dp_view_of(size, sizeof size)));
+    DP_TRY(dp_buf_append(out, header));
+    values_end end = {.theta = theta, .out = out};
+    return each_part(model, append_values, &end);
+}
+
+dp_status dp_safetensors_write(const dp_model *model, const float *theta, dp_buf *out)
+{
+    dp_buf header;
+    dp_buf_init(&header, (DP_MODEL_PARTS_MAX * model->n_tensors + 1) * ENTRY_BYTES_MAX);
+    const size_t before = out->size;
+    dp_status status = write_header(model, &header);
+    if (status == DP_OK) {
+        status = write_all(model, theta, dp_buf_view(&header), out);
+    }
+    if (status != DP_OK) {
+        out->size = before;
+    }
+    dp_buf_close(&header);
+    return status;
+}

@@ -1,0 +1,172 @@
+#include "compute/model/gpt_inside.h"
+
+#include <string.h>
+
+size_t dp_gpt_attention_tasks(const dp_gpt *gpt)
+{
+    return gpt->batch.rows * gpt->sizes.kv_heads;
+}
+
+dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker)
+{
+    const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
+    const size_t length = gpt->batch.length;
+    const size_t groups = gpt->sizes.heads / gpt->sizes.kv_heads;
+    const size_t row = task / gpt->sizes.kv_heads * length;
+    const size_t q = task % gpt->sizes.kv_heads * groups * gpt->head;
+    const size_t k = gpt->sizes.query + task % gpt->sizes.kv_heads * gpt->head;
+    const size_t v = k + gpt->sizes.kv_heads * gpt->head;
+    const size_t qkv_at = row * gpt->sizes.qkv;
+    const size_t out_at = row * gpt->sizes.query + q;
+    const float *const qk = layer->qk != NULL ? layer->qk : layer->qkv;
+    return (dp_attention){
+        .length = length,
+        .head = gpt->head,
+        .groups = groups,
+        .q = qk + qkv_at + q,
+        .k = qk + qkv_at + k,
+        .v = layer->qkv + qkv_at + v,
+        .ld_qkv = gpt->sizes.qkv,
+        .out = layer->att + out_at,
+        .ld_out = gpt->sizes.query,
+        .lse = layer->lse + task * groups * length,
+        .d_out = gpt->d_att + out_at,
+        .dq = gpt->d_qkv + qkv_at + q,
+        .dk = gpt->d_qkv + qkv_at + k,
+        .dv = gpt->d_qkv + qkv_at + v,
+        .scratch = dp_gpt_scratch(gpt, worker),
+    };
+}
+
+/* x = the token's row of the embedding (+ that of its position) for a slice. */
+static void embed(const dp_gpt *gpt, dp_gpt_range range)
+{
+    const size_t c = gpt->sizes.width;
+    const float *const table = dp_gpt_weight(gpt, 0, DP_SLOT_EMBED);
+    const float *const positions = dp_gpt_weight(gpt, 0, DP_SLOT_POSITIONS);
+    for (size_t i = range.first; i < range.first + range.count; i++) {
+        float *x = gpt->layers[0].x + i * c;
+        memcpy(x, table + gpt->batch.x[i] * c, c * sizeof *x);
+        if (positions != NULL) {
+            gpt->ops->add(positions + i % gpt->batch.length * c, x, c);
+        }
+    }
+}
+
+/* out[first..][columns] = in * weight + bias (+ residual): one linear layer on a slice. */
+static void linear(const dp_gpt *gpt, dp_slot slot, const float *in, float *out,
+                   const float *residual, dp_gpt_range range)
+{
+    const dp_tensor *tensor = dp_model_tensor(gpt->model, gpt->layer, slot);
+    const size_t from = tensor->shape[0];
+    const size_t to = tensor->shape[1];
+    gpt->ops->gemm(&(dp_gemm){
+        .m = range.count,
+        .n = to,
+        .k = from,
+        .a = in + range.first * from,
+        .a_row = from,
+        .a_depth = 1,
+        .packed = gpt->layers[gpt->layer].packed[slot],
+        .c = out + range.first * to,
+        .ldc = to,
+        .add = residual == NULL ? NULL : residual + range.first * to,
+        .ld_add = to,
+        .bias = dp_gpt_weight(gpt, gpt->layer, (dp_slot)(slot + 1)),
+        .begin = dp_gpt_begin(range.first, gpt->tokens, to),
+    });
+}
+
+static void before_attention_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_gpt *gpt = ctx;
+    (void)worker;
+    const dp_gpt_range range = dp_gpt_slice(gpt, index);
+    const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
+    if (gpt->layer == 0) {
+        embed(gpt, range);
+    }
+    dp_gpt_norm_forward(gpt, DP_GPT_NORM1, range, layer->norm1);
+    linear(gpt, DP_LAYER_QKV_W, layer->norm1, layer->qkv, NULL, range);
+    dp_gpt_qk_forward(gpt, range);
+}
+
+static void attention_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_gpt *gpt = ctx;
+    const dp_attention attention = dp_gpt_attention(gpt, index, worker);
+    gpt->ops->attention_forward(&attention);
+}
+
+/* Up to the activation, whose output is the last that backward asks for. */
+static void to_activation(const dp_gpt *gpt, dp_gpt_range range)
+{
+    const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
+    const dp_gpt_sizes *sizes = &gpt->sizes;
+    linear(gpt, DP_LAYER_OUT_W, layer->att, layer->middle, layer->x, range);
+    dp_gpt_norm_forward(gpt, DP_GPT_NORM2, range, layer->norm2);
+    linear(gpt, DP_LAYER_UP_W, layer->norm2, layer->hidden, NULL, range);
+    gpt->activation->forward(layer->hidden + range.first * sizes->up, range.count, sizes->hidden,
+                             layer->act + range.first * sizes->hidden);
+}
+
+static void after_attention_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_gpt *gpt = ctx;
+    (void)worker;
+    const dp_gpt_range range = dp_gpt_slice(gpt, index);
+    const dp_gpt_layer *layer = &gpt->layers[gpt->layer];
+    float *next = gpt->layer + 1 < gpt->model->config.layers ? layer[1].x : gpt->last;
+    to_activation(gpt, range);
+    linear(gpt, DP_LAYER_DOWN_W, layer->act, next, layer->middle, range);
+}
+
+void dp_gpt_forward(dp_gpt *gpt)
+{
+    const size_t slices = dp_gpt_slices(gpt->tokens, gpt->slice);
+    dp_gpt_packs_check(gpt);
+    for (size_t layer = 0; layer < gpt->model->config.layers; layer++) {
+        gpt->layer = layer;
+        dp_gpt_pack_layer(gpt, DP_GPT_ONWARD);
+        dp_pool_run(gpt->pool, slices, before_attention_task, gpt);
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
+        dp_pool_run(gpt->pool, slices, after_attention_task, gpt);
+    }
+}
+
+static void qk_again_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_gpt *gpt = ctx;
+    (void)worker;
+    dp_gpt_qk_again(gpt, dp_gpt_slice(gpt, index));
+}
+
+static void to_activation_task(void *ctx, size_t index, size_t worker)
+{
+    const dp_gpt *gpt = ctx;
+    (void)worker;
+    to_activation(gpt, dp_gpt_slice(gpt, index));
+}
+
+void dp_gpt_layer_again(dp_gpt *gpt)
+{
+    const size_t slices = dp_gpt_slices(gpt->tokens, gpt->slice);
+    switch (gpt->recompute) {
+    case DP_RECOMPUTE_ATTENTION:
+        if (gpt->layers[gpt->layer].qk != NULL) {
+            dp_pool_run(gpt->pool, slices, qk_again_task, gpt);
+        }
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
+        break;
+    case DP_RECOMPUTE_LAYER:
+        dp_gpt_pack_layer(gpt, DP_GPT_ONWARD);
+        dp_pool_run(gpt->pool, slices, before_attention_task, gpt);
+        dp_pool_run(gpt->pool, dp_gpt_attention_tasks(gpt), attention_task, gpt);
+        dp_pool_run(gpt->pool, slices, to_activation_task, gpt);
+        break;
+    case DP_RECOMPUTE_NOTHING:
+    case DP_RECOMPUTE_NORMS:
+    case DP_RECOMPUTE_STEPS:
+        break;
+    }
+}

@@ -1,0 +1,277 @@
+/* What the gpt_*.c files share: the engine's buffers and how a step is cut into tasks. */
+#ifndef DP_COMPUTE_MODEL_GPT_INSIDE_H
+#define DP_COMPUTE_MODEL_GPT_INSIDE_H
+
+#include "compute/cpu/ops.h"
+#include "compute/model/gpt.h"
+
+enum {
+    DP_GPT_ALIGN_FLOATS = 16, /* 64 bytes: a cache line and the widest vector */
+    DP_GPT_SLICE_MOST = 144,  /* its rows of the widest activation stay in a 2 MiB cache */
+    DP_GPT_RUN_MOST = 8,      /* tiles: what a run adds to stays in a 1 MiB cache */
+    DP_GPT_TASKS_LEAST = 16,  /* of a thread, so that the last one to end is soon done */
+    DP_GPT_COLD =
+        1 << 24 /* parameters: 64 MiB of gradients leave every cache before they are read */
+};
+
+/* Floats that one token has in a buffer of its kind. */
+typedef struct dp_gpt_sizes {
+    size_t width;    /* C */
+    size_t qkv;      /* q, k and v side by side */
+    size_t query;    /* heads * head */
+    size_t up;       /* into the activation: hidden, or gates and ups */
+    size_t hidden;   /* out of it */
+    size_t heads;    /* of q */
+    size_t kv_heads; /* of k and v */
+    size_t one;
+} dp_gpt_sizes;
+
+/* N: tokens of the largest batch, rows_max * context. All fp32. What is kept from forward to backward, per layer; from a
+ * step of dp_recompute on all layers share one buffer (gpt_memory.c has the table). */
+typedef struct dp_gpt_layer {
+    float *x;     /* [N][C] residual stream before the layer */
+    float *norm1; /* [N][C] */
+    float *qkv;   /* [N][qkv]; rotated, unless q and k have norms */
+    float *
+        qk; /* [N][qkv]: q and k after their norms, rotated; the columns of v are not used. NULL without */
+    float *q_rstd; /* [N][heads] of those norms */
+    float *k_rstd; /* [N][kv heads] */
+    float *lse;    /* [rows][heads][length] */
+    float *att;    /* [N][query] heads side by side */
+    float *middle; /* [N][C] after attention */
+    float *norm2;  /* [N][C] */
+    float *hidden; /* [N][up] before the activation */
+    float *act;    /* [N][hidden] */
+    float *mean1;  /* [N]; RMSNorm does not fill it */
+    float *rstd1;
+    float *mean2;
+    float *rstd2;
+    /* The four matrices as b of a product, and transposed; packs may be shared with the other layers and the head. */
+    float *packed[DP_LAYER_SLOTS];
+    float *packed_t[DP_LAYER_SLOTS];
+} dp_gpt_layer;
+
+struct dp_gpt_norm_kind;
+
+/* Which products: of forward, or of backward with the transposed weights. */
+typedef enum dp_gpt_way { DP_GPT_ONWARD, DP_GPT_BACK, DP_GPT_WAYS } dp_gpt_way;
+
+struct dp_gpt {
+    const dp_model *model;
+    const dp_ops *ops;
+    dp_pool *pool;
+    dp_recompute recompute;
+    dp_gpt_packs packs;
+    const struct dp_gpt_norm_kind *norms;
+    const dp_activation *activation;
+    dp_gpt_sizes sizes;
+    size_t rows_max;
+    size_t head;         /* width of a head */
+    float softcap;       /* 0: none */
+    size_t scratch_size; /* floats per worker */
+    size_t head_tokens;  /* tokens whose logits live at once */
+    void *memory;        /* of everything below */
+
+    float *params;
+    const float
+        *weights; /* that the running call computes with: params, or others (dp_gpt_look_at) */
+    float *grads;
+    bool grads_elsewhere; /* they are not of its memory */
+    dp_gpt_layer *layers;
+    float *angles; /* [T][head] of dp_rope_angles; NULL: positions are learned */
+    float *last;   /* [N][C] residual stream after the last layer */
+    float *normed; /* [N][C] its norm; lives only in the head */
+    float *meanf;  /* [N] */
+    float *rstdf;
+    float *packed_head; /* the head's weight transposed: logits; shared like those of the layers */
+    float *packed_head_t; /* as it is: back */
+    float *logits;        /* [head_tokens][V] */
+    float *losses;        /* [N] */
+    float *dx;            /* [N][C] gradient of the residual stream behind the layer ... */
+    float *dx_next;       /* ... and before it */
+    float *d_middle;      /* [N][C] */
+    float *d_att;         /* [N][query] */
+    float *d_norm1;       /* [N][C] */
+    float *d_norm2;
+    float *d_qkv;    /* [N][qkv] */
+    float *d_hidden; /* [N][up] */
+    float *scratch;  /* [threads][scratch_size] */
+
+    bool stale[DP_GPT_WAYS]; /* kept packs are older than the parameters */
+    uint64_t packed_sum;     /* of the parameters that were packed; only with DP_PARANOID */
+
+    /* The batch of the running call. */
+    dp_gpt_batch batch;
+    size_t tokens;     /* rows * length */
+    size_t slice;      /* tokens of one task */
+    size_t layer;      /* that the running tasks treat */
+    size_t head_slice; /* tokens of one task of the head */
+    size_t head_first; /* first token of the running part of the head */
+    size_t head_count;
+    float scale;
+    bool backward;
+    bool unwritten;   /* gradients of products are to count as zeros, whatever stands there */
+    bool first_terms; /* they were when the running step began: it writes them instead of adding */
+
+    /* Of the running or the next step: who is told of final gradients; NULL: nobody. */
+    dp_gpt_final final;
+    void *final_context;
+};
+
+/* Some tokens of the batch. */
+typedef struct dp_gpt_range {
+    size_t first;
+    size_t count;
+} dp_gpt_range;
+
+/* The tokens of a task over slices. */
+static inline dp_gpt_range dp_gpt_slice(const dp_gpt *gpt, size_t task)
+{
+    const size_t first = task * gpt->slice;
+    const size_t left = gpt->tokens - first;
+    return (dp_gpt_range){first, left < gpt->slice ? left : gpt->slice};
+}
+
+/* Tokens of a task, so that the threads end together and multiply whole groups of rows. Slices only share out work: no sum runs
+ * over them, so they may follow the number of threads. threads > 0. */
+size_t dp_gpt_slice_of(size_t tokens, size_t threads);
+
+static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
+{
+    return (tokens + slice - 1) / slice;
+}
+
+/* The column of n with which the product of a slice begins, that of its token `first` of all: so threads do not all ask for the same
+ * part of a weight at once. */
+static inline size_t dp_gpt_begin(size_t first, size_t all, size_t n)
+{
+    return first * n / all;
+}
+
+/* Whether gradients of weights go past the caches. */
+static inline bool dp_gpt_cold(const dp_gpt *gpt)
+{
+    return gpt->model->n_elements >= DP_GPT_COLD;
+}
+
+static inline size_t dp_gpt_tiles(size_t n)
+{
+    return (n + DP_OPS_TILE - 1) / DP_OPS_TILE;
+}
+
+/* Columns of a weight's gradient that a task takes, when all tasks together have so many tiles: of as many tiles side by side as
+ * leave every thread enough tasks. */
+static inline size_t dp_gpt_run(const dp_gpt *gpt, size_t tiles)
+{
+    const size_t run = tiles / (DP_GPT_TASKS_LEAST * dp_pool_threads(gpt->pool));
+    return DP_OPS_TILE * (run == 0 ? 1 : run > DP_GPT_RUN_MOST ? DP_GPT_RUN_MOST : run);
+}
+
+static inline float *dp_gpt_scratch(const dp_gpt *gpt, size_t worker)
+{
+    return gpt->scratch + worker * gpt->scratch_size;
+}
+
+/* NULL when this model has no such tensor. */
+static inline const float *dp_gpt_weight(const dp_gpt *gpt, size_t layer, dp_slot slot)
+{
+    const dp_tensor *const tensor = dp_model_tensor(gpt->model, layer, slot);
+    return tensor == NULL ? NULL : gpt->weights + tensor->offset;
+}
+
+static inline float *dp_gpt_grad(const dp_gpt *gpt, size_t layer, dp_slot slot)
+{
+    const dp_tensor *const tensor = dp_model_tensor(gpt->model, layer, slot);
+    return tensor == NULL ? NULL : gpt->grads + tensor->offset;
+}
+
+/* dp_gpt_open with a table of operations of the caller's choice, for tests and benches. */
+DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t rows_max,
+                                   dp_pool *pool, const dp_ops *ops);
+
+/* ---- gpt_memory.c */
+
+/* Sets every buffer of gpt, from base on, and returns the floats they take. With base NULL it only counts. Needs what
+ * dp_gpt_setup sets; layers may then be NULL. */
+size_t dp_gpt_carve(dp_gpt *gpt, float *base);
+/* Of the packs, kept or shared. */
+size_t dp_gpt_packed_floats(const dp_gpt *gpt);
+/* What follows from the model and the options. */
+dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options);
+
+/* ---- gpt_norm.c: the norms of the residual stream, LayerNorm or RMSNorm. */
+
+/* Which one: of the running layer, or behind the layers. */
+typedef enum dp_gpt_place { DP_GPT_NORM1, DP_GPT_NORM2, DP_GPT_NORM_LAST } dp_gpt_place;
+
+typedef struct dp_gpt_norm {
+    const float *x; /* [N][C] */
+    const float *gain;
+    const float *bias; /* NULL for RMSNorm, as all biases */
+    float *d_gain;
+    float *d_bias;
+    float *mean;
+    float *rstd;
+} dp_gpt_norm;
+
+extern const struct dp_gpt_norm_kind dp_gpt_layer_norm;
+extern const struct dp_gpt_norm_kind dp_gpt_rms_norm;
+
+/* y, dy, residual, dx: [N][C]; those of range are touched. */
+void dp_gpt_norm_forward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y);
+void dp_gpt_norm_again(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y);
+void dp_gpt_norm_backward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range,
+                          const float *dy, const float *residual, float *dx);
+/* Gradients of gain and bias over all tokens for a tile of columns; no columns beyond the width are touched. */
+void dp_gpt_norm_grads(const dp_gpt *gpt, dp_gpt_place place, size_t tile, const float *dy);
+
+/* ---- gpt_qk.c: what is done to q and k between their product and attention: nothing in GPT-2; norms of the heads where
+ * the model has them, then rotary positions. All on a range of the running layer. */
+
+void dp_gpt_qk_forward(const dp_gpt *gpt, dp_gpt_range range);
+/* qk once more from qkv, the same bits; nothing where there are no norms. */
+void dp_gpt_qk_again(const dp_gpt *gpt, dp_gpt_range range);
+/* d_qkv from behind to before. Where there are norms, qk then holds the gradient behind them. */
+void dp_gpt_qk_backward(const dp_gpt *gpt, dp_gpt_range range);
+/* Gradients of the norms' gains over all tokens, after dp_gpt_qk_backward of all. */
+void dp_gpt_qk_grads(const dp_gpt *gpt, size_t tile);
+
+/* ---- gpt_pack.c: the weights as products take them. */
+
+/* The parameters may change now. */
+void dp_gpt_packs_stale(dp_gpt *gpt);
+/* Before forward: asserts, with DP_PARANOID, that nobody wrote parameters without a word. */
+void dp_gpt_packs_check(dp_gpt *gpt);
+/* Those of the running layer, and of the head, unless kept ones are good. Whatever is shared lives until the next call. */
+void dp_gpt_pack_layer(dp_gpt *gpt, dp_gpt_way way);
+void dp_gpt_pack_head(dp_gpt *gpt);
+/* All layers and the head have been packed that way. */
+void dp_gpt_packs_good(dp_gpt *gpt, dp_gpt_way way);
+
+/* ---- gpt_forward.c */
+
+/* The attention problem of one (row, kv head) of the running layer; tasks of them. */
+dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker);
+size_t dp_gpt_attention_tasks(const dp_gpt *gpt);
+/* Runs all layers up to gpt->last. */
+void dp_gpt_forward(dp_gpt *gpt);
+/* Fills the buffers of the running layer that its recompute step does not keep and a slice alone cannot fill. */
+void dp_gpt_layer_again(dp_gpt *gpt);
+
+static inline void dp_gpt_tell_final(const dp_gpt *gpt, const dp_tensor *first)
+{
+    if (gpt->final != NULL) {
+        gpt->final(gpt->final_context, first->offset);
+    }
+}
+
+/* ---- gpt_head.c, gpt_backward.c */
+
+/* Head of all tokens: losses; with gpt->backward also dx for the last layer and the head's gradients. */
+void dp_gpt_head(dp_gpt *gpt);
+/* Logits of the last token of the first row. */
+void dp_gpt_head_last(dp_gpt *gpt, float *logits);
+/* From dx behind the last layer to all gradients. */
+void dp_gpt_backward(dp_gpt *gpt);
+
+#endif

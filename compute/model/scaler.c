@@ -1,0 +1,30 @@
+#include "compute/model/scaler.h"
+
+#include <math.h>
+
+dp_scaler dp_scaler_start(void)
+{
+    return (dp_scaler){.scale = DP_SCALER_START};
+}
+
+void dp_scaler_told(dp_scaler *scaler, bool finite)
+{
+    if (!finite) {
+        scaler->skipped++;
+        scaler->good = 0;
+        scaler->scale = scaler->scale > DP_SCALER_LEAST ? scaler->scale * 0.5F : DP_SCALER_LEAST;
+        return;
+    }
+    scaler->good++;
+    if (scaler->good >= DP_SCALER_GOOD_STEPS) {
+        scaler->good = 0;
+        scaler->scale = scaler->scale < DP_SCALER_MOST ? scaler->scale * 2.0F : DP_SCALER_MOST;
+    }
+}
+
+bool dp_scaler_is_possible(const dp_scaler *scaler)
+{
+    int exponent = 0;
+    return scaler->scale >= DP_SCALER_LEAST && scaler->scale <= DP_SCALER_MOST &&
+           frexpf(scaler->scale, &exponent) == 0.5F && scaler->good < DP_SCALER_GOOD_STEPS;
+}

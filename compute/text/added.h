@@ -1,0 +1,34 @@
+/* Tokens that stand in text as they are, such as <|endoftext|>: finding them before the text is cut into pieces. */
+#ifndef DP_COMPUTE_TEXT_ADDED_H
+#define DP_COMPUTE_TEXT_ADDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+enum { DP_ADDED_MAX = 4096 };
+
+typedef struct dp_added_token {
+    dp_view text; /* borrowed: lives as long as the table */
+    uint32_t id;
+    bool special; /* only carried */
+} dp_added_token;
+
+/* A zeroed one is empty and open. */
+typedef struct dp_added {
+    dp_added_token *items; /* in order of their bytes */
+    uint32_t count;
+    uint32_t capacity;
+    bool starts[256]; /* some token begins with this byte */
+} dp_added;
+
+void dp_added_close(dp_added *added);
+/* DP_BADARG (empty), DP_EXISTS (the text), DP_TOOBIG (DP_ADDED_MAX), DP_NOMEM. */
+DP_MUST dp_status dp_added_add(dp_added *added, dp_added_token token);
+/* The leftmost token that starts at at or later, the longest if several start there. False: none. */
+bool dp_added_next(const dp_added *added, dp_view text, size_t at, size_t *begin,
+                   const dp_added_token **token);
+
+#endif

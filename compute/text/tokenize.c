@@ -1,0 +1,353 @@
+#include "compute/text/tokenize.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "compute/data/shard.h"
+#include "compute/machine/files.h"
+#include "compute/text/jsonl.h"
+#include "compute/text/utf8.h"
+
+enum { COPY_TOKENS = 4096, READ_BYTES = 1 << 20 };
+
+static const char end_of_text[] = "<|endoftext|>";
+
+bool dp_input_format_of(const char *name, dp_input_format *format)
+{
+    static const char *const names[] = {"auto", "text", "jsonl", "tokens", "nanogpt"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i], name) == 0) {
+            *format = (dp_input_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool ends_with(const char *path, const char *end)
+{
+    const size_t size = strlen(path);
+    const size_t end_size = strlen(end);
+    return size >= end_size && strcmp(path + size - end_size, end) == 0;
+}
+
+static dp_input_format format_of(const dp_tokenize_job *job, const char *path)
+{
+    if (job->format != DP_INPUT_AUTO) {
+        return job->format;
+    }
+    if (ends_with(path, ".jsonl") || ends_with(path, ".ndjson")) {
+        return DP_INPUT_JSONL;
+    }
+    return ends_with(path, ".bin") ? DP_INPUT_TOKENS : DP_INPUT_TEXT;
+}
+
+/* ---- Going through documents: once to train, once to write. */
+
+/* A document of text, or some tokens (ids not NULL). DP_CLOSED: enough. */
+typedef dp_status take_document(void *context, dp_view text, const uint32_t *ids, size_t count,
+                                dp_why *why);
+
+typedef struct walk {
+    take_document *take;
+    void *context;
+} walk;
+
+static dp_status in_file(const char *path, dp_status status, const dp_why *inner, dp_why *why)
+{
+    return status == DP_OK || status == DP_CLOSED
+               ? status
+               : dp_why_set(why, status, "%.200s: %.280s", path,
+                            inner->text[0] != '\0' ? inner->text : dp_status_text(status));
+}
+
+static dp_status walk_line(const walk *w, const dp_tokenize_job *job, dp_jsonl *jsonl, dp_view line,
+                           dp_why *why)
+{
+    dp_view text;
+    DP_TRY(dp_jsonl_read(jsonl, line, job->field, &text, why));
+    return text.size == 0 ? DP_OK : w->take(w->context, text, NULL, 0, why);
+}
+
+typedef struct lines {
+    int fd;
+    dp_buf bytes; /* read and not yet handed out */
+    size_t begin;
+    bool ended;
+} lines;
+
+/* The next line without its end. DP_NOTFOUND: no more. DP_TOOBIG, DP_IO, DP_NOMEM. */
+static dp_status next_line(lines *l, dp_view *line, dp_why *why)
+{
+    size_t looked = l->begin;
+    for (;;) {
+        const size_t left = l->bytes.size - looked;
+        const uint8_t *const end = left > 0 ? memchr(l->bytes.data + looked, '\n', left) : NULL;
+        if (end != NULL || (l->ended && l->bytes.size > l->begin)) {
+            const size_t size =
+                (end != NULL ? (size_t)(end - l->bytes.data) : l->bytes.size) - l->begin;
+            *line = dp_view_of(l->bytes.data + l->begin, size);
+            l->begin += size + (end != NULL);
+            return DP_OK;
+        }
+        if (l->ended) {
+            return DP_NOTFOUND;
+        }
+        dp_buf_consume(&l->bytes, l->begin);
+        l->begin = 0;
+        looked = l->bytes.size;
+        uint8_t *room;
+        const dp_status status = dp_buf_reserve(&l->bytes, READ_BYTES, &room);
+        if (status != DP_OK) {
+            return status == DP_TOOBIG ? dp_why_set(why, status, "it is longer than %d MiB",
+                                                    DP_JSONL_LINE_MAX >> 20)
+                                       : status;
+        }
+        const ssize_t n = read(l->fd, room, READ_BYTES);
+        if (n < 0 && errno != EINTR) {
+            return dp_why_set(why, DP_IO, "it cannot be read");
+        }
+        l->ended = n == 0;
+        dp_buf_commit(&l->bytes, n > 0 ? (size_t)n : 0);
+    }
+}
+
+static dp_status walk_jsonl(const walk *w, const dp_tokenize_job *job, const char *path,
+                            dp_why *why)
+{
+    dp_jsonl jsonl = {0};
+    lines l = {0};
+    uint64_t number = 1;
+    dp_status status = dp_file_open_once(path, &l.fd, why);
+    if (status != DP_OK) {
+        return status;
+    }
+    dp_buf_init(&l.bytes, DP_JSONL_LINE_MAX + READ_BYTES);
+    for (;; number++) {
+        dp_view line;
+        dp_why inner = {{0}};
+        status = next_line(&l, &line, &inner);
+        if (status == DP_NOTFOUND) {
+            status = DP_OK;
+            break;
+        }
+        if (status == DP_OK) {
+            status = walk_line(w, job, &jsonl, line, &inner);
+        }
+        if (status != DP_OK) {
+            status = status == DP_CLOSED
+                         ? status
+                         : dp_why_set(why, status, "%.200s, line %" PRIu64 ": %.240s", path, number,
+                                      inner.text[0] != '\0' ? inner.text : dp_status_text(status));
+            break;
+        }
+    }
+    dp_jsonl_close(&jsonl);
+    dp_buf_close(&l.bytes);
+    close(l.fd);
+    return status;
+}
+
+static dp_status walk_tokens(const walk *w, dp_view bytes, bool nanogpt, dp_why *why)
+{
+    dp_shard shard;
+    DP_TRY(nanogpt ? dp_shard_open_nanogpt(&shard, bytes, why) : dp_shard_open(&shard, bytes, why));
+    dp_status status = DP_OK;
+    for (uint64_t at = 0; at < shard.n_tokens && status == DP_OK; at += COPY_TOKENS) {
+        uint32_t ids[COPY_TOKENS];
+        const uint64_t left = shard.n_tokens - at;
+        const size_t n = left < COPY_TOKENS ? (size_t)left : COPY_TOKENS;
+        dp_shard_read(&shard, at, n, ids);
+        status = w->take(w->context, dp_view_of(NULL, 0), ids, n, why);
+    }
+    return status;
+}
+
+static dp_status walk_file(const walk *w, const dp_tokenize_job *job, const char *path, dp_why *why)
+{
+    const dp_input_format format = format_of(job, path);
+    if (format == DP_INPUT_JSONL) {
+        return walk_jsonl(w, job, path, why);
+    }
+    dp_buf bytes;
+    dp_why inner = {{0}};
+    int fd = -1;
+    DP_TRY(dp_file_open_once(path, &fd, why));
+    dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
+    dp_status status = dp_file_read_fd(fd, path, &bytes, why);
+    close(fd);
+    if (status == DP_OK) {
+        const dp_view view = dp_buf_view(&bytes);
+        status = format == DP_INPUT_TEXT ? w->take(w->context, view, NULL, 0, &inner)
+                                         : walk_tokens(w, view, format == DP_INPUT_NANOGPT, &inner);
+        status = in_file(path, status, &inner, why);
+    }
+    dp_buf_close(&bytes);
+    return status;
+}
+
+static dp_status walk_all(const walk *w, const dp_tokenize_job *job, dp_why *why)
+{
+    for (size_t i = 0; i < job->n_paths; i++) {
+        DP_TRY(walk_file(w, job, job->paths[i], why));
+    }
+    return DP_OK;
+}
+
+/* ---- The tokenizer. */
+
+static dp_status gather(void *context, dp_view text, const uint32_t *ids, size_t count, dp_why *why)
+{
+    dp_buf *const sample = context;
+    (void)count;
+    if (ids != NULL) {
+        return dp_why_set(why, DP_BADARG, "tokens need the tokenizer that made them");
+    }
+    DP_TRY(dp_utf8_check(text, why));
+    size_t left = sample->max - sample->size;
+    left = left < text.size ? left : text.size;
+    while (left > 0 && left < text.size && (text.data[left] & 0xc0) == 0x80) {
+        left--; /* Not inside of a character. */
+    }
+    DP_TRY(dp_buf_append(sample, dp_view_of(text.data, left)));
+    return left < text.size ? DP_CLOSED : DP_OK;
+}
+
+static bool several_documents(const dp_tokenize_job *job)
+{
+    return job->n_paths > 1 || format_of(job, job->paths[0]) == DP_INPUT_JSONL;
+}
+
+/* What comes by a pipe comes once; keeping all of it, of whatever size, is the caller's choice. */
+static dp_status check_read_twice(const dp_tokenize_job *job, dp_why *why)
+{
+    for (size_t i = 0; i < job->n_paths; i++) {
+        if (dp_file_is_pipe(job->paths[i])) {
+            return dp_why_set(why, DP_BADARG,
+                              "%.200s is a pipe, which can be read only once, and a tokenizer that "
+                              "is trained reads the input before it is tokenized: give a tokenizer "
+                              "(--tokenizer FILE), or write what comes of the pipe to a file",
+                              job->paths[i]);
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status train_tokenizer(dp_bpe **bpe, const dp_tokenize_job *job, dp_why *why)
+{
+    dp_buf sample;
+    uint32_t id;
+    DP_TRY(check_read_twice(job, why));
+    dp_buf_init(&sample, DP_TOKENIZE_TRAIN_BYTES);
+    const walk w = {.take = gather, .context = &sample};
+    const bool ends = several_documents(job) && job->vocab > DP_BPE_TOKENS_MIN;
+    dp_status status = walk_all(&w, job, why);
+    if (status == DP_OK || status == DP_CLOSED) {
+        status = dp_bpe_train(bpe, dp_buf_view(&sample), job->vocab - ends, why);
+    }
+    if (status == DP_OK && ends) {
+        status = dp_bpe_add_special(*bpe, dp_view_text(end_of_text), &id);
+    }
+    dp_buf_close(&sample);
+    return status;
+}
+
+/* The tokenizer, and its file as bytes: as given, byte for byte. */
+static dp_status get_tokenizer(dp_bpe **bpe, dp_buf *json, const dp_tokenize_job *job, dp_why *why)
+{
+    if (job->tokenizer == NULL) {
+        DP_TRY(train_tokenizer(bpe, job, why));
+        return dp_bpe_save(*bpe, json);
+    }
+    DP_TRY(dp_file_read(job->tokenizer, json, why));
+    return dp_bpe_load(bpe, dp_buf_view(json), why);
+}
+
+static dp_status find_separator(const dp_tokenize_job *job, const dp_bpe *bpe, uint32_t *id,
+                                bool *found, dp_why *why)
+{
+    *found = false;
+    if (job->separator != NULL) {
+        *found = job->separator[0] != '\0';
+        if (*found && !dp_bpe_special(bpe, dp_view_text(job->separator), id)) {
+            return dp_why_set(why, DP_BADARG, "the tokenizer has no added token '%.64s'",
+                              job->separator);
+        }
+        return DP_OK;
+    }
+    *found = dp_bpe_end_of_text(bpe, id);
+    return DP_OK;
+}
+
+/* ---- Writing. */
+
+typedef struct writing {
+    dp_corpus corpus;
+    dp_encoder *encoder;
+    dp_tokens tokens; /* of one document */
+    uint32_t separator;
+    bool separated;
+    uint64_t documents;
+} writing;
+
+static dp_status write_document(void *context, dp_view text, const uint32_t *ids, size_t count,
+                                dp_why *why)
+{
+    writing *const w = context;
+    if (ids != NULL) {
+        return dp_corpus_add(&w->corpus, ids, count, why);
+    }
+    w->documents++;
+    w->tokens.count = 0;
+    DP_TRY(dp_encode(w->encoder, text, &w->tokens, why));
+    if (w->separated) {
+        DP_TRY(dp_tokens_append(&w->tokens, &w->separator, 1));
+    }
+    return dp_corpus_add(&w->corpus, w->tokens.ids, w->tokens.count, why);
+}
+
+static dp_status write_all(writing *w, const dp_tokenize_job *job, const dp_bpe *bpe, dp_view json,
+                           dp_tokenized *made, dp_why *why)
+{
+    const walk all = {.take = write_document, .context = w};
+    dp_hash root;
+    DP_TRY(find_separator(job, bpe, &w->separator, &w->separated, why));
+    DP_TRY(dp_encoder_open(&w->encoder, bpe, why));
+    DP_TRY(dp_folder_make(job->folder, why));
+    DP_TRY(dp_corpus_open(&w->corpus, bpe, job->folder, job->shard_tokens));
+    DP_TRY(walk_all(&all, job, why));
+    DP_TRY(dp_file_write(job->folder, DP_CORPUS_TOKENIZER, json, why));
+    DP_TRY(dp_corpus_finish(&w->corpus, &root, why));
+    *made = (dp_tokenized){.documents = w->documents,
+                           .sum = {.shards = w->corpus.n_rows,
+                                   .vocab = w->corpus.vocab,
+                                   .tokens = w->corpus.tokens,
+                                   .text_bytes = w->corpus.text_bytes,
+                                   .root = root}};
+    return DP_OK;
+}
+
+dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *why)
+{
+    writing w = {.documents = 0};
+    dp_bpe *bpe = NULL;
+    dp_buf json;
+    dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
+    if (job->n_paths == 0 || job->n_paths > DP_TOKENIZE_FILES_MAX) {
+        return dp_why_set(why, DP_BADARG, "give 1 to %d files", DP_TOKENIZE_FILES_MAX);
+    }
+    dp_status status = get_tokenizer(&bpe, &json, job, why);
+    if (status == DP_OK) {
+        status = write_all(&w, job, bpe, dp_buf_view(&json), made, why);
+    }
+    dp_tokens_close(&w.tokens);
+    dp_corpus_close(&w.corpus);
+    dp_encoder_close(w.encoder);
+    dp_bpe_close(bpe);
+    dp_buf_close(&json);
+    return status;
+}

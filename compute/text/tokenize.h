@@ -1,0 +1,50 @@
+/* Files of text, JSON lines or tokens to a folder of token shards (corpus.h), with a tokenizer that is given or trained. */
+#ifndef DP_COMPUTE_TEXT_TOKENIZE_H
+#define DP_COMPUTE_TEXT_TOKENIZE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compute/text/corpus.h"
+
+enum {
+    DP_TOKENIZE_FILES_MAX = 4096,
+    DP_TOKENIZE_TRAIN_BYTES =
+        64 << 20 /* of text that a tokenizer is trained on, from the start of the input */
+};
+
+typedef enum dp_input_format {
+    DP_INPUT_AUTO, /* by the name: .jsonl and .ndjson, .bin (ours or llm.c's), else text */
+    DP_INPUT_TEXT,
+    DP_INPUT_JSONL,
+    DP_INPUT_TOKENS, /* ours or llm.c's */
+    DP_INPUT_NANOGPT
+} dp_input_format;
+
+typedef struct dp_tokenize_job {
+    char *const *paths;
+    size_t n_paths;
+    dp_input_format format;
+    const char *field;     /* of JSON lines */
+    const char *tokenizer; /* path of a tokenizer.json; NULL: train one of vocab tokens */
+    uint32_t vocab;
+    const char *
+        separator; /* token after each document. NULL: the tokenizer's own, or with one document none; "": none */
+    const char *folder;
+    uint64_t shard_tokens;
+} dp_tokenize_job;
+
+typedef struct dp_tokenized {
+    dp_corpus_sum sum;
+    uint64_t documents;
+} dp_tokenized;
+
+/* A text file is one document, a line of JSON lines another; documents of tokens stand there as they are. A tokenizer that
+ * is trained gets <|endoftext|> if there are several documents. With a tokenizer that is given each input is read once, and may be
+ * a pipe. Errors name file and line. */
+DP_MUST dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *why);
+
+/* False if there is no such format: auto, text, jsonl, tokens, nanogpt. */
+bool dp_input_format_of(const char *name, dp_input_format *format);
+
+#endif

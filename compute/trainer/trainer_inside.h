@@ -1,0 +1,168 @@
+/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_publish.c, trainer_parts.c (rounds of parts), trainer_early.c (these while backward goes on), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
+ * result), trainer_judge.c (looking at an update), trainer_keep.c (what one alone keeps). Private to these. */
+#ifndef DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
+#define DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
+
+#include "base/run/reach.h"
+#include "compute/backend/backend.h"
+#include "compute/codec/alignment.h"
+#include "compute/data/data.h"
+#include "compute/data/loader.h"
+#include "compute/model/model.h"
+#include "compute/model/scaler.h"
+#include "compute/model/schedule.h"
+#include "compute/model/spike.h"
+#include "compute/model/state.h"
+#include "compute/text/bpe.h"
+#include "compute/trainer/trainer.h"
+
+/* Local work since the last publication, or that of a publication. */
+typedef struct dp_trainer_tally {
+    uint32_t steps;
+    uint32_t restored; /* of steps: of an earlier process, whose losses are not known */
+    uint32_t skipped;
+    uint32_t spikes; /* of skipped */
+    uint64_t tokens;
+    uint64_t carried;
+    double loss_sum; /* of the steps' mean losses */
+} dp_trainer_tally;
+
+/* Of a run that exchanges gradients; in others all are NULL. n floats each. */
+typedef struct dp_trainer_gradients {
+    float *g;    /* of the last batch, where ready */
+    float *work; /* the mean of a round, and what is on its way to the engine */
+    float *m;    /* of the outer step, as in the state */
+    float *v;
+    bool ready; /* g waits for its publication */
+} dp_trainer_gradients;
+
+enum { DP_EARLY_RUNS = 16 }; /* of a part, handed on at a time: they stay in the second cache */
+
+/* Who is told of parts while backward goes on, and how far it has come (trainer_early.c). */
+typedef struct dp_trainer_early {
+    dp_part_cuts cuts; /* n = 0: nobody */
+    dp_trainer_take_part take;
+    void *context;
+    dp_buf piece;
+    /* Of the step under way. */
+    size_t starts[DP_PARTS_MAX + 1];
+    size_t left;            /* parts that are still to come */
+    const float *gradients; /* lent by the engine, as e */
+    const float *e;
+    float factor; /* takes the loss scale out */
+    dp_codec codec;
+    bool failed; /* a part could not be encoded: no more are told */
+} dp_trainer_early;
+
+struct dp_trainer {
+    dp_manifest manifest;
+    uint8_t member[32];
+    uint64_t seed; /* of the process */
+    dp_model model;
+    const dp_backend *backend;
+    dp_engine *engine; /* of it: holds every vector */
+    dp_schedule schedule;
+    dp_spike losses;       /* of the steps since start or load */
+    dp_scaler scaler;      /* of fp16 training */
+    uint32_t contributors; /* blobs of the record applied last; 0: none since start or load */
+    dp_bpe *bpe;
+    dp_data data;
+    size_t n; /* elements of every vector */
+    bool
+        publishing; /* A is being encoded, ANCHOR is x of then; pending_tally is what it would take along */
+    bool apart;   /* the publication under way is encoded without e, which joins A afterwards */
+    bool pending; /* A and ANCHOR are in use */
+    dp_trainer_tally pending_tally;
+    uint32_t left_out;    /* publications in a row, up to the last one that has an outcome */
+    dp_view pending_blob; /* lent by the engine, or of restored */
+    dp_buf restored;
+    dp_buf bytes;   /* of the state, a or F that was lent last */
+    dp_view joined; /* in bytes: a record in slices as one update, for the call */
+    dp_part_place places[DP_PARTS_MAX]; /* of the results of a record of parts, for the call */
+    uint32_t added; /* updates whose sum bytes is, not lent to anybody; 0: none */
+    uint64_t state_round;
+    dp_outer_seen outer; /* of the record applied last */
+    bool judges;         /* it was asked to: publications are remembered */
+    dp_alignment own;    /* with the newest of these */
+
+    uint64_t aim_round; /* of the coming steps */
+    uint64_t committed;
+    dp_trainer_tally open;
+    uint64_t step_count;  /* since init or load: warms up */
+    uint64_t batch_count; /* alone: since init, done or dropped; names the samples */
+    uint32_t rows_done;   /* of the step under way */
+    uint32_t rows_next;   /* of the next micro-batch */
+    uint32_t rows_max;    /* of any */
+    double step_loss;     /* sum over the tokens of the step under way */
+    uint64_t computed_us; /* since open */
+    dp_trainer_last last;
+    dp_trainer_gradients gradients;
+    dp_trainer_early early;
+    bool alone;        /* without peers: theta is x, and there is no other vector */
+    dp_loader *loader; /* of training batches */
+    dp_reach drawn;    /* samples behind it, those of the step under way included */
+    dp_reach reach;    /* without these */
+    uint32_t n_ranges;
+    dp_sample_range ranges[DP_LEASE_RANGES_MAX]; /* what is left of the lease */
+    uint32_t *inputs;                            /* [rows_max][context], of an evaluation */
+    uint32_t *targets;
+};
+
+/* What x is measured from: x = anchor - F - O. */
+static inline dp_vector dp_trainer_anchor(const dp_trainer *trainer)
+{
+    return trainer->pending ? DP_VECTOR_ANCHOR : DP_VECTOR_THETA;
+}
+
+/* Forget the step under way. */
+DP_MUST dp_status dp_trainer_drop_step(dp_trainer *trainer);
+
+/* trainer_gradients.c */
+bool dp_trainer_has_gradients(const dp_trainer *trainer);
+DP_MUST dp_status dp_trainer_gradients_open(dp_trainer *trainer);
+void dp_trainer_gradients_close(dp_trainer *trainer);
+/* Moments to 0. */
+void dp_trainer_gradients_zero(dp_trainer *trainer);
+/* Moments from a state. DP_BADMSG, DP_DIVERGED: none has changed; theta has been looked at too. */
+DP_MUST dp_status dp_trainer_gradients_load(dp_trainer *trainer, const dp_state *from);
+/* Moments behind the bytes of the state. */
+DP_MUST dp_status dp_trainer_gradients_append(dp_trainer *trainer);
+/* The engine's gradients, which a whole batch has made. */
+DP_MUST dp_status dp_trainer_take_gradient(dp_trainer *trainer, float loss_scale);
+/* a = e + g. DP_DIVERGED. */
+DP_MUST dp_status dp_trainer_gather(dp_trainer *trainer);
+/* Theta and the moments, by the record's mean. */
+DP_MUST dp_status dp_trainer_step_of_all(dp_trainer *trainer, const dp_trainer_record *record);
+void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
+
+/* trainer_publish.c: of the coming publication. */
+dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense, uint32_t keep);
+
+/* trainer_judge.c: a is the own newest publication, n floats, if updates are to be compared with it. */
+void dp_trainer_remember(dp_trainer *trainer, const float *a);
+
+/* trainer_early.c: before the step that completes a batch. DP_IO. */
+DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);
+
+/* bytes, empty. */
+dp_buf *dp_trainer_bytes_anew(dp_trainer *trainer);
+
+/* trainer_parts.c */
+/* Blobs are checked, and places found where they are of parts (else ranges becomes NULL); a record in slices becomes one of a single update,
+ * lent until the next use of bytes. Fills in contributors. The statuses of dp_part_places. */
+DP_MUST dp_status dp_trainer_join(dp_trainer *trainer, dp_trainer_record *record);
+/* What such a record adds up; lent until the next. */
+dp_consensus_items dp_trainer_items(const dp_trainer *trainer, const dp_trainer_record *record);
+/* e of an included publication whose vector is A: beta (a - clip decode(blob)) on the parts that count it, a on the others. The
+ * blob has been checked. */
+DP_MUST dp_status dp_trainer_settle(dp_trainer *trainer, uint32_t clip, const dp_part_cuts *cuts,
+                                    uint32_t taken, dp_view blob);
+
+/* trainer_lease.c */
+/* Everybody's own line is in another order, and none in that of the run. */
+uint64_t dp_trainer_line_seed(const dp_trainer *trainer, const uint8_t member[32]);
+/* The next samples, at most rows of them, and that they are drawn now. */
+dp_loader_place dp_trainer_next_place(const dp_trainer *trainer, uint32_t rows);
+void dp_trainer_pass_over(dp_trainer *trainer, const dp_loader_place *place);
+
+#endif

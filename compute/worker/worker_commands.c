@@ -1,0 +1,508 @@
+/* What each command to the trainer does, and its answer. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compute/backend/backend_cpu.h"
+#include "compute/backend/team_cards.h"
+#include "compute/codec/codec.h"
+#include "compute/cpu/ops.h"
+#include "compute/machine/pool.h"
+#include "compute/model/state.h"
+#include "compute/text/bpe.h"
+#include "compute/text/utf8.h"
+#include "compute/worker/worker_inside.h"
+
+enum {
+    STEP_US = 100 * 1000,       /* STEP goes out at most this often */
+    SAMPLE_BYTES_MAX = 1 << 20, /* before it is cut to one message */
+    PROCESSES_TEXT_MAX = 32
+};
+
+static void unmap_shards(dp_worker *w)
+{
+    for (uint32_t i = 0; i < DP_WORKER_SHARDS_MAX; i++) {
+        dp_memfd_unmap(w->shards[i]);
+        w->shards[i] = dp_view_of(NULL, 0);
+    }
+}
+
+/* Where a backend cannot hold this model the CPU may. */
+static dp_status open_somewhere(dp_worker *w, dp_trainer_setup *setup, dp_why *why)
+{
+    const dp_status status = dp_trainer_open(&w->trainer, setup, why);
+    if (status == DP_OK || setup->backend == NULL || setup->backend == dp_backend_cpu()) {
+        return status;
+    }
+    dp_why sentence = {{0}};
+    DP_IGNORE(dp_why_set(&sentence, status, "%.400s; the CPU computes instead",
+                         why->text[0] != '\0' ? why->text : dp_status_text(status)));
+    setup->backend = NULL;
+    DP_TRY(dp_trainer_open(&w->trainer, setup, why));
+    if (w->options.tell != NULL) {
+        w->options.tell(sentence.text);
+    }
+    return DP_OK;
+}
+
+/* Files after the second are the shards. Who gets DP_OK unmaps them when the trainer is closed. */
+static dp_status open_trainer(dp_worker *w, const dp_worker_command *c, dp_trainer_setup *setup,
+                              dp_why *why)
+{
+    dp_status status = DP_OK;
+    for (uint32_t i = DP_WORKER_OPEN_FDS; i < c->n_fds && status == DP_OK; i++) {
+        status = dp_memfd_map(c->fds[i], DP_OBJECT_BYTES_MAX, &w->shards[i - DP_WORKER_OPEN_FDS]);
+    }
+    if (status == DP_OK) {
+        setup->shards = w->shards;
+        setup->n_shards = c->n_fds - DP_WORKER_OPEN_FDS;
+        status = open_somewhere(w, setup, why);
+    }
+    if (status != DP_OK) {
+        unmap_shards(w);
+    }
+    return status;
+}
+
+/* Who computes, after the trainer is open. */
+static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
+{
+    dp_device device = {.name = ""};
+    dp_why why;
+    if (setup->backend == NULL || setup->backend == dp_backend_cpu()) {
+        const size_t threads = setup->threads != 0 ? setup->threads : dp_pool_threads_default();
+        const uint32_t processes = setup->team != NULL ? dp_team_processes(setup->team) : 1;
+        char each[PROCESSES_TEXT_MAX] = "";
+        if (processes > 1) {
+            snprintf(each, sizeof each, "%u processes of ", processes);
+        }
+        snprintf(text, size, "cpu: %s, %s%zu threads", dp_ops_best()->name, each, threads);
+        return;
+    }
+    const bool told = setup->backend->device(setup->device, &device, &why) == DP_OK;
+    char cards[PROCESSES_TEXT_MAX] = "";
+    if (dp_team_serves(setup->team, setup->backend)) {
+        snprintf(cards, sizeof cards, "%u cards, the first ", dp_team_processes(setup->team));
+    }
+    snprintf(text, size, "%s: %s%s", setup->backend->name, cards, told ? device.name : "?");
+}
+
+static dp_status do_open(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    if (w->trainer != NULL) {
+        return dp_why_set(why, DP_EXISTS, "this trainer is open already");
+    }
+    dp_trainer_setup setup = {.threads = w->options.threads,
+                              .backend = w->options.backend,
+                              .device = w->options.device,
+                              .team = w->options.team};
+    memcpy(setup.member, c->msg.member, sizeof setup.member);
+    setup.seed = c->msg.seed;
+    DP_TRY(dp_memfd_map(c->fds[0], DP_MANIFEST_BYTES_MAX, &setup.manifest));
+    dp_status status = dp_memfd_map(c->fds[1], DP_BPE_JSON_BYTES_MAX, &setup.tokenizer);
+    if (status == DP_OK) {
+        status = open_trainer(w, c, &setup, why);
+        dp_memfd_unmap(setup.tokenizer);
+    }
+    dp_memfd_unmap(setup.manifest);
+    DP_TRY(status);
+    w->backend = setup.backend != NULL ? setup.backend : dp_backend_cpu();
+    atomic_store(&w->elements, dp_trainer_elements(w->trainer));
+    dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};
+    name_device(&setup, reply.text, sizeof reply.text);
+    return dp_worker_answer(w, &reply, NULL, 0);
+}
+
+static void set_training(dp_worker *w, bool training)
+{
+    w->training = training;
+    dp_laps_set(&w->laps, training);
+}
+
+static dp_status answer_ready(dp_worker *w)
+{
+    dp_view state;
+    dp_trainer_msg reply = {.kind = DP_TRAINER_READY_AT, .round = dp_trainer_round(w->trainer)};
+    DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
+    w->ready = true;
+    set_training(w, false); /* until TRAIN: RESTORE may come first */
+    w->told_steps = 0;
+    return dp_worker_answer(w, &reply, NULL, 0);
+}
+
+static dp_status do_init(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)c;
+    (void)why;
+    DP_TRY(dp_trainer_init(w->trainer));
+    return answer_ready(w);
+}
+
+static dp_status do_load(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    dp_view state;
+    DP_TRY(dp_memfd_map(
+        c->fds[0], dp_state_bytes(dp_trainer_elements(w->trainer), DP_STATE_MOMENTS_MAX), &state));
+    const dp_status status = dp_trainer_load(w->trainer, c->msg.round, state);
+    dp_memfd_unmap(state);
+    DP_TRY(status);
+    return answer_ready(w);
+}
+
+static dp_status do_restore(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    const size_t n = dp_trainer_elements(w->trainer);
+    dp_view a;
+    dp_view blob = {0};
+    DP_TRY(dp_memfd_map(c->fds[0], 4 * (uint64_t)n, &a));
+    dp_status status = DP_OK;
+    if (c->n_fds > 1) {
+        status = dp_memfd_map(c->fds[1], dp_codec_bytes_most(n), &blob);
+    }
+    if (status == DP_OK) {
+        const dp_trainer_earlier earlier = {.kind = c->msg.restore,
+                                            .settle = c->msg.settle,
+                                            .clip = c->msg.clip,
+                                            .lambda = c->msg.lambda,
+                                            .steps = c->msg.steps,
+                                            .tokens = c->msg.tokens,
+                                            .cuts = c->msg.cuts,
+                                            .taken = c->msg.taken,
+                                            .a = a,
+                                            .blob = blob};
+        status = dp_trainer_restore(w->trainer, &earlier);
+        dp_memfd_unmap(blob);
+    }
+    dp_memfd_unmap(a);
+    return status;
+}
+
+static dp_status do_train(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    set_training(w, c->msg.round != 0);
+    if (w->training) {
+        dp_worker_tell_early(w, &c->msg.cuts);
+        dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
+        return dp_trainer_lease(w->trainer, &c->msg.reach, c->msg.ranges, c->msg.n_ranges);
+    }
+    return DP_OK;
+}
+
+/* The publication under way, waited for where it is not there yet. */
+static dp_status answer_published(dp_worker *w)
+{
+    dp_view views[2];
+    dp_trainer_msg *const reply = &w->published;
+    w->publishing = false;
+    dp_laps_enter(&w->laps, DP_LAP_PUBLISH);
+    DP_TRY(dp_trainer_publish_take(w->trainer, &views[0], &views[1]));
+    DP_TRY(dp_trainer_codec_error(w->trainer, &reply->norm, &reply->error));
+    if (reply->cuts.n > 0) {
+        return dp_worker_answer_parts(w, reply, views);
+    }
+    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &reply->energy));
+    dp_laps_enter(&w->laps, DP_LAP_TELL);
+    return dp_worker_answer(w, reply, views, 2);
+}
+
+/* The same where there is something to wait for, only once it is there. */
+static dp_status look_after_publication(dp_worker *w)
+{
+    bool ready = true;
+    const bool works = w->training && !dp_trainer_waits(w->trainer);
+    if (works) {
+        DP_TRY(dp_trainer_publish_ready(w->trainer, &ready));
+    }
+    return ready ? answer_published(w) : DP_OK;
+}
+
+static dp_status do_publish(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    const dp_reach reach = dp_trainer_reach(w->trainer);
+    dp_laps_enter(&w->laps, DP_LAP_PUBLISH);
+    DP_TRY(dp_trainer_publish_start(w->trainer, c->msg.dense, c->msg.keep));
+    w->publishing = true;
+    w->told_steps = 0;
+    w->published = (dp_trainer_msg){.kind = DP_TRAINER_PUBLISHED,
+                                    .round = c->msg.round,
+                                    .steps = done.steps,
+                                    .tokens = done.tokens,
+                                    .loss = done.loss,
+                                    .carried = done.carried,
+                                    .reach = reach,
+                                    .cuts = c->msg.cuts};
+    return look_after_publication(w);
+}
+
+static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp_view *blobs)
+{
+    const dp_trainer_record record = {.round = c->msg.round,
+                                      .tokens = c->msg.tokens,
+                                      .alpha = c->msg.alpha,
+                                      .clip = c->msg.clip,
+                                      .lambda = c->msg.lambda,
+                                      .settle = c->msg.settle,
+                                      .cuts = c->msg.cuts,
+                                      .taken = c->msg.taken,
+                                      .contributors = c->msg.contributors,
+                                      .added = c->msg.at,
+                                      .q = c->msg.q,
+                                      .blobs = blobs,
+                                      .ranges = c->msg.shares,
+                                      .n_items = c->msg.n_items};
+    dp_laps_enter(&w->laps, DP_LAP_APPLY);
+    DP_TRY(dp_trainer_apply(w->trainer, &record));
+    if (record.lambda == 0) { /* Steps are counted from nothing again, and the first is news. */
+        w->told_steps = 0;
+    }
+    dp_laps_enter(&w->laps, DP_LAP_STATE);
+    dp_trainer_msg reply = {.kind = DP_TRAINER_APPLIED,
+                            .round = c->msg.round,
+                            .outer_reach = dp_trainer_outer(w->trainer).reach};
+    dp_view state;
+    DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
+    dp_laps_enter(&w->laps, DP_LAP_TELL);
+    return dp_worker_answer(w, &reply, &state, 1);
+}
+
+static dp_status do_apply(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    dp_view blobs[DP_TRAINER_ITEMS_MAX] = {0};
+    DP_TRY(dp_worker_map_items(w, c, blobs, why));
+    const dp_status status = apply_mapped(w, c, blobs);
+    dp_worker_unmap_items(c, blobs);
+    return status;
+}
+
+static dp_status do_freeze(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    dp_view views[2];
+    unsigned __int128 energy = 0;
+    DP_TRY(dp_trainer_freeze(w->trainer, &views[0], &views[1]));
+    DP_TRY(dp_codec_energy(views[0], dp_trainer_elements(w->trainer), &energy));
+    dp_trainer_msg reply = {.kind = DP_TRAINER_FROZEN,
+                            .steps = done.steps,
+                            .tokens = done.tokens,
+                            .reach = dp_trainer_reach(w->trainer),
+                            .energy = energy};
+    memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
+    return dp_worker_answer(w, &reply, views, 2);
+}
+
+static dp_status do_mix(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    const uint64_t most = dp_codec_bytes_most(dp_trainer_elements(w->trainer));
+    const uint64_t weights[2] = {c->msg.weight_own, c->msg.weight_other};
+    dp_view blobs[2];
+    DP_TRY(dp_memfd_map(c->fds[0], most, &blobs[0]));
+    dp_trainer_msg reply = {.kind = DP_TRAINER_MIXED};
+    dp_status status = dp_memfd_map(c->fds[1], most, &blobs[1]);
+    if (status == DP_OK) {
+        status = dp_trainer_mix(w->trainer, weights, blobs, c->msg.lambda, &reply.moved);
+        dp_memfd_unmap(blobs[1]);
+    }
+    dp_memfd_unmap(blobs[0]);
+    DP_TRY(status);
+    memcpy(reply.exchange, c->msg.exchange, sizeof reply.exchange);
+    return dp_worker_answer(w, &reply, NULL, 0);
+}
+
+static dp_status do_eval(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    dp_trainer_score score;
+    DP_TRY(dp_trainer_eval(w->trainer, NULL, c->msg.tokens, &score));
+    const dp_trainer_msg reply = {.kind = DP_TRAINER_EVALUATED,
+                                  .loss = score.loss,
+                                  .bits_per_byte = score.bits_per_byte,
+                                  .tokens = score.tokens};
+    return dp_worker_answer(w, &reply, NULL, 0);
+}
+
+static dp_status do_sample(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)why;
+    dp_buf text;
+    dp_buf_init(&text, SAMPLE_BYTES_MAX);
+    dp_trainer_msg reply = {.kind = DP_TRAINER_SAMPLED};
+    const dp_status status =
+        dp_trainer_sample(w->trainer, c->msg.text, c->msg.tokens, c->msg.seed, &text);
+    if (status == DP_OK && text.size > 0) {
+        memcpy(reply.text, text.data, dp_utf8_fit(dp_buf_view(&text), DP_TRAINER_TEXT_MAX));
+    }
+    dp_buf_close(&text);
+    DP_TRY(status);
+    return dp_worker_answer(w, &reply, NULL, 0);
+}
+
+static dp_status do_stop(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    (void)c;
+    (void)why;
+    w->stopped = true;
+    return DP_OK;
+}
+
+typedef enum need { NEED_NOTHING, NEED_TRAINER, NEED_THETA } need;
+
+static const struct {
+    dp_status (*run)(dp_worker *w, const dp_worker_command *c, dp_why *why);
+    need need;
+    uint32_t least_fds;
+} handlers[DP_TRAINER_KIND_COUNT] = {
+    [DP_TRAINER_OPEN] = {do_open, NEED_NOTHING, DP_WORKER_OPEN_FDS},
+    [DP_TRAINER_INIT] = {do_init, NEED_TRAINER, 0},
+    [DP_TRAINER_LOAD] = {do_load, NEED_TRAINER, 1},
+    [DP_TRAINER_RESTORE] = {do_restore, NEED_THETA, 1},
+    [DP_TRAINER_TRAIN] = {do_train, NEED_THETA, 0},
+    [DP_TRAINER_PUBLISH] = {do_publish, NEED_THETA, 0},
+    [DP_TRAINER_APPLY] = {do_apply, NEED_THETA, 0},
+    [DP_TRAINER_FREEZE] = {do_freeze, NEED_THETA, 0},
+    [DP_TRAINER_MIX] = {do_mix, NEED_THETA, 2},
+    [DP_TRAINER_EVAL] = {do_eval, NEED_THETA, 0},
+    [DP_TRAINER_SAMPLE] = {do_sample, NEED_THETA, 0},
+    [DP_TRAINER_STOP] = {do_stop, NEED_NOTHING, 0},
+    [DP_TRAINER_REDUCE] = {dp_worker_reduce, NEED_TRAINER, 1},
+    [DP_TRAINER_ADD] = {dp_worker_add, NEED_THETA, 1},
+    [DP_TRAINER_JUDGE] = {dp_worker_judge, NEED_THETA, 1},
+};
+
+static dp_status dispatch(dp_worker *w, const dp_worker_command *c, dp_why *why)
+{
+    const dp_trainer_kind kind = c->msg.kind;
+    if (handlers[kind].run == NULL) {
+        return dp_why_set(why, DP_BADMSG, "not a command for a trainer");
+    }
+    if (handlers[kind].need >= NEED_TRAINER && w->trainer == NULL) {
+        return dp_why_set(why, DP_BADARG, "OPEN comes first");
+    }
+    if (handlers[kind].need == NEED_THETA && !w->ready) {
+        return dp_why_set(why, DP_BADARG, "INIT or LOAD comes first");
+    }
+    if (c->n_fds < handlers[kind].least_fds) {
+        return dp_why_set(why, DP_BADMSG, "%u files are missing",
+                          handlers[kind].least_fds - c->n_fds);
+    }
+    return handlers[kind].run(w, c, why);
+}
+
+/* After the answer: a device that is gone stays gone for this process. */
+static dp_status answer_and_judge(const dp_worker *w, dp_trainer_kind of, dp_status status,
+                                  const dp_why *why)
+{
+    const char *const problem = w->trainer != NULL ? dp_trainer_problem(w->trainer) : "";
+    dp_why told = *why;
+    if (problem[0] != '\0') {
+        DP_IGNORE(dp_why_set(&told, status, "%.400s", problem)); /* Known already. */
+    }
+    DP_TRY(dp_worker_answer_failed(w, of, status, &told));
+    return problem[0] != '\0' ? DP_IO : DP_OK;
+}
+
+/* Of a publication that steps went on beside. */
+static dp_status judge_publication(const dp_worker *w, dp_status status)
+{
+    const dp_why why = {{0}};
+    return status == DP_OK || status == DP_CLOSED
+               ? status
+               : answer_and_judge(w, DP_TRAINER_PUBLISH, status, &why);
+}
+
+/* All that looks at drawers comes after a publication under way; more work and others' sums do not. */
+static bool goes_beside(const dp_worker_command *c)
+{
+    return c->msg.kind == DP_TRAINER_REDUCE ||
+           (c->msg.kind == DP_TRAINER_TRAIN && c->msg.round != 0);
+}
+
+dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c)
+{
+    dp_why why = {{0}};
+    if (w->publishing && !goes_beside(c)) {
+        const dp_status published = judge_publication(w, answer_published(w));
+        dp_laps_enter(&w->laps, DP_LAP_REST);
+        if (published != DP_OK) {
+            dp_worker_close_fds(c->fds, c->n_fds);
+            return published;
+        }
+    }
+    const dp_status status = dispatch(w, c, &why);
+    dp_laps_enter(&w->laps, DP_LAP_REST);
+    dp_worker_close_fds(c->fds, c->n_fds);
+    if (status == DP_OK || status == DP_CLOSED) {
+        return status;
+    }
+    return answer_and_judge(w, c->msg.kind, status, &why);
+}
+
+/* Work that was not steps was waiting for their samples. */
+static dp_trainer_spent spent_of(const dp_worker *w)
+{
+    const uint64_t *const us = w->laps.total_us;
+    const uint64_t computed = dp_trainer_computed_us(w->trainer);
+    const uint64_t work = us[DP_LAP_WORK];
+    return (dp_trainer_spent){.data_us = work > computed ? work - computed : 0,
+                              .publish_us = us[DP_LAP_PUBLISH],
+                              .apply_us = us[DP_LAP_APPLY],
+                              .state_us = us[DP_LAP_STATE],
+                              .tell_us = us[DP_LAP_TELL]};
+}
+
+dp_status dp_worker_train_on(dp_worker *w)
+{
+    dp_laps_enter(&w->laps, DP_LAP_WORK);
+    const dp_status status = dp_trainer_work(w->trainer);
+    dp_laps_enter(&w->laps, DP_LAP_REST);
+    if (status != DP_OK) {
+        set_training(w, false);
+        const dp_why why = {{0}};
+        DP_TRY(answer_and_judge(w, DP_TRAINER_TRAIN, status, &why));
+    }
+    if (w->publishing) {
+        const dp_status published = judge_publication(w, look_after_publication(w));
+        dp_laps_enter(&w->laps, DP_LAP_REST);
+        return published;
+    }
+    if (status != DP_OK) {
+        return DP_OK;
+    }
+    const dp_trainer_progress done = dp_trainer_progress_of(w->trainer);
+    const uint64_t now = dp_now_us();
+    const uint64_t tried = (uint64_t)done.steps + done.skipped;
+    const bool soon = now - w->told_us < STEP_US && !dp_trainer_waits(w->trainer);
+    if (tried == w->told_steps || soon) {
+        return DP_OK;
+    }
+    w->told_steps = tried;
+    w->told_us = now;
+    dp_laps_enter(&w->laps, DP_LAP_TELL);
+    const dp_trainer_msg reply = {.kind = DP_TRAINER_STEP,
+                                  .round = done.round,
+                                  .steps = done.steps,
+                                  .tokens = done.tokens,
+                                  .loss = done.loss,
+                                  .skipped = done.skipped,
+                                  .spikes = done.spikes,
+                                  .computed_us = dp_trainer_computed_us(w->trainer),
+                                  .trained_us = dp_laps_total(&w->laps),
+                                  .spent = spent_of(w)};
+    const dp_status told = dp_worker_answer(w, &reply, NULL, 0);
+    dp_laps_enter(&w->laps, DP_LAP_REST);
+    return told;
+}
+
+void dp_worker_drop_trainer(dp_worker *w)
+{
+    dp_worker_forget_early(w);
+    dp_trainer_close(w->trainer);
+    w->trainer = NULL;
+    unmap_shards(w);
+}

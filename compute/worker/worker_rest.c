@@ -1,0 +1,93 @@
+/* The worker between micro-batches: how long it rests, so that the machine stays below its owner's limits (governor.h). */
+#include <stdio.h>
+
+#include "compute/backend/backend_cpu.h"
+#include "compute/backend/team_cards.h"
+#include "compute/machine/stopwatch.h"
+#include "compute/worker/worker_inside.h"
+
+enum {
+    LOOK_US = 2000 * 1000
+}; /* Sensors move no faster, and asking a card takes some milliseconds. */
+
+static void tell(const dp_worker *w, int32_t celsius, uint32_t watts)
+{
+    const dp_governor *const g = &w->governor;
+    char heat[48] = "";
+    char power[48] = "";
+    dp_why line = {{0}};
+    if (celsius != INT32_MIN) {
+        snprintf(heat, sizeof heat, ", %d C", (int)celsius);
+    }
+    if (watts != 0) {
+        snprintf(power, sizeof power, ", %u W", watts);
+    }
+    DP_IGNORE(dp_why_set(
+        &line, DP_OK,
+        g->share < DP_GOVERNOR_WHOLE
+            ? "training rests now and then, by --celsius-max or --watts-max%s%s"
+            : "training does not rest any more: within --celsius-max and --watts-max%s%s",
+        heat, power)); /* A sentence. */
+    if (w->options.tell != NULL) {
+        w->options.tell(line.text);
+    }
+}
+
+/* A limit on what no sensor tells does nothing, which somebody should know. */
+static void tell_blind(dp_worker *w, int32_t celsius, uint32_t watts)
+{
+    const bool no_heat = w->governor.celsius_max != 0 && celsius == INT32_MIN;
+    const bool no_power = w->governor.watts_max != 0 && watts == 0;
+    if ((no_heat || no_power) && !w->told_blind && w->options.tell != NULL) {
+        w->options.tell(no_heat ? "--celsius-max does nothing here: no sensor tells the heat of "
+                                  "what computes; leave it out, or compute elsewhere"
+                                : "--watts-max does nothing here: no sensor tells the power of "
+                                  "what computes; leave it out, or compute elsewhere");
+    }
+    w->told_blind = w->told_blind || no_heat || no_power;
+}
+
+static void look(dp_worker *w)
+{
+    const bool rested = w->governor.share < DP_GOVERNOR_WHOLE;
+    int32_t celsius;
+    uint32_t watts;
+    const uint32_t device = w->backend == dp_backend_cpu() ? 0 : w->options.device;
+    dp_team_feel(w->options.team, w->backend, device, &celsius, &watts);
+    tell_blind(w, celsius, watts);
+    dp_governor_told(&w->governor, celsius, watts);
+    if ((w->governor.share < DP_GOVERNOR_WHOLE) != rested) {
+        tell(w, celsius, watts);
+    }
+}
+
+uint64_t dp_worker_rests_until(dp_worker *w)
+{
+    const uint64_t now = dp_now_us();
+    if (!dp_governor_is_set(&w->governor)) {
+        return 0;
+    }
+    if (now >= w->look_us) {
+        look(w);
+        w->look_us = now + (w->options.look_us != 0 ? w->options.look_us : LOOK_US);
+        const uint64_t rest = dp_governor_rest_us(&w->governor, w->worked_us);
+        w->rest_until_us = dp_governor_rest_end(w->rest_until_us, w->rested_us, rest, now);
+    }
+    if (w->governor.share == 0) {
+        w->rest_until_us = UINT64_MAX;
+    }
+    return w->rest_until_us < w->look_us ? w->rest_until_us : w->look_us;
+}
+
+bool dp_worker_rests(const dp_worker *w)
+{
+    return !w->publishing && w->rest_until_us > dp_now_us();
+}
+
+void dp_worker_worked(dp_worker *w, uint64_t worked_us)
+{
+    const uint64_t rest = dp_governor_rest_us(&w->governor, worked_us);
+    w->worked_us = worked_us;
+    w->rested_us = dp_now_us();
+    w->rest_until_us = rest == UINT64_MAX ? rest : w->rested_us + rest;
+}

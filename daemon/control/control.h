@@ -1,0 +1,95 @@
+/* The control socket: accepts the CLI and dispatches its requests. Methods are in the control_*.c files, one table row
+ * each. Loop thread only. */
+#ifndef DP_DAEMON_CONTROL_CONTROL_H
+#define DP_DAEMON_CONTROL_CONTROL_H
+
+#include "daemon/control/control_msg.h"
+#include "daemon/host/daemon.h"
+
+enum {
+    DP_CALL_NOBODY = 0,
+    DP_CONTROL_CLIENTS_MAX = 64,
+    DP_CONTROL_LOOKERS_MAX = 16, /* of these, of users who may give no orders */
+    DP_CONTROL_OUT_MAX = 8 * 1024 * 1024
+};
+
+/* Binds the socket: mode 0600, or 0660 where its folder is this user's, of the socket's group, and open to it; a folder that
+ * is absent is made 0700. The daemon's user and root may order, others look (SO_PEERCRED). A stale socket file is replaced. DP_BUSY: another daemon
+ * answers there. */
+DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const char *path,
+                                  dp_why *why);
+void dp_control_close(dp_control *control);
+/* Told by the diary, for those who follow. */
+void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry);
+void dp_control_on_round(dp_control *control, const dp_diary_round *round);
+
+/* One request under way. A value: it may outlive its client, then replies go nowhere. */
+typedef struct dp_call {
+    const dp_daemon *daemon; /* not its control: that may be closed before the answer comes */
+    uint64_t client;         /* DP_CALL_NOBODY: its failure is told in the log */
+    uint64_t id;
+} dp_call;
+
+/* What a method gets. Exactly one reply or error must follow, now or later; notices may come before it. */
+typedef void dp_method(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters);
+
+/* Begin a reply or notice, pack one value, end it. False: pack nothing; the client is gone, or its queue is too full for a
+ * notice, or even for a reply, and then it was cut. */
+bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer);
+void dp_call_end(const dp_call *call, dp_packer *packer);
+void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix,
+                  const char *what, const char *why);
+/* From now on this client gets every new round / event as a notice of this call. */
+void dp_call_follow_rounds(const dp_call *call);
+void dp_call_follow_events(const dp_call *call);
+bool dp_call_alive(const dp_call *call);
+/* Whether the user who asks may give orders; false after an error reply. */
+bool dp_call_may_order(const dp_call *call);
+/* The name of the user whose process asks, or its number; "" where the system does not tell. */
+void dp_call_user(const dp_call *call, char *name, size_t size);
+
+/* control_look.c */
+dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events;
+/* control_why.c */
+dp_method dp_method_why;
+/* control_data.c */
+dp_method dp_method_data;
+/* Tokenizer and shards of the run, and how many of these are here whole; 0 while the manifest is not known. */
+uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here);
+/* control_run.c */
+dp_method dp_method_run_create, dp_method_run_join;
+/* Joins as the method does, though nobody has asked for it. The daemon must be idle. */
+void dp_run_join_unasked(dp_daemon *daemon, dp_view token);
+/* control_leave.c */
+dp_method dp_method_run_leave, dp_method_pause, dp_method_resume, dp_method_down;
+/* control_drain.c */
+dp_method dp_method_drain;
+/* control_limits.c */
+dp_method dp_method_limits;
+/* control_audit.c */
+dp_method dp_method_audit;
+/* control_order.c */
+dp_method dp_method_revoke, dp_method_run_fork, dp_method_run_merge;
+/* control_invite.c */
+dp_method dp_method_invite;
+/* control_token.c */
+dp_method dp_method_token_list, dp_method_token_revoke;
+/* control_rotate.c */
+dp_method dp_method_token_rotate;
+/* control_model.c */
+dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_method_sample,
+    dp_method_eval;
+
+/* Shared by methods: the driver of the run, or NULL after an error reply that there is none. */
+dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call);
+/* What the node is doing, in the word that hello and status have. */
+const char *dp_call_state(const dp_daemon *daemon);
+/* The member that a request names with "peer": by its id, whole in hexadecimal or its twelve characters, or by its name if
+ * no other has it (each node chooses its own). False after an error reply. */
+bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
+                       const dp_pack_value *parameters, dp_peer *peer);
+/* Pack a round or event as documented in control_msg.h. */
+void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_round *round);
+void dp_pack_entry(dp_packer *packer, const dp_diary_entry *entry);
+
+#endif

@@ -1,0 +1,316 @@
+/* Methods that end or interrupt what this node does: leave, pause, resume, down. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "daemon/control/control.h"
+#include "daemon/control/export.h"
+#include "daemon/control/reply.h"
+#include "daemon/peer/allowance.h"
+#include "daemon/peer/driver.h"
+#include "store/vote.h"
+
+enum { NOW_MS = 6 * 1000, LEAVE_TICK_MS = 100, DOWN_MS = 50 };
+
+typedef struct leaving {
+    dp_saver_job job;
+    dp_daemon *daemon;
+    dp_call call;
+    uv_timer_t timer;
+    const dp_driver *driver; /* to see whether another run was entered meanwhile */
+    dp_run_id run;
+    char name[DP_TOKEN_NAME_MAX + 1];
+    bool keep_data;
+    bool delete_run; /* its name was given: also when nobody is left who votes */
+    uint32_t ticks;
+} leaving;
+
+static void on_leaving_closed(uv_handle_t *handle)
+{
+    dp_free(handle->data);
+}
+
+static void run_forget(dp_saver_job *job, dp_store *store)
+{
+    const leaving *self = (const leaving *)job;
+    dp_facts_copy_forget(self->daemon->config->dir);
+    self->daemon->lost = false;
+    DP_IGNORE(dp_facts_forget(
+        store)); /* Then the node is a member again at its next start, and may leave again. */
+    if (!self->keep_data) {
+        DP_IGNORE(dp_vote_destroy_key(store, &self->run));
+    }
+}
+
+static void done_forget(dp_saver_job *job)
+{
+    leaving *self = (leaving *)job;
+    dp_packer packer;
+    if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "run", self->name);
+        dp_group_end(&map);
+        dp_call_end(&self->call, &packer);
+    }
+    uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
+}
+
+/* The node says when its going does not stop the run (gossip/orders/leave.c). When the run may be deleted it is not waited for so long, nor for
+ * one that had not begun when it was told. */
+static bool must_wait(const leaving *self, const dp_driver_view *view)
+{
+    const bool soon = self->ticks < NOW_MS / LEAVE_TICK_MS;
+
+    return view->running &&
+           ((view->node.leaving == DP_LEAVING_WAITS && (!self->delete_run || soon)) ||
+            (view->node.leaving == DP_LEAVING_NOT && soon));
+}
+
+static const char *last_export(const dp_daemon *daemon)
+{
+    for (uint32_t i = dp_diary_entries(daemon->diary); i-- > 0;) {
+        const dp_diary_entry *const entry = dp_diary_entry_at(daemon->diary, i);
+        if (strcmp(entry->name, DP_EXPORT_DONE) == 0) {
+            return entry->text;
+        }
+    }
+    return "not exported since this daemon began";
+}
+
+/* Nobody else decides rounds: what goes with this node, and how it is kept. */
+static void refuse(const dp_daemon *daemon, const dp_call *call, const dp_driver_view *view)
+{
+    char why[512];
+    char size[DP_SIZE_TEXT_MAX];
+    const char *const name = dp_driver_facts(daemon->driver)->name;
+    dp_size_text(view->elements * sizeof(float), size);
+    snprintf(why, sizeof why,
+             "%s has %llu round%s, %u member%s, and a model of %s, %s; this node is its only "
+             "voter, and nobody has taken over yet. To end the run for all and lose what was "
+             "not exported: --delete-run %s",
+             name, (unsigned long long)view->node.round, view->node.round == 1 ? "" : "s",
+             (unsigned)view->node.members, view->node.members == 1 ? "" : "s", size,
+             last_export(daemon), name);
+    dp_call_fail(call, 75, "E0124", "dpnode ckpt export DIR   # keeps the model",
+                 "leaving would delete the run", why);
+}
+
+static void on_leave_tick(uv_timer_t *timer)
+{
+    leaving *self = timer->data;
+    dp_driver_view view = {0};
+    if (self->daemon->driver != NULL &&
+        self->daemon->driver != self->driver) { /* Somebody else has left this one. */
+        done_forget(&self->job);
+        return;
+    }
+    if (self->daemon->driver != NULL) {
+        dp_driver_look(self->daemon->driver, &view);
+    }
+    self->ticks++;
+    if (must_wait(self, &view)) {
+        if (view.node.leaving == DP_LEAVING_NOT) {
+            dp_driver_command(self->daemon->driver, DP_COMMAND_LEAVE);
+        }
+        return;
+    }
+    uv_timer_stop(timer);
+    if (view.running && view.node.leaving == DP_LEAVING_NEEDED && !self->delete_run) {
+        refuse(self->daemon, &self->call, &view);
+        uv_close((uv_handle_t *)timer, on_leaving_closed);
+        return;
+    }
+    dp_driver *driver = self->daemon->driver;
+    self->daemon->driver = NULL;
+    dp_driver_close(driver);
+    DP_IGNORE(dp_allowance_pause(self->daemon->allowance, &(dp_pause){.holds = false}, NULL,
+                                 NULL)); /* It was about this run. Not written: still paused. */
+    if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_URGENT) != DP_OK) {
+        dp_call_fail(&self->call, 75, "E0402", "dpnode status   # until the disk keeps up",
+                     "the store is busy", "too many writes are waiting");
+        uv_close((uv_handle_t *)timer, on_leaving_closed);
+    }
+}
+
+/* Before anything is told to the others. False: refused, and answered. */
+static bool may_leave(const dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters,
+                      bool *delete_run)
+{
+    char given[DP_TOKEN_NAME_MAX + 1] = "";
+    dp_driver_view view;
+    dp_driver_look(daemon->driver, &view);
+    const char *const name = dp_driver_facts(daemon->driver)->name;
+    const dp_pack_value *const value = dp_pack_key(parameters, "delete_run");
+    *delete_run = dp_pack_copy_text(value, given, sizeof given) && strcmp(given, name) == 0;
+    if (value != NULL && !*delete_run) {
+        char why[128];
+        snprintf(why, sizeof why, "it is a member of %s", name);
+        dp_call_fail(call, 64, "E0128", "dpnode status   # names the run",
+                     "this is not the run's name", why);
+        return false;
+    }
+    if (!view.running && dp_driver_manifest(daemon->driver) != NULL && !*delete_run) {
+        dp_call_fail(call, 75, "E0402", "dpnode status   # until it says training",
+                     "the node starts",
+                     "the chain is being read, and tells whether another member can go on");
+        return false;
+    }
+    if (view.running && view.node.is_voter && view.node.voters == 1 && view.node.alive <= 1 &&
+        view.node.mode != DP_MODE_LEFT && !*delete_run) {
+        refuse(daemon, call, &view);
+        return false;
+    }
+    return true;
+}
+
+void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    bool delete_run = false;
+    dp_driver *driver = dp_call_driver(daemon, call);
+    if (driver == NULL || !may_leave(daemon, call, parameters, &delete_run)) {
+        return;
+    }
+    leaving *self = dp_alloc(1, sizeof *self);
+    if (self == NULL || uv_timer_init(daemon->loop, &self->timer) != 0) {
+        dp_free(self);
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
+        return;
+    }
+    self->job.run = run_forget;
+    self->job.done = done_forget;
+    self->daemon = daemon;
+    self->call = *call;
+    self->timer.data = self;
+    self->driver = driver;
+    self->run = dp_driver_facts(driver)->run;
+    snprintf(self->name, sizeof self->name, "%s", dp_driver_facts(driver)->name);
+    DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "keep_data"), &self->keep_data));
+    self->delete_run = delete_run;
+    dp_driver_command(driver, DP_COMMAND_LEAVE);
+    uv_timer_start(&self->timer, on_leave_tick, LEAVE_TICK_MS, LEAVE_TICK_MS);
+}
+
+static void reply_state(const dp_daemon *daemon, const dp_call *call)
+{
+    dp_packer packer;
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "state", dp_call_state(daemon));
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
+/* A caller that waits until its order is durable. */
+typedef struct ordering {
+    const dp_daemon *daemon;
+    dp_call call;
+} ordering;
+
+static void tell_lost(const dp_call *call, dp_status status)
+{
+    dp_call_fail(call, 74, "E0127", "dpnode doctor   # looks at the disk",
+                 "the order holds now, and is forgotten when the daemon ends: it could not be "
+                 "written",
+                 dp_status_text(status));
+}
+
+static void on_ordered(void *context, dp_status status)
+{
+    ordering *self = context;
+    if (status == DP_OK) {
+        reply_state(self->daemon, &self->call);
+    } else {
+        tell_lost(&self->call, status);
+    }
+    dp_free(self);
+}
+
+static void order(const dp_daemon *daemon, const dp_call *call, const dp_pause *pause)
+{
+    ordering *self = dp_alloc(1, sizeof *self);
+    dp_status status = DP_NOMEM;
+    if (self != NULL) {
+        *self = (ordering){.daemon = daemon, .call = *call};
+        status = dp_allowance_pause(daemon->allowance, pause, on_ordered, self);
+    }
+    if (status != DP_OK) {
+        dp_free(self);
+        tell_lost(call, status);
+    }
+}
+
+void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    dp_allowance_view view;
+    (void)parameters;
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    if (!dp_allowance_look(daemon->allowance, &view)) {
+        dp_call_fail(call, 75, "E0402", "try again", "the daemon is ending", "");
+        return;
+    }
+    if (!view.pause.holds || view.pause.since_ms == 0) { /* The first order tells since when. */
+        view.pause = (dp_pause){.holds = true, .since_ms = dp_unix_ms()};
+        dp_call_user(call, view.pause.user, sizeof view.pause.user);
+        dp_diary_add(daemon->diary, DP_LOG_INFO, "pause.set", 0, NULL,
+                     "paused by its owner%s%s, until dpnode resume",
+                     view.pause.user[0] != '\0' ? ", " : "", view.pause.user);
+    }
+    dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
+    order(daemon, call, &view.pause);
+}
+
+void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    char why[128];
+    (void)parameters;
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    if (daemon->allowance == NULL) {
+        dp_call_fail(call, 75, "E0402", "try again", "the daemon is ending", "");
+        return;
+    }
+    if (dp_allowance_why(daemon->allowance, why, sizeof why)) {
+        DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
+                                     NULL)); /* Not written: a pause that is safe. */
+        dp_call_fail(call, 75, "E0126", "dpnode limits   # shows the cap, and sets another one",
+                     "this node trains again when its cap of the month allows it", why);
+        return;
+    }
+    dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
+    order(daemon, call, &(dp_pause){.holds = false});
+}
+
+static void on_down(uv_timer_t *timer)
+{
+    dp_daemon *daemon = timer->data;
+    uv_close((uv_handle_t *)timer, (uv_close_cb)dp_free);
+    if (daemon->ending) { /* Two clients have asked. */
+        return;
+    }
+    dp_daemon_end(daemon, 0, "asked through the control socket");
+}
+
+void dp_method_down(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    dp_packer packer;
+    uv_timer_t *timer = dp_alloc(1, sizeof *timer);
+    if (timer == NULL || uv_timer_init(daemon->loop, timer) != 0) {
+        dp_free(timer);
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
+        return;
+    }
+    timer->data = daemon;
+    uv_timer_start(timer, on_down, DOWN_MS, 0); /* The reply goes out first. */
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_u64(&map, "pid", (uint64_t)uv_os_getpid());
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}

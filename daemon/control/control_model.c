@@ -1,0 +1,240 @@
+/* Methods about the model: checkpoints, samples, evaluation. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/alloc.h"
+#include "daemon/control/control.h"
+#include "daemon/control/export.h"
+#include "daemon/control/reply.h"
+#include "daemon/peer/driver.h"
+#include "store/object.h"
+
+/* ---- checkpoints ---- */
+
+typedef struct ckpt_job {
+    dp_saver_job job;
+    dp_call call;
+    dp_run_id run;
+    bool verify;
+    dp_status status;
+    uint32_t n_good;
+    uint32_t n_bad;
+    uint32_t count;
+    dp_ckpt list[DP_CKPTS_MAX];
+    uint64_t bytes[DP_CKPTS_MAX];
+} ckpt_job;
+
+static void run_ckpt(dp_saver_job *job, dp_store *store)
+{
+    ckpt_job *self = (ckpt_job *)job;
+    if (self->verify) {
+        self->status = dp_ckpt_verify(store, &self->run, &self->n_good, &self->n_bad);
+        return;
+    }
+    self->status = dp_ckpt_list(store, &self->run, self->list, DP_CKPTS_MAX, &self->count);
+    for (uint32_t i = 0; i < self->count && self->status == DP_OK; i++) {
+        dp_object_info info = {0};
+        if (dp_object_stat(store, &self->list[i].object, &info) == DP_OK) {
+            self->bytes[i] = info.size;
+        }
+    }
+}
+
+static void pack_ckpts(dp_group *map, const ckpt_job *self)
+{
+    static const char *const states[] = {"writing", "complete", "kept", "bad"};
+    dp_group list = dp_array_begin(dp_pair(map, "checkpoints"));
+    for (uint32_t i = 0; i < self->count; i++) {
+        const dp_ckpt *ckpt = &self->list[i];
+        dp_group item = dp_map_begin(dp_item(&list));
+        dp_pair_u64(&item, "round", ckpt->round);
+        dp_pair_u64(&item, "slot", ckpt->slot);
+        dp_pair_u64(&item, "time_ms", ckpt->created_ms);
+        dp_pair_u64(&item, "bytes", self->bytes[i]);
+        dp_pair_hex(&item, "state_root", dp_view_of(ckpt->state_root.bytes, DP_HASH_BYTES));
+        dp_pair_text(&item, "state", states[ckpt->state]);
+        dp_group_end(&item);
+    }
+    dp_group_end(&list);
+}
+
+static void done_ckpt(dp_saver_job *job)
+{
+    ckpt_job *self = (ckpt_job *)job;
+    dp_packer packer;
+    if (!dp_call_alive(&self->call)) {
+        dp_free(self);
+        return;
+    }
+    if (self->status != DP_OK) {
+        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more",
+                     "the store could not be read", dp_status_text(self->status));
+    } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        if (self->verify) {
+            dp_pair_u64(&map, "good", self->n_good);
+            dp_pair_u64(&map, "bad", self->n_bad);
+        } else {
+            pack_ckpts(&map, self);
+        }
+        dp_group_end(&map);
+        dp_call_end(&self->call, &packer);
+    }
+    dp_free(self);
+}
+
+static void start_ckpt(dp_daemon *daemon, const dp_call *call, bool verify)
+{
+    const dp_driver *driver = dp_call_driver(daemon, call);
+    if (driver == NULL) {
+        return;
+    }
+    ckpt_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
+        return;
+    }
+    job->job.run = run_ckpt;
+    job->job.done = done_ckpt;
+    job->call = *call;
+    job->run = dp_driver_facts(driver)->run;
+    job->verify = verify;
+    if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+        dp_free(job);
+        dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
+                     "too many writes are waiting");
+    }
+}
+
+void dp_method_ckpt_list(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    start_ckpt(daemon, call, false);
+}
+
+void dp_method_ckpt_verify(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    start_ckpt(daemon, call, true);
+}
+
+void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    char path[DP_CONFIG_PATH_MAX];
+    dp_export_form form = {.option = "", .type = "", .umask = 077};
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    if (!dp_pack_copy_text(dp_pack_key(parameters, "path"), path, sizeof path) || path[0] != '/') {
+        dp_call_fail(call, 64, "E0403", "dpnode ckpt export DIR", "no folder to export to",
+                     "the path must be absolute");
+        return;
+    }
+    uint64_t mask = 0;
+    if (dp_pack_get_u64(dp_pack_key(parameters, "umask"), &mask)) {
+        form.umask = (unsigned)(mask & 0777);
+    }
+    const dp_pack_value *const gguf = dp_pack_key(parameters, "gguf");
+    const dp_pack_value *const llmc = dp_pack_key(parameters, "llmc");
+    const dp_pack_value *const type = gguf != NULL ? gguf : llmc;
+    if ((gguf != NULL && llmc != NULL) ||
+        (type != NULL && !dp_pack_copy_text(type, form.type, sizeof form.type))) {
+        dp_call_fail(call, 64, "E0403", "--gguf f32, f16, bf16 or q8_0; or --llmc f32 or bf16",
+                     "no such kind of file",
+                     "it is one of the two, of a type that has a short word");
+        return;
+    }
+    if (type != NULL) {
+        snprintf(form.option, sizeof form.option, "%s", gguf != NULL ? "--gguf" : "--llmc");
+    }
+    dp_export_start(daemon, call, path, &form);
+}
+
+/* ---- questions to the trainer ---- */
+
+typedef struct ask_call {
+    dp_call call;
+    dp_daemon *daemon;
+} ask_call;
+
+static void on_answer(void *context, const dp_trainer_msg *reply, const char *why)
+{
+    ask_call *self = context;
+    dp_packer packer;
+    if (!dp_call_alive(&self->call)) {
+        dp_free(self);
+        return;
+    }
+    if (reply == NULL) {
+        dp_call_fail(&self->call, 75, "E0411", "dpnode why   # tells what the node is doing",
+                     "the trainer gave no answer", why);
+    } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        dp_driver_view view;
+        dp_driver_look(self->daemon->driver, &view);
+        dp_group map = dp_map_begin(&packer);
+        if (reply->kind == DP_TRAINER_SAMPLED) {
+            dp_pair_text(&map, "text", reply->text);
+        } else {
+            dp_pair_f64(&map, "loss", reply->loss);
+            dp_pair_f64(&map, "bits_per_byte", reply->bits_per_byte);
+            dp_pair_u64(&map, "tokens", reply->tokens);
+        }
+        dp_pair_u64(&map, "round", view.node.applied);
+        dp_group_end(&map);
+        dp_call_end(&self->call, &packer);
+    }
+    dp_free(self);
+}
+
+static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *question)
+{
+    dp_driver *driver = dp_call_driver(daemon, call);
+    if (driver == NULL) {
+        return;
+    }
+    ask_call *self = dp_alloc(1, sizeof *self);
+    if (self == NULL) {
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
+        return;
+    }
+    self->call = *call;
+    self->daemon = daemon;
+    dp_driver_view view;
+    dp_driver_look(driver, &view);
+    if (strcmp(view.trainer, "up") != 0) {
+        dp_call_fail(call, 75, "E0410", "dpnode why   # tells what the node is waiting for",
+                     "there is no model to ask yet", "the trainer has not loaded the model");
+        dp_free(self);
+        return;
+    }
+    DP_IGNORE(dp_driver_ask(driver, question, on_answer,
+                            self)); /* A failure reaches on_answer as well. */
+}
+
+void dp_method_sample(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    enum { TOKENS_STANDARD = 120, TOKENS_MAX = 2000 };
+    static dp_trainer_msg question; /* Loop thread only; large for a stack. */
+    question =
+        (dp_trainer_msg){.kind = DP_TRAINER_SAMPLE, .tokens = TOKENS_STANDARD, .seed = uv_hrtime()};
+    uint64_t tokens = 0;
+    if (dp_pack_get_u64(dp_pack_key(parameters, "tokens"), &tokens)) {
+        question.tokens = tokens < TOKENS_MAX ? tokens : TOKENS_MAX;
+    }
+    DP_IGNORE(
+        !dp_pack_get_u64(dp_pack_key(parameters, "seed"), &question.seed)); /* Else by the clock. */
+    DP_IGNORE(
+        !dp_pack_copy_text(dp_pack_key(parameters, "prompt"), question.text, sizeof question.text));
+    ask(daemon, call, &question);
+}
+
+void dp_method_eval(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    static dp_trainer_msg question;
+    question = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
+    DP_IGNORE(!dp_pack_get_u64(dp_pack_key(parameters, "tokens"),
+                               &question.tokens)); /* Else all of them. */
+    ask(daemon, call, &question);
+}

@@ -1,0 +1,183 @@
+/* Methods that take the root key of the run, or the rights of an admin. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "daemon/control/control.h"
+#include "daemon/control/reply.h"
+#include "daemon/peer/driver.h"
+#include "store/ckpt.h"
+
+void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    char id[DP_PEER_TEXT_MAX];
+    dp_why why = {""};
+    dp_order order = {.kind = DP_ORDER_REVOKE, .why = &why};
+    dp_packer packer;
+
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    if (!dp_call_find_peer(daemon, call, parameters, &order.peer)) {
+        return;
+    }
+    if (dp_driver_order(daemon->driver, &order) != DP_OK) {
+        dp_call_fail(call, 77, "E0121", "dpnode peers   # lists who is a member",
+                     "this peer is not put out", why.text);
+        return;
+    }
+    dp_peer_text(&order.peer, id);
+    dp_diary_add(daemon->diary, DP_LOG_WARN, "member.revoked", 0, &order.peer,
+                 "%s (%s) is put out of the run by this node's owner",
+                 dp_driver_peer_name(daemon->driver, &order.peer), id);
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "peer", id);
+        dp_pair_text(&map, "key", daemon->has_root ? "root" : "admin");
+        dp_pair_text(&map, "text", why.text); /* Empty: the voters that are left can decide. */
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
+static void order_chain(dp_daemon *daemon, const dp_call *call, dp_order order)
+{
+    dp_why why = {""};
+    dp_driver_view view;
+    dp_packer packer;
+
+    order.why = &why;
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    if (dp_driver_order(daemon->driver, &order) != DP_OK) {
+        dp_call_fail(call, 77, "E0123", "dpnode why   # tells what this node waits for",
+                     order.kind == DP_ORDER_FORK ? "the chain is not begun anew"
+                                                 : "nothing is merged",
+                     why.text);
+        return;
+    }
+    dp_driver_look(daemon->driver, &view);
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_u64(&map, "round", order.back ? order.round : view.node.round);
+        dp_pair_text(&map, "text", why.text);
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
+/* ---- back to a checkpoint ---- */
+
+typedef struct back_job {
+    dp_saver_job job;
+    dp_call call;
+    dp_daemon *daemon;
+    dp_run_id run;
+    dp_order order;
+    dp_status status; /* DP_NOTFOUND: none of this round; DP_CORRUPT: it is damaged */
+    dp_ckpt list[DP_CKPTS_MAX];
+    uint32_t count;
+} back_job;
+
+static bool is_whole(const dp_ckpt *ckpt)
+{
+    return ckpt->state == DP_CKPT_COMPLETE || ckpt->state == DP_CKPT_KEPT;
+}
+
+static void find_checkpoint(dp_saver_job *job, dp_store *store)
+{
+    back_job *self = (back_job *)job;
+    self->status = dp_ckpt_list(store, &self->run, self->list, DP_CKPTS_MAX, &self->count);
+    if (self->status != DP_OK) {
+        return;
+    }
+    self->status = DP_NOTFOUND;
+    for (uint32_t i = 0; i < self->count; i++) {
+        const dp_ckpt *ckpt = &self->list[i];
+        if (ckpt->round == self->order.round && is_whole(ckpt)) {
+            self->status = dp_object_verify(store, &ckpt->object) == DP_OK ? DP_OK : DP_CORRUPT;
+            self->order.slot = ckpt->slot;
+            self->order.state_root = ckpt->state_root;
+        }
+    }
+}
+
+/* The rounds that there are states of, newest first, as many as fit. */
+static void say_which(const back_job *self, dp_why *why)
+{
+    size_t used = (size_t)snprintf(why->text, sizeof why->text,
+                                   "this node has no checkpoint of round %llu; it has some of:",
+                                   (unsigned long long)self->order.round);
+
+    for (uint32_t i = 0; i < self->count && used + 24 < sizeof why->text; i++) {
+        if (is_whole(&self->list[i])) {
+            used += (size_t)snprintf(why->text + used, sizeof why->text - used, " %llu",
+                                     (unsigned long long)self->list[i].round);
+        }
+    }
+}
+
+static void go_back(dp_saver_job *job)
+{
+    back_job *self = (back_job *)job;
+    dp_why why = {"its bytes on the disk are not what was written"};
+    if (!dp_call_alive(&self->call)) {
+        dp_free(self);
+        return;
+    }
+    if (self->status == DP_OK) {
+        order_chain(self->daemon, &self->call, self->order);
+    } else if (self->status == DP_NOTFOUND || self->status == DP_CORRUPT) {
+        if (self->status == DP_NOTFOUND) {
+            say_which(self, &why);
+        }
+        dp_call_fail(&self->call, 77, "E0123", "dpnode ckpt ls   # lists them",
+                     "there is no such state to go back to", why.text);
+    } else {
+        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more",
+                     "the store could not be read", dp_status_text(self->status));
+    }
+    dp_free(self);
+}
+
+static void order_back(dp_daemon *daemon, const dp_call *call, uint64_t round)
+{
+    const dp_driver *driver = dp_call_driver(daemon, call);
+    if (driver == NULL) {
+        return;
+    }
+    back_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
+        return;
+    }
+    job->job.run = find_checkpoint;
+    job->job.done = go_back;
+    job->call = *call;
+    job->daemon = daemon;
+    job->run = dp_driver_facts(driver)->run;
+    job->order = (dp_order){.kind = DP_ORDER_FORK, .back = true, .round = round};
+    if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+        dp_free(job);
+        dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
+                     "too many writes are waiting");
+    }
+}
+
+void dp_method_run_fork(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    uint64_t round = 0;
+
+    if (dp_pack_get_u64(dp_pack_key(parameters, "round"), &round)) {
+        order_back(daemon, call, round);
+    } else {
+        order_chain(daemon, call, (dp_order){.kind = DP_ORDER_FORK});
+    }
+}
+
+void dp_method_run_merge(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    (void)parameters;
+    order_chain(daemon, call, (dp_order){.kind = DP_ORDER_MERGE});
+}

@@ -1,0 +1,38 @@
+/* token.rotate: a new join secret for the run. */
+#include <sodium.h>
+
+#include "daemon/control/control.h"
+#include "daemon/control/reply.h"
+#include "daemon/peer/driver.h"
+#include "gossip/identity/invite.h"
+
+void dp_method_token_rotate(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    uint8_t secret[DP_JOIN_SECRET_BYTES];
+    dp_why why = {""};
+    const dp_order order = {.kind = DP_ORDER_ROTATE, .secret = secret, .why = &why};
+    dp_packer packer;
+    (void)parameters;
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    randombytes_buf(secret, sizeof secret);
+    const dp_status status = dp_driver_order(daemon->driver, &order);
+    sodium_memzero(secret, sizeof secret);
+    if (status != DP_OK) {
+        dp_call_fail(call, status == DP_AGAIN ? 75 : 77, "E0214",
+                     status == DP_AGAIN
+                         ? "dpnode status   # until a round more is decided, then again"
+                         : "give the order on the node that created the run, or on an admin's",
+                     "the join secret is not rotated", why.text);
+        return;
+    }
+    dp_diary_add(daemon->diary, DP_LOG_WARN, "secret.order", 0, NULL,
+                 "a new join secret is ordered by this node's owner");
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_u64(&map, "epoch", dp_driver_facts(daemon->driver)->psk_epoch);
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}

@@ -1,0 +1,392 @@
+/* The method why: what this node does now, or what became of a round or of a member, and the events that explain it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/control/control.h"
+#include "daemon/control/reply.h"
+#include "daemon/peer/allowance.h"
+#include "daemon/peer/driver.h"
+
+enum { WHY_WINDOW_MS = 120 * 1000, WHY_CAUSES_MAX = 12 };
+
+typedef struct question {
+    bool has_round;
+    uint64_t round;
+    bool has_peer;
+    dp_peer peer;
+    uint64_t since_ms;
+} question;
+
+/* Does this entry explain something? Routine is left out. */
+static bool explains(const dp_diary_entry *entry, const question *about)
+{
+    static const dp_note_code routine[] = {
+        DP_NOTE_ROUND_OPENED, DP_NOTE_PUBLISHED, DP_NOTE_READY,  DP_NOTE_DECIDED, DP_NOTE_COUNTED,
+        DP_NOTE_APPLIED,      DP_NOTE_CERTIFIED, DP_NOTE_CLOSED, DP_NOTE_CATCHUP, DP_NOTE_FETCH};
+    if (about->has_round && entry->round != about->round) {
+        return false;
+    }
+    if (about->has_peer && !dp_peer_equal(&entry->peer, &about->peer)) {
+        return false;
+    }
+    if (about->has_round) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof routine / sizeof routine[0]; i++) {
+        if (entry->code == routine[i]) {
+            return false;
+        }
+    }
+    const bool routine_name =
+        strncmp(entry->name, "ckpt.", 5) == 0 || strncmp(entry->name, "link.", 5) == 0;
+    return !routine_name && (about->has_peer || entry->time_ms >= about->since_ms);
+}
+
+static bool has_id(const dp_peer *peer, const char *text)
+{
+    char id[DP_PEER_TEXT_MAX];
+    char hex[2 * sizeof peer->bytes + 1];
+    dp_peer_text(peer, id);
+    dp_hex(dp_view_of(peer->bytes, sizeof peer->bytes), hex);
+    return strcmp(text, id) == 0 || strcmp(text, hex) == 0;
+}
+
+bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
+                       const dp_pack_value *parameters, dp_peer *peer)
+{
+    char text[2 * sizeof peer->bytes + 1] = "";
+    const dp_node *node = dp_driver_node(daemon->driver);
+    dp_member_view member;
+    uint32_t named = 0;
+    const bool read = dp_pack_copy_text(dp_pack_key(parameters, "peer"), text, sizeof text);
+    for (uint32_t i = 0; read && node != NULL && dp_node_member(node, i, &member); i++) {
+        if (has_id(&member.peer, text)) {
+            *peer = member.peer;
+            return true;
+        }
+        if (strcmp(text, dp_driver_peer_name(daemon->driver, &member.peer)) == 0) {
+            *peer = member.peer;
+            named++;
+        }
+    }
+    if (named != 1) {
+        dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids",
+                     named == 0 ? "there is no such peer" : "several peers have this name", text);
+    }
+    return named == 1;
+}
+
+static bool took_part(const dp_diary_round *round, const dp_peer *peer)
+{
+    bool listed = round->listed > round->n_peers; /* Not all are kept: then nothing is said. */
+    for (uint32_t i = 0; i < round->n_peers; i++) {
+        listed = listed || dp_peer_equal(&round->peers[i].peer, peer);
+    }
+    for (uint32_t i = 0; i < round->n_left_out; i++) {
+        listed = listed || dp_peer_equal(&round->left_out[i].peer, peer);
+    }
+    return listed;
+}
+
+/* What was said last of this member before the round was decided, unless it was alive. */
+static const dp_diary_entry *away_at(const dp_diary *diary, const dp_peer *peer, uint64_t time_ms)
+{
+    for (uint32_t i = dp_diary_entries(diary); i-- > 0;) {
+        const dp_diary_entry *entry = dp_diary_entry_at(diary, i);
+        if (entry->time_ms <= time_ms && strcmp(entry->name, "member.state") == 0 &&
+            dp_peer_equal(&entry->peer, peer)) {
+            return strstr(entry->text, "-> alive") == NULL ? entry : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* The members that nobody waited for, since they were held suspect or dead. */
+static void add_away(const dp_daemon *daemon, const dp_diary_round *round, char *text, size_t size)
+{
+    const dp_node *node = dp_driver_node(daemon->driver);
+    dp_member_view member;
+    size_t used = strlen(text);
+    for (uint32_t i = 1; round->live && node != NULL && dp_node_member(node, i, &member); i++) {
+        const dp_diary_entry *entry = member.in_roster && !took_part(round, &member.peer)
+                                          ? away_at(daemon->diary, &member.peer, round->time_ms)
+                                          : NULL;
+        if (entry != NULL && used < size) {
+            const int more =
+                snprintf(text + used, size - used, " Not waited for: %s.", entry->text);
+            used += more > 0 ? (size_t)more : 0;
+        }
+    }
+}
+
+/* False: nothing is known of this round, or it is yet to come. */
+static bool answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
+{
+    const dp_diary_round *round = dp_diary_round_find(daemon->diary, number_);
+    if (round == NULL) {
+        dp_driver_view view;
+        dp_driver_look(daemon->driver, &view);
+        snprintf(text, size, "round %llu %s", (unsigned long long)number_,
+                 number_ == view.node.round + 1  ? "is under way"
+                 : number_ > view.node.round + 1 ? "has not begun"
+                                                 : "is not known here");
+        return number_ == view.node.round + 1;
+    }
+    const int at =
+        snprintf(text, size, "round %llu was decided with %u of %u contributors; this node is %s.",
+                 (unsigned long long)round->round, round->listed, round->active,
+                 round->counted ? "counted" : "not counted");
+    size_t used = at > 0 ? (size_t)at : 0;
+    for (uint32_t i = 0; i < round->n_left_out && used < size; i++) {
+        const int more = snprintf(text + used, size - used, " %s was left out: %s.",
+                                  dp_driver_peer_name(daemon->driver, &round->left_out[i].peer),
+                                  round->left_out[i].cause);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    add_away(daemon, round, text, size);
+    return true;
+}
+
+static void answer_peer(const dp_daemon *daemon, const dp_peer *peer, char *text, size_t size)
+{
+    const dp_node *node = dp_driver_node(daemon->driver);
+    dp_member_view member;
+    for (uint32_t i = 0; node != NULL && dp_node_member(node, i, &member); i++) {
+        if (!dp_peer_equal(&member.peer, peer)) {
+            continue;
+        }
+        char id[DP_PEER_TEXT_MAX];
+        const char *name = dp_driver_peer_name(daemon->driver, peer);
+        dp_peer_text(peer, id);
+        snprintf(text, size,
+                 "%s%s is %s, %s, at round %llu; the last round that counted it is %llu%s",
+                 name[0] != '\0' ? name : id, i == 0 ? " (this node)" : "",
+                 dp_member_state_name(member.state),
+                 member.voter       ? "a voter"
+                 : member.in_roster ? "a member without a vote"
+                                    : "not a member yet, or not any more",
+                 (unsigned long long)member.round, (unsigned long long)member.included,
+                 i == 0 || member.linked ? "" : "; there is no connection to it now");
+        return;
+    }
+    snprintf(text, size, "this peer is not known here any more");
+}
+
+static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char *text, size_t size)
+{
+    char id[DP_PEER_TEXT_MAX];
+    const char *name = dp_driver_peer_name(daemon->driver, culprit);
+    if (dp_peer_is_zero(culprit)) {
+        snprintf(
+            text, size,
+            "halted: with the run's root key the chain was begun anew twice at one place, and "
+            "which of the two is meant nobody can know; nothing is decided until the root key says "
+            "which goes on: dpnode run merge, on a node of that one");
+        return;
+    }
+    dp_peer_text(culprit, id);
+    snprintf(text, size,
+             "halted: the voter %s%s%s signed two different records in one ballot, and the proof "
+             "of it is kept; nothing is decided and nobody trains until the run's root key names "
+             "new voters: dpnode run fork, on the node that created the run",
+             name, name[0] != '\0' ? ", " : "", id);
+}
+
+/* By its own wish, or since others have put it out. */
+static void answer_left(const dp_daemon *daemon, char *text, size_t size)
+{
+    const dp_node *node = dp_driver_node(daemon->driver);
+    const dp_peer self = dp_identity_peer(&daemon->identity);
+    uint32_t gone = 0;
+    dp_roster_view row;
+    for (uint32_t i = 0; node != NULL && dp_node_roster(node, i, &row); i++) {
+        gone = dp_peer_equal(&row.peer, &self) ? row.gone : gone;
+    }
+    snprintf(text, size, "%s",
+             gone == DP_REMOVE_HARMFUL
+                 ? "the run has put this node out: a majority of the voters found that most of its "
+                   "updates "
+                   "make the model worse. Its data, its memory or its trainer may be broken; this "
+                   "identity "
+                   "cannot come back, another one (another --dir) needs a token of its own"
+             : gone == DP_REMOVE_REVOKED
+                 ? "the run has put this node out: its membership was revoked"
+                 : "this node has left the run");
+}
+
+static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
+{
+    char order[DP_PAUSE_USER_MAX + 64];
+    char cap[128];
+    dp_allowance_view view = {.used_up = false};
+    DP_IGNORE(dp_allowance_look(daemon->allowance, &view)); /* Without it nothing is used up. */
+    dp_pause_text(&view.pause, order, sizeof order);
+    if (!dp_allowance_why(daemon->allowance, cap, sizeof cap)) {
+        snprintf(text, size, "paused by its owner%s: dpnode resume", order);
+    } else if (view.pause.holds) {
+        snprintf(
+            text, size,
+            "paused by its owner%s: dpnode resume; and %s, so that it trains when both are over, "
+            "or its owner allows more: dpnode limits",
+            order, cap);
+    } else {
+        snprintf(text, size,
+                 "resting: %s; this node is a member and votes, and trains again then, or when its "
+                 "owner allows more: dpnode limits",
+                 cap);
+    }
+}
+
+static void answer_now(const dp_daemon *daemon, char *text, size_t size)
+{
+    dp_driver_view view;
+    dp_driver_look(daemon->driver, &view);
+    if (!view.running && dp_driver_manifest(daemon->driver) != NULL) {
+        snprintf(text, size, "starting: reading what this node has on its disk");
+        return;
+    }
+    if (!view.running) {
+        snprintf(text, size, "joining: waiting for somebody of the run to answer (%u links)",
+                 view.transport.links);
+        return;
+    }
+    const bool up = strcmp(view.trainer, "up") == 0;
+    const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
+    uint32_t here = 0;
+    const uint32_t objects = dp_data_objects(daemon->driver, &here);
+    switch (view.node.mode) {
+    case DP_MODE_JOINING:
+        snprintf(
+            text, size,
+            "joining: catching up with round %llu; %u of %u parts of the data are here; %.1f of "
+            "%.1f MiB fetched, now from %u peers; the trainer is %s",
+            (unsigned long long)view.node.round, here, objects,
+            (double)(view.node.bytes_wanted - view.node.bytes_waiting) / 0x1p20,
+            (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
+        break;
+    case DP_MODE_SYNC:
+        snprintf(text, size,
+                 "%s in synchronous rounds: %u nodes alive, %u members, round %llu is the "
+                 "last decided%s%s",
+                 up ? "training" : "following", view.node.alive, view.node.members,
+                 (unsigned long long)view.node.round,
+                 !up                      ? "; the trainer is "
+                 : view.device[0] != '\0' ? "; computed by "
+                                          : "",
+                 up ? view.device : view.trainer);
+        break;
+    case DP_MODE_GOSSIP:
+        snprintf(text, size,
+                 "no majority of the %u voters is heard, so no round can be decided; this node %s "
+                 "until a majority is back",
+                 view.node.voters,
+                 manifest != NULL && manifest->exchange == DP_EXCHANGE_GRADIENTS
+                     ? "waits with its next gradient"
+                     : "goes on training and averages in pairs");
+        break;
+    case DP_MODE_PAUSED:
+        answer_paused(daemon, text, size);
+        break;
+    case DP_MODE_HALTED:
+        answer_halted(daemon, &view.node.culprit, text, size);
+        break;
+    case DP_MODE_LEFT:
+        answer_left(daemon, text, size);
+        break;
+    }
+}
+
+static void add_clock(const dp_daemon *daemon, char *text, size_t size)
+{
+    char clock[256];
+    dp_wall_view view;
+    const size_t at = strlen(text);
+    if (dp_driver_clock(daemon->driver, &view, clock, sizeof clock)) {
+        snprintf(text + at, size - at, "; %s (timedatectl set-ntp true)", clock);
+    }
+}
+
+static void add_trainer(const dp_daemon *daemon, char *text, size_t size)
+{
+    dp_driver_view view;
+    const size_t at = strlen(text);
+    dp_driver_look(daemon->driver, &view);
+    if (view.trainer_next_ms > 0) {
+        snprintf(text + at, size - at,
+                 "; the trainer died, %u time%s in a row, and is started again in %llu s",
+                 view.trainer_deaths, view.trainer_deaths == 1 ? "" : "s",
+                 (unsigned long long)(view.trainer_next_ms + 999) / 1000);
+    }
+}
+
+static void add_refused(const dp_daemon *daemon, char *text, size_t size)
+{
+    dp_driver_view view;
+    const size_t at = strlen(text);
+    dp_driver_look(daemon->driver, &view);
+    if (view.refused) {
+        snprintf(text + at, size - at,
+                 "; every node that is reached cuts this one's connections: the run's join secret "
+                 "was rotated twice while it was away, or it was put out. A token that a member "
+                 "makes (dpnode invite), given to dpnode join here, brings it back");
+    }
+}
+
+static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about)
+{
+    const uint32_t kept = dp_diary_entries(daemon->diary);
+    uint32_t found = 0;
+    uint32_t from = kept;
+    while (from > 0 && found < WHY_CAUSES_MAX) {
+        from--;
+        found += explains(dp_diary_entry_at(daemon->diary, from), about);
+    }
+    dp_group causes = dp_array_begin(dp_pair(map, "causes"));
+    for (uint32_t i = from; i < kept; i++) {
+        const dp_diary_entry *entry = dp_diary_entry_at(daemon->diary, i);
+        if (explains(entry, about)) {
+            dp_group cause = dp_map_begin(dp_item(&causes));
+            dp_pair_u64(&cause, "time_ms", entry->time_ms);
+            dp_pair_text(&cause, "text", entry->text);
+            dp_group_end(&cause);
+        }
+    }
+    dp_group_end(&causes);
+}
+
+void dp_method_why(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    char text[1000];
+    question about = {.since_ms = dp_unix_ms() - WHY_WINDOW_MS};
+    dp_packer packer;
+    if (dp_call_driver(daemon, call) == NULL) {
+        return;
+    }
+    about.has_round = dp_pack_get_u64(dp_pack_key(parameters, "round"), &about.round);
+    about.has_peer = dp_pack_key(parameters, "peer") != NULL;
+    if (about.has_peer && !dp_call_find_peer(daemon, call, parameters, &about.peer)) {
+        return;
+    }
+    bool known = true;
+    if (about.has_round) {
+        known = answer_round(daemon, about.round, text, sizeof text);
+    } else if (about.has_peer) {
+        answer_peer(daemon, &about.peer, text, sizeof text);
+    } else {
+        answer_now(daemon, text, sizeof text);
+        add_refused(daemon, text, sizeof text);
+        add_trainer(daemon, text, sizeof text);
+        add_clock(daemon, text, sizeof text);
+    }
+    if (!dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        return;
+    }
+    dp_group map = dp_map_begin(&packer);
+    dp_pair_text(&map, "answer", text);
+    if (about.has_round) {
+        dp_pair_bool(&map, "known", known);
+    }
+    pack_causes(&map, daemon, &about);
+    dp_group_end(&map);
+    dp_call_end(call, &packer);
+}

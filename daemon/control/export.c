@@ -1,0 +1,164 @@
+#include "daemon/control/export.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "daemon/control/reply.h"
+#include "daemon/host/tool.h"
+#include "daemon/peer/driver.h"
+#include "store/ckpt.h"
+#include "store/object.h"
+
+typedef struct export_job {
+    dp_saver_job job;
+    dp_daemon *daemon;
+    dp_call call;
+    dp_facts facts;
+    dp_hash tokenizer;
+    char folder[DP_CONFIG_PATH_MAX]; /* for the tool's inputs */
+    char path[DP_CONFIG_PATH_MAX];
+    dp_export_form form;
+    dp_ckpt ckpt;
+    dp_status status;
+} export_job;
+
+static dp_status write_inputs(export_job *self, dp_store *store)
+{
+    dp_object_info info;
+    dp_buf buf;
+    uint32_t n_bad = 0;
+    uint8_t *room = NULL;
+    DP_TRY(dp_tool_file(self->folder, "manifest",
+                        dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
+    dp_buf_init(&buf, DP_OBJECT_BYTES_MAX);
+    dp_status status = dp_ckpt_load(store, &self->facts.run, &self->ckpt, &buf, &n_bad);
+    if (status == DP_OK) {
+        status = dp_tool_file(self->folder, "state", dp_buf_view(&buf));
+    }
+    dp_buf_clear(&buf);
+    if (status == DP_OK) {
+        status = dp_object_stat(store, &self->tokenizer, &info);
+    }
+    if (status == DP_OK) {
+        status = dp_buf_reserve(&buf, info.size, &room);
+    }
+    if (status == DP_OK) {
+        status = dp_object_read(store, &self->tokenizer, room, info.size);
+    }
+    if (status == DP_OK) {
+        status = dp_tool_file(self->folder, "tokenizer.json", dp_view_of(room, info.size));
+    }
+    dp_buf_close(&buf);
+    return status;
+}
+
+static void run_export(dp_saver_job *job, dp_store *store)
+{
+    export_job *self = (export_job *)job;
+    self->status = write_inputs(self, store);
+}
+
+static void finish(export_job *self)
+{
+    dp_tool_folder_remove(self->folder);
+    dp_free(self);
+}
+
+static void on_tool(void *context, int exit, const char *output)
+{
+    static const char *const folder[] = {"model.safetensors", "config.json",
+                                         "generation_config.json", "tokenizer.json"};
+    static const char *const gguf[] = {"model.gguf"};
+    static const char *const llmc[] = {"model.bin"};
+    export_job *self = context;
+    const char *const *files = folder;
+    size_t n_files = sizeof folder / sizeof folder[0];
+    if (self->form.option[0] != '\0') {
+        files = strcmp(self->form.option, "--gguf") == 0 ? gguf : llmc;
+        n_files = 1;
+    }
+    dp_packer packer;
+    if (exit == 0) {
+        dp_diary_add(self->call.daemon->diary, DP_LOG_INFO, DP_EXPORT_DONE, self->ckpt.round, NULL,
+                     "exported round %llu to %.200s", (unsigned long long)self->ckpt.round,
+                     self->path);
+    }
+    if (exit != 0) {
+        dp_call_fail(&self->call, 74, "E0405",
+                     "choose a folder that this daemon may write; its parent must exist",
+                     "the export failed", output);
+    } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "path", self->path);
+        dp_pair_u64(&map, "round", self->ckpt.round);
+        dp_group list = dp_array_begin(dp_pair(&map, "files"));
+        for (size_t i = 0; i < n_files; i++) {
+            dp_pack_text(dp_item(&list), files[i]);
+        }
+        dp_group_end(&list);
+        dp_group_end(&map);
+        dp_call_end(&self->call, &packer);
+    }
+    finish(self);
+}
+
+static void done_export(dp_saver_job *job)
+{
+    export_job *self = (export_job *)job;
+    char manifest[DP_CONFIG_PATH_MAX + 64];
+    char state[DP_CONFIG_PATH_MAX + 64];
+    char tokenizer[DP_CONFIG_PATH_MAX + 64];
+    char mask[16];
+    if (self->status != DP_OK) {
+        const bool none = self->status == DP_NOTFOUND;
+        dp_call_fail(&self->call, none ? 75 : 74, "E0404",
+                     none ? "wait for the first round" : "dpnode ckpt verify",
+                     none ? "there is no checkpoint yet" : "the checkpoint could not be read",
+                     dp_status_text(self->status));
+        finish(self);
+        return;
+    }
+    snprintf(manifest, sizeof manifest, "%s/manifest", self->folder);
+    snprintf(state, sizeof state, "%s/state", self->folder);
+    snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json", self->folder);
+    const bool one = self->form.option[0] != '\0';
+    snprintf(mask, sizeof mask, "%03o", self->form.umask);
+    const char *const arguments[] = {
+        "--export",      manifest,  state, tokenizer,
+        self->path,      "--umask", mask,  one ? self->form.option : NULL,
+        self->form.type, NULL};
+    const dp_status status = dp_tool_run(self->daemon, arguments, on_tool, self);
+    if (status != DP_OK) {
+        dp_call_fail(&self->call, 70, "E0405", "give a shorter path", "the export cannot start",
+                     dp_status_text(status));
+        finish(self);
+    }
+}
+
+void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
+                     const dp_export_form *form)
+{
+    const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
+    export_job *job = dp_alloc(1, sizeof *job);
+    if (manifest == NULL || job == NULL || dp_tool_folder(daemon, job->folder) != DP_OK) {
+        dp_call_fail(call, 75, "E0404", "wait for the first round",
+                     "there is nothing to export yet",
+                     "the run's manifest is not here, or the disk is full");
+        dp_free(job);
+        return;
+    }
+    job->job.run = run_export;
+    job->job.done = done_export;
+    job->daemon = daemon;
+    job->call = *call;
+    job->facts = *dp_driver_facts(daemon->driver);
+    job->tokenizer = manifest->tokenizer;
+    snprintf(job->path, sizeof job->path, "%s", path);
+    job->form = *form;
+    if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+        dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
+                     "too many writes are waiting");
+        finish(job);
+    }
+}

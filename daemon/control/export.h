@@ -1,0 +1,24 @@
+/* `ckpt export`: the newest checkpoint as a Hugging Face folder, written by dpnode-worker. */
+#ifndef DP_DAEMON_CONTROL_EXPORT_H
+#define DP_DAEMON_CONTROL_EXPORT_H
+
+#include "daemon/control/control.h"
+
+enum { DP_EXPORT_TYPE_MAX = 8 };
+
+/* Replies to call in the end. path: absolute; made if absent. */
+/* What is written. */
+typedef struct dp_export_form {
+    char option
+        [DP_EXPORT_TYPE_MAX]; /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
+    char type[DP_EXPORT_TYPE_MAX]; /* of that file's numbers */
+    unsigned umask;                /* of the user who asks */
+} dp_export_form;
+
+void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
+                     const dp_export_form *form);
+
+/* The diary's entry of an export that is whole. */
+#define DP_EXPORT_DONE "model.exported"
+
+#endif

@@ -1,0 +1,406 @@
+#include "daemon/host/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/nearest.h"
+#include "base/size.h"
+#include "daemon/host/advertise.h"
+#include "daemon/host/month.h"
+
+#define TEXT(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
+#define NUMBER(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
+
+static const dp_setting settings[] = {
+    {"dir", DP_SETTING_TEXT, "PATH", "", 0, 0,
+     "directory of keys and store, used by one daemon at a time", TEXT(dir)},
+    {"socket", DP_SETTING_TEXT, "PATH", "", 0, 0, "control socket for dpnode", TEXT(socket)},
+    {"listen", DP_SETTING_TEXT, "ADDR:PORT", "[::]:7717", 0, 0,
+     "where peers connect, bound only once a run exists; [::] is IPv4 and IPv6, port 0 takes any "
+     "free one",
+     TEXT(listen)},
+    {"advertise", DP_SETTING_TEXT, "ADDR:PORT,...", "", 0, 0,
+     "up to four addresses or names that others are told to dial, where they are not those of this "
+     "machine",
+     TEXT(advertise)},
+    {"name", DP_SETTING_TEXT, "NAME", "", 0, 0, "name of this node for people", TEXT(name)},
+    {"worker", DP_SETTING_TEXT, "PATH", "", 0, 0, "the trainer program", TEXT(worker)},
+    {"log-level", DP_SETTING_TEXT, "LEVEL", "info", 0, 0, "debug, info, warn or error",
+     TEXT(log_level)},
+    {"log-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
+     "write the log there and not to standard error; five files of 10 MiB, SIGHUP opens it again",
+     TEXT(log_file)},
+    {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256,
+     "threads of the trainer; 0 takes what the machine grants", NUMBER(threads)},
+    {"processes", DP_SETTING_NUMBER, "N", "1", 1, 64,
+     "processes of the trainer that share its threads and train as one, where the CPU computes: as "
+     "many as sockets",
+     NUMBER(processes)},
+    {"backend", DP_SETTING_TEXT, "NAME", "auto", 0, 0,
+     "who computes: auto (a GPU where its plugin is installed), cpu, cuda, cuda:1 (the second "
+     "card), cuda:0,1 (two cards as one), or the path of a plugin",
+     TEXT(backend)},
+    {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
+    {"celsius-max", DP_SETTING_NUMBER, "N", "0", 0, 150,
+     "training rests now and then, so that the processor or the card stays below this heat; "
+     "0 means any",
+     NUMBER(celsius_max)},
+    {"watts-max", DP_SETTING_NUMBER, "N", "0", 0, 100000,
+     "the same, so that a card takes no more power in the mean than this; 0 means any",
+     NUMBER(watts_max)},
+    {"upload-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
+     "Mbit/s that leave this node at most; what is not bulk does not wait for it, and dpnode "
+     "limits "
+     "changes it; 0 means any",
+     NUMBER(upload_max)},
+    {"download-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
+     "the same for what comes", NUMBER(download_max)},
+    {"upload-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
+     "bytes that leave this node in a month at most, such as 200GB: spread over what is left of "
+     "the month, and dpnode limits changes it; 0 means any",
+     NUMBER(upload_month)},
+    {"download-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
+     "the same for what comes", NUMBER(download_month)},
+    {"month-day", DP_SETTING_NUMBER, "DAY", "1", 1, DP_MONTH_DAY_MAX,
+     "day of the calendar, at 00:00 UTC, on which such a month begins", NUMBER(month_day)},
+    {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
+     "a trainer that owes an answer for so long hangs, and is replaced", NUMBER(answer_time)},
+    {"apply-memory", DP_SETTING_BYTES, "SIZE", "4G", 0, UINT64_MAX,
+     "updates of a round that are handed to the trainer at once; those of a round that has "
+     "more, or more than 32, are added up in slices, two of which are in memory",
+     NUMBER(apply_memory)},
+    {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
+     "bytes of checkpoints written per day at most; 0 saves after every round",
+     NUMBER(write_per_day)},
+    {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX, "quota of the store; 0 means none",
+     NUMBER(store_max)},
+    {"ballast", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
+     "file kept in reserve, so that votes can be written when the disk is full", NUMBER(ballast)},
+    {"margin", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
+     "free space that big writes leave on the disk", NUMBER(margin)},
+    {"network-dir", DP_SETTING_FLAG, "", "0", 0, 1,
+     "let the directory lie on a network file system, whose locks and syncs may not hold",
+     NUMBER(network_dir)},
+    {"drain-on-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
+     "once this file is there, end politely as soon as a round has counted this node's work",
+     TEXT(drain_on_file)},
+    {"drain-time", DP_SETTING_NUMBER, "SECONDS", "25", 0, 86400,
+     "how long to wait for that round at most, after SIGTERM too; a second SIGTERM, or SIGINT, "
+     "ends "
+     "at once",
+     NUMBER(drain_time)},
+    {"token-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
+     "join the run of the invite token in this file, as soon as it is there, where this node is in "
+     "no run yet",
+     TEXT(token_file)},
+    {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "hold and serve, never train", NUMBER(observer)},
+    {"late-parts", DP_SETTING_FLAG, "", "0", 0, 1,
+     "send no part of a gradient before the whole is computed: to measure what that is worth",
+     NUMBER(late_parts)},
+    {"one-level", DP_SETTING_FLAG, "", "0", 0, 1,
+     "fetch each result of a part from its owner, even when a node nearby does: to measure that",
+     NUMBER(one_level)},
+};
+
+_Static_assert(sizeof settings / sizeof settings[0] <= DP_CONFIG_SETTINGS_MAX, "they fit");
+
+const dp_setting *dp_settings(size_t *count)
+{
+    *count = sizeof settings / sizeof settings[0];
+    return settings;
+}
+
+static dp_status set_number(dp_config *config, const dp_setting *setting, const char *value,
+                            dp_why *why)
+{
+    errno = 0;
+    char *end = NULL;
+    uint64_t number = 0;
+    if (setting->kind == DP_SETTING_BYTES && isdigit((unsigned char)value[0])) {
+        if (!dp_size_read(value, &number)) {
+            return dp_why_set(why, DP_BADARG,
+                              "%s: \"%s\" is not a size (use K, M, G or T, or KB, MB, GB or TB "
+                              "for steps of 1000)",
+                              setting->name, value);
+        }
+        end = strchr(value, '\0');
+    } else if (isdigit((unsigned char)value[0])) {
+        number = strtoull(value, &end, 10);
+    }
+    if (end == NULL || errno != 0) {
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a number", setting->name, value);
+    }
+    if (*end != '\0' || number < setting->least || number > setting->most) {
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" must lie between %llu and %llu",
+                          setting->name, value, (unsigned long long)setting->least,
+                          (unsigned long long)setting->most);
+    }
+    memcpy((char *)config + setting->offset, &(uint64_t){number}, sizeof(uint64_t));
+    return DP_OK;
+}
+
+/* Index in a list that ends with NULL, or -1. */
+static int word_of(const char *value, const char *const *words)
+{
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], value) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static dp_status set_flag(dp_config *config, const dp_setting *setting, const char *value,
+                          dp_why *why)
+{
+    static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on", NULL};
+    const int word = word_of(value, words);
+    if (word < 0) {
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" is neither 1 nor 0", setting->name, value);
+    }
+    const bool on = word % 2 == 1;
+    memcpy((char *)config + setting->offset, &on, sizeof on);
+    return DP_OK;
+}
+
+dp_status dp_config_set(dp_config *config, const char *name, const char *value, dp_why *why)
+{
+    static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        const dp_setting *setting = &settings[i];
+        if (strcmp(setting->name, name) != 0) {
+            continue;
+        }
+        switch (setting->kind) {
+        case DP_SETTING_TEXT:
+            if (strlen(value) >= setting->size) {
+                return dp_why_set(why, DP_BADARG, "%s: longer than %zu characters", name,
+                                  setting->size - 1);
+            }
+            if (setting->offset == offsetof(dp_config, log_level) && word_of(value, levels) < 0) {
+                return dp_why_set(why, DP_BADARG,
+                                  "%s: \"%s\" is none of debug, info, warn and error", name, value);
+            }
+            memcpy((char *)config + setting->offset, value, strlen(value) + 1);
+            return DP_OK;
+        case DP_SETTING_FLAG:
+            return set_flag(config, setting, value, why);
+        case DP_SETTING_NUMBER:
+        case DP_SETTING_BYTES:
+            return set_number(config, setting, value, why);
+        }
+    }
+    return dp_why_set(why, DP_NOTFOUND, "there is no setting \"%s\"; see dpnoded --help", name);
+}
+
+static void default_folders(dp_config *config)
+{
+    if (geteuid() == 0) {
+        snprintf(config->dir, sizeof config->dir, "/var/lib/dpnode");
+        snprintf(config->socket, sizeof config->socket, "/run/dpnode/dpnode.sock");
+        return;
+    }
+    const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    if (state != NULL && state[0] == '/') {
+        snprintf(config->dir, sizeof config->dir, "%s/dpnode", state);
+    } else {
+        snprintf(config->dir, sizeof config->dir, "%s/.local/state/dpnode",
+                 home == NULL ? "" : home);
+    }
+    if (runtime != NULL && runtime[0] == '/') {
+        snprintf(config->socket, sizeof config->socket, "%s/dpnode/dpnode.sock", runtime);
+    } else {
+        const int size =
+            snprintf(config->socket, sizeof config->socket, "%s/dpnode.sock", config->dir);
+        dp_assert(size < (int)sizeof config->socket +
+                             16); /* A path that long is refused when the socket is bound. */
+    }
+}
+
+static void default_worker(dp_config *config)
+{
+    char path[DP_CONFIG_PATH_MAX];
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
+    const char *slash = NULL;
+    if (size > 0) {
+        path[size] = '\0';
+        slash = strrchr(path, '/');
+    }
+    if (slash == NULL) {
+        snprintf(config->worker, sizeof config->worker, "dpnode-worker");
+        return;
+    }
+    snprintf(config->worker, sizeof config->worker, "%.*s/dpnode-worker", (int)(slash - path),
+             path);
+}
+
+dp_status dp_config_default(dp_config *config, dp_why *why)
+{
+    *config = (dp_config){0};
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        DP_TRY(dp_config_set(config, settings[i].name, settings[i].standard, why));
+    }
+    default_folders(config);
+    default_worker(config);
+    if (gethostname(config->name, sizeof config->name - 1) != 0 || config->name[0] == '\0') {
+        snprintf(config->name, sizeof config->name, "node");
+    }
+    return DP_OK;
+}
+
+dp_setting_from dp_config_from(const dp_config *config, const char *name)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (strcmp(settings[i].name, name) == 0) {
+            return (dp_setting_from)config->from[i];
+        }
+    }
+    dp_assert(false);
+    return DP_SETTING_STANDARD;
+}
+
+static dp_status read_environment(dp_config *config, dp_why *why)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        char variable[64] = "DPNODE_";
+        size_t at = strlen(variable);
+        for (const char *c = settings[i].name; *c != '\0' && at + 1 < sizeof variable; c++) {
+            variable[at++] = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
+        }
+        variable[at] = '\0';
+        const char *value =
+            getenv(variable); /* NOLINT(concurrency-mt-unsafe): before any thread starts */
+        if (value != NULL) {
+            DP_TRY(dp_config_set(config, settings[i].name, value, why));
+            config->from[i] = DP_SETTING_ENVIRONMENT;
+        }
+    }
+    return DP_OK;
+}
+
+static const dp_setting *setting_of(const char *name, size_t size)
+{
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (strlen(settings[i].name) == size && memcmp(settings[i].name, name, size) == 0) {
+            return &settings[i];
+        }
+    }
+    return NULL;
+}
+
+static dp_status unknown_option(const char *argument, size_t size, dp_why *why)
+{
+    char name[DP_NEAREST_SIZE_MAX + 2];
+    snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : sizeof name - 1),
+             argument + 2);
+    dp_nearest nearest = {.word = name};
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        dp_nearest_offer(&nearest, settings[i].name);
+    }
+    return nearest.best == NULL
+               ? dp_why_set(why, DP_BADARG, "there is no option %s; see dpnoded --help", argument)
+               : dp_why_set(why, DP_BADARG,
+                            "there is no option %s; did you mean --%s? See dpnoded --help",
+                            argument, nearest.best);
+}
+
+static dp_status read_argument(dp_config *config, int argc, char **argv, int *at, dp_why *why)
+{
+    const char *argument = argv[*at];
+    if (strncmp(argument, "--", 2) != 0) {
+        return dp_why_set(why, DP_BADARG, "\"%s\" is not an option; options look like --dir PATH",
+                          argument);
+    }
+    const char *name = argument + 2;
+    const char *equals = strchr(name, '=');
+    const size_t size = equals == NULL ? strlen(name) : (size_t)(equals - name);
+    const dp_setting *setting = setting_of(name, size);
+    if (setting == NULL) {
+        return unknown_option(argument, size, why);
+    }
+    const char *value = equals == NULL ? NULL : equals + 1;
+    if (value == NULL && setting->kind == DP_SETTING_FLAG) {
+        value = "1";
+    }
+    if (value == NULL) {
+        if (*at + 1 >= argc) {
+            return dp_why_set(why, DP_BADARG, "--%s needs a value: --%s %s", setting->name,
+                              setting->name, setting->unit);
+        }
+        value = argv[++*at];
+    }
+    config->from[setting - settings] = DP_SETTING_COMMAND;
+    return dp_config_set(config, setting->name, value, why);
+}
+
+/* The port that a cloud maps, where nothing else is set. */
+static void take_cloud(dp_config *config)
+{
+    const char *const colon = strrchr(config->listen, ':');
+    const long port = colon == NULL ? 0 : strtol(colon + 1, NULL, 10);
+    const bool set = dp_config_from(config, "listen") != DP_SETTING_STANDARD;
+    dp_cloud_port found;
+    if (dp_config_from(config, "advertise") != DP_SETTING_STANDARD || port <= 0 ||
+        port > UINT16_MAX || !dp_cloud_port_find(environ, (uint16_t)port, set, &found)) {
+        return;
+    }
+    if (!set) {
+        snprintf(config->listen, sizeof config->listen, "[::]:%u", (unsigned)found.inner);
+        config->from[setting_of("listen", strlen("listen")) - settings] = DP_SETTING_ENVIRONMENT;
+    }
+    _Static_assert(sizeof config->advertise >= DP_ADDRESS_TEXT_MAX, "an address fits");
+    dp_address_text(&found.outer, config->advertise);
+    config->from[setting_of("advertise", strlen("advertise")) - settings] = DP_SETTING_ENVIRONMENT;
+}
+
+/* What nothing works without, and what is read later. */
+static dp_status check(const dp_config *config, dp_why *why)
+{
+    const struct {
+        const char *name;
+        const char *value;
+        const char *needs;
+    } needed[] = {{"dir", config->dir, "the path of a folder"},
+                  {"socket", config->socket, "the path of a socket"},
+                  {"listen", config->listen, "an address as [::]:7717"},
+                  {"worker", config->worker, "the path of the trainer program"},
+                  {"backend", config->backend, "auto, cpu or the name of a plugin"}};
+
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+        if (needed[i].value[0] == '\0') {
+            return dp_why_set(why, DP_BADARG, "--%s is empty; it needs %s", needed[i].name,
+                              needed[i].needs);
+        }
+    }
+    dp_address addresses[DP_ADDRS_MAX];
+    uint32_t n_addresses = 0;
+    return dp_advertise_parse(config->advertise, addresses, &n_addresses, why);
+}
+
+dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help, bool *version,
+                         dp_why *why)
+{
+    *help = false;
+    *version = false;
+    DP_TRY(dp_config_default(config, why));
+    DP_TRY(read_environment(config, why));
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            *help = true;
+        } else if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
+            *version = true;
+        } else {
+            DP_TRY(read_argument(config, argc, argv, &i, why));
+        }
+    }
+    take_cloud(config);
+    return check(config, why);
+}

@@ -1,0 +1,96 @@
+/* The daemon's settings: one table row per setting drives parsing, checks, `dpnoded --help` and `--explain`.
+ * After start the program sees a const dp_config. */
+#ifndef DP_DAEMON_HOST_CONFIG_H
+#define DP_DAEMON_HOST_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "gossip/identity/invite.h"
+
+enum {
+    DP_CONFIG_PATH_MAX = 512,
+    DP_CONFIG_NAME_MAX = 32,
+    DP_CONFIG_MBIT_MAX = 100000,
+    DP_CONFIG_SETTINGS_MAX = 48
+};
+
+/* Who has said what a setting is. */
+typedef enum dp_setting_from {
+    DP_SETTING_STANDARD = 0,
+    DP_SETTING_ENVIRONMENT,
+    DP_SETTING_COMMAND /* the command line, which wins */
+} dp_setting_from;
+
+typedef struct dp_config {
+    char dir[DP_CONFIG_PATH_MAX];
+    char socket[DP_CONFIG_PATH_MAX];
+    char listen[DP_ADDRESS_TEXT_MAX + 8]; /* "ADDR:PORT"; port 0: any */
+    char advertise[DP_CONFIG_PATH_MAX];   /* what others dial (advertise.h); empty: by listen */
+    char name[DP_CONFIG_NAME_MAX + 1];
+    char worker[DP_CONFIG_PATH_MAX];  /* path of dpnode-worker */
+    char backend[DP_CONFIG_PATH_MAX]; /* of the trainer */
+    char log_level[8];
+    char log_file[DP_CONFIG_PATH_MAX];      /* empty: standard error */
+    uint64_t threads;                       /* of the trainer; 0: as many as the machine grants */
+    uint64_t processes;                     /* of the trainer, which share the threads */
+    uint64_t nice;                          /* of the trainer */
+    uint64_t celsius_max;                   /* 0: none */
+    uint64_t watts_max;                     /* 0: none */
+    uint64_t upload_max;                    /* Mbit/s from the start; 0: any */
+    uint64_t download_max;                  /* the same */
+    uint64_t upload_month;                  /* bytes per month from the start; 0: any */
+    uint64_t download_month;                /* the same */
+    uint64_t month_day;                     /* on which a month begins, UTC */
+    uint64_t answer_time;                   /* seconds */
+    uint64_t apply_memory;                  /* bytes */
+    uint64_t write_per_day;                 /* bytes of checkpoints; 0: every round */
+    uint64_t store_max;                     /* bytes; 0: no quota */
+    uint64_t ballast;                       /* bytes */
+    uint64_t margin;                        /* bytes that stay free on the disk */
+    uint64_t drain_time;                    /* seconds */
+    char drain_on_file[DP_CONFIG_PATH_MAX]; /* empty: none is looked for */
+    char token_file[DP_CONFIG_PATH_MAX];    /* empty: none is looked for */
+    bool network_dir;                       /* the directory may lie on a network file system */
+    bool observer;
+    bool late_parts;
+    bool one_level;
+    uint8_t from[DP_CONFIG_SETTINGS_MAX]; /* dp_setting_from of each row of the table */
+} dp_config;
+
+typedef enum dp_setting_kind {
+    DP_SETTING_TEXT,
+    DP_SETTING_NUMBER,
+    DP_SETTING_BYTES,
+    DP_SETTING_FLAG
+} dp_setting_kind;
+
+typedef struct dp_setting {
+    const char *name; /* "listen": --listen, DPNODE_LISTEN */
+    dp_setting_kind kind;
+    const char *unit;     /* "ADDR:PORT" */
+    const char *standard; /* default as text */
+    uint64_t least;
+    uint64_t most;
+    const char *text; /* one sentence */
+    size_t offset;
+    size_t size; /* of a text field */
+} dp_setting;
+
+const dp_setting *dp_settings(size_t *count);
+
+/* Defaults: system folders for root, XDG folders otherwise; the worker beside the running program. */
+DP_MUST dp_status dp_config_default(dp_config *config, dp_why *why);
+/* Set one by name. DP_NOTFOUND: no such setting. DP_BADARG: out of range or not a number; why says which. */
+DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char *value,
+                                dp_why *why);
+/* Of a setting that there is. */
+dp_setting_from dp_config_from(const dp_config *config, const char *name);
+/* Defaults, then DPNODE_<NAME> from the environment, then --name value and --name=value. argv[0] is skipped.
+ * Where neither says what to listen on and what to advertise, the variables of clouds do (daemon/host/advertise.h).
+ * *help is set by --help, *version by --version. DP_BADARG with a sentence. */
+DP_MUST dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help,
+                                 bool *version, dp_why *why);
+
+#endif

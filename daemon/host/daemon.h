@@ -1,0 +1,59 @@
+/* The parts of one running daemon and who may see them. The loop thread owns everything but the store, which belongs to
+ * the saver thread once that runs. */
+#ifndef DP_DAEMON_HOST_DAEMON_H
+#define DP_DAEMON_HOST_DAEMON_H
+
+#include <uv.h>
+
+#include "base/version.h"
+#include "daemon/host/config.h"
+#include "daemon/host/diary.h"
+#include "daemon/host/facts.h"
+#include "daemon/host/log_sink.h"
+#include "daemon/host/saver.h"
+#include "gossip/core/id.h"
+
+typedef struct dp_driver dp_driver;
+typedef struct dp_control dp_control;
+typedef struct dp_guard dp_guard;
+typedef struct dp_ballast dp_ballast;
+typedef struct dp_allowance dp_allowance;
+typedef struct dp_token_file dp_token_file;
+
+typedef struct dp_daemon {
+    uv_loop_t *loop;
+    const dp_config *config;
+    dp_store *store;
+    dp_saver *saver;
+    dp_diary *diary;
+    dp_log_sink *log;
+    dp_control *control;
+    dp_guard *guard;
+    dp_ballast *ballast;
+    dp_token_file *token_file;
+    dp_identity identity;
+    uint64_t incarnation;
+    uint64_t started_ms;     /* unix */
+    dp_allowance *allowance; /* NULL: nothing is limited */
+    bool has_root;           /* this node holds the run's root key */
+    dp_sign_key root;
+    dp_sign_key vote;  /* of the run, while there is a driver that has one */
+    dp_driver *driver; /* NULL: idle, no port is open */
+    bool lost;         /* idle because a damaged store has lost its run (facts.h) */
+    bool ending;
+    bool again; /* the program is run anew when it has ended */
+    int exit_status;
+} dp_daemon;
+
+/* Begin to end: goodbye to peers, open writes finished, loop left. May be called twice; the second time exits at once. */
+void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause);
+
+/* End politely, soon, and begin a new life in the same process: everything is read from the store again. */
+void dp_daemon_again(dp_daemon *daemon, const char *cause);
+
+enum { DP_ROOT_SEED_BYTES = 32 };
+/* Keep the run's root key in the directory; has_root and root are set. */
+DP_MUST dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
+                                      dp_why *why);
+
+#endif

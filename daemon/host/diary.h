@@ -1,0 +1,117 @@
+/* What happened on this node, for people: every entry becomes one log line, a row in the durable journal, and stays in a
+ * ring that `dpnode logs` and `why` read. Rounds have a table of their own. Loop thread only. */
+#ifndef DP_DAEMON_HOST_DIARY_H
+#define DP_DAEMON_HOST_DIARY_H
+
+#include <uv.h>
+
+#include "base/log.h"
+#include "daemon/host/saver.h"
+#include "gossip/ledger/record.h"
+#include "gossip/node/node.h"
+
+enum {
+    DP_DIARY_ENTRIES_MAX = 1024,
+    DP_DIARY_ROUNDS_MAX = 1024,
+    DP_DIARY_TEXT_MAX = 240,
+    DP_DIARY_NAME_MAX = 40,
+    DP_DIARY_LEFT_OUT_MAX = 8,
+    DP_DIARY_STRAGGLERS_MAX = 64, /* whose cause is kept until their round is decided */
+    DP_DIARY_FLUSH_MS = 500
+};
+
+typedef struct dp_diary_entry {
+    uint64_t id; /* counts from 1 in this life of the daemon */
+    uint64_t time_ms;
+    uint64_t round;
+    dp_peer peer;      /* zero if none */
+    dp_note_code code; /* 0: an entry of the daemon itself */
+    char name[DP_DIARY_NAME_MAX];
+    char text[DP_DIARY_TEXT_MAX];
+} dp_diary_entry;
+
+typedef enum dp_diary_kind { DP_DIARY_SYNC = 1, DP_DIARY_GOSSIP = 2 } dp_diary_kind;
+
+typedef struct dp_left_out {
+    dp_peer peer;
+    char cause[32];
+} dp_left_out;
+
+typedef struct dp_diary_round {
+    dp_diary_kind kind;
+    uint64_t round;
+    uint64_t slot;
+    uint64_t time_ms;     /* when it was decided, or the exchange done, here */
+    uint64_t duration_ms; /* since the one before; 0: unknown */
+    uint32_t listed;
+    uint32_t active;      /* members that were expected */
+    uint64_t tokens;      /* of this round */
+    uint64_t loss_micro;  /* weighted by tokens; 0: unknown */
+    uint64_t bytes;       /* of all blobs listed */
+    uint32_t parts;       /* of a round of parts; 0: there are none */
+    uint32_t parts_empty; /* of these without a result */
+    uint32_t keep;  /* one element of so many in its updates; 0: as the manifest says, or unknown */
+    dp_lines lines; /* how they were, by the record */
+    double update_norm;  /* |a| of this node's update in it, and what its codec left over; */
+    double update_error; /* 0: not known */
+    bool counted;        /* lists this node */
+    bool live;           /* decided while this daemon watched, not read from the chain */
+    dp_hash state_root;  /* after this round; zero until known */
+    uint32_t n_left_out; /* the first of those that the record calls late */
+    dp_left_out left_out[DP_DIARY_LEFT_OUT_MAX];
+    uint32_t n_peers;
+    struct {
+        dp_peer peer;
+        uint32_t steps;
+        uint64_t tokens;
+        uint32_t q;
+        uint32_t age; /* 1: it came too late for the round before */
+    } peers[DP_LISTED_STANDARD];
+    /* GOSSIP */
+    dp_peer partner;
+    uint64_t weight_own;
+    uint64_t weight_other;
+    double moved;
+    char cause[32];
+} dp_diary_round;
+
+typedef struct dp_diary dp_diary;
+
+typedef struct dp_diary_hooks {
+    void *context;
+    void (*entry)(void *context, const dp_diary_entry *entry);
+    void (*round)(void *context, const dp_diary_round *round);
+} dp_diary_hooks;
+
+DP_MUST dp_status dp_diary_open(dp_diary **diary, uv_loop_t *loop, dp_saver *saver,
+                                const dp_diary_hooks *hooks);
+/* Hand what is not yet in the journal to the saver; before the saver closes. */
+void dp_diary_flush(dp_diary *diary);
+void dp_diary_close(dp_diary *diary);
+
+/* One entry: name is a stable event name ("run.joined"), the text a sentence or key=value pairs. */
+void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round,
+                  const dp_peer *peer, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+/* A note of the node, turned into words. names may be NULL or gives a name for a peer ("" if unknown). */
+void dp_diary_note(dp_diary *diary, const dp_note *note, const char *peer_name);
+
+/* The node waits for this one no more (DP_NOTE_STRAGGLER): kept until that round is added, whose row then has this cause for it, if
+ * the record leaves it out. */
+void dp_diary_straggler(dp_diary *diary, const dp_note *note);
+/* Rounds. The row is copied; the same (kind SYNC, round) replaces. */
+void dp_diary_round_add(dp_diary *diary, const dp_diary_round *round);
+/* NULL if not there. */
+dp_diary_round *dp_diary_round_find(dp_diary *diary, uint64_t round);
+/* index 0 = oldest kept; NULL beyond the last. */
+const dp_diary_round *dp_diary_round_at(const dp_diary *diary, uint32_t index);
+uint32_t dp_diary_rounds(const dp_diary *diary);
+/* From a decided record, as seen by self. Why somebody was left out it does not say: who closed the round knows (above). */
+void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_diary_round *round);
+
+const dp_diary_entry *dp_diary_entry_at(const dp_diary *diary, uint32_t index);
+uint32_t dp_diary_entries(const dp_diary *diary);
+
+uint64_t dp_unix_ms(void);
+
+#endif

@@ -1,0 +1,38 @@
+/* Where the daemon's log lines wait and who writes them: a ring that never blocks who logs, and one thread that empties it
+ * to a file with rotation, or to a descriptor such as standard error. What does not fit the ring, or the disk, is dropped,
+ * counted, and told in the log as soon as there is room: evt=log.dropped lines=N. */
+#ifndef DP_DAEMON_HOST_LOG_SINK_H
+#define DP_DAEMON_HOST_LOG_SINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum {
+    DP_LOG_RING_BYTES = 256 * 1024, /* of lines that wait */
+    DP_LOG_FILE_BYTES = 10 << 20,   /* then it becomes PATH.1 */
+    DP_LOG_FILES_MAX = 5,           /* PATH and PATH.1 to PATH.4 */
+    DP_LOG_LOOK_MS = 1000,          /* until a file that was deleted or moved is noticed */
+    DP_LOG_CLOSE_MS = 1000          /* at the end, for a reader that does not read */
+};
+
+typedef struct dp_log_sink dp_log_sink;
+
+typedef struct dp_log_sink_config {
+    const char *path;    /* NULL or "": write to fd */
+    int fd;              /* stays the caller's */
+    uint64_t file_bytes; /* 0: DP_LOG_FILE_BYTES */
+} dp_log_sink_config;
+
+/* From now on dp_log writes into the ring, until close. One at a time. DP_IO with a sentence: the file cannot be opened. */
+DP_MUST dp_status dp_log_sink_open(dp_log_sink **sink, const dp_log_sink_config *config,
+                                   dp_why *why);
+/* Open the file again under its name, which somebody may have moved. Any thread; the writer does it before its next line. */
+void dp_log_sink_reopen(dp_log_sink *sink);
+/* Lines lost so far. Any thread. */
+uint64_t dp_log_sink_dropped(dp_log_sink *sink);
+/* Writes what waits, for DP_LOG_CLOSE_MS at most. Accepts NULL. */
+void dp_log_sink_close(dp_log_sink *sink);
+
+#endif

@@ -1,0 +1,137 @@
+#include "daemon/host/note.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+enum { NUMBER_MAX = 32 };
+
+/* A sentence has holes: {who}, {round}, {cause}; {a} and {b} as numbers, or as {a mode}, {a state}, {a share}. */
+static const struct {
+    dp_log_level level;
+    const char *sentence;
+} notes[DP_NOTE_CODE_COUNT] = {
+    [DP_NOTE_MODE] = {DP_LOG_INFO, "this node: {a mode} -> {b mode}: {cause}"},
+    [DP_NOTE_ROUND_OPENED] = {DP_LOG_DEBUG, "round {round} opened"},
+    [DP_NOTE_PUBLISHED] = {DP_LOG_DEBUG,
+                           "published an update for round {round}: {a} bytes, {b} tokens"},
+    [DP_NOTE_READY] = {DP_LOG_DEBUG, "{who} is ready for round {round}"},
+    [DP_NOTE_CLOSED] = {DP_LOG_DEBUG, "round {round} closes with {a} of {b}: {cause}"},
+    [DP_NOTE_STRAGGLER] = {DP_LOG_INFO, "round {round} goes on without {who}: {cause}"},
+    [DP_NOTE_BID] = {DP_LOG_DEBUG, "slot {round}: bidding with ballot {a}"},
+    [DP_NOTE_DECIDED] = {DP_LOG_INFO, "round {round} decided in slot {b} with {a} contributors"},
+    [DP_NOTE_COUNTED] = {DP_LOG_INFO, "this node's update counts in round {round}"},
+    [DP_NOTE_LEFT_OUT] = {DP_LOG_INFO, "this node's update is not in round {round}; {cause}"},
+    [DP_NOTE_APPLIED] = {DP_LOG_DEBUG, "round {round} applied"},
+    [DP_NOTE_CERTIFIED] = {DP_LOG_DEBUG, "a majority signed the state after round {round}"},
+    [DP_NOTE_VOTERS] = {DP_LOG_INFO, "voters {a} -> {b}"},
+    [DP_NOTE_ADMITTED] = {DP_LOG_INFO, "{who} is a member now"},
+    [DP_NOTE_REMOVED] = {DP_LOG_INFO, "{who} is no member any more: {cause}"},
+    [DP_NOTE_MEMBER] = {DP_LOG_INFO, "{who}: {a state} -> {b state}: {cause}"},
+    [DP_NOTE_FETCH] = {DP_LOG_DEBUG, "fetching from {who}: {cause}"},
+    [DP_NOTE_CATCHUP] = {DP_LOG_INFO, "catching up from round {a} to {b}: {cause}"},
+    [DP_NOTE_EXCHANGE] = {DP_LOG_INFO, "gossip exchange with {who}, weights {a} and {b}: {cause}"},
+    [DP_NOTE_DISCARDED] = {DP_LOG_WARN,
+                           "{a share} % of the work that was not averaged yet is let go: {cause}"},
+    [DP_NOTE_DIVERGED] = {DP_LOG_WARN, "own state after round {round} differs from the certified "
+                                       "one: {cause}"},
+    [DP_NOTE_VOTE_KEY_LOST] = {DP_LOG_WARN, "the vote key is gone; this node is no voter until "
+                                            "enrolled again: {cause}"},
+    [DP_NOTE_REJECTED] = {DP_LOG_WARN, "refused something from {who}: {cause}"},
+    [DP_NOTE_JUDGED] = {DP_LOG_DEBUG, "the update of {who} leads by {a share} % {cause}"},
+    [DP_NOTE_ADOPTED] = {DP_LOG_WARN, "the root key begins the chain anew after round {round}: {a} "
+                                      "records, {b} rounds of them, are given up here"},
+    [DP_NOTE_NO_SECRET] = {DP_LOG_WARN,
+                           "the join secret of epoch {a} is not here: members are asked, "
+                           "and the secrets that are here are used until one has it"},
+};
+
+/* What a cause means, for those that gossip/ names by a word. */
+static const char *explained(const char *cause)
+{
+    static const struct {
+        const char *cause;
+        const char *text;
+    } rows[] = {
+        {"all", "all are ready"},
+        {"first", "as many are ready as close a round at once (round.close_at)"},
+        {"grace", "enough are ready, and the time to wait for the others is over"},
+        {"deadline", "the round has lasted too long"},
+        {"quorum", "a majority of the voters is heard"},
+        {"voted twice", "a voter voted twice"},
+        {"two forks", "the root key has begun the chain anew twice at one place"},
+        {"revoked", "it was put out"},
+        {"fenced", "exchanges under way when it vanished were declared void"},
+        {"no quorum", "no majority of the voters is heard"},
+        {"owner", "its owner said so"},
+        {"no state", "the model is not here yet"},
+        {"lambda", "it aged while rounds were missed"},
+        {"linked", "a connection is up"},
+        {"says so", "others heard it say so"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(cause, rows[i].cause) == 0) {
+            return rows[i].text;
+        }
+    }
+    return cause;
+}
+
+/* The sixteen bits of a share as per cent. */
+static void write_share(uint64_t share, char text[NUMBER_MAX])
+{
+    snprintf(text, NUMBER_MAX, "%llu.%llu", (unsigned long long)(share * 100 / 65536),
+             (unsigned long long)(share * 1000 / 65536 % 10));
+}
+
+/* What fills a hole of that name; number is room for one. */
+static const char *filling(const char *hole, const dp_note *note, const char *who,
+                           char number[NUMBER_MAX])
+{
+    if (strcmp(hole, "who") == 0) {
+        return who;
+    }
+    if (strcmp(hole, "cause") == 0) {
+        return explained(note->cause);
+    }
+    const uint64_t value = strcmp(hole, "round") == 0 ? note->round
+                           : hole[0] == 'a'           ? note->a
+                                                      : note->b;
+    const char *const kind = strchr(hole, ' ');
+    if (kind == NULL) {
+        snprintf(number, NUMBER_MAX, "%llu", (unsigned long long)value);
+    } else if (strcmp(kind, " mode") == 0) {
+        return dp_mode_name((dp_mode)value);
+    } else if (strcmp(kind, " state") == 0) {
+        return dp_member_state_name((dp_member_state)value);
+    } else {
+        write_share(value, number);
+    }
+    return number;
+}
+
+dp_log_level dp_note_level(dp_note_code code)
+{
+    dp_assert(code > 0 && code < DP_NOTE_CODE_COUNT);
+    return notes[code].level;
+}
+
+void dp_note_sentence(const dp_note *note, const char *who, char *text, size_t size)
+{
+    dp_assert(note->code > 0 && note->code < DP_NOTE_CODE_COUNT);
+    const char *at = notes[note->code].sentence;
+    size_t used = 0;
+    while (*at != '\0' &&
+           used < size) { /* Each turn takes the words before a hole, and the hole. */
+        char hole[NUMBER_MAX] = "";
+        char number[NUMBER_MAX];
+        const size_t words = strcspn(at, "{");
+        const size_t length = at[words] == '{' ? strcspn(at + words + 1, "}") : 0;
+        snprintf(hole, sizeof hole, "%.*s", (int)length, at + words + (length > 0));
+        const int more = snprintf(text + used, size - used, "%.*s%s", (int)words, at,
+                                  length > 0 ? filling(hole, note, who, number) : "");
+        used += more > 0 ? (size_t)more : 0;
+        at += words + (length > 0 ? length + 2 : 0);
+    }
+}

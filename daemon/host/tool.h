@@ -1,0 +1,27 @@
+/* Runs dpnode-worker once as a tool (--prepare, --export), off the loop, and tells how it ended. Loop thread only. */
+#ifndef DP_DAEMON_HOST_TOOL_H
+#define DP_DAEMON_HOST_TOOL_H
+
+#include "daemon/host/daemon.h"
+
+enum { DP_TOOL_ARGUMENTS_MAX = 16, DP_TOOL_OUTPUT_MAX = 2048 };
+
+/* exit: its exit status, -1 where it had none. output: what it printed, standard error included, cut at DP_TOOL_OUTPUT_MAX, without the line
+ * feeds at its end. */
+typedef void dp_tool_done(void *context, int exit, const char *output);
+
+/* arguments: after the program name, ended by NULL; copied. DP_OK: done will be called, later, also when the program cannot
+ * be started. DP_TOOBIG, DP_NOMEM, DP_IO: it will not. */
+DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
+                              void *context);
+
+/* A fresh folder inside the daemon's directory, and its removal with the plain files in it. */
+DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX]);
+/* A new file in it. DP_IO, DP_NOSPACE. Any thread. */
+DP_MUST dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes);
+void dp_tool_folder_remove(const char *path);
+
+/* What --prepare printed, as a sentence; another output gives "the text is ready". */
+void dp_tool_sentence(const char *output, char *text, size_t size);
+
+#endif

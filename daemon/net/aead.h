@@ -1,0 +1,14 @@
+/* The fastest ciphers for records that this machine has: OpenSSL's libcrypto where the program was built with it, else
+ * libsodium's. The bytes are the same (gossip/channel/suite.h). */
+#ifndef DP_DAEMON_NET_AEAD_H
+#define DP_DAEMON_NET_AEAD_H
+
+#include "gossip/channel/suite.h"
+
+/* [id - 1]; NULL: not on this machine. The tables are static. After dp_crypto_start; any thread. */
+void dp_aead_suites(const dp_suite *suites[DP_SUITES]);
+
+/* "libcrypto" or "libsodium". */
+const char *dp_aead_name(void);
+
+#endif

@@ -1,0 +1,610 @@
+#include "daemon/net/transport.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/net/aead.h"
+#include "daemon/net/transport_bulk.h"
+
+enum { BULK_RETRY_MS = 500, STRIPE_RETRY_MS = 30000 };
+
+/* ---- links ---- */
+
+static dp_link *find_link(const dp_transport *transport, const dp_peer *peer)
+{
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        if (dp_peer_equal(&link->peer, peer)) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+/* Best effort: the authenticated close tells the other side that this end is alive and means it. */
+static void say_goodbye(dp_conn *conn)
+{
+    if (conn->channel_open && dp_channel_finish(&conn->channel, &conn->out) == DP_OK) {
+        dp_conn_say_last(conn); /* A courtesy; a peer that misses it sees a reset. */
+    }
+}
+
+void dp_link_drop_lane(dp_link *link, uint32_t slot)
+{
+    dp_conn *conn = link->lanes[slot];
+    if (conn != NULL) {
+        link->lanes[slot] = NULL;
+        conn->link = NULL;
+        dp_conn_close(conn);
+    }
+}
+
+static void drop_link(dp_transport *transport, dp_link *link)
+{
+    for (uint32_t slot = DP_LANE_BULK + DP_CHANNEL_STRIPES_MAX; slot > 0; slot--) {
+        dp_link_drop_lane(link, slot - 1);
+    }
+    dp_list_remove(&link->item);
+    transport->stats.links--;
+    dp_free(link);
+}
+
+static bool dialing(const dp_transport *transport, const dp_peer *peer, dp_lane lane,
+                    uint8_t stripe)
+{
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        if (conn->outgoing && conn->link == NULL && conn->dial.lane == lane &&
+            conn->dial.stripe == stripe && conn->dial.expects_peer &&
+            dp_peer_equal(&conn->dial.expected, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe)
+{
+    dp_dial plan = {.lane = DP_LANE_BULK,
+                    .stripe = stripe,
+                    .expects_peer = true,
+                    .expected = link->peer,
+                    .n_addrs = 1};
+    if (stripe == 0) {
+        link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
+    }
+    if (dialing(transport, &link->peer, DP_LANE_BULK,
+                stripe)) { /* A long path: a second one would only replace the first. */
+        return;
+    }
+    plan.addrs[0] = link->lanes[DP_LANE_CONTROL]->addr;
+    plan.ahead_ms = link->lanes[DP_LANE_CONTROL]->dial.ahead_ms;
+    plan.older = link->lanes[DP_LANE_CONTROL]->dial.older;
+    DP_IGNORE(!dp_conn_dial(transport, &plan)); /* The tick tries again. */
+}
+
+void dp_link_dial_again(dp_transport *transport, dp_link *link)
+{
+    const dp_conn *old = link->lanes[DP_LANE_CONTROL];
+    dp_dial plan = {.lane = DP_LANE_CONTROL,
+                    .expects_peer = true,
+                    .expected = link->peer,
+                    .n_addrs = 1,
+                    .addrs = {old->addr},
+                    .ahead_ms = old->dial.ahead_ms};
+    if (!dialing(transport, &link->peer, DP_LANE_CONTROL, 0)) {
+        DP_IGNORE(!dp_conn_dial(transport, &plan)); /* It is tried again. */
+    }
+}
+
+/* Of two connections of one lane between the same lives of the same two nodes both ends keep the one that the smaller id
+ * has dialed; of two dialed by one node, the newer. That is for dials that crossed: who dials although a connection has
+ * stood for long has lost it, and only this end has not heard of that. */
+static bool keeps_new(const dp_transport *transport, const dp_conn *old, const dp_conn *new)
+{
+    const dp_peer self = dp_identity_peer(transport->config.identity);
+    const dp_peer *peer = &new->channel.peer.node;
+    if (new->channel.peer_boot_id != old->channel.peer_boot_id) {
+        return new->channel.peer_boot_id > old->channel.peer_boot_id;
+    }
+    if (old->outgoing == new->outgoing ||
+        new->proved_ms - old->proved_ms > DP_TRANSPORT_SETTLED_MS) {
+        return true;
+    }
+    const dp_peer *dialer = new->outgoing ? &self : peer;
+    return dp_peer_compare(dialer, new->outgoing ? peer : &self) < 0;
+}
+
+static void prove_bulk(dp_conn *conn)
+{
+    dp_link *link = find_link(conn->transport, &conn->channel.peer.node);
+    if (link == NULL || link->boot_id != conn->channel.peer_boot_id) {
+        dp_conn_close(conn);
+        return;
+    }
+    const uint32_t slot = DP_LANE_BULK + (uint32_t)conn->stripe;
+    const dp_conn *old = link->lanes[slot];
+    if (old != NULL && !keeps_new(conn->transport, old, conn)) {
+        dp_conn_close(conn);
+        return;
+    }
+    dp_link_drop_lane(link, slot);
+    link->lanes[slot] = conn;
+    conn->link = link;
+    dp_link_drained(conn);
+}
+
+static void prove_control(dp_conn *conn, const dp_channel_event *event)
+{
+    dp_transport *transport = conn->transport;
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    const dp_peer peer = conn->channel.peer.node;
+    dp_link *link = find_link(transport, &peer);
+    if (link != NULL) {
+        dp_conn *old = link->lanes[DP_LANE_CONTROL];
+        if (!keeps_new(transport, old, conn)) {
+            say_goodbye(
+                conn); /* The peer may hold it for the link until it hears of the other one. */
+            dp_conn_close(conn);
+            return;
+        }
+        if (link->boot_id == conn->channel.peer_boot_id) { /* The same life: swap without a word. */
+            old->link = NULL;
+            link->lanes[DP_LANE_CONTROL] = conn;
+            conn->link = link;
+            if (conn->outgoing && old->outgoing) {
+                /* Here this one stands first. A goodbye on the old one could be read before the other end has this one. */
+                old->replaced = true;
+                old->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
+                return;
+            }
+            say_goodbye(old);
+            dp_conn_close(old);
+            return;
+        }
+        drop_link(transport, link);
+        hooks->link_down(hooks->context, &peer, DP_LINK_RESET);
+        if (conn->closing ||
+            find_link(transport, &peer) != NULL) { /* The hook may have ended it all. */
+            return;
+        }
+    }
+    link = dp_alloc(1, sizeof *link);
+    if (link == NULL) {
+        dp_conn_close(conn);
+        return;
+    }
+    link->peer = peer;
+    link->boot_id = conn->channel.peer_boot_id;
+    link->lanes[DP_LANE_CONTROL] = conn;
+    link->credential_bytes = event->credential.size;
+    dp_assert(event->credential.size <= sizeof link->credential);
+    memcpy(link->credential, event->credential.data, event->credential.size);
+    conn->link = link;
+    dp_list_push_back(&transport->links, &link->item);
+    transport->stats.links++;
+    if (conn->outgoing) {
+        dp_link_dial_bulk(transport, link, 0);
+    }
+    hooks->link_up(hooks->context, &peer, &conn->addr, event->credential, event->hello,
+                   conn->outgoing);
+}
+
+void dp_link_proved(dp_conn *conn, const dp_channel_event *event)
+{
+    const dp_peer self = dp_identity_peer(conn->transport->config.identity);
+    const dp_peer *peer = &conn->channel.peer.node;
+    conn->lane = conn->channel.lane;
+    conn->stripe = conn->channel.stripe;
+    conn->proved_ms = uv_now(conn->transport->config.loop);
+    if (dp_peer_equal(peer, &self) ||
+        (conn->dial.expects_peer && !dp_peer_equal(peer, &conn->dial.expected))) {
+        dp_link_lost(conn, DP_LINK_REFUSED);
+    } else if (conn->lane == DP_LANE_BULK) {
+        prove_bulk(conn);
+    } else {
+        prove_control(conn, event);
+    }
+}
+
+void dp_link_message(dp_conn *conn, dp_view bytes)
+{
+    dp_transport *transport = conn->transport;
+    if (conn->link != NULL) {
+        const dp_peer peer = conn->link->peer;
+        transport->config.hooks.message(transport->config.hooks.context, &peer, bytes);
+    }
+}
+
+void dp_link_drained(dp_conn *conn)
+{
+    if (conn->link != NULL && conn->lane == DP_LANE_BULK) {
+        const dp_peer peer = conn->link->peer;
+        conn->transport->config.hooks.drained(conn->transport->config.hooks.context, &peer);
+    }
+}
+
+/* By the other side, long before its limit of time could have run out. */
+static bool was_cut(const dp_conn *conn)
+{
+    return conn->outgoing && conn->connected && conn->deadline_ms != 0 &&
+           uv_now(conn->transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS / 2 < conn->deadline_ms;
+}
+
+/* The other end answered nothing: it may not have the newest pre-shared key yet. The same address again, with the older. False: there is
+ * none, or it was tried. */
+static bool dial_older(const dp_conn *conn)
+{
+    dp_transport *transport = conn->transport;
+    dp_dial plan = conn->dial;
+    if (!conn->outgoing || !conn->connected || conn->spoke || plan.older ||
+        !transport->config.has_older || transport->closing) {
+        return false;
+    }
+    plan.older = true;
+    plan.next_addr--; /* conn is of the one before it */
+    return dp_conn_dial(transport, &plan);
+}
+
+void dp_link_lost(dp_conn *conn, dp_link_cause cause)
+{
+    dp_transport *transport = conn->transport;
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    dp_link *link = conn->link;
+    if (conn->replaced) {
+        dp_conn_close(conn);
+        return;
+    }
+    if (link == NULL && dial_older(conn)) {
+        dp_conn_close(conn);
+        return;
+    }
+    if (link == NULL) { /* Never proved itself. */
+        if (!conn->outgoing && conn->channel_open && !transport->closing) {
+            DP_IGNORE(!dp_conn_met(conn, false, true)); /* It is lost anyway. */
+        }
+        dp_link *whole = conn->stripe > 0 ? find_link(transport, &conn->dial.expected) : NULL;
+        if (whole != NULL) { /* An earlier program has one bulk connection and refuses others. */
+            whole->stripe_retry_ms = uv_now(transport->config.loop) + STRIPE_RETRY_MS;
+        }
+        const bool ours = conn->outgoing && conn->lane == DP_LANE_CONTROL;
+        const dp_peer expected = conn->dial.expected;
+        if (!conn->outgoing || conn->connected) {
+            transport->stats.handshakes_failed++;
+            transport->stats.dials_cut += was_cut(conn) ? 1 : 0;
+        }
+        /* It may have come to us meanwhile: then this dial is of no interest any more. */
+        const bool linked =
+            ours && conn->dial.expects_peer && find_link(transport, &expected) != NULL;
+        conn->dial.asked_again = false; /* The next address may have another clock, */
+        conn->dial.older = false;       /* ... and another secret. */
+        conn->dial.ahead_ms = 0;
+        const bool more =
+            ours && !linked && !transport->closing && dp_conn_dial(transport, &conn->dial);
+        dp_conn_close(conn);
+        if (ours && !linked && !more && !transport->closing) {
+            hooks->link_down(hooks->context, &expected, DP_LINK_REFUSED);
+        }
+        return;
+    }
+    if (conn->lane == DP_LANE_BULK) {
+        dp_link_drop_lane(link, DP_LANE_BULK + (uint32_t)conn->stripe);
+        link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
+        return;
+    }
+    const dp_peer peer = link->peer;
+    drop_link(transport, link);
+    if (!transport->closing) {
+        hooks->link_down(hooks->context, &peer, cause);
+    }
+}
+
+/* ---- opening and closing ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    dp_transport *transport = timer->data;
+    const uint64_t now = uv_now(transport->config.loop);
+    dp_port_cut_silent(transport);
+    for (dp_list *at = transport->conns.next; at != &transport->conns;) {
+        dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        at = at->next;
+        if (conn->doom != 0 || (conn->deadline_ms != 0 && now >= conn->deadline_ms)) {
+            dp_link_lost(conn, conn->doom != 0 ? conn->doom : DP_LINK_REFUSED);
+            at = transport->conns
+                     .next; /* The list may have changed; each loss removes one, so this ends. */
+        }
+    }
+    dp_transport_measure(transport);
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        if (link->lanes[DP_LANE_BULK] == NULL && link->lanes[DP_LANE_CONTROL]->outgoing &&
+            now >= link->bulk_retry_ms) {
+            dp_link_dial_bulk(transport, link, 0);
+        }
+        dp_link_measure(transport, link);
+        dp_link_renew(transport, link);
+    }
+    dp_transport_trim(transport);
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        dp_conn_trim(DP_LIST_ITEM(at, dp_conn, item));
+    }
+}
+
+dp_status dp_transport_open(dp_transport **out, const dp_transport_config *config)
+{
+    if (config->credential.size > DP_CREDENTIAL_BYTES_MAX ||
+        config->hello.size > DP_CHANNEL_HELLO_MAX) {
+        return DP_TOOBIG;
+    }
+    dp_transport *transport = dp_alloc(1, sizeof *transport);
+    uv_timer_t *tick = dp_alloc(1, sizeof *tick);
+    if (transport == NULL || tick == NULL || uv_timer_init(config->loop, tick) != 0) {
+        dp_free(transport);
+        dp_free(tick);
+        return DP_NOMEM;
+    }
+    if (dp_crew_open(&transport->crew, config->loop, config->n_threads) != DP_OK) {
+        dp_free(transport);
+        uv_close((uv_handle_t *)tick, (uv_close_cb)dp_free);
+        return DP_NOMEM;
+    }
+    transport->config = *config;
+    dp_list_init(&transport->conns);
+    dp_list_init(&transport->links);
+    dp_port_init(&transport->port);
+    if (dp_transport_limits_open(transport) != DP_OK) {
+        dp_crew_close(transport->crew);
+        dp_free(transport);
+        uv_close((uv_handle_t *)tick, (uv_close_cb)dp_free);
+        return DP_NOMEM;
+    }
+    if (config->suites[0] == NULL && config->suites[1] == NULL) {
+        dp_aead_suites(transport->config.suites);
+    }
+    memcpy(transport->credential, config->credential.data, config->credential.size);
+    transport->config.credential.data = transport->credential;
+    memcpy(transport->hello, config->hello.data, config->hello.size);
+    transport->config.hello.data = transport->hello;
+    transport->renew_ms = DP_TRANSPORT_RENEW_MS;
+    transport->renew_bytes = DP_TRANSPORT_RENEW_BYTES;
+    transport->tick = tick;
+    tick->data = transport;
+    uv_timer_start(tick, on_tick, DP_TRANSPORT_TICK_MS, DP_TRANSPORT_TICK_MS);
+    *out = transport;
+    return DP_OK;
+}
+
+static void on_transport_closed(uv_handle_t *handle)
+{
+    dp_transport *transport = handle->data;
+    transport->spares_idle = true;
+    dp_transport_trim(transport);
+    dp_free(transport);
+    dp_free(handle);
+}
+
+void dp_transport_close(dp_transport *transport)
+{
+    if (transport == NULL) {
+        return;
+    }
+    transport->closing = true;
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        say_goodbye(DP_LIST_ITEM(at, dp_link, item)->lanes[DP_LANE_CONTROL]);
+    }
+    while (!dp_list_empty(&transport->links)) {
+        drop_link(transport, DP_LIST_ITEM(transport->links.next, dp_link, item));
+    }
+    while (!dp_list_empty(&transport->conns)) {
+        dp_conn_close(DP_LIST_ITEM(transport->conns.next, dp_conn, item));
+    }
+    dp_crew_close(transport->crew);
+    dp_transport_limits_close(transport);
+    dp_listener_close(transport->listener);
+    /* libuv calls close callbacks of one loop turn in any order, but connections no longer touch the transport. */
+    uv_close((uv_handle_t *)transport->tick, on_transport_closed);
+}
+
+/* ---- using it ---- */
+
+void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs,
+                       uint32_t n_addrs)
+{
+    static const dp_peer nobody = {{0}};
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    if (peer != NULL &&
+        (find_link(transport, peer) != NULL || dialing(transport, peer, DP_LANE_CONTROL, 0))) {
+        return;
+    }
+    dp_dial plan = {.lane = DP_LANE_CONTROL,
+                    .expects_peer = peer != NULL,
+                    .expected = peer != NULL ? *peer : nobody,
+                    .n_addrs = n_addrs < DP_ADDRS_MAX ? n_addrs : DP_ADDRS_MAX};
+    if (plan.n_addrs > 0) {
+        memcpy(plan.addrs, addrs, plan.n_addrs * sizeof addrs[0]);
+    }
+    if (!dp_conn_dial(transport, &plan)) {
+        hooks->link_down(hooks->context, &plan.expected, DP_LINK_REFUSED);
+    }
+}
+
+void dp_transport_hangup(dp_transport *transport, const dp_peer *peer)
+{
+    dp_link *link = find_link(transport, peer);
+    if (link != NULL) {
+        say_goodbye(link->lanes[DP_LANE_CONTROL]);
+        dp_link_lost(link->lanes[DP_LANE_CONTROL], DP_LINK_CLOSED);
+    }
+}
+
+static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
+{
+    if (dp_conn_waiting(conn) + bytes.size > queue_max) {
+        return DP_AGAIN;
+    }
+    DP_TRY(dp_channel_write(&conn->channel, bytes, &conn->out));
+    dp_conn_flush(conn);
+    return DP_OK;
+}
+
+dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message)
+{
+    const dp_link *link = find_link(transport, peer);
+    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link, message->size);
+    return conn == NULL ? DP_NOTFOUND : dp_bulk_send(conn->bulk, message);
+}
+
+dp_status dp_transport_compose(dp_transport *transport, const dp_peer *peer, size_t size,
+                               uint8_t **room)
+{
+    const dp_link *link = find_link(transport, peer);
+    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link, size);
+    transport->composed = conn == NULL ? NULL : conn->bulk;
+    transport->composed_bytes = size;
+    return conn == NULL ? DP_NOTFOUND : dp_bulk_compose(conn->bulk, size, room);
+}
+
+void dp_transport_post(dp_transport *transport)
+{
+    dp_assert(transport->composed != NULL);
+    dp_bulk_post(transport->composed, transport->composed_bytes);
+    transport->composed = NULL;
+}
+
+static dp_status send_bulk(dp_transport *transport, const dp_peer *peer, dp_view bytes)
+{
+    dp_buf copy;
+    DP_TRY(dp_transport_buffer(transport, bytes.size, &copy));
+    dp_status status = dp_buf_append(&copy, bytes);
+    if (status == DP_OK) {
+        status = dp_transport_give(transport, peer, &copy);
+    }
+    dp_buf_close(&copy);
+    return status;
+}
+
+dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
+                            dp_view bytes)
+{
+    if (lane == DP_LANE_BULK) {
+        return send_bulk(transport, peer, bytes);
+    }
+    const dp_link *link = find_link(transport, peer);
+    if (link == NULL) {
+        return DP_NOTFOUND;
+    }
+    dp_conn *conn = link->lanes[DP_LANE_CONTROL];
+    const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
+    if (status ==
+        DP_AGAIN) { /* It does not read what it must: treat it as frozen, at the next tick. */
+        conn->doom = DP_LINK_TIMEOUT;
+        return DP_NOTFOUND;
+    }
+    return status;
+}
+
+void dp_transport_send_all(dp_transport *transport, dp_view bytes)
+{
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        dp_conn *conn = DP_LIST_ITEM(at, dp_link, item)->lanes[DP_LANE_CONTROL];
+        if (send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE) == DP_AGAIN) {
+            conn->doom = DP_LINK_TIMEOUT;
+        }
+    }
+}
+
+void dp_transport_keys(dp_transport *transport, const dp_channel_psk *psk,
+                       const dp_channel_psk *older)
+{
+    transport->config.psk = *psk;
+    transport->config.has_older = older != NULL;
+    if (older != NULL) {
+        transport->config.older = *older;
+    }
+}
+
+void dp_transport_say(dp_transport *transport, dp_view hello)
+{
+    dp_assert(hello.size <= sizeof transport->hello);
+    memcpy(transport->hello, hello.data, hello.size);
+    transport->config.hello.size = hello.size;
+}
+
+void dp_transport_replay(dp_transport *transport)
+{
+    enum { REPLAY_MAX = 128 };
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    dp_peer peers[REPLAY_MAX];
+    uint32_t count = 0;
+    for (dp_list *at = transport->links.next; at != &transport->links && count < REPLAY_MAX;
+         at = at->next) {
+        peers[count++] = DP_LIST_ITEM(at, dp_link, item)->peer;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const dp_link *link = find_link(transport, &peers[i]); /* A hook may have ended it. */
+        if (link != NULL) {
+            const dp_conn *control = link->lanes[DP_LANE_CONTROL];
+            hooks->link_up(hooks->context, &peers[i], &control->addr,
+                           dp_view_of(link->credential, link->credential_bytes),
+                           dp_view_of(NULL, 0), control->outgoing);
+        }
+    }
+}
+
+uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer)
+{
+    const dp_link *link = find_link(transport, peer);
+    return link == NULL ? UINT64_MAX : dp_link_bulk_waiting(link);
+}
+
+bool dp_transport_is_guest(const dp_transport *transport, const dp_peer *peer)
+{
+    const dp_transport_hooks *hooks = &transport->config.hooks;
+    uint8_t ignored[32];
+    return !hooks->known(hooks->context, peer, ignored);
+}
+
+uint64_t dp_transport_waiting(const dp_transport *transport, bool guests)
+{
+    uint64_t bytes = 0;
+    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
+        const dp_link *link = DP_LIST_ITEM(at, dp_link, item);
+        if (guests && !dp_transport_is_guest(transport, &link->peer)) {
+            continue;
+        }
+        for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+            const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+            bytes += conn != NULL ? dp_conn_waiting(conn) : 0;
+        }
+    }
+    return bytes;
+}
+
+bool dp_transport_is_far(const dp_transport *transport, const dp_peer *peer)
+{
+    const dp_link *link = find_link(transport, peer);
+    const dp_conn *conn = link == NULL ? NULL : link->lanes[DP_LANE_BULK];
+    return conn != NULL && conn->path.last.min_rtt_us >= DP_PATH_LONG_RTT_US;
+}
+
+void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
+{
+    *stats = transport->stats;
+    stats->uplink = dp_path_uplink(&transport->line);
+    dp_transport_limits(transport, stats);
+    stats->connections = transport->n_conns;
+    stats->held = transport->held.bytes + dp_transport_waiting(transport, false);
+    stats->held_guests = transport->held.guests + dp_transport_waiting(transport, true);
+    stats->held_most = transport->held.most;
+    stats->held_limit = transport->held.limit;
+    stats->accepts_refused += dp_listener_turned_away(transport->listener);
+}
+
+void dp_addr_text(const dp_addr *addr, char text[DP_ADDR_TEXT_MAX])
+{
+    const dp_address address = dp_addr_address(addr);
+    dp_address_text(&address, text);
+}

@@ -1,0 +1,141 @@
+/* The bulk lane of one connection, after its handshake: records are sealed and opened by the crew's threads, in lots; the loop
+ * thread reads, frames, writes and keeps the order. Shared by transport_conn.c, bulk_send.c and bulk_receive.c only.
+ *
+ *   sending     message -> lots, or put together in a piece -> up to 4 pieces, sealed in any order -> uv_write in theirs
+ *   receiving   uv_read into a slab -> framed into lots -> opened in any order, straight into the message -> told in theirs
+ *
+ * What is under way has a bound on either side; at the bound the queue of messages grows (and refuses), or the socket is not
+ * read, and TCP tells the sender. */
+#ifndef DP_DAEMON_NET_TRANSPORT_BULK_H
+#define DP_DAEMON_NET_TRANSPORT_BULK_H
+
+#include "daemon/net/crew.h"
+#include "daemon/net/transport_conn.h"
+#include "gossip/channel/lot.h"
+
+enum {
+    DP_BULK_PIECES =
+        4, /* being sealed or written: one sealed, one on its way, and two for the unevenness of both */
+    DP_BULK_SLABS = 4,           /* of DP_LOT_BYTES_MAX: being read into or opened from */
+    DP_BULK_LOTS = 16,           /* being opened */
+    DP_BULK_INCOMING = 3,        /* messages that they belong to */
+    DP_BULK_MESSAGES_MAX = 4096, /* waiting to be sealed */
+    /* What takes less than about 15 us is sealed or opened at once: as much as handing it over and back costs. */
+    DP_BULK_INLINE_BYTES = 16 * 1024,
+    DP_BULK_AT_ONCE_BYTES = 1 << 20 /* then the loop goes round, so that others are read too */
+};
+
+/* One that is to be sent. */
+typedef struct dp_bulk_message {
+    dp_list item;
+    dp_buf bytes;
+    uint32_t n_records;
+    uint32_t next;      /* record that no piece has yet */
+    uint32_t n_sealing; /* pieces that read from it */
+} dp_bulk_message;
+
+typedef struct dp_bulk_piece {
+    dp_crew_job job;
+    dp_bulk *bulk;
+    dp_bulk_message *message; /* NULL once sealed, or if what is sealed was put together in room */
+    dp_lot lot;
+    uint32_t first;
+    size_t placed; /* bytes of the message that is in room */
+    size_t bytes;
+    size_t handed; /* to the system; less than bytes under a limit (throttle.h) */
+    bool sealed;
+    uint8_t *room;
+    size_t room_bytes;
+    uv_write_t write;
+} dp_bulk_piece;
+
+typedef struct dp_bulk_slab {
+    uint8_t *bytes; /* DP_LOT_BYTES_MAX of them, or NULL */
+    uint32_t filled;
+    uint32_t n_lots; /* that lie in it */
+} dp_bulk_slab;
+
+/* One of several records that comes: its size in front. */
+typedef struct dp_bulk_incoming {
+    uint8_t *bytes; /* DP_LOT_MESSAGE_MAX, kept until the lane idles; or NULL */
+    uint32_t refs;  /* lots, and the framer while it may go on */
+    bool guest;     /* of the budget in held.h */
+} dp_bulk_incoming;
+
+typedef struct dp_bulk_lot {
+    dp_crew_job job;
+    dp_bulk *bulk;
+    dp_lot lot;
+    dp_bulk_slab *slab;
+    uint32_t at;                /* in the slab */
+    dp_bulk_incoming *incoming; /* NULL: a message of one record, opened in place */
+    uint32_t offset;            /* in the message */
+    uint32_t plain;
+    bool begins;
+    bool closes;
+    bool opened; /* authentic */
+    bool done;
+} dp_bulk_lot;
+
+struct dp_bulk {
+    dp_conn *conn;   /* NULL: closed; only jobs keep this */
+    uint32_t n_jobs; /* at the crew */
+    /* sending */
+    dp_list messages;
+    uint32_t n_messages;
+    uint64_t waiting; /* bytes on the wire of what was taken and not yet written */
+    uint64_t at_once; /* bytes written without libuv's queue since it last told of a write */
+    dp_bulk_piece pieces[DP_BULK_PIECES];
+    uint32_t first_piece; /* of the ring; n_writing of the n_pieces are with libuv */
+    uint32_t n_pieces;
+    uint32_t n_writing;
+    /* receiving */
+    bool reading;
+    bool turning;
+    dp_bulk_slab slabs[DP_BULK_SLABS];
+    dp_bulk_slab *slab; /* being read into; NULL: none is free */
+    uint32_t parsed;    /* bytes of it that belong to lots */
+    dp_lot_framer framer;
+    dp_lot_story story;
+    dp_bulk_incoming incoming[DP_BULK_INCOMING];
+    dp_bulk_incoming *current; /* that the framer is in */
+    dp_bulk_lot lots[DP_BULK_LOTS];
+    uint32_t first_lot; /* of the ring */
+    uint32_t n_lots;
+};
+
+/* NULL: no memory. The connection's handshake is done. */
+dp_bulk *dp_bulk_open(dp_conn *conn);
+/* The connection's handle is closed: memory goes, with the last job if any is under way. */
+void dp_bulk_close(dp_bulk *bulk);
+/* Its connection is closed next: the budget (held.h) has its part back. */
+void dp_bulk_give_back(const dp_bulk *bulk);
+/* Free what holds nothing. */
+void dp_bulk_trim(dp_bulk *bulk);
+/* A job has ended. True: it was the last one of a closed connection, and bulk is freed. */
+bool dp_bulk_job_done(dp_bulk *bulk);
+
+/* bulk_send.c. Takes the bytes, which leaves message empty. DP_TOOBIG; DP_AGAIN: as much waits as may; DP_NOMEM; then
+ * message is as before. */
+DP_MUST dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *message);
+/* Room for a message of size bytes where it will be sealed; it is lent until the next call. DP_AGAIN: something waits before it, or all
+ * pieces are in use; DP_TOOBIG: above DP_LOT_PLACED_MAX; DP_NOMEM. */
+DP_MUST dp_status dp_bulk_compose(dp_bulk *bulk, size_t size, uint8_t **room);
+/* Send what was put there. Nothing was called in between. */
+void dp_bulk_post(dp_bulk *bulk, size_t size);
+/* Seal and write what can be. Calls no hook. */
+void dp_bulk_pump(dp_bulk *bulk);
+/* The connection's turn under the owner's limit has come. May call hooks. */
+void dp_bulk_write_on(dp_bulk *bulk);
+void dp_bulk_drop_messages(dp_bulk *bulk);
+
+/* bulk_receive.c. Where the next bytes of the socket go. */
+uv_buf_t dp_bulk_room(dp_bulk *bulk);
+/* size bytes have come there. May close the connection, and calls hooks. */
+void dp_bulk_read(dp_bulk *bulk, size_t size);
+/* The connection's turn under the owner's limit has come. May close the connection, and calls hooks. */
+void dp_bulk_read_on(dp_bulk *bulk);
+/* Bytes that came in one piece with the handshake. */
+void dp_bulk_feed(dp_bulk *bulk, dp_view bytes);
+
+#endif

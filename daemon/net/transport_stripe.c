@@ -1,0 +1,146 @@
+/* The bulk connections of a link: one, or on a path that loses what it carries several, which the side that dialed the link
+ * dials and closes. */
+#include "daemon/net/transport_bulk.h"
+
+/* Half of all connections at most are for speed. */
+enum { STRIPED_MAX = DP_TRANSPORT_CONNECTIONS_MAX / 2 };
+
+static bool fd_of(const dp_conn *conn, int *fd)
+{
+    uv_os_fd_t found;
+    if (uv_fileno((const uv_handle_t *)&conn->tcp, &found) != 0) {
+        return false;
+    }
+    *fd = found;
+    return true;
+}
+
+/* Where a message of size bytes is through first; what waits above the kernel comes to what it has. */
+static uint64_t turns_on(const dp_conn *conn, size_t size)
+{
+    dp_path_room room = {0};
+    int fd = -1;
+    if (!fd_of(conn, &fd) || !dp_path_look(fd, &room)) {
+        return UINT64_MAX;
+    }
+    return dp_path_turns(&room, dp_conn_waiting(conn) + size);
+}
+
+dp_conn *dp_link_stripe(const dp_link *link, size_t size)
+{
+    dp_conn *best = link->lanes[DP_LANE_BULK];
+    uint32_t count = 0;
+    uint64_t least = UINT64_MAX;
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        count += conn != NULL && conn->doom == 0;
+        best = conn != NULL && conn->doom == 0 ? conn : best;
+    }
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX && count > 1; stripe++) {
+        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        const uint64_t turns = conn != NULL && conn->doom == 0 ? turns_on(conn, size) : UINT64_MAX;
+        if (turns < least) {
+            least = turns;
+            best = conn;
+        }
+    }
+    return best == NULL || best->doom != 0 ? NULL : best;
+}
+
+uint64_t dp_link_bulk_waiting(const dp_link *link)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        if (conn != NULL && conn->doom == 0 && dp_conn_waiting(conn) < least) {
+            least = dp_conn_waiting(conn);
+        }
+    }
+    return least;
+}
+
+void dp_conn_set_options(dp_conn *conn)
+{
+    dp_path_sample sample;
+    int fd = -1;
+    uv_tcp_nodelay(&conn->tcp, 1);
+    if (!fd_of(conn, &fd)) {
+        return;
+    }
+    dp_path_set_options(fd, conn->lane == DP_LANE_BULK);
+    if (conn->lane == DP_LANE_BULK && conn->transport->down.rate != 0) {
+        dp_conn_set_window(conn);
+    }
+    /* Opening the connection has measured the path once. */
+    if (dp_path_read(fd, &sample) && sample.min_rtt_us < DP_PATH_LONG_RTT_US) {
+        dp_path_set_short(fd);
+    }
+}
+
+static void set_pace(dp_conn *conn)
+{
+    const uint64_t pace = conn->path.pace;
+    const uint64_t change = pace > conn->pace ? pace - conn->pace : conn->pace - pace;
+    int fd = -1;
+    if (change > conn->pace / 32 && fd_of(conn, &fd)) {
+        dp_path_set_pace(fd, pace);
+        conn->pace = pace;
+    }
+}
+
+void dp_transport_measure(dp_transport *transport)
+{
+    dp_path *paths[DP_TRANSPORT_CONNECTIONS_MAX] = {NULL};
+    dp_conn *conns[DP_TRANSPORT_CONNECTIONS_MAX];
+    uint32_t count = 0;
+    for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
+        dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
+        dp_path_sample sample;
+        int fd = -1;
+        if (count < DP_TRANSPORT_CONNECTIONS_MAX && conn->bulk != NULL && fd_of(conn, &fd) &&
+            dp_path_read(fd, &sample)) {
+            dp_path_step(&conn->path, &sample);
+            paths[count] = &conn->path;
+            conns[count++] = conn;
+        }
+    }
+    dp_path_share(&transport->line, paths, count);
+    for (uint32_t i = 0; i < count; i++) {
+        set_pace(conns[i]);
+    }
+}
+
+bool dp_bulk_is_quiet(const dp_conn *conn)
+{
+    const dp_bulk *bulk = conn->bulk;
+    return conn->idle && bulk->waiting == 0 && !conn->down.waits && bulk->n_lots == 0 &&
+           !bulk->story.in_message;
+}
+
+void dp_link_measure(dp_transport *transport, dp_link *link)
+{
+    const uint64_t now = uv_now(transport->config.loop);
+    dp_path *paths[DP_CHANNEL_STRIPES_MAX];
+    uint32_t count = 0;
+    for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        if (conn != NULL) {
+            paths[count++] = &conn->path;
+        }
+    }
+    dp_path_count(&link->loss, paths, count);
+    const uint32_t wanted =
+        transport->stripes_min > link->loss.wanted ? transport->stripes_min : link->loss.wanted;
+    if (!link->lanes[DP_LANE_CONTROL]->outgoing) {
+        return;
+    }
+    for (uint32_t stripe = 1; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
+        const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
+        if (conn == NULL && stripe < wanted && now >= link->stripe_retry_ms &&
+            link->lanes[DP_LANE_BULK] != NULL && transport->n_conns < STRIPED_MAX) {
+            dp_link_dial_bulk(transport, link, (uint8_t)stripe);
+        } else if (conn != NULL && stripe >= wanted && dp_bulk_is_quiet(conn)) {
+            dp_link_drop_lane(link, DP_LANE_BULK + stripe);
+        }
+    }
+}

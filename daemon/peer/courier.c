@@ -1,0 +1,524 @@
+#include "daemon/peer/courier.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "daemon/peer/courier_inside.h"
+#include "gossip/ledger/wire.h"
+#include "store/object.h"
+
+/* What SIGKILL may cost of a fetch, at most: so many bytes, and what came in so long. Making chunks durable is given a fifth of
+ * the time at most, so between two times there are four times what the last one took, within these limits: on a disk that needs
+ * 3 ms for it a line of 30 MB/s loses 1.5 MB. */
+enum { FLUSH_BYTES = 16 * 1024 * 1024, FLUSH_SHARE = 4 };
+#define FLUSH_NS_MIN (50 * 1000000ULL)
+#define FLUSH_NS_MAX (1000 * 1000000ULL)
+
+static void release(dp_courier *courier)
+{
+    if (courier->closing && courier->n_jobs == 0) {
+        for (uint32_t i = 0; i < courier->n_fetches; i++) {
+            dp_free(courier->fetches[i]);
+        }
+        dp_free(courier);
+    }
+}
+
+void dp_courier_job_done(dp_courier *courier)
+{
+    courier->n_jobs--;
+    release(courier);
+}
+
+bool dp_courier_post(dp_courier *courier, dp_saver_job *job, dp_saver_class class)
+{
+    if (dp_saver_post(courier->config.saver, job, class) != DP_OK) {
+        return false;
+    }
+    courier->n_jobs++;
+    return true;
+}
+
+dp_status dp_courier_open(dp_courier **out, const dp_courier_config *config)
+{
+    dp_courier *courier = dp_alloc(1, sizeof *courier);
+    if (courier == NULL) {
+        return DP_NOMEM;
+    }
+    courier->config = *config;
+    *out = courier;
+    return DP_OK;
+}
+
+void dp_courier_close(dp_courier *courier)
+{
+    if (courier != NULL) {
+        courier->closing = true;
+        release(courier);
+    }
+}
+
+void dp_courier_set_manifest(dp_courier *courier, dp_view manifest)
+{
+    if (manifest.size <= sizeof courier->manifest) {
+        memcpy(courier->manifest, manifest.data, manifest.size);
+        courier->manifest_bytes = manifest.size;
+    }
+}
+
+static dp_pin pin_of(const dp_courier *courier, dp_object_use use, uint64_t round)
+{
+    static const dp_pin_kind kinds[] = {
+        [DP_USE_BLOB] = DP_PIN_BLOB,         [DP_USE_STATE] = DP_PIN_STATE,
+        [DP_USE_DATA] = DP_PIN_DATA,         [DP_USE_PENDING] = DP_PIN_PENDING,
+        [DP_USE_EXCHANGE] = DP_PIN_EXCHANGE,
+    };
+    return (dp_pin){.run = courier->config.run, .kind = kinds[use], .round = round};
+}
+
+/* ---- fetching ---- */
+
+static fetch *find_fetch(const dp_courier *courier, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < courier->n_fetches; i++) {
+        if (dp_hash_equal(&courier->fetches[i]->root, root)) {
+            return courier->fetches[i];
+        }
+    }
+    return NULL;
+}
+
+bool dp_courier_fetches(const dp_courier *courier, const dp_hash *root)
+{
+    return find_fetch(courier, root) != NULL;
+}
+
+static void forget_fetch(dp_courier *courier, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < courier->n_fetches; i++) {
+        if (dp_hash_equal(&courier->fetches[i]->root, root)) {
+            dp_free(courier->fetches[i]);
+            courier->fetches[i] = courier->fetches[--courier->n_fetches];
+            return;
+        }
+    }
+}
+
+/* Remember what is being fetched; the oldest makes room, since the node asks again for what it still wants. */
+static bool remember_fetch(dp_courier *courier, const dp_hash *root, uint64_t size)
+{
+    if (find_fetch(courier, root) != NULL) {
+        return true;
+    }
+    fetch *entry = dp_alloc(1, sizeof *entry);
+    if (entry == NULL) {
+        return false;
+    }
+    if (courier->n_fetches == DP_COURIER_FETCHES_MAX) {
+        dp_free(courier->fetches[0]);
+        memmove(courier->fetches, courier->fetches + 1,
+                (DP_COURIER_FETCHES_MAX - 1) * sizeof(fetch *));
+        courier->n_fetches--;
+    }
+    entry->root = *root;
+    entry->size = size;
+    courier->fetches[courier->n_fetches++] = entry;
+    return true;
+}
+
+typedef struct begin_job {
+    dp_saver_job job;
+    dp_courier *courier;
+    dp_hash root;
+    uint64_t size;
+    dp_pin pin;
+    dp_status status;
+    bool complete;
+    uint8_t missing[(DP_CHUNKS_MAX + 7) / 8];
+    dp_hash leaves[];
+} begin_job;
+
+static bool is_here(const begin_job *self, uint32_t index)
+{
+    return (self->missing[index / 8] >> (index % 8) & 1) == 0;
+}
+
+static dp_status run_begin_steps(begin_job *self, dp_store *store)
+{
+    uint32_t n_missing = 0;
+    DP_TRY(dp_object_begin(store, &self->root, self->size, self->leaves, &self->pin));
+    DP_TRY(dp_object_missing(store, &self->root, self->missing, sizeof self->missing, &n_missing));
+    if (n_missing == 0) {
+        DP_TRY(dp_object_commit(store, &self->root));
+        self->complete = true;
+    }
+    return DP_OK;
+}
+
+static void run_begin(dp_saver_job *job, dp_store *store)
+{
+    begin_job *self = (begin_job *)job;
+    self->status = run_begin_steps(self, store);
+}
+
+static giver *giver_of(fetch *entry, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < entry->n_givers; i++) {
+        if (dp_peer_equal(&entry->givers[i].peer, peer)) {
+            return &entry->givers[i];
+        }
+    }
+    return NULL;
+}
+
+static void count_asked(fetch *entry, const dp_peer *peer)
+{
+    giver *asked = giver_of(entry, peer);
+
+    if (asked == NULL && entry->n_givers < GIVERS_MAX) { /* Else it sends for nothing, at worst. */
+        asked = &entry->givers[entry->n_givers++];
+        *asked = (giver){.peer = *peer};
+    }
+    if (asked != NULL) {
+        asked->waiting++;
+    }
+}
+
+static void count_answered(fetch *entry, const dp_peer *peer)
+{
+    giver *asked = giver_of(entry, peer);
+
+    if (asked != NULL && --asked->waiting == 0) {
+        *asked = entry->givers[--entry->n_givers];
+    }
+}
+
+/* Whoever was asked for chunks that have not come need not send them. */
+static void drop_rest(const dp_courier *courier, fetch *entry)
+{
+    uint8_t bytes[64];
+
+    for (uint32_t i = 0; i < entry->n_givers; i++) {
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_wire_write_chunk_drop(&writer, &entry->root);
+        DP_IGNORE(dp_transport_send(courier->config.transport, &entry->givers[i].peer,
+                                    DP_LANE_CONTROL, dp_view_of(bytes, writer.size)));
+    }
+    entry->n_givers = 0;
+}
+
+static void ask(const dp_courier *courier, fetch *entry, const dp_peer *peer, uint32_t index)
+{
+    uint8_t bytes[64];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    dp_wire_write_chunk_get(&writer, &entry->root, index);
+    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                dp_view_of(bytes, writer.size)));
+    count_asked(entry, peer);
+}
+
+/* What was asked for while the store was looking goes out now, but for chunks that are here. */
+static void ask_held_back(const dp_courier *courier, const begin_job *begun)
+{
+    fetch *entry = find_fetch(courier, &begun->root);
+
+    for (uint32_t i = 0; entry != NULL && i < entry->n_held_back; i++) {
+        const uint32_t index = entry->held_back[i].index;
+        if (begun->status != DP_OK || !is_here(begun, index)) {
+            ask(courier, entry, &entry->held_back[i].peer, index);
+        } else if (entry->asked[index] > 0) {
+            entry->asked[index]--;
+        }
+    }
+    if (entry != NULL) {
+        entry->n_held_back = 0;
+    }
+}
+
+static void set_begun(const dp_courier *courier, const dp_hash *root)
+{
+    fetch *entry = find_fetch(courier, root);
+
+    if (entry != NULL) {
+        entry->begun = true;
+    }
+}
+
+static void done_begin(dp_saver_job *job)
+{
+    static const dp_peer nobody = {{0}};
+    begin_job *self = (begin_job *)job;
+    dp_courier *courier = self->courier;
+    const dp_courier_hooks *hooks = &courier->config.hooks;
+    const uint32_t n_chunks = dp_object_chunks(self->size);
+    set_begun(courier, &self->root);
+    if (!courier->closing && self->status == DP_OK) {
+        if (self->complete) {
+            forget_fetch(courier, &self->root);
+        }
+        /* A download that an earlier life began goes on where it was. Told of one chunk the node asks for the next, which may be
+         * here too: it is told of in its turn, and nobody is asked. */
+        courier->telling = self;
+        for (uint32_t i = 0; i < n_chunks && !self->complete && !courier->closing; i++) {
+            if (is_here(self, i)) {
+                hooks->chunk(hooks->context, &nobody, &self->root, i, DP_OK);
+            }
+        }
+        courier->telling = NULL;
+        if (self->complete && !courier->closing) {
+            hooks->object(hooks->context, &self->root, self->size);
+        }
+    }
+    if (!courier->closing) {
+        ask_held_back(courier, self);
+    }
+    dp_free(self);
+    dp_courier_job_done(courier); /* Not earlier: a hook may close the courier. */
+}
+
+void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size,
+                      const dp_hash *leaves, dp_object_use use, uint64_t round)
+{
+    const uint32_t n_chunks = dp_object_chunks(size);
+    if (n_chunks > DP_CHUNKS_MAX || !remember_fetch(courier, root, size)) {
+        return;
+    }
+    begin_job *job = dp_alloc(1, sizeof *job + n_chunks * sizeof(dp_hash));
+    if (job == NULL) {
+        return;
+    }
+    job->job.run = run_begin;
+    job->job.done = done_begin;
+    job->courier = courier;
+    job->root = *root;
+    job->size = size;
+    job->pin = pin_of(courier, use, round);
+    memcpy(job->leaves, leaves, n_chunks * sizeof(dp_hash));
+    /* Urgent: in front of every chunk of this object. */
+    if (!dp_courier_post(courier, &job->job, DP_SAVER_URGENT)) {
+        dp_free(job);
+        set_begun(courier, root); /* Nobody will say what is here. */
+    }
+}
+
+void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                         uint32_t ahead)
+{
+    uint8_t bytes[64];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_wire_write_info_get(&writer, root);
+    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                dp_view_of(bytes, writer.size)));
+    if (ahead > 0) {
+        dp_courier_ahead_ask(courier, peer, root, ahead);
+    }
+}
+
+void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                          uint32_t index)
+{
+    fetch *entry = find_fetch(courier, root);
+    if (entry == NULL || index >= dp_object_chunks(entry->size)) {
+        return;
+    }
+    if (courier->telling != NULL && dp_hash_equal(&courier->telling->root, root) &&
+        is_here(courier->telling, index)) {
+        return;
+    }
+    if (entry->asked[index] < UINT8_MAX) {
+        entry->asked[index]++;
+    }
+    if (dp_courier_ahead_take(courier, peer, root, index)) {
+        count_asked(entry, peer);
+    } else if (entry->begun || entry->n_held_back == HELD_BACK_MAX) {
+        ask(courier, entry, peer, index);
+    } else {
+        entry->held_back[entry->n_held_back++] = (held_back){.peer = *peer, .index = index};
+    }
+}
+
+void dp_courier_cancel(dp_courier *courier, const dp_hash *root)
+{
+    fetch *entry = find_fetch(courier, root);
+
+    dp_courier_ahead_drop(courier, root);
+    if (entry != NULL) { /* It stays: the same object may be begun again at once. */
+        drop_rest(courier, entry);
+        entry->n_held_back = 0;
+        memset(entry->asked, 0, sizeof entry->asked);
+    }
+}
+
+void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer)
+{
+    uint8_t bytes[16];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_wire_write_manifest_get(&writer);
+    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                dp_view_of(bytes, writer.size)));
+}
+
+typedef struct put_job {
+    dp_saver_job job;
+    dp_courier *courier;
+    dp_peer peer;
+    dp_hash root;
+    uint64_t size;
+    uint32_t index;
+    dp_status status;
+    bool complete;
+    size_t n_bytes;
+    uint8_t bytes[];
+} put_job;
+
+/* Chunks gather in one transaction, which is what makes writing them fast; but a fetch must go on where SIGKILL ended it. */
+static dp_status flush_in_time(dp_courier *courier, dp_store *store, size_t more)
+{
+    const uint64_t now_ns = uv_hrtime();
+    uint64_t wait_ns = courier->flush_took_ns * FLUSH_SHARE;
+
+    wait_ns = wait_ns < FLUSH_NS_MIN ? FLUSH_NS_MIN : wait_ns;
+    wait_ns = wait_ns > FLUSH_NS_MAX ? FLUSH_NS_MAX : wait_ns;
+    courier->unflushed += more;
+    if (courier->unflushed < FLUSH_BYTES && now_ns - courier->flushed_ns < wait_ns) {
+        return DP_OK;
+    }
+    courier->unflushed = 0;
+    DP_TRY(dp_object_flush(store));
+    courier->flushed_ns = uv_hrtime();
+    courier->flush_took_ns = courier->flushed_ns - now_ns;
+    return DP_OK;
+}
+
+static void run_put(dp_saver_job *job, dp_store *store)
+{
+    put_job *self = (put_job *)job;
+    dp_object_info info = {0};
+    self->status = dp_object_put_chunk(store, &self->root, self->index,
+                                       dp_view_of(self->bytes, self->n_bytes));
+    if (self->status == DP_NOTFOUND) {
+        self->status =
+            DP_AGAIN; /* Dropped here meanwhile; to the node NOTFOUND would mean that the peer lacks it. */
+    }
+    if (self->status == DP_OK &&
+        self->size > DP_CHUNK_BYTES_MIN) { /* One chunk: committed below. */
+        self->status = flush_in_time(self->courier, store, self->n_bytes);
+    }
+    if (self->status == DP_OK && dp_object_stat(store, &self->root, &info) == DP_OK &&
+        info.n_present == info.n_chunks) {
+        self->status = dp_object_commit(store, &self->root);
+        self->complete = self->status == DP_OK;
+    }
+}
+
+static void done_put(dp_saver_job *job)
+{
+    put_job *self = (put_job *)job;
+    dp_courier *courier = self->courier;
+    const dp_courier_hooks *hooks = &courier->config.hooks;
+    fetch *entry = find_fetch(courier, &self->root);
+    if (entry != NULL) {
+        entry->writing[self->index] = false;
+    }
+    if (!courier->closing) {
+        if (self->complete && entry != NULL) {
+            drop_rest(courier, entry); /* Of chunks that were asked of two. */
+            forget_fetch(courier, &self->root);
+        }
+        hooks->chunk(hooks->context, &self->peer, &self->root, self->index, self->status);
+    }
+    if (!courier->closing && self->complete) {
+        hooks->object(hooks->context, &self->root, self->size);
+    }
+    dp_free(self);
+    dp_courier_job_done(courier); /* Not earlier: a hook may close the courier. */
+}
+
+static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message)
+{
+    dp_wire_chunk chunk;
+    if (dp_wire_read_chunk(message, &chunk) != DP_OK) {
+        return;
+    }
+    const dp_courier_hooks *hooks = &courier->config.hooks;
+    fetch *entry = find_fetch(courier, &chunk.root);
+    if (dp_courier_ahead_take(courier, peer, &chunk.root, chunk.index) && chunk.found &&
+        entry != NULL && chunk.index < dp_object_chunks(entry->size) &&
+        entry->asked[chunk.index] < UINT8_MAX) {
+        entry->asked[chunk.index]++; /* The node has not asked for it yet, and will. */
+        count_asked(entry, peer);
+    }
+    if (!chunk.found && chunk.index == 0 && (entry == NULL || entry->asked[0] == 0)) {
+        /* The answer to INFO_GET of one that lacks it. */
+        hooks->chunk(hooks->context, peer, &chunk.root, 0, DP_NOTFOUND);
+        return;
+    }
+    if (entry == NULL || chunk.index >= dp_object_chunks(entry->size) ||
+        entry->asked[chunk.index] == 0) {
+        return; /* Nobody asked, or it came twice. */
+    }
+    entry->asked[chunk.index]--;
+    count_answered(entry, peer);
+    if (!chunk.found || chunk.bytes.size != dp_object_chunk_size(entry->size, chunk.index)) {
+        const dp_status status = chunk.found ? DP_BADHASH : DP_NOTFOUND;
+        hooks->chunk(hooks->context, peer, &chunk.root, chunk.index, status);
+        return;
+    }
+    if (entry->writing[chunk.index]) {
+        return; /* A slow disk makes the node ask others too; what they send would only make it slower. */
+    }
+    put_job *job = dp_alloc(1, sizeof *job + chunk.bytes.size);
+    if (job == NULL) {
+        return;
+    }
+    job->job.run = run_put;
+    job->job.done = done_put;
+    job->courier = courier;
+    job->peer = *peer;
+    job->root = chunk.root;
+    job->size = entry->size;
+    job->index = chunk.index;
+    job->n_bytes = chunk.bytes.size;
+    memcpy(job->bytes, chunk.bytes.data, chunk.bytes.size);
+    entry->writing[chunk.index] = dp_courier_post(
+        courier, &job->job, entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK);
+    if (!entry->writing[chunk.index]) {
+        dp_free(job);
+    }
+}
+
+bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes)
+{
+    const dp_courier_hooks *hooks = &courier->config.hooks;
+    switch (dp_msg_type_of(bytes)) {
+    case DP_MSG_INFO: {
+        static dp_hash
+            leaves[DP_CHUNKS_MAX]; /* Loop thread only; too large for its stack to be lent often. */
+        dp_wire_info info;
+        if (dp_wire_read_info(bytes, &info, leaves) == DP_OK) {
+            hooks->info(hooks->context, peer, &info.root, info.size, leaves);
+        }
+        return true;
+    }
+    case DP_MSG_CHUNK_DROP: {
+        dp_hash root;
+        if (dp_wire_read_chunk_drop(bytes, &root) == DP_OK) {
+            dp_courier_unserve(courier, peer, &root);
+        }
+        return true;
+    }
+    case DP_MSG_CHUNK:
+        take_chunk(courier, peer, bytes);
+        return true;
+    case DP_MSG_MANIFEST: {
+        dp_view manifest;
+        if (dp_wire_read_manifest(bytes, &manifest) == DP_OK) {
+            hooks->manifest(hooks->context, peer, manifest);
+        }
+        return true;
+    }
+    default:
+        return false;
+    }
+}

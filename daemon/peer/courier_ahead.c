@@ -1,0 +1,69 @@
+/* Chunks that are asked for with size and leaves of their object, a round trip before the node can: when it does, they are on their
+ * way. A chunk that comes before size and leaves are here is dropped, and asked for as any other. */
+#include "base/assert.h"
+#include "daemon/peer/courier_inside.h"
+#include "gossip/ledger/wire.h"
+
+static asked_ahead *find(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < AHEADS_MAX; i++) {
+        asked_ahead *entry = &courier->aheads[i];
+        if (entry->chunks != 0 && dp_peer_equal(&entry->peer, peer) &&
+            dp_hash_equal(&entry->root, root)) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static void tell(const dp_courier *courier, const dp_peer *peer, const dp_writer *writer)
+{
+    /* Without a link it is asked for again. */
+    DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                dp_view_of(writer->data, writer->size)));
+}
+
+void dp_courier_ahead_ask(dp_courier *courier, const dp_peer *peer, const dp_hash *root, uint32_t n)
+{
+    uint8_t bytes[64];
+    asked_ahead *entry = find(courier, peer, root);
+
+    dp_assert(n > 0 && n <= DP_FLIGHTS_MAX);
+    if (entry == NULL) {
+        entry = &courier->aheads[courier->next_ahead++ % AHEADS_MAX];
+    }
+    *entry = (asked_ahead){.peer = *peer, .root = *root, .chunks = (1U << n) - 1};
+    for (uint32_t i = 0; i < n; i++) {
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_wire_write_chunk_get(&writer, root, i);
+        tell(courier, peer, &writer);
+    }
+}
+
+bool dp_courier_ahead_take(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                           uint32_t index)
+{
+    asked_ahead *entry = find(courier, peer, root);
+    const bool asked =
+        entry != NULL && index < DP_FLIGHTS_MAX && (entry->chunks >> index & 1U) != 0;
+
+    if (asked) {
+        entry->chunks &= ~(1U << index);
+    }
+    return asked;
+}
+
+void dp_courier_ahead_drop(dp_courier *courier, const dp_hash *root)
+{
+    uint8_t bytes[64];
+
+    for (uint32_t i = 0; i < AHEADS_MAX; i++) {
+        asked_ahead *entry = &courier->aheads[i];
+        if (entry->chunks != 0 && dp_hash_equal(&entry->root, root)) {
+            dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+            dp_wire_write_chunk_drop(&writer, root);
+            tell(courier, &entry->peer, &writer);
+            entry->chunks = 0;
+        }
+    }
+}

@@ -1,0 +1,335 @@
+/* What peers ask of the store: object information, chunks, records and the manifest, read off the loop, two at a time for one
+ * peer, and sent as the bulk lane takes them. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "daemon/net/held.h"
+#include "daemon/peer/courier_inside.h"
+#include "gossip/ledger/wire.h"
+#include "store/chain.h"
+#include "store/ckpt.h"
+#include "store/object.h"
+
+enum { RECORDS_MESSAGE_MAX = DP_RECORDS_BYTES_MAX };
+
+typedef struct serve_job {
+    dp_saver_job job;
+    dp_courier *courier;
+    dp_run_id run;
+    serve what;
+    dp_buf message;
+    dp_status lost; /* DP_OK; DP_BADHASH, DP_NOTFOUND: it was whole, and is not any more */
+} serve_job;
+
+/* A state that somebody is fetching stays until it is whole there. Without a lease it may go, and is asked for in vain. */
+static void lease(const serve_job *self, dp_store *store)
+{
+    DP_IGNORE(dp_ckpt_lease(store, &self->run, &self->what.root, uv_hrtime() / 1000000000U + 1));
+}
+
+/* Who asks need not wait to learn that it has to ask another. */
+static dp_status say_absent(serve_job *self)
+{
+    uint8_t *room = NULL;
+    DP_TRY(dp_buf_reserve(&self->message, DP_CHUNK_HEAD_BYTES, &room));
+    dp_writer writer = dp_writer_of(room, DP_CHUNK_HEAD_BYTES);
+    dp_wire_write_chunk_head(&writer, &self->what.root, 0, false);
+    dp_buf_commit(&self->message, writer.size);
+    return DP_OK;
+}
+
+static dp_status read_info(serve_job *self, dp_store *store)
+{
+    dp_object_info info;
+    uint8_t *room = NULL;
+    const dp_status found = dp_object_stat(store, &self->what.root, &info);
+    if (found == DP_NOTFOUND || (found == DP_OK && !info.complete)) {
+        return say_absent(self);
+    }
+    DP_TRY(found);
+    lease(self, store);
+    dp_hash *leaves = dp_alloc(info.n_chunks + 1, sizeof *leaves);
+    dp_status status = leaves == NULL
+                           ? DP_NOMEM
+                           : dp_object_leaves(store, &self->what.root, leaves, info.n_chunks);
+    if (status == DP_OK) {
+        status = dp_buf_reserve(&self->message, DP_INFO_BYTES_MAX, &room);
+    }
+    if (status == DP_OK) {
+        dp_writer writer = dp_writer_of(room, DP_INFO_BYTES_MAX);
+        dp_wire_write_info(&writer, &self->what.root, info.size, leaves);
+        dp_buf_commit(&self->message, writer.size);
+    }
+    dp_free(leaves);
+    return status;
+}
+
+/* A chunk of it that cannot be read counts as missing from now on (store/chunk.c); one that was never here has no row. */
+static dp_status lost_with(const serve_job *self, dp_store *store, dp_status read)
+{
+    dp_object_info info;
+    if (read != DP_BADHASH && read != DP_NOTFOUND) {
+        return DP_OK;
+    }
+    const dp_status found = dp_object_stat(store, &self->what.root, &info);
+    const bool gone = found == DP_OK && self->what.index < info.n_chunks &&
+                      (!info.complete || read == DP_BADHASH);
+    return gone ? read : DP_OK;
+}
+
+static dp_status read_chunk(serve_job *self, dp_store *store)
+{
+    dp_object_info info;
+    uint8_t *room = NULL;
+    size_t size = 0;
+    const bool known = dp_object_stat(store, &self->what.root, &info) == DP_OK;
+    const size_t most = known ? dp_object_chunk_bytes(info.size) : 0;
+    DP_TRY(dp_buf_reserve(&self->message, DP_CHUNK_HEAD_BYTES + most, &room));
+    lease(self, store);
+    const dp_status read = known ? dp_object_read_chunk(store, &self->what.root, self->what.index,
+                                                        room + DP_CHUNK_HEAD_BYTES, most, &size)
+                                 : DP_NOTFOUND;
+    const bool found = read == DP_OK;
+    self->lost = lost_with(self, store, read);
+    dp_writer writer = dp_writer_of(room, DP_CHUNK_HEAD_BYTES);
+    dp_wire_write_chunk_head(&writer, &self->what.root, self->what.index, found);
+    dp_buf_commit(&self->message, writer.size + (found ? size : 0));
+    return DP_OK;
+}
+
+static dp_status add_record(const dp_chain_row *entry, void *context)
+{
+    return dp_wire_add_record(context, entry->record, entry->cert) ? DP_OK : DP_AGAIN;
+}
+
+static dp_status read_records(serve_job *self, dp_store *store)
+{
+    uint8_t *room = NULL;
+    DP_TRY(dp_buf_reserve(&self->message, RECORDS_MESSAGE_MAX, &room));
+    dp_writer writer = dp_writer_of(room, RECORDS_MESSAGE_MAX);
+    dp_wire_begin_records(&writer, self->what.from);
+    const uint32_t count =
+        self->what.index < DP_RECORDS_PER_MESSAGE ? self->what.index : DP_RECORDS_PER_MESSAGE;
+    const dp_status status =
+        dp_chain_each(store, &self->run, self->what.from, count, add_record, &writer);
+    if (status != DP_OK &&
+        status != DP_AGAIN) { /* AGAIN: full; the asker goes on from where this ends. */
+        return status;
+    }
+    dp_buf_commit(&self->message, writer.size);
+    return DP_OK;
+}
+
+static void run_serve(dp_saver_job *job, dp_store *store)
+{
+    serve_job *self = (serve_job *)job;
+    dp_status status = DP_OK;
+    switch (self->what.kind) {
+    case SERVE_INFO:
+        status = read_info(self, store);
+        break;
+    case SERVE_CHUNK:
+        status = read_chunk(self, store);
+        break;
+    case SERVE_RECORDS:
+        status = read_records(self, store);
+        break;
+    case SERVE_MANIFEST:
+        break;
+    }
+    if (status != DP_OK) {
+        dp_buf_clear(&self->message);
+    }
+}
+
+static void pump(dp_courier *courier);
+
+static void done_serve(dp_saver_job *job)
+{
+    serve_job *self = (serve_job *)job;
+    dp_courier *courier = self->courier;
+    for (uint32_t i = 0; i < courier->n_busy; i++) {
+        if (dp_peer_equal(&courier->busy[i], &self->what.peer)) {
+            courier->busy[i] = courier->busy[--courier->n_busy];
+            break;
+        }
+    }
+    if (!courier->closing && self->message.size > 0) {
+        /* A lost answer is asked for again. */
+        DP_IGNORE(dp_transport_give(courier->config.transport, &self->what.peer, &self->message));
+    }
+    if (!courier->closing && self->lost != DP_OK &&
+        !dp_courier_fetches(courier, &self->what.root)) {
+        const dp_courier_hooks *hooks = &courier->config.hooks;
+        hooks->lost(hooks->context, &self->what.root, self->lost);
+    }
+    if (!courier->closing) {
+        pump(courier);
+    }
+    dp_buf_close(&self->message);
+    dp_free(self);
+    dp_courier_job_done(courier);
+}
+
+static bool peer_is_busy(const dp_courier *courier, const dp_peer *peer)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < courier->n_busy; i++) {
+        count += dp_peer_equal(&courier->busy[i], peer);
+    }
+    const uint64_t waiting = dp_transport_bulk_waiting(courier->config.transport, peer);
+    return count >= DP_COURIER_SERVES_PER_PEER ||
+           (waiting != UINT64_MAX && waiting >= DP_TRANSPORT_BULK_LOW);
+}
+
+static bool start_serve(dp_courier *courier, const serve *what)
+{
+    serve_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        return false;
+    }
+    job->job.run = run_serve;
+    job->job.done = done_serve;
+    job->courier = courier;
+    job->run = courier->config.run;
+    job->what = *what;
+    dp_buf_init(&job->message, DP_MESSAGE_BULK_MAX);
+    if (!dp_courier_post(courier, &job->job, DP_SAVER_BULK)) {
+        dp_free(job);
+        return false;
+    }
+    courier->busy[courier->n_busy++] = what->peer;
+    return true;
+}
+
+static void remove_serve(dp_courier *courier, uint32_t index)
+{
+    const dp_peer peer = courier->serves[index].peer;
+    courier->n_serves--;
+    memmove(courier->serves + index, courier->serves + index + 1,
+            (courier->n_serves - index) * sizeof courier->serves[0]);
+    for (uint32_t i = index; i < courier->n_serves; i++) {
+        courier->serves[i].before -= dp_peer_equal(&courier->serves[i].peer, &peer);
+    }
+}
+
+/* What guests have asked for, and is being read or waits until they take it. */
+static uint64_t held_for_guests(const dp_courier *courier)
+{
+    uint64_t bytes = dp_transport_waiting(courier->config.transport, true);
+    for (uint32_t i = 0; i < courier->n_busy; i++) {
+        bytes += dp_transport_is_guest(courier->config.transport, &courier->busy[i])
+                     ? DP_CHUNK_BYTES_MAX
+                     : 0;
+    }
+    return bytes;
+}
+
+static void pump(dp_courier *courier)
+{
+    uint64_t guests = courier->n_serves > 0 ? held_for_guests(courier) : 0;
+    for (uint32_t i = 0; i < courier->n_serves && courier->n_busy < DP_COURIER_SERVES_MAX;) {
+        const serve what = courier->serves[i];
+        const bool guest = dp_transport_is_guest(courier->config.transport, &what.peer);
+        if (peer_is_busy(courier, &what.peer) || (guest && guests >= DP_HELD_GUESTS_MAX)) {
+            i++;
+            continue;
+        }
+        guests += guest ? DP_CHUNK_BYTES_MAX : 0;
+        if (!start_serve(courier, &what)) {
+            return;
+        }
+        remove_serve(courier, i);
+    }
+}
+
+/* What is being read from the store, or has been given to the transport, still goes: two chunks and DP_TRANSPORT_BULK_LOW. */
+void dp_courier_unserve(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
+{
+    uint32_t kept = 0;
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < courier->n_serves; i++) {
+        serve *what = &courier->serves[i];
+        const bool theirs = dp_peer_equal(&what->peer, peer);
+        if (theirs && what->kind == SERVE_CHUNK && dp_hash_equal(&what->root, root)) {
+            continue;
+        }
+        what->before = theirs ? before++ : what->before;
+        courier->serves[kept++] = *what;
+    }
+    courier->n_serves = kept;
+}
+
+static uint32_t count_waiting(const dp_courier *courier, const dp_peer *peer)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < courier->n_serves; i++) {
+        count += dp_peer_equal(&courier->serves[i].peer, peer);
+    }
+    return count;
+}
+
+/* The queue is full: the last request of the peer with most of them goes, unless who asks now has as many. */
+static bool make_room(dp_courier *courier, uint32_t count)
+{
+    uint32_t most = 0;
+    uint32_t victim = 0;
+    for (uint32_t i = 0; i < courier->n_serves; i++) {
+        const uint32_t waiting = courier->serves[i].before + 1;
+        if (waiting >= most) {
+            most = waiting;
+            victim = i;
+        }
+    }
+    if (most <= count + 1) {
+        return false;
+    }
+    remove_serve(courier, victim);
+    return true;
+}
+
+static void enqueue(dp_courier *courier, const serve *what)
+{
+    const uint32_t count = count_waiting(courier, &what->peer);
+    if (count < DP_COURIER_WAITING_PER_PEER &&
+        (courier->n_serves < DP_COURIER_SERVES_MAX || make_room(courier, count))) {
+        courier->serves[courier->n_serves] = *what;
+        courier->serves[courier->n_serves++].before = count;
+        pump(courier);
+    }
+}
+
+void dp_courier_serve_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
+{
+    enqueue(courier, &(serve){.kind = SERVE_INFO, .peer = *peer, .root = *root});
+}
+
+void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
+                            uint32_t index)
+{
+    enqueue(courier, &(serve){.kind = SERVE_CHUNK, .peer = *peer, .root = *root, .index = index});
+}
+
+void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from,
+                              uint32_t count)
+{
+    enqueue(courier, &(serve){.kind = SERVE_RECORDS, .peer = *peer, .from = from, .index = count});
+}
+
+void dp_courier_serve_manifest(dp_courier *courier, const dp_peer *peer)
+{
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX + 16];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_wire_write_manifest(&writer, dp_view_of(courier->manifest, courier->manifest_bytes));
+    if (courier->manifest_bytes >
+        0) { /* It fits the control lane, and a newcomer has no other yet. */
+        DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+                                    dp_view_of(bytes, writer.size)));
+    }
+}
+
+void dp_courier_drained(dp_courier *courier, const dp_peer *peer)
+{
+    (void)peer;
+    pump(courier);
+}

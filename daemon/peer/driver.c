@@ -1,0 +1,639 @@
+#include "daemon/peer/driver.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/host/advertise.h"
+#include "daemon/net/crew.h"
+#include "daemon/net/hello.h"
+#include "daemon/peer/allowance.h"
+#include "daemon/peer/driver_inside.h"
+#include "gossip/identity/cert.h"
+#include "gossip/ledger/wire.h"
+
+enum {
+    REMEMBER_EVERY = 60, /* ticks */
+    REMEMBER_SOON = 2    /* ticks after a link came up: by then its member has told its addresses */
+};
+
+static const dp_driver_hooks no_hooks;
+
+/* ---- events in, actions out ---- */
+
+static void on_wake(uv_timer_t *timer);
+
+static void rearm(dp_driver *driver)
+{
+    const uint64_t now_us = uv_hrtime() / 1000;
+    const dp_time wake = dp_node_wake(driver->node);
+    const uint64_t wait_us = wake.us > now_us ? wake.us - now_us : 0;
+    const uint64_t wait_ms =
+        wait_us / 1000 + 1 < DP_DRIVER_TICK_MS ? wait_us / 1000 + 1 : DP_DRIVER_TICK_MS;
+    uv_timer_start(driver->wake, on_wake, wait_ms, 0);
+}
+
+static void tell_following(dp_driver *driver)
+{
+    dp_node_view view;
+    dp_node_look(driver->node, &view);
+    if (!driver->told_following && view.mode != DP_MODE_JOINING) {
+        driver->told_following = true;
+        if (driver->hooks.following != NULL) {
+            driver->hooks.following(driver->hooks.context);
+        }
+    }
+}
+
+static void step(dp_driver *driver, dp_event *event)
+{
+    event->now = (dp_time){.us = uv_hrtime() / 1000};
+    event->wall_ms = dp_driver_wall_ms(driver);
+    driver->actions->count = 0;
+    dp_node_step(driver->node, event, driver->actions);
+    for (uint32_t i = 0; i < driver->actions->count; i++) {
+        dp_driver_act(driver, &driver->actions->items[i]);
+    }
+}
+
+void dp_driver_feed(dp_driver *driver, dp_event *event)
+{
+    if (driver->closing || driver->node == NULL) {
+        return;
+    }
+    if (driver
+            ->stepping) { /* Carrying out an action had an effect at once: a dead link, a dead trainer. */
+        dp_assert(event->type == DP_EV_LINK_DOWN || event->type == DP_EV_TRAINER_DOWN ||
+                  event->type == DP_EV_STORED);
+        if (driver->n_queued < DP_DRIVER_QUEUE_MAX) {
+            driver->queue[driver->n_queued++] = *event;
+        }
+        return;
+    }
+    driver->stepping = true;
+    step(driver, event);
+    for (uint32_t i = 0; i < driver->n_queued; i++) { /* May grow meanwhile, up to its limit. */
+        dp_event next = driver->queue[i];
+        step(driver, &next);
+    }
+    driver->n_queued = 0;
+    driver->stepping = false;
+    rearm(driver);
+    tell_following(driver);
+}
+
+static void on_wake(uv_timer_t *timer)
+{
+    dp_driver_feed(timer->data, &(dp_event){.type = DP_EV_TICK});
+}
+
+void dp_driver_command(dp_driver *driver, dp_command command)
+{
+    dp_event event = {.type = DP_EV_COMMAND};
+    event.u.command = command;
+    dp_driver_feed(driver, &event);
+}
+
+void dp_driver_limit(dp_driver *driver)
+{
+    const dp_limits limits = dp_allowance_limits(driver->daemon->allowance);
+    dp_transport_limit(driver->transport, &limits);
+}
+
+dp_status dp_driver_order(dp_driver *driver, const dp_order *order)
+{
+    dp_status status = DP_AGAIN;
+    dp_event event = {.type = DP_EV_ORDER};
+    dp_assert(!driver->stepping);
+    if (driver->node == NULL) {
+        return dp_why_set(order->why, DP_AGAIN, "this node is still joining");
+    }
+    event.u.order = *order;
+    event.u.order.status = &status;
+    dp_driver_feed(driver, &event);
+    return status;
+}
+
+/* ---- jobs ---- */
+
+bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class)
+{
+    if (dp_saver_post(driver->daemon->saver, job, class) != DP_OK) {
+        return false;
+    }
+    driver->n_jobs++;
+    return true;
+}
+
+static void free_driver(dp_driver *driver)
+{
+    dp_driver_early_forget(driver);
+    dp_node_close(driver->node);
+    dp_memfd_unmap(driver->snapshot);
+    dp_free(driver->actions);
+    dp_free(driver);
+}
+
+void dp_driver_job_done(dp_driver *driver)
+{
+    driver->n_jobs--;
+    if (driver->closing && driver->n_jobs == 0) {
+        free_driver(driver);
+    }
+}
+
+void dp_driver_fail(dp_driver *driver, dp_status status, const char *why)
+{
+    dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.failed", 0, NULL, "%s: %s", why,
+                 dp_status_text(status));
+    if (driver->hooks.failed != NULL) {
+        driver->hooks.failed(driver->hooks.context, status, why);
+    } else { /* A member that cannot start: a supervisor may try again. */
+        dp_daemon_end(driver->daemon, 75, why);
+    }
+}
+
+/* ---- what the transport tells ---- */
+
+/* Who goes by other rules is told of once: nothing else would say why updates are refused. */
+static void tell_rules(dp_driver *driver, const dp_peer *peer, const dp_hello *hello)
+{
+    const bool older = hello->rules < DP_RULES;
+
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "peer.rules", 0, peer,
+                 "%s runs %s program (rules %u, here %d): %s may refuse updates that count for the "
+                 "others; upgrade %s",
+                 hello->name, older ? "an older" : "a newer", hello->rules, DP_RULES,
+                 older ? "it" : "this node", older ? "it" : "this node");
+}
+
+static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view bytes)
+{
+    dp_hello hello = {.rules = 0};
+    uint32_t at = 0;
+
+    if (!dp_hello_read(bytes, &hello)) {
+        return;
+    }
+    while (at < driver->n_names && !dp_peer_equal(&driver->names[at].peer, peer)) {
+        at++;
+    }
+    if (at == DP_DRIVER_NAMES_MAX) {
+        at = peer->bytes[0];
+    }
+    const bool told = at < driver->n_names && dp_peer_equal(&driver->names[at].peer, peer) &&
+                      driver->names[at].hello.rules == hello.rules;
+    driver->n_names += at == driver->n_names;
+    driver->names[at].peer = *peer;
+    driver->names[at].hello = hello;
+    if (hello.rules != DP_RULES && !told) {
+        tell_rules(driver, peer, &hello);
+    }
+}
+
+const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer)
+{
+    if (dp_peer_equal(peer, &driver->self)) {
+        return driver->facts.node_name;
+    }
+    for (uint32_t i = 0; i < driver->n_names; i++) {
+        if (dp_peer_equal(&driver->names[i].peer, peer)) {
+            return driver->names[i].hello.name;
+        }
+    }
+    return driver->node != NULL ? dp_node_peer_name(driver->node, peer) : "";
+}
+
+static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, dp_view credential,
+                       dp_view hello, bool outgoing)
+{
+    dp_driver *driver = context;
+    char text[DP_ADDR_TEXT_MAX];
+    read_hello(driver, peer, hello);
+    dp_addr_text(addr, text);
+    dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "link.up", 0, peer, "linked with %s at %s",
+                 dp_driver_peer_name(driver, peer), text);
+    if (!driver->has_manifest) {
+        if (driver->hooks.progress != NULL) {
+            driver->hooks.progress(driver->hooks.context, "reach", text);
+        }
+        dp_courier_get_manifest(driver->courier, peer);
+        return;
+    }
+    dp_event event = {.type = DP_EV_LINK_UP};
+    event.u.link.peer = *peer;
+    event.u.link.addr = *addr;
+    event.u.link.credential = credential;
+    event.u.link.outgoing = outgoing;
+    dp_driver_feed(driver, &event);
+    dp_driver_remember_soon(driver);
+}
+
+static void on_link_down(void *context, const dp_peer *peer, dp_link_cause cause)
+{
+    dp_driver *driver = context;
+    if (dp_peer_is_zero(peer)) {
+        return; /* A dial to anybody; the tick dials again. */
+    }
+    dp_event event = {.type = DP_EV_LINK_DOWN};
+    event.u.link.peer = *peer;
+    event.u.link.cause = cause;
+    dp_driver_feed(driver, &event);
+}
+
+static void on_message(void *context, const dp_peer *peer, dp_view bytes)
+{
+    dp_driver *driver = context;
+    if (dp_courier_message(driver->courier, peer, bytes)) {
+        return;
+    }
+    /* A newcomer may come while the store is still being read. */
+    if (driver->node == NULL && dp_msg_type_of(bytes) == DP_MSG_MANIFEST_GET) {
+        dp_courier_serve_manifest(driver->courier, peer);
+        return;
+    }
+    dp_event event = {.type = DP_EV_MESSAGE};
+    event.u.message.peer = *peer;
+    event.u.message.bytes = bytes;
+    dp_driver_feed(driver, &event);
+}
+
+static void on_drained(void *context, const dp_peer *peer)
+{
+    dp_driver *driver = context;
+    dp_courier_drained(driver->courier, peer);
+}
+
+/* A member keeps its right to connect after the invite it came by has run out; so does everybody to a newcomer. */
+static bool on_met(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
+                   bool refused)
+{
+    return dp_driver_met(context, peer, addr, peer_ms, refused);
+}
+
+static uint64_t on_wall(void *context)
+{
+    return dp_driver_wall_ms(context);
+}
+
+static bool on_known(void *context, const dp_peer *peer, uint8_t x_public[32])
+{
+    const dp_driver *driver = context;
+    return driver->node == NULL || dp_node_admitted(driver->node, peer, x_public);
+}
+
+static bool on_renewed(void *context, const dp_peer *peer, dp_view hello, uint64_t now_ms)
+{
+    dp_driver *driver = context;
+    dp_hello said = {.rules = 0};
+    if (!dp_hello_read(hello, &said) || said.renewal.until_ms == 0) {
+        return false;
+    }
+    if (driver->node == NULL) { /* Nothing is known yet but who signs what. */
+        const dp_crypto crypto = dp_crypto_sodium(&driver->keys);
+        return dp_renewal_fits(&said.renewal, &crypto, &driver->facts.run, peer, now_ms);
+    }
+    return dp_node_renewed(driver->node, &said.renewal, peer, now_ms);
+}
+
+/* ---- what the courier tells ---- */
+
+static void on_info(void *context, const dp_peer *peer, const dp_hash *root, uint64_t size,
+                    const dp_hash *leaves)
+{
+    dp_event event = {.type = DP_EV_OBJECT_INFO};
+    event.u.object.peer = *peer;
+    event.u.object.root = *root;
+    event.u.object.size = size;
+    event.u.object.leaves = leaves;
+    dp_driver_feed(context, &event);
+}
+
+static void on_chunk(void *context, const dp_peer *peer, const dp_hash *root, uint32_t index,
+                     dp_status status)
+{
+    const dp_driver *driver = context;
+    dp_event event = {.type = DP_EV_CHUNK};
+    event.u.chunk.peer =
+        dp_peer_is_zero(peer) ? driver->self : *peer; /* nobody: it was in the store already */
+    event.u.chunk.root = *root;
+    event.u.chunk.index = index;
+    event.u.chunk.status = status;
+    dp_driver_feed(context, &event);
+}
+
+static void on_object(void *context, const dp_hash *root, uint64_t size)
+{
+    dp_event event = {.type = DP_EV_OBJECT};
+    event.u.object.root = *root;
+    event.u.object.size = size;
+    dp_driver_feed(context, &event);
+}
+
+void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status)
+{
+    dp_event event = {.type = DP_EV_OBJECT_LOST};
+    char name[2 * 4 + 1];
+    if (status == DP_BADHASH) {
+        dp_hex(dp_view_of(root->bytes, 4), name);
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.damaged", 0, NULL,
+                     "object %s is damaged on this disk; it is not offered to peers any more, and "
+                     "fetched again if it is needed here: look at the health of the disk",
+                     name);
+    }
+    event.u.object.root = *root;
+    dp_driver_feed(driver, &event);
+}
+
+static void on_lost(void *context, const dp_hash *root, dp_status status)
+{
+    dp_driver_lost(context, root, status);
+}
+
+/* Are these the bytes that the token named, signed by its root? */
+static dp_status check_manifest(const dp_driver *driver, dp_view bytes, dp_manifest *manifest)
+{
+    const dp_hash run = dp_manifest_run_id(bytes);
+    DP_TRY(dp_manifest_decode(manifest, bytes));
+    if (!dp_hash_equal(&run, &driver->facts.run)) {
+        return DP_BADHASH;
+    }
+    const dp_view signed_part = dp_view_of(bytes.data, bytes.size - DP_MANIFEST_SIGNATURE_BYTES);
+    if (memcmp(manifest->root_key, driver->facts.root, sizeof manifest->root_key) != 0 ||
+        !dp_verify(manifest->root_key, "dpnode/manifest/1", signed_part, manifest->signature)) {
+        return DP_BADSIG;
+    }
+    return DP_OK;
+}
+
+static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
+{
+    dp_driver *driver = context;
+    dp_manifest manifest;
+    if (driver->has_manifest || bytes.size > sizeof driver->facts.manifest ||
+        bytes.size <= DP_MANIFEST_SIGNATURE_BYTES) {
+        return;
+    }
+    const dp_status status = check_manifest(driver, bytes, &manifest);
+    if (status != DP_OK) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "manifest.refused", 0, peer,
+                     "a manifest was refused: %s", dp_status_text(status));
+        dp_transport_hangup(driver->transport, peer);
+        return;
+    }
+    memcpy(driver->facts.manifest, bytes.data, bytes.size);
+    driver->facts.manifest_bytes = bytes.size;
+    if (driver->hooks.manifest != NULL) {
+        driver->hooks.manifest(driver->hooks.context);
+    }
+    dp_driver_start_node(driver);
+}
+
+/* ---- opening ---- */
+
+static dp_status open_transport(dp_driver *driver, dp_why *why)
+{
+    uint8_t hello[DP_CHANNEL_HELLO_MAX];
+    const dp_facts *facts = &driver->facts;
+    dp_transport_config config = {
+        .loop = driver->daemon->loop,
+        .run = facts->run,
+        .has_older = facts->secrets.n > 1,
+        .identity = &driver->daemon->identity,
+        .credential = dp_view_of(facts->credential, facts->credential_bytes),
+        .hello = dp_view_of(hello,
+                            dp_hello_write(facts->node_name, &facts->renewal, hello, sizeof hello)),
+        .incarnation = driver->daemon->incarnation,
+        .limits = dp_allowance_limits(driver->daemon->allowance),
+        .n_threads = dp_crew_fit(uv_available_parallelism()),
+        .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known, on_met,
+                  on_wall, on_renewed},
+    };
+    memcpy(config.root, facts->root, sizeof config.root);
+    DP_TRY(dp_credential_check(config.credential, &facts->run, facts->root, &driver->self, 0,
+                               &driver->own, why));
+    dp_channel_psk psks[DP_SECRETS_MAX];
+    dp_driver_use_secrets(driver, psks);
+    config.psk = psks[0];
+    config.older = psks[1];
+    DP_TRY(dp_transport_open(&driver->transport, &config));
+    DP_TRY(
+        dp_transport_listen(driver->transport, driver->daemon->config->listen, &driver->port, why));
+    const dp_courier_config courier = {
+        .saver = driver->daemon->saver,
+        .transport = driver->transport,
+        .run = facts->run,
+        .hooks = {driver, on_info, on_chunk, on_object, on_manifest, on_lost},
+    };
+    return dp_courier_open(&driver->courier, &courier);
+}
+
+void dp_driver_remember_soon(dp_driver *driver)
+{
+    driver->remember_in = driver->remember_in < REMEMBER_SOON ? driver->remember_in : REMEMBER_SOON;
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    dp_driver *driver = timer->data;
+    dp_transport_stats stats;
+    dp_transport_look(driver->transport, &stats);
+    const uint64_t now = uv_now(driver->daemon->loop);
+    if (stats.links == 0 && now >= driver->redial_ms) {
+        driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
+        dp_driver_dial_token(driver);
+    } else if (!driver->has_manifest && now >= driver->redial_ms) {
+        driver->redial_ms = now + DP_DRIVER_REDIAL_MS;
+        dp_transport_replay(driver->transport); /* Asks everybody for it once more. */
+    }
+    dp_driver_clock_tick(driver);
+    dp_driver_rotate_tick(driver, &stats);
+    dp_driver_dial_tick(driver);
+    dp_driver_watch_trainer(driver);
+    dp_driver_take_again(driver);
+    dp_driver_tell_again(driver);
+    if (driver->remember_in > 0) {
+        driver->remember_in--;
+    } else if (driver->node != NULL) {
+        driver->remember_in = REMEMBER_EVERY;
+        dp_driver_remember_peers(driver);
+    }
+}
+
+dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *facts, dp_why *why)
+{
+    dp_driver *driver = dp_alloc(1, sizeof *driver);
+    dp_actions *actions = dp_alloc(1, sizeof *actions);
+    uv_timer_t *wake = dp_alloc(1, sizeof *wake);
+    uv_timer_t *tick = dp_alloc(1, sizeof *tick);
+    if (driver == NULL || actions == NULL || wake == NULL || tick == NULL ||
+        uv_timer_init(daemon->loop, wake) != 0 || uv_timer_init(daemon->loop, tick) != 0) {
+        dp_free(driver);
+        dp_free(actions);
+        dp_free(wake); /* uv_timer_init does not fail; this is for the allocations. */
+        dp_free(tick);
+        return DP_NOMEM;
+    }
+    driver->daemon = daemon;
+    driver->facts = *facts;
+    if (driver->facts.secrets.n == 0) { /* Out of a token. */
+        dp_facts_begin_secrets(&driver->facts);
+    }
+    driver->secrets = driver->facts.secrets;
+    driver->self = dp_identity_peer(&daemon->identity);
+    driver->actions = actions;
+    driver->wake = wake;
+    driver->tick = tick;
+    dp_list_init(&driver->lookups);
+    dp_list_init(&driver->held);
+    dp_list_init(&driver->behind);
+    wake->data = driver;
+    tick->data = driver;
+    const dp_status status = open_transport(driver, why);
+    if (status != DP_OK) {
+        dp_driver_close(driver);
+        return status;
+    }
+    uv_timer_start(tick, on_tick, DP_DRIVER_TICK_MS, DP_DRIVER_TICK_MS);
+    *out = driver;
+    if (facts->manifest_bytes > 0) {
+        dp_driver_start_node(driver);
+    } else {
+        dp_driver_dial_token(driver);
+    }
+    return DP_OK;
+}
+
+void dp_driver_start_node(dp_driver *driver)
+{
+    const dp_view bytes = dp_view_of(driver->facts.manifest, driver->facts.manifest_bytes);
+    const dp_status status = check_manifest(driver, bytes, &driver->manifest);
+    if (status != DP_OK) {
+        dp_driver_fail(driver, status, "the stored manifest is not that of this run");
+        return;
+    }
+    driver->has_manifest = true;
+    dp_courier_set_manifest(driver->courier, bytes);
+    dp_driver_restore(driver);
+}
+
+void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks)
+{
+    driver->hooks = hooks != NULL ? *hooks : no_hooks;
+}
+
+void dp_driver_close(dp_driver *driver)
+{
+    if (driver == NULL || driver->closing) {
+        return;
+    }
+    const dp_driver_hooks hooks = driver->hooks;
+    driver->hooks = no_hooks;
+    if (!driver->stepping) { /* Peers need not find out by themselves. */
+        dp_driver_command(driver, DP_COMMAND_STOP);
+    }
+    driver->closing = true;
+    if (hooks.failed != NULL) { /* Somebody still waits for the run to be entered. */
+        hooks.failed(hooks.context, DP_CLOSED, "the run was left before it was entered");
+    }
+    dp_driver_trainer_close(driver);
+    dp_courier_close(driver->courier);
+    dp_transport_close(driver->transport);
+    uv_close((uv_handle_t *)driver->wake, (uv_close_cb)dp_free);
+    uv_close((uv_handle_t *)driver->tick, (uv_close_cb)dp_free);
+    driver->n_jobs++; /* So that job_done frees it exactly once, now or with the last job. */
+    dp_driver_job_done(driver);
+}
+
+/* ---- looking at it ---- */
+
+const dp_facts *dp_driver_facts(const dp_driver *driver)
+{
+    return &driver->facts;
+}
+
+const dp_manifest *dp_driver_manifest(const dp_driver *driver)
+{
+    return driver->has_manifest ? &driver->manifest : NULL;
+}
+
+const dp_node *dp_driver_node(const dp_driver *driver)
+{
+    return driver->node;
+}
+
+void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
+{
+    *view = (dp_driver_view){
+        .running = driver->node != NULL,
+        .port = driver->port,
+        .trainer = driver->trainer_open                                           ? "up"
+                   : driver->trainer != NULL && dp_trainer_fails(driver->trainer) ? "failing"
+                   : driver->trainer_wanted                                       ? "starting"
+                                                                                  : "down",
+        .trainer_pid = driver->trainer != NULL ? dp_trainer_pid(driver->trainer) : 0,
+        .trainer_restarts = driver->trainer != NULL ? dp_trainer_restarts(driver->trainer) : 0,
+        .trainer_deaths = driver->trainer != NULL ? dp_trainer_in_a_row(driver->trainer) : 0,
+        .trainer_next_ms = driver->trainer != NULL ? dp_trainer_next_ms(driver->trainer) : 0,
+        .elements = driver->elements,
+        .device = driver->trainer_open ? driver->device : "",
+        .training = driver->training,
+        .tokens_per_s = driver->training ? driver->tokens_per_s : 0,
+        .outer_reach = driver->outer_reach,
+        .usage = driver->training ? driver->usage.share : 0,
+        .computed_us = driver->usage.computed_us,
+        .trained_us = driver->usage.trained_us,
+        .spent = driver->spent,
+        .loss = driver->loss,
+        .update_norm = driver->update_norm,
+        .update_error = driver->update_error,
+        .part_error = driver->part_error,
+        .counted = driver->counted,
+        .counted_before = driver->counted_before,
+        .checkpoint_round = driver->checkpoint_round,
+        .has_checkpoint = driver->has_checkpoint,
+        .refused = driver->cut.told,
+    };
+    dp_transport_look(driver->transport, &view->transport);
+    if (view->running) {
+        dp_node_look(driver->node, &view->node);
+        view->keep = dp_node_keep(driver->node, view->node.round + 1);
+    }
+}
+
+static bool is_any(const dp_address *address)
+{
+    static const uint8_t zero[16];
+    return memcmp(address->ip, zero, address->kind == DP_ADDRESS_IP4 ? 4 : 16) == 0;
+}
+
+uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
+{
+    const dp_config *config = driver->daemon->config;
+    uint32_t count = 0;
+    /* It has been read before, so it is one. */
+    if (dp_advertise_parse(config->advertise, addresses, &count, NULL) == DP_OK && count > 0) {
+        return count;
+    }
+    /* "ADDR:0" is no address to dial, so the bound port goes in before reading. */
+    char text[DP_ADDRESS_TEXT_MAX + 16];
+    const char *colon = strrchr(config->listen, ':');
+    snprintf(text, sizeof text, "%.*s:%u", (int)(colon == NULL ? 0 : colon - config->listen),
+             config->listen, driver->port);
+    dp_address at = {.kind = DP_ADDRESS_NONE};
+    if (dp_address_parse(text, &at, NULL) == DP_OK && !is_any(&at)) {
+        addresses[0] = at;
+        return 1;
+    }
+    uv_interface_address_t *list = NULL;
+    int n_list = 0;
+    if (uv_interface_addresses(&list, &n_list) != 0) {
+        return 0;
+    }
+    count =
+        dp_advertise_interfaces(list, n_list, driver->port, at.kind == DP_ADDRESS_IP6, addresses);
+    uv_free_interface_addresses(list, n_list);
+    return count;
+}

@@ -1,0 +1,96 @@
+/* The membership of this node in its run: the protocol core with everything that it acts through. Turns libuv callbacks
+ * into events for dp_node_step and carries out the actions. One per daemon, from joining to leaving. Loop thread only. */
+#ifndef DP_DAEMON_PEER_DRIVER_H
+#define DP_DAEMON_PEER_DRIVER_H
+
+#include "base/trainer/trainer_msg.h"
+#include "daemon/host/daemon.h"
+#include "daemon/net/transport.h"
+#include "daemon/peer/wall.h"
+#include "gossip/node/node.h"
+#include "store/ckpt.h"
+
+/* What the RPC server wants to hear of. Called at most once each per open, save failed_dial. */
+typedef struct dp_driver_hooks {
+    void *context;
+    void (*manifest)(void *context);  /* joining: the manifest is here and right */
+    void (*following)(void *context); /* the node follows the chain and its data is whole */
+    void (*failed)(void *context, dp_status status,
+                   const char *why); /* cannot go on: the run is not entered */
+    void (*progress)(void *context, const char *phase, const char *text);
+} dp_driver_hooks;
+
+/* facts: copied. Without a manifest in it the node is a newcomer and asks the addresses of its token first. Binds the
+ * listening port: DP_BUSY with a sentence when it is taken. */
+DP_MUST dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_facts *facts,
+                                 dp_why *why);
+void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks);
+/* Says goodbye; memory goes when libuv has closed its handles. */
+void dp_driver_close(dp_driver *driver);
+void dp_driver_command(dp_driver *driver, dp_command command);
+/* The limits of bandwidth have changed (allowance.h). */
+void dp_driver_limit(dp_driver *driver);
+/* driver_rotate.c: join secrets of the chain, to be written and used then. */
+void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets);
+/* Nobody is linked, and this token of the run is of a later epoch: its secret is used from now on. False: it is not so. */
+bool dp_driver_token_secret(dp_driver *driver, const dp_invite *invite);
+/* order->why is filled unless DP_OK; order->status is not looked at. */
+DP_MUST dp_status dp_driver_order(dp_driver *driver, const dp_order *order);
+
+/* Answers for people. */
+enum { DP_DRIVER_DEVICE_MAX = 128 };
+typedef struct dp_driver_view {
+    bool running; /* the protocol core stands; node is filled */
+    dp_node_view node;
+    dp_transport_stats transport;
+    uint16_t port;
+    const char *trainer; /* "up" | "starting" | "failing": it dies again and again | "down" */
+    int trainer_pid;
+    uint32_t trainer_restarts;
+    uint32_t trainer_deaths;  /* in a row, of one cause (restart.h) */
+    uint64_t trainer_next_ms; /* until it is started again; 0: it runs */
+    uint64_t elements;
+    const char *device;  /* who computes; "": nobody, or not known */
+    bool training;       /* it is told to train; the two rates below are 0 otherwise */
+    double tokens_per_s; /* 0: unknown */
+    double
+        outer_reach; /* of the last outer step, in updates (compute/outer/consensus.h); 0: unknown */
+    double usage;    /* share of the time that the trainer computes; 0: unknown */
+    uint64_t computed_us; /* totals of this trainer's, in which it computed steps ... */
+    uint64_t trained_us;  /* ... of the time that it was to train; 0: unknown */
+    dp_trainer_spent spent;
+    double loss; /* of the running local round, nats per token; 0: unknown */
+    uint32_t
+        keep; /* one element of so many in updates of the round to come; 0: as the manifest says */
+    double update_norm;  /* |a| of the last publication; 0: none, or not known */
+    double update_error; /* what its codec left over: |a - d| */
+    double part_error;   /* what encoding the last sum of a part has lost, by its norm; 0: none */
+    uint64_t counted;    /* rounds of this life of the daemon that list this node ... */
+    uint64_t counted_before; /* ... and those of the chain that it began with */
+    uint64_t checkpoint_round;
+    bool has_checkpoint;
+    bool refused; /* every node that is reached cuts this one's connections (driver_rotate.c) */
+} dp_driver_view;
+
+void dp_driver_look(const dp_driver *driver, dp_driver_view *view);
+const dp_facts *dp_driver_facts(const dp_driver *driver);
+/* NULL before the manifest is known. */
+const dp_manifest *dp_driver_manifest(const dp_driver *driver);
+const dp_node *dp_driver_node(const dp_driver *driver);
+/* The name that a peer gave itself, or "". */
+const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer);
+/* Addresses to put into an invite, at most DP_TOKEN_ADDRESSES_MAX. */
+uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses);
+
+/* The time that this node goes by: this machine's, or that of a majority of the members (daemon/peer/wall.h). */
+uint64_t dp_driver_wall_ms(const dp_driver *driver);
+/* False: nothing is wrong with this machine's clock, as far as others say. Else text is a sentence without its full stop. */
+bool dp_driver_clock(const dp_driver *driver, dp_wall_view *clock, char *text, size_t size);
+
+/* One question to the trainer (EVAL, SAMPLE). answer is called once: with the reply, or with NULL and a reason. DP_CLOSED
+ * without a trainer that holds a model, DP_AGAIN when too many wait: then it has been called already. */
+typedef void dp_driver_answer(void *context, const dp_trainer_msg *reply, const char *why);
+DP_MUST dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question,
+                                dp_driver_answer *answer, void *context);
+
+#endif

@@ -1,0 +1,147 @@
+/* Actions of the protocol core into calls: one row of the switch per action, nothing decided here. */
+#include <string.h>
+
+#include "daemon/peer/driver_inside.h"
+
+static void note(dp_driver *driver, const dp_note *what)
+{
+    dp_diary *diary = driver->daemon->diary;
+    dp_diary_note(diary, what, dp_driver_peer_name(driver, &what->peer));
+    if (what->code == DP_NOTE_EXCHANGE) {
+        dp_node_view view;
+        dp_node_look(driver->node, &view);
+        dp_diary_round round = {.kind = DP_DIARY_GOSSIP,
+                                .round = view.round,
+                                .slot = view.slot,
+                                .time_ms = dp_unix_ms(),
+                                .listed = 2,
+                                .active = view.alive,
+                                .partner = what->peer,
+                                .weight_own = what->a,
+                                .weight_other = what->b,
+                                .moved = driver->moved,
+                                .live = true};
+        strncpy(round.cause, what->cause, sizeof round.cause - 1);
+        dp_diary_round_add(diary, &round);
+    } else if (what->code == DP_NOTE_STRAGGLER) {
+        dp_diary_straggler(diary, what);
+    } else if (what->code == DP_NOTE_COUNTED) {
+        driver->counted++;
+    } else if (what->code == DP_NOTE_ADMITTED) {
+        dp_driver_remember_soon(driver); /* Where it is counts from now on. */
+    }
+}
+
+static void send_message(dp_driver *driver, const dp_action *action)
+{
+    if (action->u.send.to == DP_TO_ALL) {
+        dp_transport_send_all(driver->transport, action->u.send.bytes);
+        return;
+    }
+    /* Dropped without a link; the protocol repeats what matters. */
+    DP_IGNORE(dp_transport_send(driver->transport, &action->u.send.peer, DP_LANE_CONTROL,
+                                action->u.send.bytes));
+}
+
+static void halted(dp_driver *driver, const dp_peer *culprit, uint64_t slot)
+{
+    dp_diary *diary = driver->daemon->diary;
+    if (dp_peer_is_zero(culprit)) {
+        dp_diary_add(diary, DP_LOG_ERROR, "run.halted", slot, NULL,
+                     "the root key has begun the chain anew twice at one place; nothing is decided "
+                     "until one of the two is given up");
+        return;
+    }
+    dp_diary_add(diary, DP_LOG_ERROR, "run.halted", slot, culprit,
+                 "%s voted twice in one ballot; nothing is decided until the root key names new "
+                 "voters: dpnode run fork",
+                 dp_driver_peer_name(driver, culprit));
+}
+
+void dp_driver_act(dp_driver *driver, const dp_action *action)
+{
+    switch (action->type) {
+    case DP_DO_SEND:
+        send_message(driver, action);
+        break;
+    case DP_DO_DIAL:
+        dp_driver_dial(driver, &action->u.dial.peer, action->u.dial.addrs, action->u.dial.n_addrs);
+        break;
+    case DP_DO_HANGUP:
+        dp_transport_hangup(driver->transport, &action->u.peer);
+        break;
+    case DP_DO_STORE:
+        dp_driver_store(driver, action);
+        break;
+    case DP_DO_OBJECT_BEGIN:
+        dp_courier_begin(driver->courier, &action->u.object.root, action->u.object.size,
+                         action->u.object.leaves, action->u.object.use, 0);
+        break;
+    case DP_DO_OBJECT_DROP:
+        dp_courier_cancel(driver->courier, &action->u.keep.root);
+        dp_driver_keep(driver, action);
+        break;
+    case DP_DO_OBJECT_KEEP:
+        dp_driver_keep(driver, action);
+        break;
+    case DP_DO_GET_INFO:
+        dp_courier_get_info(driver->courier, &action->u.get.peer, &action->u.get.root,
+                            action->u.get.ahead);
+        break;
+    case DP_DO_GET_CHUNK:
+        dp_courier_get_chunk(driver->courier, &action->u.get.peer, &action->u.get.root,
+                             action->u.get.index);
+        break;
+    case DP_DO_SERVE_INFO:
+        dp_courier_serve_info(driver->courier, &action->u.get.peer, &action->u.get.root);
+        break;
+    case DP_DO_SERVE_CHUNK:
+        dp_courier_serve_chunk(driver->courier, &action->u.get.peer, &action->u.get.root,
+                               action->u.get.index);
+        break;
+    case DP_DO_SERVE_RECORDS:
+        dp_courier_serve_records(driver->courier, &action->u.serve.peer, action->u.serve.from,
+                                 action->u.serve.count);
+        break;
+    case DP_DO_SERVE_MANIFEST:
+        dp_courier_serve_manifest(driver->courier, &action->u.peer);
+        break;
+    case DP_DO_TRAINER_OPEN:
+        dp_driver_trainer_open(driver);
+        break;
+    case DP_DO_TRAINER_INIT:
+    case DP_DO_TRAINER_LOAD:
+    case DP_DO_TRAINER_RESTORE:
+    case DP_DO_TRAIN:
+    case DP_DO_TRAIN_STOP:
+    case DP_DO_PUBLISH:
+    case DP_DO_CHECK:
+    case DP_DO_APPLY:
+    case DP_DO_FREEZE:
+    case DP_DO_MIX:
+    case DP_DO_REDUCE:
+    case DP_DO_JUDGE:
+        dp_driver_command_trainer(driver, action);
+        break;
+    case DP_DO_SAVE:
+        dp_driver_save(driver, action);
+        break;
+    case DP_DO_NOTE:
+        note(driver, &action->u.note);
+        break;
+    case DP_DO_RENEWED:
+        dp_driver_renewed(driver, &action->u.renewal);
+        break;
+    case DP_DO_SECRETS:
+        dp_driver_secrets(driver, &action->u.secrets);
+        break;
+    case DP_DO_REOPEN:
+        dp_daemon_again(driver->daemon, "the chain begins anew");
+        break;
+    case DP_DO_HALT:
+        dp_diary_note(driver->daemon->diary, &action->u.note,
+                      dp_driver_peer_name(driver, &action->u.note.peer));
+        halted(driver, &action->u.note.peer, action->u.note.round);
+        break;
+    }
+}

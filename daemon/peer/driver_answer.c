@@ -1,0 +1,323 @@
+/* Answers of the trainer as events for the protocol core. Vectors that come with them become durable objects first, in
+ * driver_take.c. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/peer/driver_inside.h"
+
+enum { SKIP_LOG_MS = 1000 };
+
+static bool take_state(dp_driver *driver, const dp_trainer_msg *msg, int fd)
+{
+    dp_view bytes;
+    const dp_status status = dp_memfd_map(fd, DP_OBJECT_BYTES_MAX, &bytes);
+    close(fd);
+    if (status != DP_OK) {
+        return false;
+    }
+    dp_memfd_unmap(driver->snapshot);
+    driver->snapshot = bytes;
+    driver->snapshot_round = msg->round;
+    driver->snapshot_root = msg->root;
+    return true;
+}
+
+static void applied(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    dp_event event = {.type = DP_EV_APPLIED};
+    event.u.applied.round = msg->round;
+    event.u.applied.tensor_root = msg->root;
+    event.u.applied.tensor_bytes = driver->snapshot.size;
+    driver->outer_reach = msg->outer_reach;
+    dp_driver_feed(driver, &event);
+}
+
+/* Dropped steps, in one line a second at most. Totals that fall begin a new publication. */
+static void note_skipped(dp_driver *driver, const dp_trainer_msg *msg, uint64_t now)
+{
+    if (msg->skipped < driver->step_skipped || msg->spikes < driver->step_spikes) {
+        driver->step_skipped = 0;
+        driver->step_spikes = 0;
+    }
+    const uint32_t skipped = msg->skipped - driver->step_skipped;
+    const uint32_t spikes = msg->spikes - driver->step_spikes;
+    if (skipped == 0 || (driver->skip_ms != 0 && now - driver->skip_ms < SKIP_LOG_MS)) {
+        return;
+    }
+    driver->step_skipped = msg->skipped;
+    driver->step_spikes = msg->spikes;
+    driver->skip_ms = now;
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "train.skipped", 0, NULL,
+                 "dropped %u training steps: %u loss spikes, %u not finite", skipped, spikes,
+                 spikes < skipped ? skipped - spikes : 0);
+}
+
+static void progress(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    const uint64_t now = uv_now(driver->daemon->loop);
+    note_skipped(driver, msg, now);
+    const bool goes_on = driver->step_ms != 0 && msg->steps > driver->step_count &&
+                         msg->tokens > driver->step_tokens;
+    const uint64_t elapsed = now - driver->step_ms;
+    uint64_t step_us = 0;
+    if (goes_on && elapsed > 0) {
+        step_us = elapsed * 1000 / (msg->steps - driver->step_count);
+        driver->tokens_per_s =
+            (double)(msg->tokens - driver->step_tokens) * 1000.0 / (double)elapsed;
+    }
+    driver->step_ms = now;
+    driver->step_count = msg->steps;
+    driver->step_tokens = msg->tokens;
+    driver->loss = msg->loss;
+    dp_usage_told(&driver->usage, msg->computed_us, msg->trained_us);
+    driver->spent = msg->spent;
+    dp_event event = {.type = DP_EV_TRAINED};
+    event.u.trained.round = msg->round;
+    event.u.trained.steps = msg->steps;
+    event.u.trained.tokens = msg->tokens;
+    event.u.trained.step_us = step_us;
+    dp_driver_feed(driver, &event);
+}
+
+static void at_round(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    dp_event event = {.type = DP_EV_TRAINER_AT};
+    event.u.at.round = msg->round;
+    event.u.at.root = msg->root;
+    dp_driver_feed(driver, &event);
+}
+
+static void opened(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    driver->trainer_open = true;
+    driver->elements = msg->elements;
+    snprintf(driver->device, sizeof driver->device, "%.*s", (int)sizeof driver->device - 1,
+             msg->text);
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.up", 0, NULL,
+                 "the trainer holds %llu parameters%s%s", (unsigned long long)msg->elements,
+                 driver->device[0] != '\0' ? " on " : "", driver->device);
+    dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_UP});
+}
+
+static void checked(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    dp_event event = {.type = DP_EV_CHECKED};
+    const uint32_t at = msg->id % DP_DRIVER_CHECKS_MAX;
+    event.u.checked.root = driver->checks[at].root;
+    event.u.checked.first = driver->checks[at].range.first;
+    event.u.checked.end = driver->checks[at].range.end;
+    event.u.checked.ok = msg->ok;
+    event.u.checked.foreign = msg->foreign;
+    event.u.checked.energy = msg->energy;
+    dp_driver_feed(driver, &event);
+}
+
+void dp_driver_judged(dp_driver *driver, const dp_hash *root, const dp_judged *found)
+{
+    dp_event event = {.type = DP_EV_JUDGED};
+    event.u.judged.root = *root;
+    event.u.judged.found = found != NULL ? *found : (dp_judged){.failed = true};
+    driver->n_judges--;
+    dp_driver_feed(driver, &event);
+}
+
+static void mixed(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    driver->moved = msg->moved; /* The note of the finished exchange follows. */
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "gossip.moved", 0, NULL,
+                 "weight x displacement moved here: %.9g", msg->moved);
+    dp_event event = {.type = DP_EV_MIXED};
+    memcpy(event.u.mixed.exchange, msg->exchange, sizeof event.u.mixed.exchange);
+    dp_driver_feed(driver, &event);
+}
+
+/* Which command an answer closes; 0: none. */
+static dp_trainer_kind command_of(dp_trainer_kind answer)
+{
+    switch ((int)answer) {
+    case DP_TRAINER_OPENED:
+        return DP_TRAINER_OPEN;
+    case DP_TRAINER_PUBLISHED:
+        return DP_TRAINER_PUBLISH;
+    case DP_TRAINER_APPLIED:
+        return DP_TRAINER_APPLY;
+    case DP_TRAINER_ADDED:
+        return DP_TRAINER_ADD;
+    case DP_TRAINER_REDUCED:
+        return DP_TRAINER_REDUCE;
+    case DP_TRAINER_FROZEN:
+        return DP_TRAINER_FREEZE;
+    case DP_TRAINER_MIXED:
+        return DP_TRAINER_MIX;
+    case DP_TRAINER_JUDGED:
+        return DP_TRAINER_JUDGE;
+    case DP_TRAINER_EVALUATED:
+        return DP_TRAINER_EVAL;
+    case DP_TRAINER_SAMPLED:
+        return DP_TRAINER_SAMPLE;
+    default:
+        return (dp_trainer_kind)0;
+    }
+}
+
+static uint32_t fds_of(const dp_trainer_msg *answer)
+{
+    switch ((int)answer->kind) {
+    case DP_TRAINER_PUBLISHED:
+        return 2 + answer->cuts.n;
+    case DP_TRAINER_FROZEN:
+        return 2;
+    case DP_TRAINER_APPLIED:
+    case DP_TRAINER_REDUCED:
+    case DP_TRAINER_EARLY:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static bool belongs(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait *wait)
+{
+    if (msg->kind == DP_TRAINER_READY_AT) {
+        return dp_driver_answered(driver, DP_TRAINER_INIT, wait) ||
+               dp_driver_answered(driver, DP_TRAINER_LOAD, wait);
+    }
+    const dp_trainer_kind command = command_of(msg->kind);
+    return command == 0 || dp_driver_answered(driver, command, wait);
+}
+
+/* The command that a FAILED is about, if it is one that is answered. Answers come in order: of a trainer that does not say, it is
+ * the oldest. */
+static bool failed_command(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait *wait)
+{
+    const dp_trainer_kind of =
+        msg->of == 0 && driver->n_waits > 0 ? driver->waits[0].command : msg->of;
+
+    return of != 0 && dp_driver_answered(driver, of, wait);
+}
+
+/* Most trainers begin with the command, which is told anyway. */
+static const char *without_name(dp_trainer_kind command, const char *text)
+{
+    const char *const name = dp_trainer_kind_name(command);
+    const size_t size = strlen(name);
+
+    return strncmp(text, name, size) == 0 && strncmp(text + size, ": ", 2) == 0 ? text + size + 2
+                                                                                : text;
+}
+
+static void failed(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    const bool question = msg->of == DP_TRAINER_EVAL || msg->of == DP_TRAINER_SAMPLE;
+    dp_driver_wait wait = {0};
+
+    if (msg->lacks && !question) { /* To the node a checkpoint or an update would be broken. */
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", 0, NULL, "%.200s",
+                     msg->text);
+        dp_trainer_kill(driver->trainer, "lacks memory or descriptors");
+    } else if (failed_command(driver, msg, &wait)) {
+        dp_driver_command_failed(driver, &wait, without_name(wait.command, msg->text));
+    } else { /* RESTORE or TRAIN: without them it would stand still, or go on from something else. */
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", 0, NULL, "%.200s",
+                     msg->text);
+        dp_trainer_kill(driver->trainer, "could not do a command");
+    }
+}
+
+static bool is_as_asked(const dp_trainer_msg *msg, const dp_driver_wait *wait)
+{
+    if (msg->kind == DP_TRAINER_REDUCED) {
+        return msg->round == wait->round && msg->part == wait->part;
+    }
+    if (msg->kind == DP_TRAINER_ADDED) {
+        return msg->round == wait->round && msg->at == wait->part;
+    }
+    if (msg->kind == DP_TRAINER_JUDGED) {
+        return msg->id == wait->id;
+    }
+    return msg->kind != DP_TRAINER_PUBLISHED ||
+           (msg->cuts.n == wait->cuts.n && memcmp(msg->cuts.first, wait->cuts.first,
+                                                  msg->cuts.n * sizeof msg->cuts.first[0]) == 0);
+}
+
+static void close_all(const int *fds, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        close(fds[i]);
+    }
+}
+
+void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds)
+{
+    dp_driver *driver = context;
+    dp_driver_wait wait = {0};
+    if (n_fds != fds_of(msg) || !belongs(driver, msg, &wait)) {
+        close_all(fds, n_fds);
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.odd", 0, NULL,
+                     "an unexpected %s from the trainer", dp_trainer_kind_name(msg->kind));
+        return;
+    }
+    switch ((int)msg->kind) {
+    case DP_TRAINER_OPENED:
+        opened(driver, msg);
+        break;
+    case DP_TRAINER_READY_AT:
+        at_round(driver, msg);
+        break;
+    case DP_TRAINER_STEP:
+        progress(driver, msg);
+        break;
+    case DP_TRAINER_PUBLISHED:
+    case DP_TRAINER_FROZEN:
+    case DP_TRAINER_REDUCED:
+        if (is_as_asked(msg, &wait)) {
+            dp_driver_take_vectors(driver, msg, fds, n_fds);
+        } else {
+            close_all(fds, n_fds);
+            dp_trainer_kill(driver->trainer, "made other parts than it was asked for");
+        }
+        break;
+    case DP_TRAINER_EARLY:
+        dp_driver_take_vectors(driver, msg, fds, n_fds);
+        break;
+    case DP_TRAINER_CHECKED:
+        checked(driver, msg);
+        break;
+    case DP_TRAINER_JUDGED:
+        if (is_as_asked(msg, &wait)) {
+            dp_driver_judged(driver, &wait.root, msg->judged.failed ? NULL : &msg->judged);
+        } else {
+            dp_trainer_kill(driver->trainer, "judged another update than it was given");
+        }
+        break;
+    case DP_TRAINER_ADDED:
+        if (is_as_asked(msg, &wait)) {
+            dp_driver_slices_added(driver, msg);
+        } else {
+            dp_trainer_kill(driver->trainer, "added other updates than it was given");
+        }
+        break;
+    case DP_TRAINER_APPLIED:
+        if (take_state(driver, msg, fds[0])) {
+            applied(driver, msg);
+        } else {
+            dp_trainer_kill(driver->trainer, "made a state that cannot be mapped");
+        }
+        break;
+    case DP_TRAINER_MIXED:
+        mixed(driver, msg);
+        break;
+    case DP_TRAINER_EVALUATED:
+    case DP_TRAINER_SAMPLED:
+        if (wait.answer != NULL) {
+            wait.answer(wait.context, msg, NULL);
+        }
+        break;
+    case DP_TRAINER_FAILED:
+        failed(driver, msg);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,160 @@
+/* The clocks of others beside this machine's (wall.h): met in handshakes, told in the log, and gone by where a majority agrees. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "daemon/peer/driver_inside.h"
+
+enum { TELL_AGAIN_MS = 60 * 1000 };
+
+/* Goes on while the machine sleeps, and never jumps. */
+static uint64_t steady_ms(void)
+{
+    struct timespec now = {0};
+    const int failed = clock_gettime(CLOCK_BOOTTIME, &now);
+    dp_assert(failed == 0);
+    return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
+}
+
+static bool is_member(void *context, const dp_peer *peer)
+{
+    const dp_driver *driver = context;
+    dp_member_view member;
+    for (uint32_t i = 1; dp_node_member(driver->node, i, &member); i++) {
+        if (dp_peer_equal(&member.peer, peer)) {
+            return member.in_roster;
+        }
+    }
+    return false;
+}
+
+/* Whether some clock lies so far off that the roster has to be asked about it. */
+static bool some_differ(const dp_driver *driver, uint64_t wall_ms)
+{
+    const dp_wall_roster everybody = {.members = 0};
+    dp_wall_view view;
+    dp_wall_look(&driver->wall, wall_ms, steady_ms(), &everybody, &view);
+    return view.agree < view.met || view.ahead_ms >= DP_WALL_AGREE_MS ||
+           view.ahead_ms <= -DP_WALL_AGREE_MS;
+}
+
+static void tell_correction(dp_driver *driver, int64_t before_ms)
+{
+    const dp_wall_view *clock = &driver->clock;
+    char far[DP_WALL_TEXT_MAX];
+    dp_wall_text(clock->correction_ms, far);
+    if (clock->correction_ms != 0 && before_ms == 0) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.corrected", 0, NULL,
+                     "the clocks of %u of %u members agree that this machine's is %s %s: this node "
+                     "goes by theirs; set it right: timedatectl set-ntp true",
+                     clock->agree, clock->members, far,
+                     clock->correction_ms > 0 ? "behind" : "ahead");
+    } else if (clock->correction_ms == 0 && before_ms != 0) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "clock.right", 0, NULL,
+                     "this node goes by this machine's clock again");
+    }
+}
+
+void dp_driver_clock_tick(dp_driver *driver)
+{
+    const uint64_t wall_ms = dp_unix_ms();
+    const int64_t before_ms = driver->clock.correction_ms;
+    dp_wall_roster roster = {.context = driver, .has = is_member};
+    if (driver->wall.n == 0 || (before_ms == 0 && !some_differ(driver, wall_ms))) {
+        driver->clock = (dp_wall_view){.met = driver->wall.n};
+        return;
+    }
+    if (driver->node != NULL) {
+        dp_node_view view;
+        dp_node_look(driver->node, &view);
+        roster.members = view.members;
+    }
+    dp_wall_look(&driver->wall, wall_ms, steady_ms(), &roster, &driver->clock);
+    tell_correction(driver, before_ms);
+}
+
+/* One line a minute, of each kind, says that somebody's clock is far off. */
+static void tell_difference(dp_driver *driver, const dp_peer *peer, const dp_addr *addr,
+                            int64_t ahead_ms, bool refused)
+{
+    const uint64_t now = uv_now(driver->daemon->loop);
+    char at[DP_ADDR_TEXT_MAX];
+    char far[DP_WALL_TEXT_MAX];
+    uint64_t *const told_ms = &driver->clock_told_ms[peer != NULL];
+    if (*told_ms != 0 && now < *told_ms + TELL_AGAIN_MS) {
+        return;
+    }
+    *told_ms = now;
+    dp_addr_text(addr, at);
+    dp_wall_text(ahead_ms, far);
+    const char *side = ahead_ms > 0 ? "ahead of" : "behind";
+    if (!driver->has_manifest && driver->hooks.progress != NULL) {
+        char text[DP_ADDR_TEXT_MAX + DP_WALL_TEXT_MAX + 64];
+        snprintf(text, sizeof text, "the one that answers at %s is %s %s this machine's", at, far,
+                 side);
+        driver->hooks.progress(driver->hooks.context, "clock", text);
+    }
+    char id[DP_PEER_TEXT_MAX] = "";
+    if (peer != NULL) {
+        dp_peer_text(peer, id);
+    }
+    const char *name = peer != NULL ? dp_driver_peer_name(driver, peer) : "";
+    if (peer == NULL) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, NULL,
+                     "a connection from %s under the run's secret was refused: the clock there is "
+                     "%s %s this machine's, or somebody repeats what was sent then",
+                     at, far, side);
+    } else {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, peer,
+                     "the clock of %s at %s is %s %s this machine's%s", name[0] != '\0' ? name : id,
+                     at, far, side,
+                     refused ? ", by which its certificate is not valid: no link" : "");
+    }
+}
+
+bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
+                   bool refused)
+{
+    const uint64_t own_ms = dp_driver_wall_ms(driver);
+    const int64_t ahead_ms = (int64_t)(peer_ms - own_ms);
+    if (driver->closing || peer_ms == 0 || peer_ms > INT64_MAX / 2) {
+        return true;
+    }
+    if (peer != NULL) {
+        dp_wall_meet(&driver->wall, peer, peer_ms, steady_ms());
+        dp_driver_clock_tick(driver);
+    }
+    if (ahead_ms > (int64_t)DP_CERT_SKEW_MS || ahead_ms < -(int64_t)DP_CERT_SKEW_MS) {
+        tell_difference(driver, peer, addr, ahead_ms, refused);
+    }
+    return refused || dp_credential_member_at(&driver->own, peer_ms) == DP_OK ||
+           (peer_ms >= driver->own.member_from_ms && peer_ms <= driver->facts.renewal.until_ms);
+}
+
+uint64_t dp_driver_wall_ms(const dp_driver *driver)
+{
+    return dp_unix_ms() + (uint64_t)driver->clock.correction_ms;
+}
+
+bool dp_driver_clock(const dp_driver *driver, dp_wall_view *clock, char *text, size_t size)
+{
+    char far[DP_WALL_TEXT_MAX];
+    *clock = driver->clock;
+    dp_wall_text(clock->ahead_ms, far);
+    if (clock->ahead_ms < DP_WALL_LEAST_MS && clock->ahead_ms > -DP_WALL_LEAST_MS) {
+        return false;
+    }
+    if (clock->agreed) {
+        snprintf(text, size,
+                 "this machine's clock is %s %s those of %u of %u members, which agree%s", far,
+                 clock->ahead_ms > 0 ? "behind" : "ahead of", clock->agree, clock->members,
+                 clock->correction_ms != 0 ? "; this node goes by theirs" : "");
+    } else {
+        snprintf(text, size,
+                 "this machine's clock is %s %s that of %s, which does not say whose is wrong", far,
+                 clock->ahead_ms > 0 ? "behind" : "ahead of",
+                 clock->met > 1 ? "others, in the middle" : "the only one that it has heard");
+    }
+    return true;
+}

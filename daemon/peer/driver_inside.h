@@ -1,0 +1,262 @@
+/* What the files of the driver share, and nobody else includes: driver.c (events, opening, closing), driver_act.c (actions
+ * into calls), driver_store.c (durable rows), driver_restore.c (the core rebuilt from them), driver_train.c (the trainer
+ * process), driver_tell.c (commands to it), driver_slices.c (an APPLY of many updates), driver_answer.c (what it answers), driver_take.c
+ * (vectors in its answers). */
+#ifndef DP_DAEMON_PEER_DRIVER_INSIDE_H
+#define DP_DAEMON_PEER_DRIVER_INSIDE_H
+
+#include "daemon/host/usage.h"
+#include "daemon/net/hello.h"
+#include "daemon/peer/courier.h"
+#include "daemon/peer/driver.h"
+#include "daemon/peer/trainer.h"
+
+enum {
+    DP_DRIVER_NAMES_MAX = 256,
+    /* Events that arise while a step is being carried out: at most one per action. */
+    DP_DRIVER_QUEUE_MAX = DP_ACTIONS_MAX,
+    DP_DRIVER_CHECKS_MAX = 128,   /* blobs being checked */
+    DP_DRIVER_QUESTIONS_MAX = 16, /* commands that wait when a person may still ask */
+    DP_DRIVER_JUDGES_MAX = 32, /* updates being judged: those of a record; more are not measured */
+    DP_DRIVER_WAITS_MAX =
+        64 + DP_DRIVER_JUDGES_MAX, /* commands that the trainer has not answered */
+    DP_DRIVER_HELD_MAX = 128,      /* commands that wait for memory or descriptors, or for slices */
+    DP_DRIVER_SLICES_AHEAD = 2, /* read from the store: one is being added, and the next is there */
+    DP_DRIVER_TICK_MS = 500,
+    DP_DRIVER_BLOB_WINDOW = 64, /* slots whose blobs may still be needed: the node's ring */
+    DP_DRIVER_BLOBS_BESIDE =
+        2, /* as many as two records list: those of the vote, and the own parts */
+    DP_DRIVER_REDIAL_MS = 2000
+};
+
+/* Names of the protocol's rows (store/rows.h): one, one per pair exchange with its id in hex, and the proof of a
+ * double vote. */
+#define DP_DRIVER_PENDING "pending"
+#define DP_DRIVER_EXCHANGE "exchange:"
+#define DP_DRIVER_PROOF "proof"
+
+/* Vectors fresh from the trainer, and partners' updates, are pinned with this round until a row names them. */
+#define DP_STAGED_ROUND 0U
+
+_Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_STANDARD,
+               "a record has no more results than blobs");
+
+/* A command under way: what its answer means. */
+typedef struct dp_driver_wait {
+    dp_trainer_kind command;
+    uint64_t round;
+    uint8_t exchange[16];
+    uint32_t part;     /* REDUCE; ADD: how many updates are added up then */
+    dp_part_cuts cuts; /* PUBLISH */
+    uint32_t id;       /* JUDGE */
+    dp_hash root;      /* JUDGE: of the update */
+    uint64_t since_ms;
+    dp_driver_answer *answer; /* EVAL, SAMPLE */
+    void *context;
+} dp_driver_wait;
+
+/* A part of the coming publication. */
+typedef struct dp_driver_early {
+    bool has;
+    int fd; /* of the trainer's file: while it is open no other has its number */
+    dp_hash root;
+    uint64_t size;
+} dp_driver_early;
+
+struct dp_driver {
+    dp_daemon *daemon;
+    dp_driver_hooks hooks;
+    dp_facts facts;
+    bool has_manifest;
+    dp_manifest manifest;
+    dp_peer self;
+    dp_transport *transport;
+    dp_courier *courier;
+    dp_trainer *trainer;
+    dp_node *node; /* NULL until the manifest is known and the store was read */
+    dp_crypto_keys keys;
+    bool has_vote_key;
+    uv_timer_t *wake;
+    uv_timer_t *tick;
+    uint64_t redial_ms;
+    dp_wall wall;              /* clocks of others, and what follows from them (driver_clock.c) */
+    dp_wall_view clock;        /* as of the last tick */
+    uint64_t clock_told_ms[2]; /* uv_now, of somebody unknown and of a peer; 0: never */
+    dp_credential own;         /* what our certificate says */
+    dp_list lookups;           /* of names to dial (driver_dial.c) */
+    uint32_t n_lookups;
+    uint32_t remember_in; /* ticks until addresses of peers are saved */
+    uint16_t port;
+    bool closing;
+    bool told_following;
+    dp_secrets secrets; /* of the facts, and those that are being written */
+    struct {            /* how often this node was cut since it had a link (driver_rotate.c) */
+        uint64_t handshakes;
+        uint64_t cuts;
+        bool told;
+    } cut;
+    uint32_t n_jobs; /* of ours, at the saver */
+    /* steps */
+    bool stepping;
+    dp_actions *actions;
+    uint32_t n_queued;
+    dp_event queue[DP_DRIVER_QUEUE_MAX];
+    /* people */
+    uint32_t n_names;
+    struct {
+        dp_peer peer;
+        dp_hello hello;
+    } names[DP_DRIVER_NAMES_MAX];
+    uint64_t counted;        /* notes of it since the start */
+    uint64_t counted_before; /* by the chain that was in the store then */
+    uint64_t checkpoint_round;
+    bool has_checkpoint;
+    /* trainer */
+    bool trainer_wanted;
+    bool trainer_open;
+    bool training;         /* told to train, and not to stop since */
+    uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
+    uint64_t elements;
+    char device[DP_DRIVER_DEVICE_MAX]; /* who computes, as the trainer says; "": it does not */
+    uint32_t next_check;
+    struct {
+        dp_hash root;
+        dp_part_range range; /* as the node asked */
+    } checks[DP_DRIVER_CHECKS_MAX];
+    uint32_t next_judge;
+    uint32_t n_judges; /* that the node hears of, unless the trainer dies */
+    uint32_t n_held;
+    dp_list held;                    /* of commands, in order */
+    struct dp_driver_slices *slices; /* of the APPLY that waits for them; NULL: none */
+    uint32_t n_behind;
+    dp_list behind; /* slices: that APPLY, and what came after it */
+    uint32_t n_waits;
+    dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
+    double loss;
+    uint64_t update_round;
+    double update_norm; /* of the last publication, as the trainer says */
+    double update_error;
+    double part_error;  /* of the sum that the trainer made last, by its norm; 0: unknown */
+    double outer_reach; /* of the last outer step; 0: unknown */
+    double moved;       /* by the last pair exchange: weight times displacement */
+    double tokens_per_s;
+    dp_usage usage;
+    dp_trainer_spent spent; /* by the last STEP */
+    uint64_t step_ms;       /* when the last STEP came */
+    uint32_t step_count;
+    uint64_t step_tokens;
+    uint32_t step_skipped; /* by the last STEP ... */
+    uint32_t step_spikes;
+    uint64_t skip_ms; /* ... and when the log last spoke of dropped steps; 0: never */
+    /* Of the last publication and the last frozen displacement: blob, vector, parts. */
+    dp_hash staged[2][DP_TRAINER_FDS_MAX];
+    struct dp_driver_taken
+        *waiting[2];  /* for room on the disk: a publication, a frozen displacement */
+    uint32_t n_early; /* of EARLY that are being stored: more than there are parts is nonsense */
+    dp_driver_early early[DP_PARTS_MAX]; /* the saver thread's (driver_early.c) */
+    uint32_t n_drops;
+    dp_view snapshot; /* mapping of the state after snapshot_round */
+    uint64_t snapshot_round;
+    dp_hash snapshot_root;
+    uint64_t saved_ms; /* when the last checkpoint was begun */
+};
+
+/* driver_early.c */
+/* This part, in a file that is given away, is an object now; of each part the newest counts. */
+void dp_driver_early_keep(dp_driver *driver, uint32_t part, int fd, const dp_hash *root,
+                          uint64_t size);
+/* Is it one of these? */
+bool dp_driver_early_find(const dp_driver *driver, int fd, dp_hash *root, uint64_t *size);
+void dp_driver_early_forget(dp_driver *driver);
+
+/* driver.c */
+void dp_driver_feed(dp_driver *driver, dp_event *event);
+/* An object that was here cannot be read any more: DP_BADHASH, its bytes are damaged, which is logged; else it was known. */
+void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status);
+void dp_driver_fail(dp_driver *driver, dp_status status, const char *why);
+/* Post a job and count it, so that closing waits for it. */
+bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class);
+/* In every done function, last: may free the driver. */
+void dp_driver_job_done(dp_driver *driver);
+void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the store, then run */
+
+/* driver_dial.c: a peer, or whoever answers (NULL); all addresses of the token, once; look-ups that take too long. */
+void dp_driver_dial(dp_driver *driver, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs);
+void dp_driver_dial_token(dp_driver *driver);
+void dp_driver_dial_tick(dp_driver *driver);
+
+/* driver_clock.c: a handshake said what time it is there. peer NULL: it holds a token, and broke off before it proved who it
+ * is. refused: its certificate is not valid by our clock. False: ours is not valid by its clock, so that it will cut the link. */
+bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
+                   bool refused);
+void dp_driver_clock_tick(dp_driver *driver);
+
+/* driver_act.c */
+void dp_driver_act(dp_driver *driver, const dp_action *action);
+
+/* driver_store.c, and driver_restore.c for dp_driver_restore */
+void dp_driver_store(dp_driver *driver, const dp_action *action);
+void dp_driver_save(dp_driver *driver, const dp_action *action);
+void dp_driver_keep(dp_driver *driver, const dp_action *action);
+/* Job on the saver thread that builds the node from the store; then DP_EV_START. */
+void dp_driver_restore(dp_driver *driver);
+void dp_driver_remember_peers(dp_driver *driver);
+
+/* driver_renew.c */
+void dp_driver_renewed(dp_driver *driver, const dp_renewal *renewal);
+
+/* driver_rotate.c */
+/* What the transport uses, of the facts. */
+void dp_driver_use_secrets(const dp_driver *driver, dp_channel_psk psks[DP_SECRETS_MAX]);
+void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats);
+/* Somebody new can be dialled: not only with the next regular saving. */
+void dp_driver_remember_soon(dp_driver *driver);
+
+/* driver_train.c */
+void dp_driver_trainer_open(dp_driver *driver);
+void dp_driver_trainer_close(dp_driver *driver);
+void dp_driver_watch_trainer(dp_driver *driver);
+/* A command was sent and will be answered. */
+void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait);
+/* The oldest command of a kind that an answer may belong to; false: none is under way. */
+bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wait *wait);
+/* Tell who waits for this command that it could not be done. */
+void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, const char *what);
+
+/* driver_tell.c */
+void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
+void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
+void dp_driver_tell_again(dp_driver *driver); /* what waits for memory or descriptors, each tick */
+void dp_driver_tell_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
+
+/* ADD of these, which follow on at others. */
+void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
+                          const dp_apply_item *items, uint32_t n);
+void dp_driver_tell_behind(dp_driver *driver); /* all that waits behind slices, which are over */
+void dp_driver_drop_apply(dp_driver *driver);  /* the first of these */
+
+/* driver_slices.c */
+/* These updates are too many, or too large, to be handed over at once. */
+bool dp_driver_slices_needed(const dp_driver *driver, const dp_apply_item *items, uint32_t n);
+/* False: there is no memory, or the trainer was killed; then nothing is under way. items are copied. */
+bool dp_driver_slices_begin(dp_driver *driver, uint64_t round, const dp_apply_item *items,
+                            uint32_t n);
+void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg);
+/* One of this round could not be added: that is as if the APPLY could not be done. */
+void dp_driver_slices_failed(dp_driver *driver, uint64_t round);
+void dp_driver_slices_drop(dp_driver *driver);
+
+/* driver_take.c: what comes with PUBLISHED, FROZEN or REDUCED becomes objects, then the core is told. fds are taken. */
+void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
+                            uint32_t n_fds);
+/* The core waits for every part that it has asked for. */
+void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, dp_status status);
+void dp_driver_take_again(dp_driver *driver);   /* those that wait for room, each tick */
+void dp_driver_take_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
+
+/* driver_answer.c */
+/* One of n_judges is over; NULL: nothing was measured. */
+void dp_driver_judged(dp_driver *driver, const dp_hash *root, const dp_judged *found);
+void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
+
+#endif

@@ -1,0 +1,571 @@
+/* The protocol core rebuilt from the store after a start: one job on the saver thread, while nobody else has the node. */
+#include <sodium.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "daemon/peer/allowance.h"
+#include "daemon/peer/driver_inside.h"
+#include "gossip/vote/commit_row.h"
+#include "store/chain.h"
+#include "store/object.h"
+#include "store/peers.h"
+#include "store/rows.h"
+#include "store/vote.h"
+
+enum { ID_BYTES = 16, HISTORY = 256, PINS_MIN = 8192 };
+
+_Static_assert((int)DP_MANIFEST_MEMBERS_MAX == (int)DP_MEMBERS_MAX,
+               "every manifest fits the member table");
+
+typedef struct restore_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_node *node;
+    dp_status status;
+    const char *what; /* of a failure */
+    bool mended;      /* what is damaged has gone from the store: the next life can read it */
+    uint64_t slot;    /* of the last record that was read */
+    bool new_vote_key;
+    bool has_checkpoint;
+    uint64_t checkpoint_round;
+    uint64_t counted; /* rounds that list this node */
+    uint32_t n_rounds;
+    dp_diary_round rounds[HISTORY]; /* ring of the newest */
+    dp_record record;
+    /* Blobs that may still be needed: what records list, or the results of their parts; the same of the vote; the parts of the own
+     * publication. */
+    dp_map wanted;
+    uint32_t pins_max;
+    dp_hash *pinned;
+} restore_job;
+
+static dp_status load_vote_key(restore_job *self, dp_store *store)
+{
+    dp_driver *driver = self->driver;
+    dp_vote_key_row row;
+    dp_status status = dp_vote_load_key(store, &driver->facts.run, &row);
+    if (status == DP_NOTFOUND || status == DP_CORRUPT) {
+        /* A lost vote table means a lost key: this node may be enrolled anew, under a key that never voted. */
+        uint8_t seed[32];
+        randombytes_buf(seed, sizeof seed);
+        dp_sign_key key;
+        dp_sign_key_of_seed(seed, &key);
+        memcpy(row.public_key, key.public_key, sizeof row.public_key);
+        memcpy(row.secret, key.secret_key, sizeof row.secret);
+        sodium_memzero(seed, sizeof seed);
+        sodium_memzero(&key, sizeof key);
+        DP_TRY(dp_vote_destroy_key(store, &driver->facts.run));
+        status = dp_vote_create_key(store, &driver->facts.run, &row);
+        self->new_vote_key = true;
+    }
+    DP_TRY(status);
+    memcpy(driver->daemon->vote.public_key, row.public_key, sizeof row.public_key);
+    memcpy(driver->daemon->vote.secret_key, row.secret, sizeof row.secret);
+    driver->has_vote_key = true;
+    sodium_memzero(&row, sizeof row);
+    return DP_OK;
+}
+
+static dp_status open_node(restore_job *self)
+{
+    dp_driver *driver = self->driver;
+    driver->keys =
+        (dp_crypto_keys){.identity = &driver->daemon->identity,
+                         .vote = driver->has_vote_key ? &driver->daemon->vote : NULL,
+                         .root = driver->daemon->has_root ? &driver->daemon->root : NULL};
+    dp_node_config config = {
+        .manifest = &driver->manifest,
+        .run = driver->facts.run,
+        .self = driver->self,
+        .incarnation = driver->daemon->incarnation,
+        .credential = dp_view_of(driver->facts.credential, driver->facts.credential_bytes),
+        .certified_from_ms = driver->own.member_from_ms,
+        .certified_until_ms = driver->own.member_until_ms,
+        .renewal = driver->facts.renewal,
+        .secrets = driver->facts.secrets,
+        .has_vote_key = driver->has_vote_key,
+        .members_max = driver->manifest.members_max,
+        .observer = driver->daemon->config->observer,
+        .early = !driver->daemon->config->late_parts,
+        .one_level = driver->daemon->config->one_level,
+        .crypto = dp_crypto_sodium(&driver->keys),
+        .admission = dp_admission_certs(),
+    };
+    memcpy(config.vote_public_key, driver->daemon->vote.public_key, sizeof config.vote_public_key);
+    memcpy(config.name, driver->facts.node_name, sizeof config.name);
+    randombytes_buf(&config.seed, sizeof config.seed);
+    dp_address addresses[DP_ADDRS_MAX];
+    config.n_addrs = dp_driver_addresses(driver, addresses);
+    for (uint32_t i = 0; i < config.n_addrs; i++) {
+        config.addrs[i] = dp_addr_of(&addresses[i]);
+    }
+    return dp_node_open(&self->node, &config);
+}
+
+static dp_status restore_record(const dp_chain_row *entry, void *context)
+{
+    restore_job *self = context;
+    DP_TRY(dp_node_restore_record(self->node, entry->slot, entry->record, entry->cert));
+    self->slot = entry->slot;
+    if (dp_record_decode(&self->record, entry->record) == DP_OK &&
+        self->record.kind == DP_RECORD_ROUND) {
+        dp_diary_round *const round = &self->rounds[self->n_rounds++ % HISTORY];
+        dp_diary_round_of_record(&self->record, &self->driver->self, round);
+        round->keep = dp_node_keep(self->node, round->round);
+        self->counted += round->counted;
+    }
+    return DP_OK;
+}
+
+static dp_status restore_chain(restore_job *self, dp_store *store)
+{
+    dp_chain_tip tip;
+    const dp_hash *run = &self->driver->facts.run;
+    const dp_status status = dp_chain_head(store, run, &tip);
+    if (status != DP_OK && status != DP_CORRUPT) {
+        return status == DP_NOTFOUND ? DP_OK : status;
+    }
+    DP_TRY(dp_chain_each(store, run, 1, status == DP_OK ? (uint32_t)tip.slot : UINT32_MAX,
+                         restore_record, self));
+    return status == DP_OK && self->slot != tip.slot ? DP_CORRUPT : status;
+}
+
+/* Records are certified: other members have them, or the root key begins anew behind the last good one. A vote of a later slot than the
+ * chain's binds until it has caught up (gossip/vote/commit.h), so that nothing is decided twice. */
+static dp_status mend_chain(restore_job *self, dp_store *store)
+{
+    dp_log(DP_LOG_ERROR, "chain.damaged",
+           "slot=%llu msg=\"records from this slot on are damaged on this disk; they are fetched "
+           "from other members again (where there are none: dpnode run fork); look at the health "
+           "of the disk\"",
+           (unsigned long long)self->slot + 1);
+    return dp_chain_cut(store, &self->driver->facts.run, self->slot);
+}
+
+static dp_status mend_rows(const restore_job *self, dp_store *store, const char *prefix,
+                           const char *what)
+{
+    dp_log(DP_LOG_ERROR, "row.damaged",
+           "msg=\"%s is damaged on this disk and is let go of; look at the health of the disk\"",
+           what);
+    return dp_row_drop(store, &self->driver->facts.run, prefix);
+}
+
+static dp_status mend_pending(restore_job *self, dp_store *store)
+{
+    return mend_rows(self, store, DP_DRIVER_PENDING, "the publication that was not counted yet");
+}
+
+static dp_status mend_exchanges(restore_job *self, dp_store *store)
+{
+    return mend_rows(self, store, DP_DRIVER_EXCHANGE, "the work of an exchange in pairs");
+}
+
+static dp_status mend_proof(restore_job *self, dp_store *store)
+{
+    return mend_rows(self, store, DP_DRIVER_PROOF, "the proof of a double vote");
+}
+
+static dp_status mend_vote(restore_job *self, dp_store *store)
+{
+    dp_log(DP_LOG_ERROR, "vote.damaged",
+           "msg=\"the vote is damaged on this disk: this node gives its vote key up, as it cannot "
+           "know what it voted for, and votes again when the members let it\"");
+    return dp_vote_destroy_key(store, &self->driver->facts.run);
+}
+
+static void restore_object(restore_job *self, dp_store *store, const dp_hash *root)
+{
+    dp_object_info info;
+    if (dp_object_stat(store, root, &info) == DP_OK && info.complete) {
+        DP_IGNORE(
+            dp_node_restore_object(self->node, root, info.size)); /* Else it is fetched again. */
+    }
+}
+
+static void want(restore_job *self, const dp_hash *root)
+{
+    DP_IGNORE(dp_map_put(&self->wanted, root, 0)); /* It has room for all that records can list. */
+}
+
+/* Of a round of parts only results are of use once it is decided. */
+static void want_listed(restore_job *self, dp_view record)
+{
+    if (dp_record_decode(&self->record, record) != DP_OK || self->record.kind != DP_RECORD_ROUND) {
+        return;
+    }
+    for (uint32_t i = 0; i < self->record.n_listed && !self->record.parted; i++) {
+        want(self, &self->record.listed[i].root);
+    }
+    for (uint32_t p = 0; p < self->record.n_parts; p++) {
+        if (self->record.parts[p].has) {
+            want(self, &self->record.parts[p].root);
+        }
+    }
+}
+
+static dp_status want_pending(const dp_row *row, void *context)
+{
+    dp_part_list parts;
+    DP_TRY(dp_node_pending_parts(row->bytes, &parts));
+    for (uint32_t p = 0; p < parts.n; p++) {
+        want(context, &parts.refs[p].root);
+    }
+    return DP_OK;
+}
+
+static dp_status want_blobs(const dp_chain_row *entry, void *context)
+{
+    want_listed(context, entry->record);
+    return DP_OK;
+}
+
+static bool is_wanted(const restore_job *self, const dp_hash *root)
+{
+    uint32_t value;
+    return dp_map_get(&self->wanted, root, &value);
+}
+
+static dp_status restore_objects(restore_job *self, dp_store *store)
+{
+    dp_chain_tip tip;
+    restore_object(self, store, &self->driver->manifest.tokenizer);
+    restore_object(self, store, &self->driver->manifest.init);
+    for (uint32_t i = 0; i < self->driver->manifest.n_shards; i++) {
+        restore_object(self, store, &self->driver->manifest.shards[i].root);
+    }
+    if (dp_chain_head(store, &self->driver->facts.run, &tip) != DP_OK) {
+        return DP_OK;
+    }
+    const uint64_t from =
+        tip.slot > DP_DRIVER_BLOB_WINDOW ? tip.slot - DP_DRIVER_BLOB_WINDOW + 1 : 1;
+    return dp_chain_each(store, &self->driver->facts.run, from, DP_DRIVER_BLOB_WINDOW, want_blobs,
+                         self);
+}
+
+/* Blobs of the last rounds and of the record voted for go to the node, which lets them go in its time. All other blobs, and
+ * states, are of an earlier life: nobody would ever let them go. The state that was being fetched waits a while. */
+static dp_status restore_blobs(restore_job *self, dp_store *store)
+{
+    const dp_hash *run = &self->driver->facts.run;
+    const dp_pin pin = {.run = *run, .kind = DP_PIN_BLOB};
+    uint32_t count = 0;
+    DP_TRY(dp_row_each(store, run, DP_DRIVER_PENDING, want_pending, self));
+    DP_TRY(dp_object_pins(store, run, DP_PIN_BLOB, self->pinned, self->pins_max, &count));
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_wanted(self, &self->pinned[i])) {
+            restore_object(self, store, &self->pinned[i]);
+        } else {
+            DP_TRY(dp_object_unpin(store, &self->pinned[i], &pin));
+        }
+    }
+    DP_TRY(dp_ckpt_carry_over(store, run, uv_hrtime() / 1000000000U + 1));
+    DP_TRY(dp_object_pins(store, run, DP_PIN_LEASE, self->pinned, 1, &count));
+    if (count > 0) {
+        dp_node_restore_part(self->node, &self->pinned[0]);
+    }
+    return DP_OK;
+}
+
+static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
+{
+    static uint8_t
+        bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX]; /* Of one thread, at the start. */
+    dp_vote_row vote;
+    DP_TRY(dp_vote_load(store, &self->driver->facts.run, &vote, record));
+    if (vote.promised == DP_VOTE_ROW_NONE) {
+        return DP_OK; /* The key is there and has never voted. */
+    }
+    dp_commit_row row = {.slot = vote.slot,
+                         .promised = vote.promised,
+                         .accepted = vote.accepted,
+                         .record = dp_buf_view(record)};
+    memcpy(row.fork.bytes, vote.place, DP_HASH_BYTES);
+    memcpy(row.prev.bytes, vote.place + DP_HASH_BYTES, DP_HASH_BYTES);
+    if (vote.accepted != DP_VOTE_ROW_NONE) { /* Its blobs are here and may be nowhere else. */
+        want_listed(self, row.record);
+    }
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_view view;
+    dp_commit_row_write(&writer, &row);
+    DP_TRY(dp_writer_finish(&writer, &view));
+    return dp_node_restore_vote(self->node, view);
+}
+
+static dp_status restore_vote(restore_job *self, dp_store *store)
+{
+    dp_buf record;
+    dp_buf_init(&record, DP_RECORD_WHOLE_MAX);
+    const dp_status status = read_vote(self, store, &record);
+    dp_buf_close(&record);
+    return status == DP_NOTFOUND ? DP_OK : status;
+}
+
+typedef struct row_walk {
+    restore_job *job;
+    dp_store *store;
+} row_walk;
+
+/* The objects first, since the row needs them. */
+static void restore_kept(const row_walk *walk, const dp_row *row)
+{
+    for (uint32_t i = 0; i < DP_ROW_KEEPS; i++) {
+        if (!dp_hash_is_zero(&row->keep[i])) {
+            restore_object(walk->job, walk->store, &row->keep[i]);
+        }
+    }
+}
+
+static dp_status restore_pending_row(const dp_row *row, void *context)
+{
+    const row_walk *walk = context;
+    if (strcmp(row->name, DP_DRIVER_PENDING) != 0) {
+        return DP_CORRUPT;
+    }
+    restore_kept(walk, row);
+    return dp_node_restore_pending(walk->job->node, row->bytes);
+}
+
+static dp_status restore_exchange_row(const dp_row *row, void *context)
+{
+    const row_walk *walk = context;
+    uint8_t id[ID_BYTES];
+    if (dp_unhex(row->name + strlen(DP_DRIVER_EXCHANGE), id, sizeof id) != DP_OK) {
+        return DP_CORRUPT;
+    }
+    restore_kept(walk, row);
+    return dp_node_restore_exchange(walk->job->node, id, row->bytes);
+}
+
+static dp_status restore_pending(restore_job *self, dp_store *store)
+{
+    row_walk walk = {.job = self, .store = store};
+    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_PENDING, restore_pending_row,
+                       &walk);
+}
+
+static dp_status restore_exchanges(restore_job *self, dp_store *store)
+{
+    row_walk walk = {.job = self, .store = store};
+    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_EXCHANGE, restore_exchange_row,
+                       &walk);
+}
+
+static dp_status restore_proof_row(const dp_row *row, void *context)
+{
+    const row_walk *walk = context;
+    if (strcmp(row->name, DP_DRIVER_PROOF) != 0) {
+        return DP_CORRUPT;
+    }
+    return dp_node_restore_proof(walk->job->node, row->bytes);
+}
+
+static dp_status restore_proof(restore_job *self, dp_store *store)
+{
+    row_walk walk = {.job = self, .store = store};
+    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_PROOF, restore_proof_row, &walk);
+}
+
+static dp_status restore_checkpoints(restore_job *self, dp_store *store)
+{
+    dp_ckpt list[DP_CKPTS_MAX];
+    uint32_t count = 0;
+    DP_TRY(dp_ckpt_list(store, &self->driver->facts.run, list, DP_CKPTS_MAX, &count));
+    for (uint32_t i = count; i-- > 0;) { /* oldest first */
+        dp_object_info info;
+        const bool whole = list[i].state == DP_CKPT_COMPLETE || list[i].state == DP_CKPT_KEPT;
+        if (whole && dp_object_verify(store, &list[i].object) == DP_OK &&
+            dp_object_stat(store, &list[i].object, &info) == DP_OK) {
+            DP_TRY(
+                dp_node_restore_checkpoint(self->node, list[i].round, &list[i].object, info.size));
+            self->has_checkpoint = true;
+            self->checkpoint_round = list[i].round;
+        }
+    }
+    return DP_OK;
+}
+
+static dp_status restore_peers(restore_job *self, dp_store *store)
+{
+    enum { PEERS_MAX = 64 };
+    dp_peer_row *rows = dp_alloc(PEERS_MAX, sizeof *rows);
+    uint32_t count = 0;
+    if (rows == NULL) {
+        return DP_NOMEM;
+    }
+    dp_status status = dp_peer_list(store, rows, PEERS_MAX, &count);
+    for (uint32_t i = 0; i < count && status == DP_OK; i++) {
+        dp_addr addrs[DP_ADDRS_MAX];
+        uint32_t n_addrs = 0;
+        dp_peer peer;
+        memcpy(peer.bytes, rows[i].id.bytes, sizeof peer.bytes);
+        char *rest = rows[i].addresses;
+        for (char *text = strtok_r(rest, " ", &rest); text != NULL && n_addrs < DP_ADDRS_MAX;
+             text = strtok_r(NULL, " ", &rest)) {
+            dp_address address;
+            if (dp_address_parse(text, &address, NULL) == DP_OK) {
+                addrs[n_addrs++] = dp_addr_of(&address);
+            }
+        }
+        status = dp_node_restore_peer(self->node, &peer, addrs, n_addrs);
+    }
+    dp_free(rows);
+    return status;
+}
+
+typedef struct restore_step {
+    const char *what;
+    dp_status (*run)(restore_job *self, dp_store *store);
+    dp_status (*mend)(restore_job *self,
+                      dp_store *store); /* after DP_CORRUPT; NULL: nothing can be */
+} restore_step;
+
+static dp_status save_facts(restore_job *self, dp_store *store)
+{
+    const dp_status status =
+        dp_facts_copy_save(self->driver->daemon->config->dir, &self->driver->facts);
+    if (status != DP_OK) { /* The run goes on without; it is written at the next start. */
+        dp_log(DP_LOG_WARN, "run.member", "msg=\"the file run.member cannot be written\" status=%s",
+               dp_status_name(status));
+    }
+    return dp_facts_save(store, &self->driver->facts);
+}
+
+static dp_status make_node(restore_job *self, dp_store *store)
+{
+    (void)store;
+    return open_node(self);
+}
+
+/* What an earlier life took from its trainer and no row names. */
+static dp_status drop_staged(restore_job *self, dp_store *store)
+{
+    DP_TRY(dp_object_prune(store, &self->driver->facts.run, DP_PIN_PENDING, DP_STAGED_ROUND + 1));
+    return dp_object_prune(store, &self->driver->facts.run, DP_PIN_EXCHANGE, DP_STAGED_ROUND + 1);
+}
+
+static const restore_step steps[] = {
+    {"what was left half done", drop_staged, NULL},
+    {"what it knows of the run", save_facts, NULL},
+    {"the vote key", load_vote_key, NULL},
+    {"memory for the protocol", make_node, NULL},
+    {"the chain of records", restore_chain, mend_chain},
+    {"the vote", restore_vote, mend_vote},
+    {"the proof of a double vote", restore_proof, mend_proof},
+    {"stored objects", restore_objects, NULL},
+    {"stored updates", restore_blobs, mend_pending},
+    {"the pending publication", restore_pending, mend_pending},
+    {"pair exchanges", restore_exchanges, mend_exchanges},
+    {"checkpoints", restore_checkpoints, NULL},
+    {"known peers", restore_peers, NULL},
+};
+
+static void run_restore(dp_saver_job *job, dp_store *store)
+{
+    restore_job *self = (restore_job *)job;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && self->status == DP_OK; i++) {
+        self->what = steps[i].what;
+        self->status = steps[i].run(self, store);
+        if (self->status == DP_CORRUPT && steps[i].mend != NULL) {
+            self->mended = steps[i].mend(self, store) == DP_OK;
+        }
+    }
+}
+
+static void free_restore(restore_job *self)
+{
+    dp_map_close(&self->wanted);
+    dp_free(self->pinned);
+    dp_free(self);
+}
+
+/* What failed, for people: the step alone would point at the wrong thing. */
+static const char *failed_step(const restore_job *self)
+{
+    if (self->status == DP_NOMEM) {
+        return "the run cannot be opened";
+    }
+    if (self->status == DP_DENIED) { /* Rows of the store are of another member. */
+        return "identity.key is not the key with which this directory joined its run; put the old "
+               "file back, or join with an invite in another directory";
+    }
+    return self->what;
+}
+
+static void done_restore(dp_saver_job *job)
+{
+    restore_job *self = (restore_job *)job;
+    dp_driver *driver = self->driver;
+    if (self->status != DP_OK || driver->closing) {
+        dp_node_close(self->node);
+        if (!driver->closing && self->mended) {
+            dp_daemon_again(driver->daemon, "damaged rows have gone from the store; the node "
+                                            "begins anew with what is left");
+        } else if (!driver->closing) {
+            dp_driver_fail(driver, self->status, failed_step(self));
+        }
+    } else {
+        const uint32_t kept = self->n_rounds < HISTORY ? self->n_rounds : HISTORY;
+        for (uint32_t i = 0; i < kept; i++) {
+            dp_diary_round_add(driver->daemon->diary,
+                               &self->rounds[(self->n_rounds - kept + i) % HISTORY]);
+        }
+        if (self->new_vote_key) {
+            dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "vote.key", 0, NULL,
+                         "made a new vote key");
+        }
+        driver->counted_before = self->counted;
+        driver->has_checkpoint = self->has_checkpoint;
+        driver->checkpoint_round = self->checkpoint_round;
+        driver->node = self->node;
+        dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
+        dp_allowance_view allowed;
+        if (dp_allowance_look(driver->daemon->allowance, &allowed) && allowed.pause.holds) {
+            dp_driver_command(driver, DP_COMMAND_PAUSE); /* No trainer has a state yet. */
+        }
+        dp_transport_replay(driver->transport);
+    }
+    free_restore(self);
+    dp_driver_job_done(driver);
+}
+
+/* NULL: no memory. */
+static restore_job *restore_new(const dp_driver *driver)
+{
+    const uint32_t listed = driver->manifest.contributors_max > DP_LISTED_STANDARD
+                                ? driver->manifest.contributors_max
+                                : (uint32_t)DP_LISTED_STANDARD;
+    const uint32_t wanted = (DP_DRIVER_BLOB_WINDOW + DP_DRIVER_BLOBS_BESIDE) * listed;
+    restore_job *const job = dp_alloc(1, sizeof *job);
+    uint64_t seed;
+    if (job == NULL) {
+        return NULL;
+    }
+    randombytes_buf(&seed, sizeof seed);
+    job->pins_max = wanted > PINS_MIN ? wanted : (uint32_t)PINS_MIN;
+    job->pinned = dp_alloc(job->pins_max, sizeof *job->pinned);
+    if (job->pinned == NULL || dp_map_init(&job->wanted, wanted, seed) != DP_OK) {
+        dp_free(job->pinned);
+        dp_free(job);
+        return NULL;
+    }
+    return job;
+}
+
+void dp_driver_restore(dp_driver *driver)
+{
+    restore_job *job = restore_new(driver);
+    if (job == NULL) {
+        dp_driver_fail(driver, DP_NOMEM, "starting");
+        return;
+    }
+    job->job.run = run_restore;
+    job->job.done = done_restore;
+    job->driver = driver;
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        free_restore(job);
+        dp_driver_fail(driver, DP_AGAIN, "starting");
+    }
+}

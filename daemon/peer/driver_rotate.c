@@ -1,0 +1,122 @@
+/* Join secrets: the store keeps one before the transport uses it. Beside that the node which nobody answers any more, since it was away for two
+ * rotations or was put out, is told what to do. */
+#include <sodium.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "daemon/peer/driver_inside.h"
+
+enum { CUTS_MIN = 4 };
+
+typedef struct rotate_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_facts facts;
+    dp_status status;
+} rotate_job;
+
+void dp_driver_use_secrets(const dp_driver *driver, dp_channel_psk psks[DP_SECRETS_MAX])
+{
+    const dp_secrets *secrets = &driver->facts.secrets;
+    memset(psks, 0, DP_SECRETS_MAX * sizeof psks[0]);
+    for (uint32_t i = 0; i < secrets->n; i++) {
+        psks[i].epoch = secrets->items[i].epoch;
+        dp_psk_derive(secrets->items[i].bytes, &driver->facts.run, psks[i].epoch, psks[i].key);
+    }
+}
+
+static void use(dp_driver *driver, const dp_facts *facts)
+{
+    dp_channel_psk psks[DP_SECRETS_MAX];
+    driver->facts.secrets = facts->secrets;
+    driver->facts.psk_epoch = facts->psk_epoch;
+    memcpy(driver->facts.join_secret, facts->join_secret, sizeof facts->join_secret);
+    dp_driver_use_secrets(driver, psks);
+    dp_transport_keys(driver->transport, &psks[0], facts->secrets.n > 1 ? &psks[1] : NULL);
+    sodium_memzero(psks, sizeof psks);
+    dp_diary_add(
+        driver->daemon->diary, DP_LOG_INFO, "secret.rotated", 0, NULL,
+        "the join secret of epoch %u is here; connections and new tokens are made with it, "
+        "and with that of epoch %u connections too",
+        facts->psk_epoch, facts->secrets.items[facts->secrets.n - 1].epoch);
+}
+
+static void run_rotate(dp_saver_job *job, dp_store *store)
+{
+    rotate_job *self = (rotate_job *)job;
+    self->status = dp_facts_rotated(store, self->driver->daemon->config->dir, &self->facts);
+}
+
+static void done_rotate(dp_saver_job *job)
+{
+    rotate_job *self = (rotate_job *)job;
+    dp_driver *driver = self->driver;
+    if (self->status != DP_OK) {
+        dp_diary_add(
+            driver->daemon->diary, DP_LOG_ERROR, "secret.unsaved", 0, NULL,
+            "the join secret of epoch %u was not written (%s) and is not used: it is asked "
+            "for again at the next start",
+            self->facts.psk_epoch, dp_status_text(self->status));
+    } else if (!driver->closing) {
+        use(driver, &self->facts);
+    }
+    sodium_memzero(&self->facts, sizeof self->facts);
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets)
+{
+    bool added = false;
+    for (uint32_t i = 0; i < secrets->n; i++) {
+        added = dp_secrets_add(&driver->secrets, &secrets->items[i]) || added;
+    }
+    rotate_job *self = added ? dp_alloc(1, sizeof *self) : NULL;
+    if (self == NULL) {
+        return; /* Without memory it is asked for again at the next start. */
+    }
+    self->job.run = run_rotate;
+    self->job.done = done_rotate;
+    self->driver = driver;
+    self->facts = driver->facts;
+    self->facts.secrets = driver->secrets;
+    self->facts.psk_epoch = driver->secrets.items[0].epoch;
+    memcpy(self->facts.join_secret, driver->secrets.items[0].bytes, DP_JOIN_SECRET_BYTES);
+    if (!dp_driver_post(driver, &self->job, DP_SAVER_BULK)) {
+        dp_free(self);
+    }
+}
+
+bool dp_driver_token_secret(dp_driver *driver, const dp_invite *invite)
+{
+    dp_transport_stats stats;
+    dp_secrets one = {.n = 1, .items = {{.epoch = invite->psk_epoch}}};
+    dp_transport_look(driver->transport, &stats);
+    if (stats.links > 0 || invite->psk_epoch <= driver->secrets.items[0].epoch) {
+        return false;
+    }
+    memcpy(one.items[0].bytes, invite->join_secret, sizeof one.items[0].bytes);
+    dp_driver_secrets(driver, &one);
+    return true;
+}
+
+void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats)
+{
+    if (stats->links > 0 || stats->handshakes != driver->cut.handshakes) {
+        driver->cut.handshakes = stats->handshakes;
+        driver->cut.cuts = stats->dials_cut;
+        driver->cut.told = false;
+        return;
+    }
+    if (driver->cut.told || driver->node == NULL ||
+        stats->dials_cut - driver->cut.cuts < CUTS_MIN) {
+        return;
+    }
+    driver->cut.told = true;
+    dp_diary_add(
+        driver->daemon->diary, DP_LOG_WARN, "secret.refused", 0, NULL,
+        "every node that is reached cuts this one's connections before it answers: the join "
+        "secret was rotated twice since this node had a link, or it was put out; have a "
+        "member make a token with 'dpnode invite' and give it to 'dpnode join' here, which "
+        "keeps identity and place");
+}

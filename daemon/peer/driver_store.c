@@ -1,0 +1,422 @@
+/* Durable rows of the protocol core, what keeps objects alive, checkpoints and the address book, on the saver thread. Rows
+ * are opaque here; the store keeps alive what they need. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/peer/driver_inside.h"
+#include "gossip/vote/commit_row.h"
+#include "store/chain.h"
+#include "store/peers.h"
+#include "store/pieces.h"
+#include "store/rows.h"
+#include "store/vote.h"
+
+enum { ID_BYTES = 16, COLLECT_EVERY = 32 };
+
+/* ---- rows ---- */
+
+typedef struct row_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_run_id run;
+    uint32_t op;
+    dp_store_kind kind;
+    uint64_t slot;
+    uint64_t round;
+    uint8_t exchange[ID_BYTES];
+    dp_hash keep[DP_ROW_KEEPS];
+    dp_view row;
+    dp_view cert;
+    dp_status status;
+    uint8_t bytes[];
+} row_job;
+
+static dp_status run_named(const row_job *self, dp_store *store, const char *name)
+{
+    dp_row row = {.bytes = self->row};
+    if (row.bytes.size == 0) {
+        return dp_row_delete(store, &self->run, name);
+    }
+    snprintf(row.name, sizeof row.name, "%s", name);
+    memcpy(row.keep, self->keep, sizeof row.keep);
+    return dp_row_put(store, &self->run, &row);
+}
+
+static dp_status run_exchange(const row_job *self, dp_store *store)
+{
+    char hex[2 * ID_BYTES + 1];
+    char name[DP_ROW_NAME_MAX];
+    dp_hex(dp_view_of(self->exchange, ID_BYTES), hex);
+    snprintf(name, sizeof name, DP_DRIVER_EXCHANGE "%s", hex);
+    return run_named(self, store, name);
+}
+
+/* The store guards the vote once more: it never goes back. */
+static dp_status run_vote(const row_job *self, dp_store *store)
+{
+    dp_commit_row row;
+    DP_TRY(dp_commit_row_read(self->row, &row));
+    dp_vote_row vote = {
+        .slot = row.slot, .promised = row.promised, .accepted = row.accepted, .record = row.record};
+    memcpy(vote.place, row.fork.bytes, DP_HASH_BYTES);
+    memcpy(vote.place + DP_HASH_BYTES, row.prev.bytes, DP_HASH_BYTES);
+    return dp_vote_save(store, &self->run, &vote);
+}
+
+static void run_row(dp_saver_job *job, dp_store *store)
+{
+    row_job *self = (row_job *)job;
+    const dp_chain_row entry = {.slot = self->slot,
+                                .hash = dp_record_hash(self->row),
+                                .record = self->row,
+                                .cert = self->cert};
+    uint64_t dropped = 0; /* The node says how many, from its own books. */
+    switch (self->kind) {
+    case DP_STORE_VOTE:
+        self->status = run_vote(self, store);
+        break;
+    case DP_STORE_DECIDED:
+        self->status = dp_chain_append(store, &self->run, &entry);
+        break;
+    case DP_STORE_FORK:
+        self->status = dp_chain_fork(store, &self->run, &entry, self->round, &dropped);
+        break;
+    case DP_STORE_PENDING:
+        self->status = run_named(self, store, DP_DRIVER_PENDING);
+        break;
+    case DP_STORE_EXCHANGE:
+        self->status = run_exchange(self, store);
+        break;
+    case DP_STORE_PROOF:
+        self->status = run_named(self, store, DP_DRIVER_PROOF);
+        break;
+    }
+}
+
+/* How dense its updates are, and what this node's has lost. */
+static void add_density(const dp_driver *driver, dp_diary_round *round)
+{
+    round->keep = dp_node_keep(driver->node, round->round);
+    for (uint32_t i = 0; i < round->n_peers; i++) {
+        if (dp_peer_equal(&round->peers[i].peer, &driver->self) &&
+            driver->update_round + round->peers[i].age == round->round) {
+            round->update_norm = driver->update_norm;
+            round->update_error = driver->update_error;
+        }
+    }
+}
+
+static void note_density(const dp_driver *driver, const dp_diary_round *round)
+{
+    const dp_diary_round *before = dp_diary_round_find(driver->daemon->diary, round->round - 1);
+
+    if (before == NULL || before->keep == 0 || round->keep == 0 || before->keep == round->keep) {
+        return;
+    }
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "round.density", round->round, NULL,
+                 "updates keep one element of %u, of %u before: lines have been %s", round->keep,
+                 before->keep, round->keep > before->keep ? "slow" : "free");
+}
+
+static void remember_round(dp_driver *driver, const row_job *self)
+{
+    static dp_record record; /* Loop thread only; large for a stack. */
+    dp_diary_round round;
+    if (dp_record_decode(&record, self->row) == DP_OK && record.kind == DP_RECORD_ROUND) {
+        dp_diary_round_of_record(&record, &driver->self, &round);
+        round.time_ms = dp_unix_ms();
+        round.live = true;
+        add_density(driver, &round);
+        note_density(driver, &round);
+        dp_diary_round_add(driver->daemon->diary, &round);
+    }
+}
+
+static void done_row(dp_saver_job *job)
+{
+    row_job *self = (row_job *)job;
+    dp_driver *driver = self->driver;
+    if (self->status != DP_OK) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", 0, NULL,
+                     "a row of kind %d could not be written: %s", (int)self->kind,
+                     dp_status_text(self->status));
+    }
+    if (self->status == DP_OK && self->kind == DP_STORE_DECIDED && !driver->closing) {
+        remember_round(driver, self);
+    }
+    dp_event event = {.type = DP_EV_STORED};
+    event.u.stored.op = self->op;
+    event.u.stored.status = self->status;
+    dp_driver_feed(driver, &event);
+    if ((self->status == DP_IO || self->status == DP_CORRUPT) &&
+        !driver->daemon->ending) { /* SAFETY R5: never write on after a failed sync. */
+        dp_daemon_end(driver->daemon, 75, "the store failed; start again to check it");
+    }
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+/* The node waits for an answer to every row; without one it would never write this kind again. */
+static void refuse_row(dp_driver *driver, uint32_t op)
+{
+    dp_event event = {.type = DP_EV_STORED};
+    event.u.stored.op = op;
+    event.u.stored.status = DP_NOMEM;
+    dp_driver_feed(driver, &event);
+}
+
+void dp_driver_store(dp_driver *driver, const dp_action *action)
+{
+    const dp_view row = action->u.store.bytes;
+    const dp_view cert = action->u.store.cert;
+    row_job *job = dp_alloc(1, sizeof *job + row.size + cert.size);
+    if (job == NULL) {
+        refuse_row(driver, action->u.store.op);
+        return;
+    }
+    job->job.run = run_row;
+    job->job.done = done_row;
+    job->driver = driver;
+    job->run = driver->facts.run;
+    job->op = action->u.store.op;
+    job->kind = action->u.store.kind;
+    job->slot = action->u.store.slot;
+    job->round = action->u.store.round;
+    memcpy(job->exchange, action->u.store.exchange, ID_BYTES);
+    memcpy(job->keep, action->u.store.keep, sizeof job->keep);
+    if (row.size > 0) {
+        memcpy(job->bytes, row.data, row.size);
+    }
+    if (cert.size > 0) {
+        memcpy(job->bytes + row.size, cert.data, cert.size);
+    }
+    job->row = dp_view_of(job->bytes, row.size);
+    job->cert = dp_view_of(job->bytes + row.size, cert.size);
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        dp_free(job);
+        refuse_row(driver, action->u.store.op);
+    }
+}
+
+/* ---- pins ---- */
+
+typedef struct pin_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_hash root;
+    dp_pin pin;
+    bool drop;
+    bool collect;
+} pin_job;
+
+static void run_pin(dp_saver_job *job, dp_store *store)
+{
+    const pin_job *self = (const pin_job *)job;
+    if (self->drop) {
+        DP_IGNORE(dp_object_unpin(store, &self->root, &self->pin)); /* Then it only lives longer. */
+    } else {
+        DP_IGNORE(dp_object_pin(store, &self->root,
+                                &self->pin)); /* NOTFOUND: gone already, peers have it. */
+    }
+    if (self->collect) {
+        DP_IGNORE(dp_object_collect(store, NULL));
+    }
+}
+
+static void done_pin(dp_saver_job *job)
+{
+    pin_job *self = (pin_job *)job;
+    dp_driver *driver = self->driver;
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+void dp_driver_keep(dp_driver *driver, const dp_action *action)
+{
+    static const dp_pin_kind kinds[] = {
+        [DP_USE_BLOB] = DP_PIN_BLOB,         [DP_USE_STATE] = DP_PIN_STATE,
+        [DP_USE_DATA] = DP_PIN_DATA,         [DP_USE_PENDING] = DP_PIN_PENDING,
+        [DP_USE_EXCHANGE] = DP_PIN_EXCHANGE,
+    };
+    pin_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        return;
+    }
+    job->job.run = run_pin;
+    job->job.done = done_pin;
+    job->driver = driver;
+    job->root = action->u.keep.root;
+    job->pin = (dp_pin){.run = driver->facts.run, .kind = kinds[action->u.keep.use]};
+    job->drop = action->type == DP_DO_OBJECT_DROP;
+    job->collect = job->drop && ++driver->n_drops % COLLECT_EVERY == 0;
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        dp_free(job);
+    }
+}
+
+/* ---- checkpoints ---- */
+
+typedef struct save_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_run_id run;
+    dp_ckpt ckpt;
+    dp_view state; /* taken over from the driver's snapshot */
+    dp_pieces pieces;
+    dp_status status;
+} save_job;
+
+static void run_save(dp_saver_job *job, dp_store *store)
+{
+    save_job *self = (save_job *)job;
+    self->status = dp_pieces_put(&self->pieces, store);
+    if (self->status == DP_AGAIN) {
+        job->again = true;
+        return;
+    }
+    if (self->status == DP_OK) {
+        self->ckpt.object = self->pieces.root;
+        self->status = dp_ckpt_adopt(store, &self->run, &self->ckpt, &self->pieces.pin);
+    } else {
+        dp_pieces_drop(&self->pieces, store);
+    }
+    dp_pieces_close(&self->pieces);
+    if (self->status == DP_OK) { /* States that are no checkpoint any more, and nobody fetches. */
+        DP_IGNORE(dp_ckpt_end_leases(store, &self->run, uv_hrtime() / 1000000000U + 1));
+        DP_IGNORE(dp_object_collect(store, NULL));
+    }
+}
+
+static void done_save(dp_saver_job *job)
+{
+    save_job *self = (save_job *)job;
+    dp_driver *driver = self->driver;
+    if (self->status == DP_OK) {
+        driver->checkpoint_round = self->ckpt.round;
+        driver->has_checkpoint = true;
+        dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "ckpt.saved", self->ckpt.round, NULL,
+                     "checkpoint of round %llu, %zu bytes", (unsigned long long)self->ckpt.round,
+                     self->state.size);
+        dp_event event = {.type = DP_EV_SAVED};
+        event.u.saved.round = self->ckpt.round;
+        event.u.saved.tensor_root = self->ckpt.object;
+        event.u.saved.tensor_bytes = self->state.size;
+        dp_driver_feed(driver, &event);
+    } else if (self->status != DP_EXISTS) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "ckpt.failed", self->ckpt.round, NULL,
+                     "no checkpoint of round %llu: %s; training goes on",
+                     (unsigned long long)self->ckpt.round, dp_status_text(self->status));
+    }
+    dp_memfd_unmap(self->state);
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+/* May a checkpoint of size bytes be written now within the budget per day? */
+static bool within_budget(const dp_driver *driver, uint64_t size)
+{
+    const uint64_t per_day = driver->daemon->config->write_per_day;
+    if (per_day == 0 || driver->saved_ms == 0) {
+        return true;
+    }
+    const unsigned __int128 wait_ms = (unsigned __int128)size * 86400000U / per_day;
+    return uv_now(driver->daemon->loop) - driver->saved_ms >= wait_ms;
+}
+
+void dp_driver_save(dp_driver *driver, const dp_action *action)
+{
+    const bool here = driver->snapshot.size > 0 && driver->snapshot_round == action->u.save.round &&
+                      dp_hash_equal(&driver->snapshot_root, &action->u.save.tensor_root);
+    dp_diary_round *row = dp_diary_round_find(driver->daemon->diary, action->u.save.round);
+    if (row != NULL) {
+        row->state_root = action->u.save.state_root;
+    }
+    if (!here || !(action->u.save.must || within_budget(driver, driver->snapshot.size))) {
+        return;
+    }
+    save_job *job = dp_alloc(1, sizeof *job);
+    if (job == NULL) {
+        return;
+    }
+    job->job.run = run_save;
+    job->job.done = done_save;
+    job->driver = driver;
+    job->run = driver->facts.run;
+    job->ckpt = (dp_ckpt){.round = action->u.save.round,
+                          .slot = action->u.save.slot,
+                          .state_root = action->u.save.state_root,
+                          .created_ms = dp_unix_ms()};
+    job->state = driver->snapshot;
+    job->pieces =
+        (dp_pieces){.bytes = job->state,
+                    .pin = {.run = job->run, .kind = DP_PIN_STATE, .round = action->u.save.round}};
+    if (!dp_driver_post(driver, &job->job, DP_SAVER_BULK)) {
+        dp_free(job);
+        return;
+    }
+    driver->snapshot = (dp_view){0};
+    driver->saved_ms = uv_now(driver->daemon->loop);
+}
+
+/* ---- peers ---- */
+
+typedef struct peers_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    uint32_t count;
+    dp_peer_row rows[];
+} peers_job;
+
+static void run_peers(dp_saver_job *job, dp_store *store)
+{
+    const peers_job *self = (const peers_job *)job;
+    for (uint32_t i = 0; i < self->count; i++) {
+        DP_IGNORE(dp_peer_save(
+            store, &self->rows[i])); /* An address book: what is lost is learned again. */
+    }
+}
+
+static void done_peers(dp_saver_job *job)
+{
+    peers_job *self = (peers_job *)job;
+    dp_driver *driver = self->driver;
+    dp_free(self);
+    dp_driver_job_done(driver);
+}
+
+static void peer_row(const dp_member_view *member, dp_peer_row *row)
+{
+    size_t at = 0;
+    *row = (dp_peer_row){.last_ok_ms = dp_unix_ms()};
+    memcpy(row->id.bytes, member->peer.bytes, sizeof row->id.bytes);
+    for (uint32_t i = 0; i < member->n_addrs; i++) {
+        char text[DP_ADDR_TEXT_MAX];
+        dp_addr_text(&member->addrs[i], text);
+        const int size = snprintf(row->addresses + at, sizeof row->addresses - at, "%s%s",
+                                  i > 0 ? " " : "", text);
+        at += size > 0 ? (size_t)size : 0;
+    }
+}
+
+void dp_driver_remember_peers(dp_driver *driver)
+{
+    enum { PEERS_MAX = 64 };
+    peers_job *job = dp_alloc(1, sizeof *job + PEERS_MAX * sizeof(dp_peer_row));
+    dp_member_view member;
+    if (job == NULL) {
+        return;
+    }
+    for (uint32_t i = 1; job->count < PEERS_MAX && dp_node_member(driver->node, i, &member); i++) {
+        if (member.linked && member.n_addrs > 0) {
+            peer_row(&member, &job->rows[job->count++]);
+        }
+    }
+    job->job.run = run_peers;
+    job->job.done = done_peers;
+    job->driver = driver;
+    if (job->count == 0 || !dp_driver_post(driver, &job->job, DP_SAVER_BULK)) {
+        dp_free(job);
+    }
+}

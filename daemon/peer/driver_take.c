@@ -1,0 +1,374 @@
+/* Vectors out of the trainer, a publication, a part of the coming one, a frozen displacement or the sum of a part, become durable objects before the protocol
+ * core hears of them. On a full disk they wait here until there is room: the trainer goes on, and is not to blame. A sum does
+ * not wait: another node adds up that part; nor does a part of the coming publication, which has it too. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/disk.h"
+#include "daemon/peer/driver_inside.h"
+#include "store/pieces.h"
+
+/* A publication, its vector and its parts; a part before it; a frozen displacement and its vector; or a sum. */
+typedef struct dp_driver_taken {
+    dp_saver_job job;
+    dp_driver *driver;
+    uint32_t life; /* of the trainer that made them */
+    dp_trainer_msg msg;
+    dp_run_id run;
+    uint32_t n;
+    int fds[DP_TRAINER_FDS_MAX];
+    dp_pieces vectors[DP_TRAINER_FDS_MAX];
+    uint32_t at; /* which of them is being stored */
+    dp_hash roots[DP_TRAINER_FDS_MAX];
+    uint64_t sizes[DP_TRAINER_FDS_MAX];
+    dp_hash before[DP_TRAINER_FDS_MAX]; /* staged by the vectors before these */
+    dp_status status;
+    bool told; /* that it waits */
+} taken;
+
+/* One object, of which the core hears at once: it keeps or drops every one. */
+static bool is_single(const dp_trainer_msg *msg)
+{
+    return msg->kind == DP_TRAINER_REDUCED || msg->kind == DP_TRAINER_EARLY;
+}
+
+static dp_pin pin_of(const taken *self)
+{
+    dp_pin pin = {.run = self->run, .kind = DP_PIN_BLOB};
+
+    if (!is_single(&self->msg)) {
+        pin.kind = self->msg.kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
+        pin.round = DP_STAGED_ROUND;
+    }
+    return pin;
+}
+
+static dp_status next(taken *self)
+{
+    self->at++;
+    return self->at < self->n ? DP_AGAIN : DP_OK;
+}
+
+/* A part that was told before, and is an object still: it is staged with the others. */
+static bool is_here(taken *self, dp_store *store)
+{
+    dp_object_info info;
+    dp_hash root;
+    uint64_t size;
+    const dp_pin pin = pin_of(self);
+    if (self->msg.kind != DP_TRAINER_PUBLISHED ||
+        !dp_driver_early_find(self->driver, self->fds[self->at], &root, &size) ||
+        dp_object_stat(store, &root, &info) != DP_OK || !info.complete ||
+        dp_object_pin(store, &root, &pin) != DP_OK) {
+        return false;
+    }
+    self->roots[self->at] = root;
+    self->sizes[self->at] = size;
+    return true;
+}
+
+/* Map the vector that the trainer sent, store a piece of it. DP_AGAIN: there is more. */
+static dp_status take_piece(taken *self, dp_store *store)
+{
+    dp_pieces *vector = &self->vectors[self->at];
+    if (vector->bytes.data == NULL && is_here(self, store)) {
+        return next(self);
+    }
+    if (vector->bytes.data == NULL) {
+        DP_TRY(dp_memfd_map(self->fds[self->at], DP_OBJECT_BYTES_MAX, &vector->bytes));
+        vector->pin = pin_of(self);
+    }
+    DP_TRY(dp_pieces_put(vector, store));
+    self->roots[self->at] = vector->root;
+    self->sizes[self->at] = vector->bytes.size;
+    return next(self);
+}
+
+static bool is_new(const taken *self, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < self->n; i++) {
+        if (dp_hash_equal(&self->roots[i], root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By now a row names what was staged before, or nothing ever will. */
+static void let_go_before(const taken *self, dp_store *store)
+{
+    const dp_pin pin = pin_of(self);
+
+    for (uint32_t i = 0; i < DP_TRAINER_FDS_MAX; i++) {
+        if (!dp_hash_is_zero(&self->before[i]) && !is_new(self, &self->before[i])) {
+            DP_IGNORE(dp_object_unpin(store, &self->before[i],
+                                      &pin)); /* Then it goes at the next start. */
+        }
+    }
+}
+
+static void keep_or_forget(taken *self)
+{
+    if (self->msg.kind == DP_TRAINER_EARLY) {
+        dp_driver_early_keep(self->driver, self->msg.part, self->fds[0], &self->roots[0],
+                             self->sizes[0]);
+        self->fds[0] = -1;
+    } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
+        dp_driver_early_forget(self->driver);
+    }
+}
+
+static void run_take(dp_saver_job *job, dp_store *store)
+{
+    taken *self = (taken *)job;
+    self->status = take_piece(self, store);
+    if (self->status == DP_AGAIN) {
+        job->again = true;
+        return;
+    }
+    if (self->status != DP_OK) {
+        dp_pieces_drop(&self->vectors[self->at], store);
+    }
+    for (uint32_t i = 0; i < self->n; i++) { /* Also for another try, which begins anew. */
+        dp_pieces_close(&self->vectors[i]);
+        dp_memfd_unmap(self->vectors[i].bytes);
+        self->vectors[i] = (dp_pieces){0};
+    }
+    if (self->status == DP_OK) {
+        let_go_before(self, store);
+        keep_or_forget(self);
+    }
+}
+
+static uint32_t loss_micro(double loss)
+{
+    return loss > 0 && loss < 4000 ? (uint32_t)(loss * 1e6) : 0;
+}
+
+static void close_fds(const int *fds, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (fds[i] >= 0) { /* Else it was given away. */
+            close(fds[i]);
+        }
+    }
+}
+
+static void free_taken(taken *self)
+{
+    self->driver->n_early -= self->msg.kind == DP_TRAINER_EARLY ? 1 : 0;
+    close_fds(self->fds, self->n);
+    dp_free(self);
+}
+
+static taken **slot_of(dp_driver *driver, const dp_trainer_msg *msg)
+{
+    return &driver->waiting[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1];
+}
+
+/* The disk is full, or memory is short: the tick tries again. False: something waits already, which a trainer in step never
+ * does. */
+static bool wait_for_room(taken *self)
+{
+    dp_driver *driver = self->driver;
+    taken **slot = slot_of(driver, &self->msg);
+    if ((self->status != DP_NOSPACE && self->status != DP_NOMEM) || *slot != NULL) {
+        return false;
+    }
+    if (!self->told) {
+        const bool full = self->status == DP_NOSPACE;
+        char text[DP_DISK_TEXT_MAX] = "memory is short";
+        if (full) {
+            dp_disk_full_text(driver->daemon->config->dir, text);
+        }
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, full ? "store.full" : "store.lack",
+                     self->msg.round, NULL, "%s: an update waits for room", text);
+    }
+    self->told = true;
+    *slot = self;
+    return true;
+}
+
+static void tell_taken(dp_driver *driver, const taken *self);
+
+void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, dp_status status)
+{
+    dp_event event = {.type = DP_EV_REDUCED};
+    event.u.reduced.round = round;
+    event.u.reduced.part = part;
+    event.u.reduced.status = status;
+    dp_driver_feed(driver, &event);
+}
+
+static void done_take(dp_saver_job *job)
+{
+    taken *self = (taken *)job;
+    dp_driver *driver = self->driver;
+    if (self->status == DP_OK) {
+        tell_taken(driver, self);
+        free_taken(self);
+    } else if (driver->closing || self->life != driver->trainer_life ||
+               self->msg.kind == DP_TRAINER_EARLY) {
+        /* Who made them is gone, so they belong to nothing; or the publication brings it again, and waits for room. */
+        free_taken(self);
+    } else if (self->msg.kind == DP_TRAINER_REDUCED) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "store.failed", self->msg.round, NULL,
+                     "the sum of part %u could not be stored: %s", self->msg.part,
+                     dp_status_text(self->status));
+        dp_driver_reduce_failed(driver, self->msg.round, self->msg.part, self->status);
+        free_taken(self);
+    } else if (!wait_for_room(self)) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", self->msg.round, NULL,
+                     "an update could not be stored: %s", dp_status_text(self->status));
+        free_taken(self);
+        /* Its vectors have moved on; only a restart brings them in step. */
+        dp_trainer_replace(driver->trainer, "made what could not be stored");
+    }
+    dp_driver_job_done(driver);
+}
+
+/* kB/s; 0: unknown. */
+static uint32_t uplink(const dp_driver *driver)
+{
+    dp_transport_stats stats;
+
+    dp_transport_look(driver->transport, &stats);
+    const uint64_t rate = stats.uplink > 0 && stats.uplink < 1000 ? 1 : stats.uplink / 1000;
+    return rate < UINT32_MAX ? (uint32_t)rate : UINT32_MAX;
+}
+
+static void tell_early(dp_driver *driver, const taken *self)
+{
+    dp_event event = {.type = DP_EV_EARLY};
+    event.u.early.round = self->msg.round;
+    event.u.early.part = self->msg.part;
+    event.u.early.first = self->msg.range.first;
+    event.u.early.end = self->msg.range.end;
+    event.u.early.root = self->roots[0];
+    event.u.early.bytes = self->sizes[0];
+    dp_driver_feed(driver, &event);
+}
+
+static void tell_taken(dp_driver *driver, const taken *self)
+{
+    dp_event event = {0};
+    if (self->msg.kind == DP_TRAINER_EARLY) {
+        tell_early(driver, self);
+    } else if (self->msg.kind == DP_TRAINER_REDUCED) {
+        event.type = DP_EV_REDUCED;
+        event.u.reduced.round = self->msg.round;
+        event.u.reduced.part = self->msg.part;
+        event.u.reduced.root = self->roots[0];
+        event.u.reduced.bytes = self->sizes[0];
+        driver->part_error = self->msg.norm > 0 ? self->msg.error / self->msg.norm : 0;
+        dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "part.told", self->msg.round, NULL,
+                     "part %u: its sum is stored", self->msg.part);
+        dp_driver_feed(driver, &event);
+    } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
+        memcpy(driver->staged[0], self->roots, sizeof self->roots);
+        event.type = DP_EV_PUBLISHED;
+        event.u.published.round = self->msg.round;
+        event.u.published.root = self->roots[0];
+        event.u.published.bytes = self->sizes[0];
+        event.u.published.a_root = self->roots[1];
+        event.u.published.a_bytes = self->sizes[1];
+        event.u.published.energy = self->msg.energy;
+        event.u.published.steps = self->msg.steps;
+        event.u.published.tokens = self->msg.tokens;
+        event.u.published.carried = self->msg.carried;
+        event.u.published.reach = self->msg.reach;
+        event.u.published.loss_micro = loss_micro(self->msg.loss);
+        event.u.published.rate = uplink(driver);
+        event.u.published.parts.n = self->n - 2;
+        for (uint32_t i = 2; i < self->n; i++) {
+            event.u.published.parts.refs[i - 2] =
+                (dp_part_ref){.root = self->roots[i], .bytes = self->sizes[i]};
+        }
+        driver->update_round = self->msg.round;
+        driver->update_norm = self->msg.norm;
+        driver->update_error = self->msg.error;
+        dp_driver_feed(driver, &event);
+    } else {
+        memcpy(driver->staged[1], self->roots, sizeof self->roots);
+        event.type = DP_EV_FROZEN;
+        memcpy(event.u.frozen.exchange, self->msg.exchange, sizeof event.u.frozen.exchange);
+        event.u.frozen.root = self->roots[0];
+        event.u.frozen.bytes = self->sizes[0];
+        event.u.frozen.f_root = self->roots[1];
+        event.u.frozen.f_bytes = self->sizes[1];
+        event.u.frozen.steps = self->msg.steps;
+        event.u.frozen.tokens = self->msg.tokens;
+        event.u.frozen.reach = self->msg.reach;
+        event.u.frozen.energy = self->msg.energy;
+        dp_driver_feed(driver, &event);
+    }
+}
+
+static bool post(taken *self)
+{
+    self->at = 0;
+    self->status = DP_OK;
+    return dp_driver_post(self->driver, &self->job, DP_SAVER_URGENT);
+}
+
+/* Nobody would ever hear of it. */
+static void no_room(dp_driver *driver, const dp_trainer_msg *msg, const char *cause)
+{
+    if (msg->kind == DP_TRAINER_REDUCED) {
+        dp_driver_reduce_failed(driver, msg->round, msg->part, DP_NOMEM);
+    } else if (msg->kind != DP_TRAINER_EARLY) {
+        dp_trainer_replace(driver->trainer, cause);
+    }
+}
+
+void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
+                            uint32_t n_fds)
+{
+    const bool early = msg->kind == DP_TRAINER_EARLY;
+    const bool odd = early && (msg->part >= DP_PARTS_MAX || driver->n_early >= DP_PARTS_MAX);
+    taken *self = odd ? NULL : dp_alloc(1, sizeof *self);
+    if (self == NULL) {
+        close_fds(fds, n_fds);
+        no_room(driver, msg, "made what there is no memory for");
+        return;
+    }
+    self->job.run = run_take;
+    self->job.done = done_take;
+    self->driver = driver;
+    self->life = driver->trainer_life;
+    self->msg = *msg;
+    self->run = driver->facts.run;
+    driver->n_early += early ? 1 : 0;
+    if (!is_single(msg)) {
+        memcpy(self->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1],
+               sizeof self->before);
+    }
+    self->n = n_fds;
+    memcpy(self->fds, fds, n_fds * sizeof *fds);
+    if (!post(self)) {
+        free_taken(self);
+        no_room(driver, msg, "made what there is no room for");
+    }
+}
+
+void dp_driver_take_again(dp_driver *driver)
+{
+    for (size_t i = 0; i < sizeof driver->waiting / sizeof driver->waiting[0]; i++) {
+        taken *self = driver->waiting[i];
+        driver->waiting[i] = NULL;
+        if (self != NULL && !post(self)) {
+            driver->waiting[i] = self;
+        }
+    }
+}
+
+void dp_driver_take_nothing(dp_driver *driver)
+{
+    for (size_t i = 0; i < sizeof driver->waiting / sizeof driver->waiting[0]; i++) {
+        if (driver->waiting[i] != NULL) {
+            free_taken(driver->waiting[i]);
+        }
+        driver->waiting[i] = NULL;
+    }
+}

@@ -1,0 +1,240 @@
+/* The trainer process in the life of the driver: started, watched, mourned; and which of its commands are under way.
+ * Commands are made in driver_tell.c, answers taken in driver_answer.c. */
+#include <string.h>
+
+#include "daemon/peer/driver_inside.h"
+
+void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait)
+{
+    if (driver->n_waits == DP_DRIVER_WAITS_MAX) {
+        dp_trainer_kill(driver->trainer, "leaves too many commands unanswered");
+        return;
+    }
+    driver->waits[driver->n_waits++] = *wait;
+}
+
+/* The oldest command of a kind that this answer may belong to. */
+bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wait *wait)
+{
+    for (uint32_t i = 0; i < driver->n_waits; i++) {
+        if (driver->waits[i].command == command) {
+            *wait = driver->waits[i];
+            driver->n_waits--;
+            memmove(driver->waits + i, driver->waits + i + 1, (driver->n_waits - i) * sizeof *wait);
+            driver->waits[0].since_ms = uv_now(driver->daemon->loop); /* Its turn comes only now. */
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the node waits for when a command cannot be done. */
+void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, const char *what)
+{
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", wait->round, NULL, "%s: %s",
+                 dp_trainer_kind_name(wait->command), what);
+    if (wait->answer != NULL) {
+        wait->answer(wait->context, NULL, what);
+        return;
+    }
+    dp_event event = {0};
+    if (wait->command == DP_TRAINER_INIT || wait->command == DP_TRAINER_LOAD) {
+        event.type = DP_EV_TRAINER_AT;
+        event.u.at.round = wait->round;
+        event.u.at.status = DP_CORRUPT;
+        dp_driver_feed(driver, &event);
+    } else if (wait->command == DP_TRAINER_APPLY) {
+        event.type = DP_EV_APPLIED;
+        event.u.applied.round = wait->round;
+        event.u.applied.status = DP_CORRUPT;
+        dp_driver_feed(driver, &event);
+    } else if (wait->command == DP_TRAINER_ADD) {
+        dp_driver_slices_failed(driver, wait->round);
+    } else if (wait->command == DP_TRAINER_REDUCE) {
+        dp_driver_reduce_failed(driver, wait->round, wait->part, DP_CORRUPT);
+    } else if (wait->command == DP_TRAINER_JUDGE) {
+        dp_driver_judged(driver, &wait->root, NULL);
+    } else if (wait->command == DP_TRAINER_MIX) {
+        event.type = DP_EV_MIXED;
+        memcpy(event.u.mixed.exchange, wait->exchange, sizeof wait->exchange);
+        event.u.mixed.status = DP_CORRUPT;
+        dp_driver_feed(driver, &event);
+    } else { /* PUBLISH, FREEZE, OPEN: a fresh process is the way out. */
+        dp_trainer_kill(driver->trainer, "could not do a command");
+    }
+}
+
+/* Deaths that come together, of memory as a rule, would stop rounds until the longest wait is over. */
+static void start_early(dp_driver *driver)
+{
+    if (driver->trainer == NULL || driver->node == NULL ||
+        dp_trainer_next_ms(driver->trainer) <= DP_TRAINER_SOON_MS) {
+        return;
+    }
+    dp_node_view view;
+    dp_node_look(driver->node, &view);
+    if (2 * view.idle > view.alive && dp_trainer_start_early(driver->trainer)) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.early", 0, NULL,
+                     "%u of %u nodes have no trainer: this one's is started early, once in %d "
+                     "minutes",
+                     view.idle, view.alive, DP_RESTART_EARLY_MS / 60000);
+    }
+}
+
+void dp_driver_watch_trainer(dp_driver *driver)
+{
+    const uint64_t now = uv_now(driver->daemon->loop);
+    dp_trainer_look(driver->trainer);
+    start_early(driver);
+    /* A question of a person, like a full evaluation, may take its time; what waits behind it is not to blame. */
+    if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
+        now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
+        dp_trainer_kill(driver->trainer, "did not answer");
+    }
+}
+
+static void on_started(void *context)
+{
+    dp_driver_open_model(context);
+}
+
+static void drop_waits(dp_driver *driver, const char *why)
+{
+    while (driver->n_waits > 0) {
+        const dp_driver_wait wait = driver->waits[--driver->n_waits];
+        if (wait.answer != NULL) {
+            wait.answer(wait.context, NULL, why);
+        }
+    }
+}
+
+/* A card that passes its self-test and then fails would cost life after life. A trainer of one's own may know no backends, and what it
+ * tells of a device is its business. */
+static bool leaves_device(const dp_driver *driver)
+{
+    static const char own[] = "dpnode-worker";
+    const char *const path = driver->daemon->config->worker;
+    const char *const slash = strrchr(path, '/');
+    /* Without a name it died before it could tell of one: by a device too, for all that is known, unless there can be none. */
+    return strcmp(slash != NULL ? slash + 1 : path, own) == 0 &&
+           !dp_trainer_takes_cpu(driver->trainer) && strncmp(driver->device, "cpu:", 4) != 0 &&
+           dp_trainer_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;
+}
+
+/* What follows from its death, behind "the trainer died". */
+static void tell_after_death(dp_driver *driver, char *text, size_t size)
+{
+    const uint64_t next_s = (dp_trainer_next_ms(driver->trainer) + 999) / 1000;
+    const uint32_t in_a_row = dp_trainer_in_a_row(driver->trainer);
+    if (leaves_device(driver)) {
+        const bool named = driver->device[0] != '\0';
+        dp_trainer_take_cpu(driver->trainer);
+        driver->device[0] = '\0';
+        snprintf(text, size,
+                 ", once more %s; the CPU computes from now on, and `dpnode down` and `up` %s",
+                 named ? "on this device" : "before it could tell who computes",
+                 named ? "try the device again" : "look for a device again");
+    } else if (in_a_row > 1) {
+        snprintf(text, size,
+                 ", %u times in a row; it is started again in %llu s, and this node holds and "
+                 "serves meanwhile",
+                 in_a_row, (unsigned long long)next_s);
+    } else {
+        snprintf(text, size, "; it is started again");
+    }
+}
+
+static void on_down(void *context, const char *cause)
+{
+    dp_driver *driver = context;
+    driver->trainer_open = false;
+    driver->training = false;
+    driver->trainer_life++;
+    driver->n_judges = 0;
+    dp_driver_take_nothing(driver);
+    dp_driver_tell_nothing(driver);
+    driver->step_ms = 0;
+    driver->step_skipped = 0;
+    driver->step_spikes = 0;
+    driver->tokens_per_s = 0;
+    driver->usage = (dp_usage){0};
+    driver->spent = (dp_trainer_spent){0};
+    drop_waits(driver, "the trainer died");
+    char after[192];
+    tell_after_death(driver, after, sizeof after);
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL, "the trainer %s%s",
+                 cause, after);
+    dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_DOWN});
+}
+
+void dp_driver_trainer_open(dp_driver *driver)
+{
+    if (driver->trainer != NULL) {
+        return;
+    }
+    dp_why why = {""};
+    const dp_trainer_config config = {
+        .loop = driver->daemon->loop,
+        .program = driver->daemon->config->worker,
+        .backend = driver->daemon->config->backend,
+        .threads = driver->daemon->config->threads,
+        .processes = driver->daemon->config->processes,
+        .nice = driver->daemon->config->nice,
+        .celsius_max = driver->daemon->config->celsius_max,
+        .watts_max = driver->daemon->config->watts_max,
+        .hooks = {driver, on_started, on_down, dp_driver_on_answer},
+    };
+    driver->trainer_wanted = true;
+    dp_status status = dp_trainer_open(&driver->trainer, &config);
+    if (status == DP_OK) {
+        status = dp_trainer_start(driver->trainer, &why);
+    }
+    if (status != DP_OK) {
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "trainer.missing", 0, NULL, "%s",
+                     why.text);
+    }
+}
+
+void dp_driver_trainer_close(dp_driver *driver)
+{
+    drop_waits(driver, "the daemon is ending");
+    dp_driver_take_nothing(driver);
+    dp_driver_tell_nothing(driver);
+    dp_trainer_close(driver->trainer);
+    driver->trainer = NULL;
+}
+
+/* Commands but judgements, of which many come together. */
+static uint32_t n_others(const dp_driver *driver)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < driver->n_waits; i++) {
+        n += driver->waits[i].command != DP_TRAINER_JUDGE;
+    }
+    return n;
+}
+
+dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_driver_answer *answer,
+                        void *context)
+{
+    if (!driver->trainer_open) {
+        answer(context, NULL, "the trainer has not loaded the model");
+        return DP_CLOSED;
+    }
+    if (n_others(driver) >=
+        DP_DRIVER_QUESTIONS_MAX) { /* People must not crowd out the node's own commands. */
+        answer(context, NULL, "too many questions are waiting");
+        return DP_AGAIN;
+    }
+    const dp_driver_wait wait = {.command = question->kind,
+                                 .since_ms = uv_now(driver->daemon->loop),
+                                 .answer = answer,
+                                 .context = context};
+    dp_driver_expect(driver, &wait);
+    const dp_status status = dp_trainer_tell(driver->trainer, question, NULL, 0);
+    if (status == DP_NOMEM) { /* CLOSED: the hook of its death has answered. */
+        driver->n_waits--;
+        answer(context, NULL, dp_status_text(status));
+    }
+    return status;
+}

@@ -1,0 +1,242 @@
+#include "daemon/peer/guard.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/peer/driver.h"
+
+enum {
+    DRAIN_LOOK_MS = 100,
+    END_S = 10 /* to end in, once drained */
+};
+
+/* The saver's turn. It outlives the guard when that closes in between. */
+typedef struct beat_job {
+    dp_saver_job job;
+    dp_guard *guard; /* NULL: it has closed */
+} beat_job;
+
+struct dp_guard {
+    dp_daemon *daemon;
+    uv_timer_t beat;
+    uv_timer_t look;
+    unsigned n_handles;
+    int socket; /* -1: nobody listens */
+    struct sockaddr_un to;
+    socklen_t to_size;
+    beat_job *under_way;
+    uint64_t drain_since_ms; /* uv_now; 0: not draining */
+    uint64_t counted;        /* rounds that had counted this node then */
+};
+
+/* ---- systemd ---- */
+
+/* A message that gets lost is like one that was not sent: the supervisor has the last word. */
+static void tell(const dp_guard *guard, const char *text)
+{
+    if (guard->socket >= 0) {
+        DP_IGNORE(sendto(guard->socket, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+                         (const struct sockaddr *)&guard->to, guard->to_size) < 0);
+    }
+}
+
+static void run_beat(dp_saver_job *job, dp_store *store)
+{
+    (void)job;
+    (void)store;
+}
+
+static void done_beat(dp_saver_job *job)
+{
+    beat_job *self = (beat_job *)job;
+    if (self->guard != NULL) {
+        self->guard->under_way = NULL;
+        tell(self->guard, "WATCHDOG=1");
+    }
+    dp_free(self);
+}
+
+static void on_beat(uv_timer_t *timer)
+{
+    dp_guard *guard = timer->data;
+    beat_job *job = guard->under_way == NULL ? dp_alloc(1, sizeof *job) : NULL;
+    if (job == NULL) { /* The one before has not come back: no sign of life until it does. */
+        return;
+    }
+    job->job.run = run_beat;
+    job->job.done = done_beat;
+    job->guard = guard;
+    if (dp_saver_post(guard->daemon->saver, &job->job, DP_SAVER_URGENT) != DP_OK) {
+        dp_free(job);
+        return;
+    }
+    guard->under_way = job;
+}
+
+static void find_supervisor(dp_guard *guard)
+{
+    const char *name = getenv("NOTIFY_SOCKET"); /* NOLINT(concurrency-mt-unsafe): nobody sets it */
+    const size_t size = name != NULL ? strlen(name) : 0;
+    guard->to.sun_family = AF_UNIX;
+    if (size < 2 || size >= sizeof guard->to.sun_path || (name[0] != '/' && name[0] != '@')) {
+        return;
+    }
+    memcpy(guard->to.sun_path, name, size);
+    guard->to_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size);
+    if (name[0] == '@') {
+        guard->to.sun_path[0] = '\0';
+    } else {
+        guard->to_size++;
+    }
+    guard->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+/* Milliseconds between signs of life; 0: none are wanted. */
+static uint64_t beat_ms(void)
+{
+    const char *text = getenv("WATCHDOG_USEC"); /* NOLINT(concurrency-mt-unsafe) */
+    const char *pid = getenv("WATCHDOG_PID");   /* NOLINT(concurrency-mt-unsafe) */
+    if (text == NULL || (pid != NULL && strtol(pid, NULL, 10) != (long)getpid())) {
+        return 0;
+    }
+    const uint64_t ms = strtoull(text, NULL, 10) / 1000 / 2;
+    return ms > 0 ? ms : 1;
+}
+
+/* ---- a machine that goes away ---- */
+
+uint64_t dp_guard_counted(const dp_daemon *daemon)
+{
+    dp_driver_view view = {0};
+    if (daemon->driver != NULL) {
+        dp_driver_look(daemon->driver, &view);
+    }
+    return view.counted;
+}
+
+const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
+                             uint64_t limit_ms)
+{
+    dp_driver_view view = {0};
+    if (daemon->driver != NULL) {
+        dp_driver_look(daemon->driver, &view);
+    }
+    if (!view.running || view.node.mode != DP_MODE_SYNC || daemon->config->observer ||
+        strcmp(view.trainer, "up") != 0) {
+        return "drained: there is no round to wait for";
+    }
+    if (view.counted > counted) {
+        return "drained: its work is counted";
+    }
+    return waited_ms >= limit_ms ? "drained: the time is over; what was published counts later"
+                                 : NULL;
+}
+
+static void go_on_draining(dp_guard *guard)
+{
+    dp_daemon *daemon = guard->daemon;
+    const uint64_t waited_ms = uv_now(daemon->loop) - guard->drain_since_ms;
+    const char *drained =
+        dp_guard_drained(daemon, guard->counted, waited_ms, daemon->config->drain_time * 1000);
+    if (drained != NULL) {
+        dp_daemon_end(daemon, 0, drained);
+    }
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    dp_guard *guard = timer->data;
+    const char *file = guard->daemon->config->drain_on_file;
+    if (guard->daemon->ending) {
+        return;
+    }
+    if (guard->drain_since_ms > 0) {
+        go_on_draining(guard);
+    } else if (access(file, F_OK) == 0) {
+        char cause[DP_CONFIG_PATH_MAX + 16];
+        snprintf(cause, sizeof cause, "%s is there", file);
+        DP_IGNORE(!dp_guard_drain(guard, cause)); /* It drains for another reason. */
+    }
+}
+
+bool dp_guard_drain(dp_guard *guard, const char *cause)
+{
+    dp_daemon *daemon = guard->daemon;
+    const unsigned long long seconds = daemon->config->drain_time;
+    char extend[64];
+    if (guard->drain_since_ms > 0) {
+        return false;
+    }
+    guard->drain_since_ms = uv_now(daemon->loop);
+    guard->counted = dp_guard_counted(daemon);
+    if (dp_guard_drained(daemon, guard->counted, 0, seconds * 1000) == NULL) {
+        dp_diary_add(daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
+                     "%s: this node goes on until a round counts its work, for %llu s at most",
+                     cause, seconds);
+        snprintf(extend, sizeof extend, "EXTEND_TIMEOUT_USEC=%llu", (seconds + END_S) * 1000000);
+        tell(guard, extend);
+    }
+    uv_timer_start(&guard->look, on_look, 0, DRAIN_LOOK_MS);
+    return true;
+}
+
+/* ---- opening ---- */
+
+dp_status dp_guard_open(dp_guard **out, dp_daemon *daemon)
+{
+    dp_guard *guard = dp_alloc(1, sizeof *guard);
+    if (guard == NULL) {
+        return DP_NOMEM;
+    }
+    guard->daemon = daemon;
+    guard->socket = -1;
+    find_supervisor(guard);
+    DP_IGNORE(uv_timer_init(daemon->loop, &guard->beat) != 0); /* It does not fail. */
+    DP_IGNORE(uv_timer_init(daemon->loop, &guard->look) != 0);
+    guard->n_handles = 2;
+    guard->beat.data = guard;
+    guard->look.data = guard;
+    const uint64_t every_ms = guard->socket >= 0 ? beat_ms() : 0;
+    if (every_ms > 0) {
+        uv_timer_start(&guard->beat, on_beat, 0, every_ms);
+    }
+    if (daemon->config->drain_on_file[0] != '\0') {
+        uv_timer_start(&guard->look, on_look, DP_GUARD_LOOK_MS, DP_GUARD_LOOK_MS);
+    }
+    tell(guard, "READY=1");
+    *out = guard;
+    return DP_OK;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    dp_guard *guard = handle->data;
+    dp_assert(guard->n_handles > 0);
+    if (--guard->n_handles == 0) {
+        dp_free(guard);
+    }
+}
+
+void dp_guard_close(dp_guard *guard)
+{
+    if (guard == NULL) {
+        return;
+    }
+    tell(guard, "STOPPING=1");
+    if (guard->socket >= 0) {
+        close(guard->socket);
+    }
+    guard->socket = -1;
+    if (guard->under_way != NULL) {
+        guard->under_way->guard = NULL;
+    }
+    uv_close((uv_handle_t *)&guard->beat, on_closed);
+    uv_close((uv_handle_t *)&guard->look, on_closed);
+}

@@ -1,0 +1,506 @@
+/* Getting what was missed: records in order from whoever has more, then a certified state to replay from. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node/node_internal.h"
+
+#define RECORDS_WAIT_US (1000 * DP_MS)
+#define STATE_HASTE_US                                                                             \
+    (250 * DP_MS) /* least time before a state that is told of no more gives way to another */
+#define TELLS_US                                                                                   \
+    (2 * DP_SECOND) /* a summary is that old at most, of who lives: it is asked for each second */
+#define GAVE_UP_US (60 * DP_SECOND) /* a state that did not come is not chosen again before */
+
+/* So few missed rounds are replayed whatever they weigh: the trainer keeps its work of the round under way. */
+enum { HASTY_MAX = 4, REPLAY_ROUNDS = 4, AHEAD_MAX = DP_WANTED_MAX / 2 };
+
+/* ---- records ---- */
+
+void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot)
+{
+    if (slot > node->ledger.slot && slot > node->catchup.hint_slot) {
+        node->catchup.hint_slot = slot;
+        node->catchup.hint_peer = *peer;
+        node->dirty = true;
+    }
+}
+
+static bool doubted(const dp_node *node, const dp_peer *peer)
+{
+    return dp_doubted(&node->catchup.doubt, peer, node->now);
+}
+
+/* Who is asked first: members by the chain as known here, then others, then who is doubted. */
+enum { RANKS = 4 };
+
+static uint32_t rank_of(const dp_node *node, const dp_member *member)
+{
+    const uint32_t doubtful = doubted(node, &member->peer) ? 2 : 0;
+
+    return doubtful + (member->in_roster || DP_MUTATION == 196 ? 0U : 1U);
+}
+
+/* A linked peer of this rank known to have more records: by what it says of itself, else the one of the hint. */
+static bool find_source_of(dp_node *node, uint32_t rank, dp_peer *source)
+{
+    const dp_rowset *linked = dp_members_linked(node->members);
+    const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
+    const bool hinted = node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
+                        hint != 0 && dp_members_at(node->members, hint)->linked &&
+                        rank_of(node, dp_members_at(node->members, hint)) == rank;
+
+    if (hinted && !dp_peer_equal(&node->catchup.hint_peer, &node->catchup.asked)) {
+        *source = node->catchup.hint_peer;
+        return true;
+    }
+    const bool any = linked->count > 0 && dp_members_slot_most(node->members) > node->ledger.slot;
+    const uint32_t start = any ? (uint32_t)dp_rng_below(&node->rng, linked->count) : 0;
+    for (uint32_t i = 0; any && i < linked->count; i++) {
+        const dp_member *member =
+            dp_members_at(node->members, linked->at[(start + i) % linked->count]);
+        if (member->has_summary && member->summary.slot > node->ledger.slot &&
+            rank_of(node, member) == rank && !dp_fork_elsewhere(node, member->summary.fork)) {
+            *source = member->peer;
+            return true;
+        }
+    }
+    if (hinted) {
+        *source = node->catchup.hint_peer;
+        return true;
+    }
+    return false;
+}
+
+static bool find_source(dp_node *node, dp_peer *source)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        if (find_source_of(node, rank, source)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool dp_catchup_behind(const dp_node *node)
+{
+    const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
+
+    if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
+        dp_members_at(node->members, hint)->linked && !dp_members_is_guest(node->members, hint) &&
+        !doubted(node, &node->catchup.hint_peer)) {
+        return true;
+    }
+    const dp_rowset *linked = dp_members_linked(node->members);
+    const bool any = dp_members_slot_most(node->members) > node->ledger.slot + 1;
+    for (uint32_t i = 0; any && i < linked->count; i++) {
+        const dp_member *member = dp_members_at(node->members, linked->at[i]);
+        if (member->has_summary && member->summary.slot > node->ledger.slot + 1 &&
+            !dp_members_is_guest(node->members, linked->at[i]) &&
+            !dp_fork_elsewhere(node, member->summary.fork) && !doubted(node, &member->peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ask(dp_node *node)
+{
+    dp_catchup *catchup = &node->catchup;
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+    dp_peer source;
+
+    /* While a decision of the own slot is about to come by itself, nobody is asked. */
+    if (node->chain->op != 0 || node->chain->failed || catchup->size > 0 ||
+        (catchup->asked_at.us != 0 &&
+         dp_time_between(catchup->asked_at, node->now) < RECORDS_WAIT_US)) {
+        return;
+    }
+    if (catchup->asked_at.us != 0 && !dp_peer_equal(&catchup->asked, &(dp_peer){{0}})) {
+        dp_doubt_failed(&catchup->doubt, &catchup->asked, node->now);
+    }
+    if (catchup->asked_at.us != 0 && dp_peer_equal(&catchup->asked, &catchup->hint_peer)) {
+        catchup->hint_slot = 0; /* It spoke of records that it does not give. */
+    }
+    if (!find_source(node, &source)) {
+        catchup->asked_at = (dp_time){0}; /* What was asked for has come another way. */
+        return;
+    }
+    catchup->asked = source;
+    catchup->asked_at = node->now;
+    dp_wire_write_records_get(&writer, node->ledger.slot + 1,
+                              DP_BUGGIFY(node, DP_BUG_FEW_RECORDS) ? 1 : DP_RECORDS_PER_MESSAGE);
+    dp_node_send(node, &source, dp_view_of(writer.data, writer.size));
+}
+
+/* A message with nothing in it that follows, of another chain perhaps: who was asked and sent it is not asked again at once, or
+ * the two would talk of it without end. */
+static void end_message(dp_node *node, bool good)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    catchup->size = 0;
+    if (good) {
+        dp_doubt_gave(&catchup->doubt, &catchup->sender);
+        catchup->asked_at = (dp_time){0};
+        catchup->asked = (dp_peer){{0}};
+    } else if (dp_peer_equal(&catchup->sender, &catchup->asked)) {
+        catchup->asked_at = node->now;
+    }
+}
+
+/* The next record of the message at hand, if the one before has been written. */
+void dp_catchup_next(dp_node *node)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    while (catchup->size > 0 && node->chain->op == 0 && !node->chain->failed) {
+        if (catchup->next >= catchup->parsed.n) {
+            end_message(node, catchup->gained);
+            break;
+        }
+        const dp_wire_record *item = &catchup->parsed.items[catchup->next];
+        const uint64_t slot = catchup->parsed.from + catchup->next;
+        catchup->next++;
+        if (slot <= node->ledger.slot) {
+            dp_rival_record(node, slot, item->record, item->cert);
+            continue;
+        }
+        const dp_status status = dp_chain_offer(node, item->record, item->cert);
+        if (status != DP_OK && status != DP_AGAIN) {
+            node->rejected++;
+            if (slot == node->ledger.slot + 1) {
+                dp_rival_fetch(node, &catchup->sender, node->ledger.slot);
+            }
+            end_message(node, false);
+        }
+        catchup->gained = catchup->gained || status == DP_OK;
+    }
+    if (catchup->size == 0) {
+        ask(node);
+    }
+}
+
+dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    const size_t most =
+        dp_ledger_lists(&node->ledger) ? (size_t)DP_RECORDS_BYTES_MAX : (size_t)DP_MESSAGE_MAX;
+
+    if (catchup->size > 0 || message.size > most) {
+        return DP_OK; /* One at a time; it is asked for again. */
+    }
+    memcpy(catchup->records, message.data, message.size);
+    const dp_status status =
+        dp_wire_read_records(dp_view_of(catchup->records, message.size), &catchup->parsed);
+    if (status != DP_OK) {
+        return status;
+    }
+    if (catchup->parsed.n == 0 || catchup->parsed.from > node->ledger.slot + 1) {
+        return DP_OK;
+    }
+    catchup->size = message.size;
+    catchup->next = 0;
+    catchup->sender = *from;
+    catchup->gained = false;
+    dp_catchup_next(node);
+    return DP_OK;
+}
+
+/* ---- state ---- */
+
+/* Bytes still to be fetched of the updates after this round; UINT64_MAX when some of them are gone. */
+static uint64_t replay_bytes(const dp_node *node, uint64_t round)
+{
+    uint64_t bytes = 0;
+
+    for (uint64_t r = round + 1; r <= node->ledger.round; r++) {
+        const dp_ring_row *row = dp_chain_row(node, r);
+        if (row == NULL) {
+            return UINT64_MAX;
+        }
+        for (uint32_t i = 0; i < row->n; i++) {
+            if (dp_node_holds(node, &row->items[i].root)) {
+                continue;
+            }
+            if (row->dropped) {
+                return UINT64_MAX;
+            }
+            bytes += row->items[i].bytes;
+        }
+    }
+    return bytes;
+}
+
+/* Chunks of it are here, and what comes after it can be had. */
+static bool is_part(const dp_node *node, const dp_summary *summary)
+{
+    return !dp_hash_is_zero(&node->catchup.part) &&
+           dp_hash_equal(&summary->saved_root, &node->catchup.part) &&
+           replay_bytes(node, summary->saved_round) != UINT64_MAX;
+}
+
+/* Members save at times of their own: the state of which chunks are here goes before a newer one. */
+static bool is_better(const dp_node *node, const dp_summary *one, const dp_summary *other)
+{
+    const bool one_here = is_part(node, one);
+
+    return one_here != is_part(node, other) ? one_here : one->saved_round > other->saved_round;
+}
+
+/* Who serves the best state from this round on that the chain certifies: a linked member, or DP_MEMBER_NONE. */
+static uint32_t best_state(const dp_node *node, uint64_t least)
+{
+    const dp_rowset *linked = dp_members_linked(node->members);
+    uint32_t best = DP_MEMBER_NONE;
+
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const uint32_t i = linked->at[k];
+        const dp_member *member = dp_members_at(node->members, i);
+        const dp_summary *summary = &member->summary;
+        dp_hash digest;
+        dp_hash certified;
+        if (!member->has_summary || summary->saved_round < least ||
+            dp_hash_is_zero(&summary->saved_root) || summary->saved_round > node->ledger.round ||
+            (best != DP_MEMBER_NONE &&
+             !is_better(node, summary, &dp_members_at(node->members, best)->summary)) ||
+            !dp_chain_digest(node, summary->saved_round, &digest) ||
+            !dp_chain_certified(node, summary->saved_round, &certified)) {
+            continue;
+        }
+        const dp_hash root = dp_state_root(summary->saved_round, &summary->saved_root, &digest);
+        if (dp_hash_equal(&root, &certified)) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+bool dp_catchup_needs_no_state(const dp_node *node)
+{
+    return best_state(node, 1) == DP_MEMBER_NONE && replay_bytes(node, 0) == 0;
+}
+
+bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
+{
+    const dp_catchup *catchup = &node->catchup;
+
+    if (node->ledger.round <= round + REPLAY_ROUNDS ||
+        (catchup->gave_up_at.us != 0 &&
+         dp_time_between(catchup->gave_up_at, node->now) < GAVE_UP_US)) {
+        return false;
+    }
+    const uint32_t member = best_state(node, round + 1);
+    if (member == DP_MEMBER_NONE) {
+        return false;
+    }
+    const dp_summary *summary = &dp_members_at(node->members, member)->summary;
+    const uint64_t bytes = dp_node_holds(node, &summary->saved_root) ? 0 : summary->saved_bytes;
+    const uint64_t after = replay_bytes(node, summary->saved_round);
+    return after != UINT64_MAX && bytes < UINT64_MAX - after &&
+           bytes + after < replay_bytes(node, round);
+}
+
+/* A state was chosen because it is less to fetch, and nobody gives it: replay, while that is possible. */
+static bool give_up_state(dp_node *node)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    const uint64_t from =
+        node->train.state == DP_TRAINER_SET ? node->train.applied : dp_train_newest_ckpt(node);
+
+    if ((dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US &&
+         !DP_BUGGIFY(node, DP_BUG_NO_STATE_WAIT)) ||
+        from == 0 || from >= node->ledger.round || replay_bytes(node, from) == UINT64_MAX) {
+        return false;
+    }
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, from, node->ledger.round,
+                 "no state comes");
+    dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
+    catchup->wants_state = false;
+    catchup->hasty = 0;
+    catchup->gave_up_at = node->now;
+    catchup->stuck_at = (dp_time){0};
+    return true;
+}
+
+static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint64_t bytes)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    catchup->state_root = *root;
+    catchup->part = (dp_hash){{0}}; /* It is this one, or of no use any more. */
+    catchup->wants_state = true;
+    catchup->state_round = round;
+    catchup->state_bytes = bytes;
+    catchup->chosen_at = node->now;
+    if (catchup->hasty == 0) { /* Else one is waited for since then, whichever. */
+        catchup->state_moved = node->now;
+    }
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied, round,
+                 "state");
+    if (dp_node_holds(node, &catchup->state_root)) {
+        dp_catchup_object(node, &catchup->state_root);
+        return;
+    }
+    dp_chain_cancel(node,
+                    node->ledger.round); /* Blobs to replay make room; they are wanted again. */
+    /* A majority has certified the root; how long it is only the member says that was heard of first, and others that have it are not to
+     * be blamed for that. Full: asked again with the next tick. */
+    DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root,
+                             DP_MUTATION == 186 ? bytes : 0, DP_USE_STATE, DP_PRIORITY_STATE,
+                             &node->out));
+    dp_spread_expect(node->spread, &catchup->state_root, bytes);
+}
+
+/* Members tell of one state, and soon of the next, or of one that more can prove; who has given one keeps it for longer. The
+ * state of which chunks are here is asked for all the same; when nobody gives it, another is taken after DP_STATE_PATIENCE_US. */
+static bool resume_part(dp_node *node, uint64_t least)
+{
+    const dp_hash part = node->catchup.part;
+
+    if (dp_hash_is_zero(&part) || node->catchup.wants_state) {
+        return false;
+    }
+    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+        const uint64_t round = node->chain->ring[i].round;
+        bool known = false;
+        if (round >= least && dp_train_is_certified(node, round, &part, &known) &&
+            replay_bytes(node, round) != UINT64_MAX) {
+            begin_state(node, &part, round, 0);
+            dp_spread_holders_all(node->spread, node->now, &part, &node->out);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Nothing of it has come, and nobody tells of it any more who has told anything lately: it was chosen by what had waited here while
+ * this process stood still, or by the word of somebody who stands still. On a slow line the answer may take longer than
+ * members stay with a state, so the wait doubles each time. */
+static bool is_outdated(const dp_node *node)
+{
+    const dp_catchup *catchup = &node->catchup;
+    const dp_rowset *linked = dp_members_linked(node->members);
+
+    if (!dp_spread_waits(node->spread, &catchup->state_root) ||
+        dp_time_between(catchup->chosen_at, node->now) < STATE_HASTE_US << catchup->hasty) {
+        return false;
+    }
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const dp_member *member = dp_members_at(node->members, linked->at[k]);
+        if (member->has_summary && dp_time_between(member->summary_at, node->now) < TELLS_US &&
+            dp_hash_equal(&member->summary.saved_root, &catchup->state_root)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void dp_catchup_state(dp_node *node)
+{
+    const dp_rowset *linked = dp_members_linked(node->members);
+    dp_catchup *catchup = &node->catchup;
+    const uint64_t least = node->train.has_theta ? node->train.applied + 1 : 1;
+    const uint32_t best = best_state(node, least);
+
+    if (resume_part(node, least) || best == DP_MEMBER_NONE) {
+        return;
+    }
+    const dp_summary *summary = &dp_members_at(node->members, best)->summary;
+    if (!catchup->wants_state && !dp_hash_is_zero(&catchup->part) && !is_part(node, summary) &&
+        dp_time_between(node->started_at, node->now) < DP_STATE_PATIENCE_US) {
+        return; /* Links come one after the other: who gives that one may be linked soon. */
+    }
+    if (catchup->wants_state && !dp_hash_equal(&catchup->state_root, &summary->saved_root)) {
+        const bool outdated = is_outdated(node);
+        if (!outdated && (dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US ||
+                          give_up_state(node))) {
+            return; /* The one under way is still coming, or replay is the better way after all. */
+        }
+        catchup->hasty = outdated ? catchup->hasty + (catchup->hasty < HASTY_MAX) : 0;
+        dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
+        catchup->wants_state = false;
+    }
+    if (!catchup->wants_state) {
+        begin_state(node, &summary->saved_root, summary->saved_round, summary->saved_bytes);
+    }
+    for (uint32_t k = 0; k < linked->count; k++) {
+        const dp_member *member = dp_members_at(node->members, linked->at[k]);
+        if (member->has_summary &&
+            dp_hash_equal(&member->summary.saved_root, &catchup->state_root)) {
+            dp_spread_holder(node->spread, node->now, &catchup->state_root, linked->at[k],
+                             &node->out);
+        }
+    }
+}
+
+void dp_catchup_chunk(dp_node *node, const dp_hash *root)
+{
+    if (node->catchup.wants_state && dp_hash_equal(root, &node->catchup.state_root)) {
+        node->catchup.state_moved = node->now;
+        node->catchup.hasty = 0;
+    }
+}
+
+void dp_catchup_object(dp_node *node, const dp_hash *root)
+{
+    dp_catchup *catchup = &node->catchup;
+
+    if (!catchup->wants_state || !dp_hash_equal(root, &catchup->state_root)) {
+        return;
+    }
+    catchup->wants_state = false;
+    catchup->hasty = 0;
+    catchup->state_bytes = dp_node_size(node, root);
+    dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
+    action->u.keep.root = *root;
+    action->u.keep.use = DP_USE_STATE;
+    action->u.keep.round = catchup->state_round;
+    dp_train_ckpt(node, catchup->state_round, root, catchup->state_bytes, true);
+    /* A trainer that is stuck on missing blobs starts anew from here. */
+    if (node->train.state == DP_TRAINER_SET && !node->train.applying && catchup->stuck_at.us != 0 &&
+        node->train.applied < catchup->state_round) {
+        node->train.publishing = false;
+        dp_train_unload(node);
+    }
+    node->dirty = true;
+}
+
+/* What comes after a state on its way is fetched before it: a slow line may take longer for the state than others keep those
+ * updates (SAFETY G3). */
+static void fetch_ahead(dp_node *node)
+{
+    for (uint64_t round = node->catchup.state_round + 1;
+         round <= node->ledger.round && dp_spread_count(node->spread) < AHEAD_MAX; round++) {
+        dp_ring_row *row = dp_chain_row(node, round);
+        if (row != NULL) {
+            (void)dp_train_fetch_row(node, row);
+        }
+    }
+}
+
+void dp_catchup_tick(dp_node *node)
+{
+    dp_catchup_next(node);
+    if (node->catchup.wants_state && !dp_spread_wants(node->spread, &node->catchup.state_root)) {
+        node->catchup.wants_state = false;
+    }
+    if (node->catchup.wants_state && is_outdated(node)) {
+        dp_catchup_state(node);
+    }
+    if (node->catchup.wants_state && !give_up_state(node)) {
+        fetch_ahead(node);
+    }
+}
+
+dp_time dp_catchup_wake(const dp_node *node)
+{
+    /* While a record is being written its STORED event goes on with it. */
+    if (node->catchup.asked_at.us == 0 || node->chain->op != 0 || node->chain->failed ||
+        node->catchup.size > 0) {
+        return DP_NEVER;
+    }
+    const dp_time due = dp_time_after(node->catchup.asked_at, RECORDS_WAIT_US);
+    return due.us > node->now.us ? due : dp_time_after(node->now, RECORDS_WAIT_US / 10);
+}

@@ -1,0 +1,199 @@
+/* Blobs that are let go: those of rounds that nobody starts from any more, and what no record counts. */
+#include "gossip/core/mutation.h"
+#include "gossip/node/node_internal.h"
+
+/* Data of the run, or a state: a READY may name it as its blob, and is no reason to let it go. */
+static bool is_no_blob(const dp_node *node, const dp_hash *root)
+{
+    const dp_manifest *manifest = &node->manifest;
+
+    for (uint32_t i = 0; i < manifest->n_shards; i++) {
+        if (dp_hash_equal(&manifest->shards[i].root, root)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        if (node->train.ckpts[i].has && dp_hash_equal(&node->train.ckpts[i].root, root)) {
+            return true;
+        }
+    }
+    return dp_hash_equal(&manifest->tokenizer, root) ||
+           (node->catchup.wants_state && dp_hash_equal(&node->catchup.state_root, root));
+}
+
+static bool is_needed(const dp_node *node, const dp_hash *root)
+{
+    if (is_no_blob(node, root)) {
+        return true;
+    }
+    /* From the newest on, which is where most that is asked for stands. */
+    for (uint64_t i = 0; i < DP_RING_ROUNDS; i++) {
+        const uint64_t at = (node->ledger.round + DP_RING_ROUNDS - i) % DP_RING_ROUNDS;
+        const dp_ring_row *row = &node->chain->ring[at];
+        for (uint32_t k = 0; row->round > 0 && !row->dropped && k < row->n; k++) {
+            if (dp_hash_equal(&row->items[k].root, root)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* False: it is to go, and this step has no room for that. */
+static bool let_go(dp_node *node, const dp_hash *root, uint64_t round)
+{
+#if DP_MUTATION == 57
+    return true; /* Somebody may want it some day. */
+#endif
+    if (is_needed(node, root)) {
+        return true;
+    }
+    dp_spread_cancel(node->spread, node->now, root, &node->out);
+    if (dp_node_holds(node, root)) {
+        if (!dp_out_room(&node->out, 1)) {
+            return false;
+        }
+        dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
+        action->u.keep.root = *root;
+        action->u.keep.use = DP_USE_BLOB;
+        action->u.keep.round = round;
+        dp_node_unhold(node, root);
+    }
+    return true;
+}
+
+void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
+{
+    (void)let_go(node, root, round);
+}
+
+/* The first round whose blobs are kept: all that somebody needs who starts from the newest
+ * checkpoint here that the chain proves or from one that was that lately (SAFETY G3), and more
+ * while they come to a quarter of a state, since a replay is then the cheaper way to catch up. */
+static uint64_t first_kept(const dp_node *node)
+{
+    const dp_ckpt *const ckpt = dp_train_proven_ckpt(node);
+    const uint64_t newest = ckpt != NULL ? ckpt->round : 0;
+    uint64_t round = node->ledger.round;
+    uint64_t bytes = 0;
+
+    for (; round > 0 && round + DP_RING_ROUNDS > node->ledger.round + 4; round--) {
+        const dp_ring_row *row = dp_chain_row(node, round);
+        for (uint32_t i = 0; row != NULL && i < row->n; i++) {
+            bytes += row->items[i].bytes;
+        }
+        if (round + DP_WINDOW_ROUNDS <= newest && bytes > node->train.tensor_bytes / 4) {
+            break;
+        }
+    }
+    return round + 1;
+}
+
+static bool holds_any(const dp_node *node, const dp_ring_row *row)
+{
+    for (uint32_t i = 0; i < row->n; i++) {
+        if (dp_node_holds(node, &row->items[i].root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void dp_chain_drop_row(dp_node *node, dp_ring_row *row)
+{
+    if (row->round == 0 || row->dropped) {
+        return;
+    }
+    row->dropped = true;
+    row->rest = row->n > DP_LISTED_STANDARD;
+    for (uint32_t k = 0; k < row->n && !row->rest; k++) {
+        dp_chain_drop(node, &row->items[k].root, row->round);
+    }
+}
+
+static bool is_claimed(const dp_node *node, const dp_hash *root)
+{
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        if (dp_hash_equal(&node->round->claims[i].ready.root, root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_more_unlisted(dp_node *node, uint32_t most)
+{
+    dp_chain *chain = node->chain;
+
+    for (uint32_t i = 0; i < most && chain->n_unlisted > 0; i++) {
+        const dp_unlisted *last = &chain->unlisted[chain->n_unlisted - 1];
+        if (!is_claimed(node, &last->root) && !let_go(node, &last->root, last->round)) {
+            return;
+        }
+        chain->n_unlisted--; /* What is claimed again goes with that claim. */
+    }
+}
+
+void dp_chain_drop_rest(dp_node *node)
+{
+    uint32_t left = DP_DROPS_PER_TICK;
+
+    for (uint32_t i = 0; i < DP_RING_ROUNDS && left > 0; i++) {
+        dp_ring_row *row = &node->chain->ring[i];
+        for (uint32_t k = 0; row->rest && k < row->n && left > 0; k++) {
+            if (dp_node_holds(node, &row->items[k].root)) {
+                left = dp_out_room(&node->out, 1) ? left - 1 : 0;
+                dp_chain_drop(node, &row->items[k].root, row->round);
+            }
+        }
+        row->rest = row->rest && left == 0;
+    }
+    drop_more_unlisted(node, left);
+}
+
+void dp_chain_drop_old(dp_node *node)
+{
+    const uint64_t first = first_kept(node);
+    uint32_t rows = 0;
+
+    for (uint32_t i = 0; i < DP_RING_ROUNDS && rows < 2; i++) {
+        dp_ring_row *row = &node->chain->ring[i];
+        if (row->round == 0 || row->dropped || row->round >= first) {
+            continue;
+        }
+        rows +=
+            holds_any(node, row) ? 1 : 0; /* After a start most were dropped in an earlier life. */
+        dp_chain_drop_row(node, row);
+    }
+}
+
+void dp_chain_cancel(dp_node *node, uint64_t round)
+{
+    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+        const dp_ring_row *row = &node->chain->ring[i];
+        for (uint32_t k = 0; row->round > 0 && row->round <= round && k < row->n; k++) {
+            if (!dp_node_holds(node, &row->items[k].root)) {
+                dp_spread_cancel(node->spread, node->now, &row->items[k].root, &node->out);
+            }
+        }
+    }
+}
+
+void dp_chain_drop_unlisted(dp_node *node)
+{
+    if (node->parts != NULL) {
+        dp_part_round_drop(node);
+        return;
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_claim *claim = &node->round->claims[i];
+        if (dp_round_is_open(node, &claim->ready) ||
+            let_go(node, &claim->ready.root, claim->ready.round)) {
+            continue;
+        }
+        if (node->chain->n_unlisted < node->chain->unlisted_max) {
+            node->chain->unlisted[node->chain->n_unlisted++] =
+                (dp_unlisted){.root = claim->ready.root, .round = claim->ready.round};
+        }
+    }
+}

@@ -1,0 +1,66 @@
+/* FORKs of the chain: the record by which the root key begins the chain anew after slot s0, with
+ * other voters (SAFETY section 9). This is how a node meets them: takes one at its head, gives up
+ * what its chain has after s0, or finds that two of them contradict each other, until a STOP by the
+ * root key names the one that goes on. What a FORK is made of is in record.h, whether it holds in
+ * valid.h.
+ *
+ *   FORK  head | a FORK record
+ *   STOP  head | 32 fork that ends | 32 fork that goes on | 64 signature by the root key over run | these two,
+ *         domain "dpnode/stop/1" */
+#ifndef DP_GOSSIP_CATCHUP_FORK_H
+#define DP_GOSSIP_CATCHUP_FORK_H
+
+#include "base/clock.h"
+#include "gossip/ledger/ledger.h"
+
+enum {
+    DP_FORKS_KEPT = 4,  /* of the own chain, given to those who may not know them */
+    DP_HEADS_MAX = 1024 /* slots back to which a FORK can reach into a chain that went on */
+};
+#define DP_FORK_REPEAT_US (2 * DP_SECOND)
+#define DP_FORK_SAVE_US (60 * DP_SECOND)
+
+typedef struct dp_fork_record {
+    bool has;
+    dp_hash id;
+    dp_hash parent; /* the fork it leaves; zero: the run as it began */
+    uint64_t slot;  /* its own: s0 + 1 */
+    dp_hash prev;
+    size_t size;
+    uint8_t bytes[DP_FORK_BYTES_MAX];
+} dp_fork_record;
+
+typedef struct dp_stop {
+    bool has;
+    dp_hash loser;
+    dp_hash survivor;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_stop;
+
+typedef struct dp_head {
+    uint64_t slot;
+    uint64_t round; /* rounds decided up to it */
+    dp_hash hash;
+} dp_head;
+
+typedef struct dp_forks {
+    uint32_t n; /* own, oldest first */
+    dp_fork_record own[DP_FORKS_KEPT];
+    dp_fork_record
+        other; /* of a chain that is not ours and that we do not join: only a MERGE could */
+    dp_fork_record next; /* to be written */
+    dp_stop stop;        /* the last one met */
+    bool saving;         /* next waits for a checkpoint of the newest state */
+    dp_time asked_at;
+    uint64_t wanted; /* while halted: records up to here may be taken, towards a FORK */
+    uint32_t op;     /* of the DP_STORE_FORK under way, 0: none */
+    bool failed;
+    dp_time stored_at;
+    dp_time repeat_at;
+    dp_head heads[DP_HEADS_MAX]; /* by slot, rising around */
+} dp_forks;
+
+/* First eight bytes of an id, as a summary tells it. */
+uint64_t dp_fork_tag(const dp_hash *fork);
+
+#endif

@@ -1,0 +1,536 @@
+/* Where the trainer starts: own checkpoints, the first weights, the seed, a peer's state; and what it brings back afterwards. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node/node_internal.h"
+
+enum { CKPT_NONE = DP_CKPTS_MAX };
+
+static bool can_replay_from(const dp_node *node, uint64_t round)
+{
+    dp_hash digest;
+
+    return round == node->ledger.round ||
+           (round < node->ledger.round && dp_chain_digest(node, round, &digest) &&
+            dp_chain_row(node, round + 1) != NULL && node->ledger.round - round < DP_RING_ROUNDS);
+}
+
+bool dp_train_is_certified(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
+                           bool *known)
+{
+    dp_hash digest;
+    dp_hash certified;
+
+    *known = dp_chain_digest(node, round, &digest) && dp_chain_certified(node, round, &certified);
+    if (!*known) {
+        return false;
+    }
+    const dp_hash root = dp_state_root(round, tensor_root, &digest);
+    return dp_hash_equal(&root, &certified);
+}
+
+static uint32_t best_ckpt(const dp_node *node)
+{
+    const dp_train *train = &node->train;
+    uint32_t best = CKPT_NONE;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &train->ckpts[i];
+        bool known = false;
+        if (!ckpt->has || ckpt->bad || !can_replay_from(node, ckpt->round)) {
+            continue;
+        }
+        if (!dp_train_is_certified(node, ckpt->round, &ckpt->root, &known) && known) {
+            continue;
+        }
+        if (best == CKPT_NONE || ckpt->round > train->ckpts[best].round) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+static void let_go(dp_node *node, dp_ckpt *ckpt)
+{
+    if (!ckpt->has || !ckpt->fetched) {
+        return;
+    }
+    dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
+    action->u.keep.root = ckpt->root;
+    action->u.keep.use = DP_USE_STATE;
+    action->u.keep.round = ckpt->round;
+    dp_node_unhold(node, &ckpt->root);
+}
+
+void dp_train_saved(dp_node *node, uint64_t round)
+{
+    dp_train *train = &node->train;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        dp_ckpt *ckpt = &train->ckpts[i];
+        const bool loading =
+            train->state == DP_TRAINER_MOVING && dp_hash_equal(&ckpt->root, &train->moving_root);
+        if (ckpt->has && ckpt->fetched && ckpt->round < round && !loading) {
+            let_go(node, ckpt);
+            *ckpt = (dp_ckpt){0};
+        }
+    }
+}
+
+void dp_train_lost(dp_node *node, const dp_hash *root)
+{
+    dp_pending *pending = &node->train.pending;
+
+    /* A trainer that has it in memory goes on with it. The blob may come back from others; nobody else has the vector. */
+    pending->lost |= pending->has && dp_hash_equal(&pending->a_root, root);
+    pending->blob_lost |= pending->has && dp_hash_equal(&pending->blob_root, root);
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        dp_ckpt *ckpt = &node->train.ckpts[i];
+        if (!ckpt->has || !dp_hash_equal(&ckpt->root, root)) {
+            continue;
+        }
+        if (ckpt->fetched) { /* What is left of it is of no use to anybody. */
+            let_go(node, ckpt);
+            *ckpt = (dp_ckpt){0};
+        } else {
+            ckpt->bad = true;
+        }
+    }
+}
+
+void dp_train_came(dp_node *node, const dp_hash *root)
+{
+    if (DP_MUTATION != 146 && dp_hash_equal(&node->train.pending.blob_root, root)) {
+        node->train.pending.blob_lost = false;
+    }
+}
+
+void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes, bool fetched)
+{
+    dp_ckpt *oldest = &node->train.ckpts[0];
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        dp_ckpt *ckpt = &node->train.ckpts[i];
+        if (ckpt->has && ckpt->round == round) {
+            oldest = ckpt;
+            break;
+        }
+        if (!ckpt->has || (oldest->has && ckpt->round < oldest->round)) {
+            oldest = ckpt;
+        }
+    }
+    if (!dp_hash_equal(&oldest->root, root) || !fetched) {
+        let_go(node, oldest);
+    }
+    *oldest = (dp_ckpt){.has = true,
+                        .fetched = fetched,
+                        .round = round,
+                        .root = *root,
+                        .bytes = bytes,
+                        .since = node->now};
+    node->dirty = true;
+}
+
+uint64_t dp_train_own_ckpt(const dp_node *node)
+{
+    uint64_t newest = 0;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        const bool own = ckpt->has && !ckpt->bad && !ckpt->fetched;
+        newest = own && ckpt->round > newest ? ckpt->round : newest;
+    }
+    return newest;
+}
+
+uint64_t dp_train_newest_ckpt(const dp_node *node)
+{
+    uint64_t newest = 0;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        newest = ckpt->has && !ckpt->bad && ckpt->round > newest ? ckpt->round : newest;
+    }
+    return newest;
+}
+
+static bool is_proven(const dp_node *node, uint64_t round)
+{
+    const dp_ring_row *row = dp_chain_row(node, round);
+
+    return row != NULL ? row->proven : round < node->ledger.round;
+}
+
+const dp_ckpt *dp_train_proven_ckpt(const dp_node *node)
+{
+    const dp_ckpt *best = NULL;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        if (!ckpt->has || ckpt->bad) {
+            continue;
+        }
+        const bool proven = is_proven(node, ckpt->round);
+        const bool best_proven = best != NULL && is_proven(node, best->round);
+        if (best == NULL || (proven && !best_proven) ||
+            (proven == best_proven && ckpt->round > best->round)) {
+            best = ckpt;
+        }
+    }
+    return best;
+}
+
+const dp_ckpt *dp_train_told_ckpt(const dp_node *node)
+{
+    const dp_ckpt *newest = NULL;
+
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        if (ckpt->has && !ckpt->bad && (newest == NULL || ckpt->round > newest->round)) {
+            newest = ckpt;
+        }
+    }
+    const bool lately = newest != NULL && newest->since.us != 0 &&
+                        dp_time_between(newest->since, node->now) < DP_STATE_PATIENCE_US;
+    return lately ? newest : dp_train_proven_ckpt(node);
+}
+
+/* The chain is as long here as anybody linked says; a voter may go by its own. */
+static bool knows_the_chain(const dp_node *node)
+{
+    if (dp_catchup_behind(node) || node->chain->op != 0) {
+        return false;
+    }
+    if (dp_ledger_voter(&node->ledger, &node->self) != DP_NOBODY) {
+        return true;
+    }
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->linked && member->has_summary) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool peers_have_a_state(const dp_node *node)
+{
+    for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
+        const dp_member *member = dp_members_at(node->members, i);
+        if (member->linked && member->has_summary && member->summary.saved_round > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Theta of round 0: the manifest's object, which is fetched only by who needs it, or drawn from the seed. */
+static void begin(dp_node *node)
+{
+    const dp_manifest *manifest = &node->manifest;
+    dp_train *train = &node->train;
+
+    if (!dp_train_fetch(node, &manifest->init, manifest->init_bytes)) {
+        return;
+    }
+    if (dp_hash_is_zero(&manifest->init)) {
+        dp_out_add(&node->out, DP_DO_TRAINER_INIT);
+    } else {
+        dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_LOAD);
+        action->u.load.round = 0;
+        action->u.load.root = manifest->init;
+    }
+    train->moving_round = 0;
+    train->moving_root = manifest->init;
+    train->state = DP_TRAINER_MOVING;
+}
+
+void dp_train_load(dp_node *node)
+{
+    dp_train *train = &node->train;
+
+    if (!knows_the_chain(node) || !dp_time_reached(node->now, train->barred)) {
+        return;
+    }
+    const uint32_t best = best_ckpt(node);
+    if (best != CKPT_NONE && dp_catchup_prefers_state(node, train->ckpts[best].round)) {
+        dp_catchup_state(node);
+        return;
+    }
+    if (best != CKPT_NONE) {
+        dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_LOAD);
+        action->u.load.round = train->ckpts[best].round;
+        action->u.load.root = train->ckpts[best].root;
+        train->moving_round = train->ckpts[best].round;
+        train->moving_root = train->ckpts[best].root;
+        train->state = DP_TRAINER_MOVING;
+        return;
+    }
+    /* What has led to another state once would do so again. */
+    const bool from_peers = train->strikes > 0 && peers_have_a_state(node);
+    /* A state may never be certified without this node (dpsim, swarm 6044). */
+    const bool from_start =
+        node->ledger.round <= DP_WINDOW_ROUNDS || dp_catchup_needs_no_state(node);
+    if (from_start && node->catchup.stuck_at.us == 0 && !from_peers) {
+        begin(node);
+        return;
+    }
+    dp_catchup_state(node);
+}
+
+void dp_train_unload(dp_node *node)
+{
+    dp_train *train = &node->train;
+
+    train->state = DP_TRAINER_EMPTY;
+    train->has_theta = false;
+    train->applying = false;
+    train->steps =
+        0; /* What is loaded has none, and a publication of none may stand in no record. */
+    train->tokens = 0;
+    if (train->training) {
+        dp_out_add(&node->out, DP_DO_TRAIN_STOP);
+        train->training = false;
+    }
+    /* A state that is loaded empties the drawers: F is there again only with its RESTORE. */
+    dp_mix_trainer_down(node->mix, node->now, &node->out);
+    node->dirty = true;
+}
+
+void dp_train_reload(dp_node *node, const char *cause)
+{
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied,
+                 node->ledger.round, cause);
+    dp_train_unload(node);
+}
+
+void dp_train_diverged(dp_node *node)
+{
+    dp_train *train = &node->train;
+
+    train->strikes++;
+    train->diverged++;
+    train->matches = 0;
+    const bool rests = train->strikes >= DP_STRIKES_MAX;
+    if (rests) {
+        const uint32_t more = train->strikes - DP_STRIKES_MAX;
+        train->barred = dp_time_after(
+            node->now, DP_BAR_US << (more < DP_BAR_DOUBLINGS_MAX ? more : DP_BAR_DOUBLINGS_MAX));
+    }
+    dp_node_note(node, DP_NOTE_DIVERGED, train->applied, NULL, train->diverged, 0,
+                 rests ? "own state root differs again and again; its trainer rests"
+                       : "own state root differs");
+    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+        if (train->ckpts[i].has && dp_hash_equal(&train->ckpts[i].root, &train->moving_root)) {
+            train->ckpts[i].bad = true;
+        }
+    }
+    node->round->states[node->commit->self == DP_NOBODY ? 0 : node->commit->self].known = false;
+    dp_train_reload(node, "state");
+}
+
+/* theta of round stands with this tensor root. */
+void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root)
+{
+    dp_train *train = &node->train;
+    dp_hash digest;
+    dp_hash certified;
+
+    if (!dp_chain_digest(node, round, &digest)) {
+        dp_train_reload(node, "state"); /* The chain has run away meanwhile. */
+        return;
+    }
+    train->applied = round;
+    train->has_theta = true;
+    train->tensor_root = *tensor_root;
+    train->state_root = dp_state_root(round, tensor_root, &digest);
+    train->saved = false;
+    node->catchup.stuck_at = (dp_time){0};
+    if (dp_chain_certified(node, round, &certified) &&
+        !dp_hash_equal(&certified, &train->state_root)) {
+        dp_train_diverged(node);
+    }
+}
+
+void dp_train_at(dp_node *node, const dp_event *event)
+{
+    dp_train *train = &node->train;
+
+    if (train->state != DP_TRAINER_MOVING || event->u.at.round != train->moving_round) {
+        return;
+    }
+    if (event->u.at.status != DP_OK) {
+        for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
+            if (train->ckpts[i].has && dp_hash_equal(&train->ckpts[i].root, &train->moving_root)) {
+                train->ckpts[i].bad = true;
+            }
+        }
+        dp_train_reload(node, "broken checkpoint");
+        return;
+    }
+    train->state = DP_TRAINER_SET;
+    train->fresh = true;
+    train->training = false;
+    train->train_round = 0;
+    dp_chain_cancel(node, event->u.at.round);
+    dp_train_arrive(node, event->u.at.round, &event->u.at.root);
+    node->dirty = true;
+}
+
+/* lambda = 0.5^(gap / 4) in Q16, 0 beyond DP_GAP_MAX rounds (SAFETY B8). */
+uint32_t dp_train_lambda(uint64_t gap)
+{
+    static const uint32_t quarter[4] = {65536, 55109, 46341, 38968};
+
+    return gap > DP_GAP_MAX ? 0 : quarter[gap % 4] >> (gap / 4);
+}
+
+/* Of the last round of the gap. Who was emptied is young again: it would else lose each round's work in the next, and where it is
+ * slow never have any to publish. */
+uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row)
+{
+    const uint64_t since = row->round - train->emptied;
+    const uint64_t age = row->gap < since ? row->gap : since;
+
+    if (age > DP_GAP_MAX) {
+        train->emptied = row->round;
+        return 0;
+    }
+    return dp_train_lambda(1);
+}
+
+/* What the pending row says became of it. own_round of the chain is not after its round. */
+static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
+{
+    const dp_pending *pending = &node->train.pending;
+    const dp_chain *chain = node->chain;
+    bool included = chain->own_round == pending->ready.round;
+
+#if DP_MUTATION != 21
+    included = included && dp_hash_equal(&chain->own_root, &pending->ready.root);
+#endif
+    *clip = included ? chain->own_clip : 0;
+    return included ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT;
+}
+
+/* The chain counts a later publication of this node than its disk knows of, or another one of the
+ * same round: the disk is an old copy, or was one when it published again, and what it would bring
+ * back was part of that publication (SAFETY B5). */
+static bool is_stale(const dp_node *node)
+{
+    const dp_pending *pending = &node->train.pending;
+    const dp_chain *chain = node->chain;
+    const bool other = chain->own_round == pending->ready.round &&
+                       !dp_hash_equal(&chain->own_root, &pending->ready.root) &&
+                       DP_MUTATION != 21 && DP_MUTATION != 217;
+    const bool stale = pending->has && (chain->own_round > pending->ready.round || other);
+#if DP_MUTATION == 25
+    return stale && false;
+#else
+    return stale;
+#endif
+}
+
+static void bring_back_pending(dp_node *node, uint32_t lambda)
+{
+    dp_pending *pending = &node->train.pending;
+    dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_RESTORE);
+
+    action->u.restore.round = pending->ready.round;
+    action->u.restore.a_root = pending->a_root;
+    action->u.restore.blob_root = pending->blob_root;
+    action->u.restore.ready_root = pending->ready.root;
+    action->u.restore.cuts = pending->cuts;
+    action->u.restore.taken = node->chain->own_taken;
+    action->u.restore.tokens = pending->ready.tokens + pending->ready.carried;
+    action->u.restore.lambda = 65536;
+    action->u.restore.settle = DP_SETTLE_NONE;
+    pending->settled = !dp_train_undecided(node);
+    if (pending->settled) {
+        action->u.restore.settle = outcome_of(node, &action->u.restore.clip);
+        action->u.restore.lambda = lambda;
+    }
+}
+
+static dp_reach farther(dp_reach a, dp_reach b)
+{
+    return (dp_reach){.leased = a.leased > b.leased ? a.leased : b.leased,
+                      .own = a.own > b.own ? a.own : b.own};
+}
+
+dp_reach dp_train_reach(const dp_node *node)
+{
+    static const dp_lease none;
+    const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);
+    dp_reach reach = lease != NULL ? lease->reach : none.reach;
+
+    const uint64_t granted = lease != NULL ? lease->granted : 0;
+    dp_mix_frozen_view frozen;
+
+    if (node->train.pending.has && DP_MUTATION != 62) {
+        reach = farther(reach, node->train.pending.ready.reach);
+    }
+    if (dp_mix_frozen_row(node->mix, &frozen) && DP_MUTATION != 62) {
+        reach = farther(reach, frozen.reach);
+    }
+    if (DP_MUTATION != 109) {
+        reach.leased = reach.leased < granted ? reach.leased : granted; /* A FORK took some back. */
+    }
+    return reach;
+}
+
+/* A FORK goes on without the records that had granted the samples: they will be others'. */
+static bool is_beyond(const dp_node *node, const dp_reach *reach)
+{
+    const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);
+
+    return reach->leased > (lease != NULL ? lease->granted : 0);
+}
+
+/* The trainer is new: bring back what an earlier one had published or frozen. Replay is over. */
+void dp_train_bring_back(dp_node *node)
+{
+    dp_train *train = &node->train;
+    dp_pending *pending = &train->pending;
+    dp_mix_frozen_view frozen;
+    const bool has_frozen = dp_mix_frozen_row(node->mix, &frozen);
+    const bool stale = is_stale(node);
+    const bool beyond = train->spoiled ||
+                        (pending->has && is_beyond(node, &pending->ready.reach)) ||
+                        (has_frozen && is_beyond(node, &frozen.reach));
+    const uint32_t lambda = stale || beyond ? 0 : dp_train_lambda(node->chain->gap);
+
+    train->fresh = false;
+    train->spoiled = false;
+    if (lambda < 65536 && (pending->has || has_frozen)) {
+        dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536 - lambda, 0,
+                     stale    ? "old copy"
+                     : beyond ? "samples of others"
+                              : "lambda");
+    }
+    if (stale) {
+        pending->settled = true;
+    } else if (pending->has && (pending->lost || pending->blob_lost) && DP_MUTATION != 142) {
+        /* What others hold of it may still be counted; what it left over, or all of it where no record counts it, is gone. */
+        if (DP_MUTATION != 144) {
+            dp_node_note(node, DP_NOTE_DISCARDED, pending->ready.round, NULL, 65536, 0,
+                         "its publication was lost with the disk");
+        }
+        pending->settled = true;
+    } else if (pending->has && !(DP_MUTATION == 37 && node->ledger.n_forks > 0)) {
+        bring_back_pending(
+            node, lambda); /* Its objects are durable, even if the row is still being written. */
+    }
+    const bool inside =
+        has_frozen && !dp_mix_locked(node->mix) &&
+        (lambda == 0 || (pending->has && dp_hash_equal(&pending->f_root, &frozen.f_root)));
+    if (inside) {
+        if (lambda == 0 || pending->durable) {
+            dp_mix_folded(node->mix, node->now,
+                          &node->out); /* Worth nothing, or inside a already. */
+        }
+        dp_mix_trainer_up(node->mix);
+    } else {
+        dp_mix_trainer_restore(node->mix, node->now, lambda, &node->out);
+    }
+}

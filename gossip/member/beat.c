@@ -1,0 +1,564 @@
+#include "gossip/member/beat.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/core/msg.h"
+#include "gossip/core/mutation.h"
+
+/* A HEARTBEAT, little-endian:
+ *     0  u8   type    1  u8 version
+ *     2  32   voter
+ *    34  u64  incarnation of its process
+ *    42  u64  sequence within the incarnation, from 1
+ *    50  u32  tag of the voter set
+ *    54  u64  slot of its chain head
+ *    62  u64  rounds decided
+ *    70  u64  its wall clock, milliseconds since 1970
+ *    78  u8   1 if it hears a majority of the voters, else 0
+ *    79  u8   bit per voter that it hears on the voter's own link, in the order of the set
+ *    80  64   signature by the voter's identity key over run id and bytes 0..79, domain "dpnode/beat/1" */
+enum { BEAT_SIGNED_BYTES = DP_BEAT_BYTES - DP_SIGNATURE_BYTES };
+_Static_assert(BEAT_SIGNED_BYTES == 80, "as drawn above");
+
+static const char beat_domain[] = "dpnode/beat/1";
+
+typedef struct beat_fields {
+    dp_peer peer;
+    uint64_t incarnation;
+    uint64_t sequence;
+    uint32_t tag;
+    uint64_t slot;
+    uint64_t round;
+    uint64_t wall_ms;
+    bool quorum;
+    uint8_t heard;
+} beat_fields;
+
+static dp_status read_fields(dp_view bytes, beat_fields *fields)
+{
+    if (bytes.size != DP_BEAT_BYTES) {
+        return DP_BADMSG;
+    }
+    dp_reader reader = dp_reader_of(bytes);
+    const uint8_t type = dp_read_u8(&reader);
+    const uint8_t version = dp_read_u8(&reader);
+    if (type != DP_MSG_HEARTBEAT) {
+        return DP_BADMSG;
+    }
+    if (version != DP_MSG_VERSION) {
+        return DP_VERSION;
+    }
+    dp_read_bytes(&reader, fields->peer.bytes, sizeof fields->peer.bytes);
+    fields->incarnation = dp_read_u64(&reader);
+    fields->sequence = dp_read_u64(&reader);
+    fields->tag = dp_read_u32(&reader);
+    fields->slot = dp_read_u64(&reader);
+    fields->round = dp_read_u64(&reader);
+    fields->wall_ms = dp_read_u64(&reader);
+    const uint8_t quorum = dp_read_u8(&reader);
+    fields->quorum = quorum == 1;
+    fields->heard = dp_read_u8(&reader);
+    return quorum <= 1 && fields->sequence > 0 ? DP_OK : DP_BADMSG;
+}
+
+/* What is signed: the run id, then the message up to the signature. */
+static dp_view signed_part(const dp_beat *beat, const uint8_t *message,
+                           uint8_t scratch[DP_HASH_BYTES + BEAT_SIGNED_BYTES])
+{
+    memcpy(scratch, beat->run.bytes, DP_HASH_BYTES);
+    memcpy(scratch + DP_HASH_BYTES, message, BEAT_SIGNED_BYTES);
+    return dp_view_of(scratch, DP_HASH_BYTES + BEAT_SIGNED_BYTES);
+}
+
+static bool is_newer(const dp_beat_voter *voter, const beat_fields *fields)
+{
+#if DP_MUTATION == 56
+    /* An earlier life may have come further in its count. */
+    return fields->sequence > voter->sequence;
+#endif
+    return fields->incarnation > voter->incarnation ||
+           (fields->incarnation == voter->incarnation && fields->sequence > voter->sequence);
+}
+
+static uint32_t find_voter(const dp_beat *beat, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        if (dp_peer_equal(&beat->voters[i].peer, peer)) {
+            return i;
+        }
+    }
+    return DP_VOTERS_MAX;
+}
+
+static bool fresh_at(dp_time now, dp_time arrived)
+{
+    return arrived.us != 0 && dp_time_between(arrived, now) < DP_BEAT_FRESH_US;
+}
+
+void dp_beat_init(dp_beat *beat, const dp_beat_config *config)
+{
+    *beat = (dp_beat){
+        .run = config->run,
+        .self = config->self,
+        .incarnation = config->incarnation,
+        .crypto = config->crypto,
+        .fallback_us = config->fallback_us != 0 ? config->fallback_us : DP_FALLBACK_US,
+        .hold_us = config->hold_us,
+        .own = DP_VOTERS_MAX,
+        .beat_at = DP_NEVER,
+    };
+}
+
+/* Those of the present set that the next one lacks. */
+static void remember(dp_beat *beat, const dp_peer *next, uint32_t n)
+{
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        const dp_beat_voter *const voter = &beat->voters[i];
+        bool stays = voter->incarnation == 0; /* Or nothing is known of it. */
+        uint32_t at = 0;
+        for (uint32_t k = 0; k < n && !stays; k++) {
+            stays = dp_peer_equal(&voter->peer, &next[k]);
+        }
+        if (stays) {
+            continue;
+        }
+        while (at < DP_BEAT_PAST_MAX && !dp_peer_equal(&beat->past[at].peer, &voter->peer)) {
+            at++;
+        }
+        if (at == DP_BEAT_PAST_MAX) {
+            at = beat->n_past++ % DP_BEAT_PAST_MAX;
+        }
+        beat->past[at] = (dp_beat_past){
+            .peer = voter->peer, .incarnation = voter->incarnation, .sequence = voter->sequence};
+    }
+}
+
+static void recall(const dp_beat *beat, dp_beat_voter *voter)
+{
+    for (uint32_t i = 0; i < DP_BEAT_PAST_MAX; i++) {
+        if (beat->past[i].incarnation != 0 && dp_peer_equal(&beat->past[i].peer, &voter->peer)) {
+            voter->incarnation = beat->past[i].incarnation;
+            voter->sequence = beat->past[i].sequence;
+        }
+    }
+}
+
+void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now)
+{
+    dp_assert(n >= 1 && n <= DP_VOTERS_MAX);
+    dp_beat_voter next[DP_VOTERS_MAX] = {0};
+    dp_digest digest;
+
+    dp_digest_init(&digest, "dpnode/voters/1");
+    beat->own = DP_VOTERS_MAX;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t old = find_voter(beat, &voters[i]);
+        if (old < DP_VOTERS_MAX) {
+            next[i] = beat->voters[old];
+            next[i].heard = 0; /* its bits meant the old order */
+        }
+        next[i].peer = voters[i];
+        if (old == DP_VOTERS_MAX) {
+            recall(beat, &next[i]);
+        }
+        if (dp_peer_equal(&voters[i], &beat->self)) {
+            beat->own = i;
+        }
+        dp_digest_add(&digest, dp_view_of(voters[i].bytes, sizeof voters[i].bytes));
+    }
+    const dp_hash tag = dp_digest_end(&digest);
+    dp_reader reader = dp_reader_of(dp_view_of(tag.bytes, sizeof tag.bytes));
+    const uint32_t new_tag = dp_read_u32(&reader);
+
+    if (new_tag == beat->tag && n == beat->n_voters) {
+        return;
+    }
+    remember(beat, voters, n);
+    memcpy(beat->voters, next, sizeof next);
+    beat->n_voters = n;
+    beat->tag = new_tag;
+    beat->beat_at = beat->own < DP_VOTERS_MAX ? now : DP_NEVER;
+}
+
+void dp_beat_hold(dp_beat *beat, uint64_t hold_us)
+{
+    beat->hold_us = hold_us;
+}
+
+bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter)
+{
+    dp_assert(voter < beat->n_voters);
+    return voter == beat->own || fresh_at(now, beat->voters[voter].arrived);
+}
+
+uint8_t dp_beat_heard(const dp_beat *beat, dp_time now)
+{
+    uint8_t bits = 0;
+
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        if (dp_beat_fresh(beat, now, i)) {
+            bits = (uint8_t)(bits | 1U << i);
+        }
+    }
+    return bits;
+}
+
+/* Voters heard on their own links. This, not what others passed on, is told to others: else they would stop passing on
+ * as soon as it works. */
+static uint8_t hears_directly(const dp_beat *beat, dp_time now)
+{
+    uint8_t bits = 0;
+
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        if (i == beat->own || fresh_at(now, beat->voters[i].direct)) {
+            bits = (uint8_t)(bits | 1U << i);
+        }
+    }
+    return bits;
+}
+
+void dp_beat_clock(dp_beat *beat, uint64_t wall_ms)
+{
+    beat->wall_ms = wall_ms;
+}
+
+uint64_t dp_beat_agreed_ms(const dp_beat *beat, dp_time now)
+{
+    uint64_t clocks[DP_VOTERS_MAX]; /* latest first */
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        const dp_beat_voter *const voter = &beat->voters[i];
+        uint64_t clock = beat->wall_ms;
+        if (i != beat->own) {
+            if (!fresh_at(now, voter->arrived)) {
+                continue;
+            }
+            clock = voter->wall_ms; /* at most three beats old, which nobody needs to know better */
+        }
+        uint32_t at = count++;
+        for (; at > 0 && clocks[at - 1] < clock; at--) {
+            clocks[at] = clocks[at - 1];
+        }
+        clocks[at] = clock;
+    }
+    const uint32_t majority = beat->n_voters / 2 + 1;
+    return count == 0 ? beat->wall_ms : clocks[(count < majority ? count : majority) - 1];
+}
+
+static uint32_t count_bits(uint8_t bits)
+{
+    uint32_t count = 0;
+
+    for (; bits != 0; bits = (uint8_t)(bits & (bits - 1))) {
+        count++;
+    }
+    return count;
+}
+
+void dp_beat_enough(dp_beat *beat, uint32_t enough)
+{
+    beat->enough = enough;
+}
+
+/* How many beats that say quorum this node waits for. */
+static uint32_t needed(const dp_beat *beat)
+{
+    const uint32_t majority = beat->n_voters / 2 + 1;
+
+    return beat->own == DP_VOTERS_MAX && beat->enough > 0 && beat->enough < majority ? beat->enough
+                                                                                     : majority;
+}
+
+bool dp_beat_wants_riders(const dp_beat *beat, dp_time now)
+{
+    const bool all = beat->own < DP_VOTERS_MAX || beat->enough == 0;
+
+    return count_bits(hears_directly(beat, now)) < (all ? beat->n_voters : needed(beat));
+}
+
+/* Does this node itself, a voter, hear a majority? */
+static bool hears_majority(const dp_beat *beat, dp_time now)
+{
+    return beat->own < DP_VOTERS_MAX && 2 * count_bits(dp_beat_heard(beat, now)) > beat->n_voters;
+}
+
+/* Fresh beats that say quorum, the own opinion of a voter included, from a majority. */
+static bool sees_quorum(const dp_beat *beat, dp_time now)
+{
+    uint32_t saying = 0;
+
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        saying += i == beat->own ? hears_majority(beat, now)
+                                 : dp_beat_fresh(beat, now, i) && beat->voters[i].quorum;
+    }
+    return beat->n_voters > 0 && saying >= needed(beat);
+}
+
+static void move_opinion(dp_beat *beat, dp_time now)
+{
+    const bool seen = sees_quorum(beat, now);
+
+    if (seen) {
+        if (beat->seen_since.us == 0) {
+            beat->seen_since = now;
+        }
+        beat->seen_at = now;
+    } else {
+        beat->seen_since = (dp_time){0};
+    }
+    if (beat->changed.us != 0 && dp_time_between(beat->changed, now) < beat->hold_us) {
+        return;
+    }
+    /* The founder, alone, waits for nobody's second beat. */
+    const uint64_t back_us = beat->n_voters == 1 && beat->own == 0 ? 0 : 2 * DP_BEAT_US;
+    const bool wanted = beat->quorum
+                            ? seen || dp_time_between(beat->seen_at, now) < beat->fallback_us
+                            : seen && dp_time_between(beat->seen_since, now) >= back_us;
+    if (wanted != beat->quorum) {
+        beat->quorum = wanted;
+        beat->changed = now;
+        beat->changes++;
+    }
+}
+
+/* Send a beat of voter author on to those linked voters that hear somebody but not the author. Only what arrived on the
+ * author's own link travels further this way, so it makes one hop; PING and ACK do the rest. */
+static void pass_on(const dp_beat *beat, dp_time now, uint32_t author, dp_out *out)
+{
+    dp_view kept = {0};
+
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        const dp_beat_voter *const other = &beat->voters[i];
+        const bool deaf =
+            fresh_at(now, other->direct) && other->heard != 0 && (other->heard >> author & 1U) == 0;
+        if (i == author || i == beat->own || !deaf) {
+            continue;
+        }
+        if (kept.size == 0) {
+            kept = dp_out_keep(out, dp_view_of(beat->voters[author].message, DP_BEAT_BYTES));
+        }
+        dp_out_send(out, &other->peer, kept);
+    }
+}
+
+dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_view bytes,
+                          dp_out *out)
+{
+    beat_fields fields;
+    uint8_t scratch[DP_HASH_BYTES + BEAT_SIGNED_BYTES];
+
+    DP_TRY(read_fields(bytes, &fields));
+    const uint32_t index = find_voter(beat, &fields.peer);
+    if (index == DP_VOTERS_MAX) {
+        return DP_NOTFOUND;
+    }
+    dp_beat_voter *const voter = &beat->voters[index];
+    const bool direct = dp_peer_equal(from, &fields.peer);
+
+    if (index == beat->own) {
+        return DP_EXISTS; /* our own, come round */
+    }
+    if (!is_newer(voter, &fields)) {
+        if (direct && voter->incarnation == fields.incarnation &&
+            voter->sequence == fields.sequence) {
+            voter->direct = now; /* the relayed copy was faster */
+        }
+        return DP_EXISTS;
+    }
+    if (!beat->crypto.verify(beat->crypto.context, fields.peer.bytes, beat_domain,
+                             signed_part(beat, bytes.data, scratch),
+                             bytes.data + BEAT_SIGNED_BYTES)) {
+        return DP_BADSIG;
+    }
+    voter->incarnation = fields.incarnation;
+    voter->sequence = fields.sequence;
+    voter->arrived = now;
+    voter->slot = fields.slot;
+    voter->round = fields.round;
+    voter->wall_ms = fields.wall_ms;
+    /* A beat about another voter set tells that its author lives, and nothing about this set. */
+    voter->quorum = fields.tag == beat->tag && fields.quorum;
+    voter->heard = fields.tag == beat->tag ? fields.heard : 0;
+    memcpy(voter->message, bytes.data, DP_BEAT_BYTES);
+    if (direct) {
+        voter->direct = now;
+        pass_on(beat, now, index, out);
+    } else {
+        voter->passed = now;
+        voter->via = *from;
+    }
+    move_opinion(beat, now);
+    return DP_OK;
+}
+
+static void send_own(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out)
+{
+    uint8_t scratch[DP_HASH_BYTES + BEAT_SIGNED_BYTES];
+    dp_beat_voter *const own = &beat->voters[beat->own];
+    dp_writer writer = dp_writer_of(own->message, DP_BEAT_BYTES);
+
+    own->incarnation = beat->incarnation;
+    own->sequence = ++beat->sequence;
+    own->arrived = now;
+    own->direct = now;
+    own->slot = slot;
+    own->round = round;
+    own->wall_ms = beat->wall_ms;
+    own->quorum = hears_majority(beat, now);
+    own->heard = hears_directly(beat, now);
+    dp_write_u8(&writer, DP_MSG_HEARTBEAT);
+    dp_write_u8(&writer, DP_MSG_VERSION);
+    dp_write_bytes(&writer, beat->self.bytes, sizeof beat->self.bytes);
+    dp_write_u64(&writer, own->incarnation);
+    dp_write_u64(&writer, own->sequence);
+    dp_write_u32(&writer, beat->tag);
+    dp_write_u64(&writer, slot);
+    dp_write_u64(&writer, round);
+    dp_write_u64(&writer, own->wall_ms);
+    dp_write_u8(&writer, own->quorum ? 1 : 0);
+    dp_write_u8(&writer, own->heard);
+    dp_assert(writer.size == BEAT_SIGNED_BYTES);
+    if (!beat->crypto.sign(beat->crypto.context, DP_KEY_IDENTITY, beat_domain,
+                           signed_part(beat, own->message, scratch),
+                           own->message + BEAT_SIGNED_BYTES)) {
+        return; /* no identity key: this node cannot be heard */
+    }
+    dp_out_send_all(out, dp_out_keep(out, dp_view_of(own->message, DP_BEAT_BYTES)));
+}
+
+void dp_beat_tick(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out)
+{
+    if (beat->own < DP_VOTERS_MAX && dp_time_reached(now, beat->beat_at)) {
+        send_own(beat, now, slot, round, out);
+        /* From the plan, so that a busy loop does not slow the beat; from now after a gap. */
+        beat->beat_at = dp_time_after(beat->beat_at, DP_BEAT_US);
+        if (dp_time_reached(now, beat->beat_at)) {
+            beat->beat_at = dp_time_after(now, DP_BEAT_US);
+        }
+    }
+    move_opinion(beat, now);
+}
+
+dp_time dp_beat_wake(const dp_beat *beat)
+{
+    if (beat->n_voters == 0) {
+        return DP_NEVER;
+    }
+    dp_time wake = beat->beat_at;
+    if (beat->quorum && beat->seen_since.us == 0) {
+        wake = dp_time_min(wake, dp_time_after(beat->seen_at, beat->fallback_us));
+    } else if (beat->quorum) {
+        /* Freshness ends without an event: look again when the oldest fresh beat may be stale. */
+        wake = dp_time_min(wake, dp_time_after(beat->seen_at, DP_BEAT_US));
+    } else if (beat->seen_since.us != 0) {
+        wake = dp_time_min(wake, dp_time_after(beat->seen_since, 2 * DP_BEAT_US));
+    }
+    if (beat->changed.us != 0) {
+        const dp_time free_at = dp_time_after(beat->changed, beat->hold_us);
+        /* An opinion that may not move yet asks for no tick of its own. */
+        if (wake.us < free_at.us && wake.us != beat->beat_at.us) {
+            wake = dp_time_min(beat->beat_at, free_at);
+        }
+    }
+    return wake;
+}
+
+bool dp_beat_quorum(const dp_beat *beat)
+{
+    return beat->quorum;
+}
+
+uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays,
+                       uint32_t most)
+{
+    dp_assert(target < beat->n_voters);
+    const dp_beat_voter *const wanted = &beat->voters[target];
+    uint32_t found = 0;
+
+    if (target == beat->own) {
+        return 0;
+    }
+    /* A voter's own word that it does not hear us counts more than our hearing it. */
+    const bool deaf = beat->own < DP_VOTERS_MAX && (wanted->heard >> beat->own & 1U) == 0;
+    if (fresh_at(now, wanted->direct) && !deaf) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < beat->n_voters && found < most; i++) {
+        const dp_beat_voter *const relay = &beat->voters[i];
+        /* Hearing is taken to go both ways: links are connections. */
+        if (i != target && i != beat->own && fresh_at(now, relay->direct) &&
+            (relay->heard >> target & 1U) != 0) {
+            relays[found++] = relay->peer;
+        }
+    }
+    if (found == 0 && most > 0 && fresh_at(now, wanted->passed)) {
+        relays[found++] = wanted->via;
+    }
+    return found;
+}
+
+void dp_beat_write_heard(const dp_beat *beat, dp_time now, dp_writer *writer)
+{
+    /* Who needs no more says so by hearing all. */
+    dp_write_u32(writer, beat->tag);
+    dp_write_u8(writer, dp_beat_wants_riders(beat, now) ? hears_directly(beat, now) : UINT8_MAX);
+}
+
+void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard,
+                         dp_writer *writer)
+{
+    const uint8_t have = dp_beat_heard(beat, now);
+    const uint8_t lacks = tag == beat->tag ? (uint8_t)(have & ~heard) : 0;
+    uint32_t picked = 0;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        if ((lacks >> i & 1U) != 0 && beat->voters[i].sequence > 0) {
+            picked |= 1U << i;
+            count++;
+        }
+    }
+    dp_write_u8(writer, (uint8_t)count);
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        if ((picked >> i & 1U) != 0) {
+            dp_write_bytes(writer, beat->voters[i].message, DP_BEAT_BYTES);
+        }
+    }
+}
+
+dp_status dp_beat_read_rider(dp_beat *beat, dp_time now, const dp_peer *from, dp_reader *reader,
+                             dp_out *out)
+{
+    const uint8_t count = dp_read_u8(reader);
+
+    if (reader->failed || count > DP_VOTERS_MAX ||
+        dp_reader_left(reader) < (size_t)count * DP_BEAT_BYTES) {
+        return DP_BADMSG;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        /* Old or foreign beats among them are of no use and no harm. */
+        DP_IGNORE(dp_beat_message(beat, now, from, dp_read_view(reader, DP_BEAT_BYTES), out));
+    }
+    return DP_OK;
+}
+
+dp_status dp_beat_check(const dp_beat *beat, dp_why *why)
+{
+    if (beat->n_voters > DP_VOTERS_MAX ||
+        (beat->own < DP_VOTERS_MAX && beat->own >= beat->n_voters)) {
+        return dp_why_set(why, DP_CORRUPT, "beat: voter indexes are out of range");
+    }
+    for (uint32_t i = 0; i < beat->n_voters; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (dp_peer_equal(&beat->voters[i].peer, &beat->voters[k].peer)) {
+                return dp_why_set(why, DP_CORRUPT, "beat: a voter stands twice in the set");
+            }
+        }
+    }
+    if (beat->quorum && beat->n_voters == 0) {
+        return dp_why_set(why, DP_CORRUPT, "beat: a quorum without voters");
+    }
+    return DP_OK;
+}

@@ -1,0 +1,151 @@
+/* Guests: peers with a credential that holds, whom the chain has not admitted, or not yet. Anybody with one token can make any number of
+ * them. So each has a place here only as long as its own link stands; nobody passes on a word about one, accuses one, waits for one or
+ * dials an address that one names. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/member/members_internal.h"
+
+#define GREET_US DP_SECOND
+
+static bool is_guest(const dp_members *members, const dp_row *row)
+{
+    return members->rows[0].member.in_roster && row != &members->rows[0] &&
+           !row->member.in_roster && !row->member.voter && DP_MUTATION != 195;
+}
+
+bool dp_members_is_guest(const dp_members *members, uint32_t index)
+{
+    dp_assert(index < members->count);
+    return is_guest(members, &members->rows[index]);
+}
+
+static bool is_alive(const dp_row *row)
+{
+    return row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT;
+}
+
+bool dp_members_counts(const dp_members *members, const dp_row *row)
+{
+    return is_alive(row) && !is_guest(members, row);
+}
+
+void dp_members_recount(dp_members *members)
+{
+    members->n_alive = 0;
+    members->n_guests = 0;
+    members->n_known = 0;
+    for (uint32_t i = 0; i < members->count; i++) {
+        const dp_row *row = &members->rows[i];
+        members->n_alive += dp_members_counts(members, row) ? 1 : 0;
+        members->n_guests += row->member.linked && is_guest(members, row) ? 1 : 0;
+        members->n_known += is_guest(members, row) ? 0 : 1;
+    }
+}
+
+static uint32_t count_of(const dp_members *members, const dp_invite_id *invite)
+{
+    uint32_t count = 0;
+
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        const dp_row *row = &members->rows[members->linked.at[k]];
+        count += is_guest(members, row) && !row->closing &&
+                         memcmp(&row->member.invite, invite, sizeof *invite) == 0
+                     ? 1
+                     : 0;
+    }
+    return count;
+}
+
+/* Of the invite with the most guests, the one that came first; DP_MEMBER_NONE if none has more than own. */
+static uint32_t find_least(const dp_members *members, uint32_t own)
+{
+    uint32_t best = DP_MEMBER_NONE;
+    uint32_t most = own;
+
+    for (uint32_t k = 0; k < members->linked.count; k++) {
+        const uint32_t i = members->linked.at[k];
+        const dp_row *row = &members->rows[i];
+        if (!is_guest(members, row) || row->closing) {
+            continue;
+        }
+        const uint32_t count = count_of(members, &row->member.invite);
+        if (count > most || (best != DP_MEMBER_NONE && count == most &&
+                             row->linked_at.us < members->rows[best].linked_at.us)) {
+            best = i;
+            most = count;
+        }
+    }
+    return best;
+}
+
+bool dp_members_guest_enter(dp_members *members, uint32_t index, dp_out *out)
+{
+    dp_row *const row = &members->rows[index];
+
+    if (!is_guest(members, row) || members->n_guests < DP_GUESTS_MAX) {
+        return true;
+    }
+    const uint32_t least = find_least(members, count_of(members, &row->member.invite));
+    if (least == DP_MEMBER_NONE || !dp_out_room(out, 1)) {
+        dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;
+        return false;
+    }
+    members->rows[least].closing = true;
+    dp_out_add(out, DP_DO_HANGUP)->u.peer = members->rows[least].member.peer;
+    return true;
+}
+
+void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_out *out)
+{
+    dp_row *const row = &members->rows[index];
+
+    if (row->member.linked && !row->closing && dp_out_room(out, 1)) {
+        row->closing = true;
+        dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;
+    }
+    if (!row->member.linked && is_alive(row)) {
+        dp_members_state_set(members, index, DP_MEMBER_DEAD, now, "its link has ended", out);
+    }
+}
+
+/* What it said of itself while it was a guest: where it can be dialled. */
+static void take_addresses(dp_row *row)
+{
+    dp_statement statement;
+    dp_view bytes;
+    dp_reader reader = dp_reader_of(dp_view_of(row->statement, row->statement_bytes));
+
+    if (row->statement_bytes == 0 || row->statement_kind != DP_STATEMENT_ALIVE ||
+        dp_statement_read(&reader, &statement, &bytes) != DP_OK || statement.n_addrs == 0) {
+        return;
+    }
+    row->member.n_addrs = statement.n_addrs;
+    memcpy(row->member.addrs, statement.addrs, sizeof row->member.addrs);
+}
+
+void dp_members_greet(dp_members *members, dp_time now, dp_out *out)
+{
+    if (!members->greets) {
+        return;
+    }
+    members->greets = false;
+    for (uint32_t i = 0; i < members->count; i++) {
+        dp_row *const row = &members->rows[i];
+        if (!row->is_new) {
+            continue;
+        }
+        row->is_new = false;
+        if (i == 0) {
+            dp_members_tell_own(members, out);
+            continue;
+        }
+        take_addresses(row);
+        members->dial_stale = true;
+        if (row->member.linked) {
+            dp_members_sync_send(members, i, true, out);
+        } else { /* Others may know where it is. */
+            members->sync_at = dp_time_min(members->sync_at, dp_time_after(now, GREET_US));
+        }
+    }
+}

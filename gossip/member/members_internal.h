@@ -1,0 +1,211 @@
+/* The inside of the member table, shared by members.c (table, links, dialling), accuse.c (states and statements) and
+ * probe.c (pinging). Nobody else includes it. */
+#ifndef DP_GOSSIP_MEMBER_MEMBERS_INTERNAL_H
+#define DP_GOSSIP_MEMBER_MEMBERS_INTERNAL_H
+
+#include "base/map.h"
+#include "base/rng.h"
+#include "gossip/core/mutation.h"
+#include "gossip/member/members.h"
+#include "gossip/member/statement.h"
+
+enum {
+    FLOOD_PEERS = 8,        /* whom a statement that is news here is sent on to */
+    FLOOD_PEERS_LARGE = 4,  /* the same in a large run, where lists mend what is missed */
+    HELPERS = 3,            /* asked to probe for us */
+    CONFIRMATIONS = 3,      /* accusers beyond the first that shorten a suspicion to its least */
+    ACCUSALS_PER_WINDOW = 5 /* storm breaker */
+};
+#define STORM_WINDOW_US (10 * DP_SECOND)
+#define DP_GUEST_US (30 * DP_SECOND) /* a guest that is silent for so long goes */
+#define SUMMARY_US                                                                                 \
+    DP_SECOND /* a linked row's summary older than this is asked for, traffic or not */
+
+typedef struct dp_accuser {
+    dp_peer peer;
+    bool reset; /* by a broken connection */
+} dp_accuser;
+
+typedef struct dp_row {
+    dp_member member;    /* first: what dp_members_at lends */
+    bool removed;        /* by the chain */
+    dp_time guest_until; /* of one removed: its link may stand so long; zero: not at all */
+    dp_time reset_at;    /* its word was taken as a reason to dial it at once */
+    bool is_new;         /* the chain has admitted it just now */
+    bool down;     /* said so itself (DOWN, LEFT): only a new statement or a new link revives it */
+    dp_time acked; /* last ACK of its own, which brought riders */
+    /* own statement of the subject: ALIVE, LEFT or DOWN; size 0: none */
+    uint16_t statement_bytes;
+    dp_statement_kind statement_kind;
+    uint8_t statement[DP_STATEMENT_BYTES_MAX];
+    /* suspicion */
+    uint32_t n_accusers;
+    dp_accuser accusers[DP_ACCUSERS_MAX];
+    dp_time suspect_at;
+    uint16_t
+        accusation_bytes; /* what this node said last of this incarnation and revision; size 0: nothing */
+    uint8_t accusation[DP_ACCUSATION_BYTES];
+    /* dialling */
+    bool dialling;
+    uint32_t dials_failed;
+    bool let_go;       /* its last link was closed in order: others watch it */
+    bool closing;      /* hung up here, and the driver has not yet said so */
+    dp_time linked_at; /* the last time */
+    dp_time dial_at;   /* next try, or end of patience while dialling */
+    /* its newest SUMMARY, see far.c */
+    uint64_t far_incarnation;
+    uint64_t far_sequence;
+    uint32_t far_via; /* who brought it; 0: none has come */
+} dp_row;
+
+typedef struct dp_probe {
+    uint32_t target;   /* DP_MEMBER_NONE: free */
+    uint32_t sequence; /* of the direct ping; the indirect stage uses sequence + 1 */
+    bool indirect;
+    bool last;     /* the target has been asked for the third time */
+    uint8_t asked; /* helpers */
+    uint8_t nacks;
+    dp_time sent;
+    dp_time deadline;
+} dp_probe;
+
+/* A probe for somebody else. */
+typedef struct dp_relayed {
+    uint32_t requester; /* DP_MEMBER_NONE: free */
+    uint32_t target;
+    uint32_t their_sequence;
+    uint32_t own_sequence;
+    dp_time deadline;
+} dp_relayed;
+
+struct dp_members {
+    dp_run_id run;
+    dp_crypto crypto;
+    dp_beat *beat;
+    bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
+                  dp_admitted *grants);
+    void *admit_context;
+    void (*forget)(void *context, uint32_t index);
+    dp_rng rng;
+    dp_map index;
+    uint32_t count;
+    uint32_t capacity;
+    dp_row *rows;
+    uint64_t version;
+    /* kept with the rows, so that nobody walks a table of 2,000 for what concerns a few */
+    dp_rowset voters;   /* rows marked so */
+    uint32_t n_alive;   /* alive or suspect, this node included, without guests */
+    uint32_t n_guests;  /* linked */
+    uint32_t n_known;   /* rows without guests */
+    bool greets;        /* a row has become a member's: see dp_members_greet */
+    uint64_t slot_most; /* no linked row has told of a later one */
+    dp_rowset linked;
+    dp_rowset accused; /* rows with an accuser */
+    dp_rowset urgent;  /* accused by somebody, or unreachable: probe them next */
+    dp_time started_at;
+    bool dial_stale;   /* a row has changed: dial_next must be looked for */
+    dp_time dial_next; /* the earliest try of a row that wants a link; maybe too early */
+    dp_summary summary;
+    bool started;
+    bool leaving;
+    /* probing */
+    uint32_t *order; /* shuffled rows */
+    uint32_t order_at;
+    uint32_t order_count;
+    dp_time probe_at;
+    dp_time dead_at;   /* the dead that are linked are pinged again */
+    dp_time guests_at; /* links of those removed are looked at */
+    uint64_t period_us;
+    uint32_t lhm;
+    uint32_t sequence;
+    bool push;            /* the mode has changed: tell all linked rows at the next tick */
+    dp_time quiet_until;  /* after a gap in our own time: accuse nobody */
+    dp_time unsure_until; /* and until those that are gone should have been noticed */
+    dp_probe probes[DP_PROBES_MAX];
+    uint32_t n_relayed;
+    dp_relayed relayed[DP_RELAYED_MAX];
+    dp_time accusals[ACCUSALS_PER_WINDOW]; /* times of the last ones, ring */
+    uint32_t n_accusals;
+    /* anti-entropy */
+    dp_time sync_at;
+    uint32_t sync_row;
+    /* members without a link */
+    uint64_t far_sequence; /* of own SUMMARYs */
+    dp_time far_told;      /* the last */
+    dp_time far_at;        /* the next */
+    bool reading_list;     /* a SYNC is being worked off */
+    bool refuting;         /* what is flooded just now answers accusers */
+};
+
+/* members.c: flood what this node says of itself. */
+void dp_members_tell_own(dp_members *members, dp_out *out);
+/* member_rows.c. for_member: of the chain, who finds room before those that are not. */
+uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer, bool for_member);
+/* guest.c: peers that the chain has not admitted. */
+/* Alive or suspect, and no guest. */
+bool dp_members_counts(const dp_members *members, const dp_row *row);
+/* Guests changed places with members: count anew. */
+void dp_members_recount(dp_members *members);
+/* Peers have become members: they and this node tell each other whom they know. */
+void dp_members_greet(dp_members *members, dp_time now, dp_out *out);
+/* A guest's link is up; false: there is no place for it, and it is hung up. Another may give way. */
+bool dp_members_guest_enter(dp_members *members, uint32_t index, dp_out *out);
+/* dial.c */
+void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now);
+/* Dials whom a link is wanted to, closes what is too much. */
+void dp_members_dial(dp_members *members, dp_time now, dp_out *out);
+/* Hangs up on those that were removed and have had their time. */
+void dp_members_part(dp_members *members, dp_time now, dp_out *out);
+/* Looks for dial_next again. */
+void dp_members_dial_find(dp_members *members);
+
+bool dp_members_watches(const dp_members *members, uint32_t index);
+/* Up to most random linked rows other than the two given, into picked; alive ones only. */
+uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked,
+                         uint32_t most);
+void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now,
+                          const char *cause, dp_out *out);
+
+/* accuse.c */
+void dp_members_own_alive(dp_members *members);
+void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause cause, dp_time now,
+                       dp_out *out);
+/* Declares dead whom the evidence suffices for. */
+void dp_members_conclude(dp_members *members, uint32_t index, dp_time now, dp_out *out);
+void dp_members_cleared(dp_members *members, uint32_t index);
+dp_time dp_members_suspicion_end(const dp_members *members, uint32_t index);
+/* Somebody believes this of us: refute it if it is about our present revision. */
+void dp_members_believed(dp_members *members, dp_member_state state, uint64_t incarnation,
+                         uint32_t revision, dp_out *out);
+/* One statement and the subject's credential. from: who sent it. */
+dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                               dp_reader *reader, dp_out *out);
+void dp_members_statement_send(const dp_members *members, const dp_row *row, bool accusation,
+                               const dp_peer *to, dp_out *out);
+void dp_members_flood(dp_members *members, dp_view statement, dp_view credential, uint32_t subject,
+                      uint32_t from, dp_out *out);
+void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, dp_out *out);
+dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                          dp_reader *reader, dp_out *out);
+
+/* far.c */
+/* Of a linked row: its other end has answered no ping for a while, and TCP has not given it up: a way that is cut without a word. */
+bool dp_members_mute(const dp_row *row, dp_time now);
+/* Round, mode or trainer of this node: those without a link hear of it soon. */
+void dp_members_far_changed(dp_members *members);
+void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out);
+/* A SUMMARY that from brought. DP_BADMSG, DP_BADSIG; DP_DENIED: of nobody known. */
+dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from, dp_view bytes);
+
+/* probe.c */
+void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out);
+void dp_members_probe_reset(dp_members *members, dp_time now);
+dp_time dp_members_probe_wake(const dp_members *members);
+dp_status dp_members_ping(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                          dp_out *out);
+dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                         dp_out *out);
+dp_status dp_members_ping_req(dp_members *members, dp_time now, uint32_t from, dp_reader *reader,
+                              dp_out *out);
+
+#endif

@@ -1,0 +1,569 @@
+#include "gossip/node/node.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/core/mutation.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/orders/invite_wish.h"
+#include "gossip/orders/order.h"
+#include "gossip/round/judge_round.h"
+
+/* ---- small things for all ---- */
+
+void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a,
+                  uint64_t b, const char *cause)
+{
+    dp_note note = {.code = code, .round = round, .a = a, .b = b, .cause = cause};
+
+    if (peer != NULL) {
+        note.peer = *peer;
+    }
+    dp_out_note(&node->out, note);
+}
+
+uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer)
+{
+    return dp_members_find(node->members, peer);
+}
+
+bool dp_node_is_voter(const dp_node *node)
+{
+    return dp_ledger_voter(&node->ledger, &node->self) != DP_NOBODY;
+}
+
+/* kept: bytes in the arena of this step. */
+static void send_kept(dp_node *node, const dp_peer *to, dp_view kept)
+{
+    const uint32_t index = dp_node_member_index(node, to);
+    const uint32_t voter = dp_ledger_voter(&node->ledger, to);
+    const bool linked = index != DP_MEMBER_NONE && dp_members_at(node->members, index)->linked;
+    dp_peer relays[2];
+
+    if (linked) {
+        dp_out_send(&node->out, to, kept);
+    }
+    if (voter == DP_NOBODY || (linked && node->commit->self == DP_NOBODY)) {
+        return;
+    }
+    /* No link, or a voter that does not hear us: through those that hear it. */
+    const uint32_t n = dp_beat_route(&node->beat, node->now, voter, relays,
+                                     DP_BUGGIFY(node, DP_BUG_ONE_RELAY) ? 1 : 2);
+    for (uint32_t i = 0; i < n; i++) {
+        dp_writer writer = dp_out_writer(&node->out, DP_MSG_RELAY, DP_RELAY_HEAD_BYTES + kept.size);
+        dp_view message;
+        dp_write_u8(&writer, DP_RELAY_HOPS);
+        dp_write_bytes(&writer, to->bytes, sizeof to->bytes);
+        dp_write_view(&writer, kept);
+        if (dp_out_message(&node->out, &writer, &message)) {
+            dp_out_send(&node->out, &relays[i], message);
+        }
+    }
+}
+
+void dp_node_send(dp_node *node, const dp_peer *to, dp_view message)
+{
+    send_kept(node, to, dp_out_keep(&node->out, message));
+}
+
+void dp_node_send_voters(dp_node *node, dp_view message)
+{
+    const dp_view kept = dp_out_keep(&node->out, message);
+
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        if (!dp_peer_equal(&node->ledger.voters[i].peer, &node->self)) {
+            send_kept(node, &node->ledger.voters[i].peer, kept);
+        }
+    }
+}
+
+void dp_node_send_all(dp_node *node, dp_view message)
+{
+    const dp_view kept = dp_out_keep(&node->out, message);
+
+    dp_out_send_all(&node->out, kept);
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        const dp_peer *voter = &node->ledger.voters[i].peer;
+        const uint32_t index = dp_node_member_index(node, voter);
+        if (index != 0 &&
+            (index == DP_MEMBER_NONE || !dp_members_at(node->members, index)->linked)) {
+            send_kept(node, voter, kept);
+        }
+    }
+}
+
+bool dp_node_holds(const dp_node *node, const dp_hash *root)
+{
+    uint32_t index = 0;
+
+    return dp_map_get(&node->held_map, root, &index);
+}
+
+uint64_t dp_node_size(const dp_node *node, const dp_hash *root)
+{
+    uint32_t index = 0;
+
+    return dp_map_get(&node->held_map, root, &index) ? node->held[index].size : 0;
+}
+
+void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    uint32_t index = 0;
+
+    if (dp_map_get(&node->held_map, root, &index)) {
+        node->held[index].size = size;
+        return;
+    }
+    index = node->held_free;
+    while (index < node->held_max && node->held[index].used) {
+        index++;
+    }
+    node->held_free = index;
+    if (index == node->held_max) {
+        return; /* Forgotten: it is fetched again if it is ever needed. */
+    }
+    node->held[index] = (dp_held){.root = *root, .size = size, .used = true};
+    const dp_status status = dp_map_put(&node->held_map, root, index);
+    dp_assert(status == DP_OK);
+}
+
+void dp_node_unhold(dp_node *node, const dp_hash *root)
+{
+    uint32_t index = 0;
+
+    if (dp_map_get(&node->held_map, root, &index)) {
+        node->held[index].used = false;
+        node->held_free = index < node->held_free ? index : node->held_free;
+        node->unheld++;
+        dp_map_remove(&node->held_map, root);
+    }
+}
+
+void dp_node_reopen(dp_node *node)
+{
+    node->reopening = true;
+    dp_out_add(&node->out, DP_DO_REOPEN);
+}
+
+void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
+{
+    if (!dp_peer_equal(peer, &node->self)) {
+        dp_mix_fence(node->mix, node->now, peer, incarnation, &node->out);
+        return;
+    }
+    /* The others have given up what they were exchanging with this node: its half goes too (SAFETY
+     * C5). */
+    if (dp_mix_fence_self(node->mix, node->now, incarnation, &node->out)) {
+        dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0, "fenced");
+        if (node->train.state == DP_TRAINER_SET) {
+            dp_train_reload(node, "fenced");
+        }
+    }
+}
+
+/* ---- mode ---- */
+
+static void set_mode(dp_node *node, dp_mode mode, const char *cause)
+{
+    if (node->mode != mode) {
+        dp_node_note(node, DP_NOTE_MODE, node->ledger.round, NULL, (uint64_t)node->mode,
+                     (uint64_t)mode, cause);
+        node->mode = mode;
+        node->dirty = true;
+    }
+}
+
+static void update_mode(dp_node *node)
+{
+    const bool synced = node->config.observer
+                            ? !dp_catchup_behind(node)
+                            : node->train.has_theta && (node->train.applied == node->ledger.round ||
+                                                        node->mode != DP_MODE_JOINING);
+
+    if (node->mode == DP_MODE_LEFT) {
+        dp_leave_tick(node);
+        return;
+    }
+    if (node->ledger.slot > 0 && dp_ledger_barred(&node->ledger, &node->self)) {
+        set_mode(node, DP_MODE_LEFT, "removed");
+        dp_leave_taken_out(node);
+    } else if (dp_node_revoked(node, &node->self)) {
+        set_mode(node, DP_MODE_LEFT, "revoked");
+    } else if (node->halted) {
+        set_mode(node, DP_MODE_HALTED, "voted twice");
+    } else if (node->paused) {
+        set_mode(node, DP_MODE_PAUSED, "owner");
+    } else if (!synced) {
+        if (node->mode != DP_MODE_GOSSIP && node->mode != DP_MODE_SYNC) {
+            set_mode(node, DP_MODE_JOINING, "no state");
+        }
+    } else if (dp_beat_quorum(&node->beat) &&
+               !(DP_BUGGIFY(node, DP_BUG_FALLBACK) && node->now.us / DP_SECOND % 8 == 0)) {
+        set_mode(node, DP_MODE_SYNC, "quorum");
+    } else if (node->mode != DP_MODE_JOINING ||
+               dp_time_between(node->started_at, node->now) > DP_FALLBACK_US) {
+        set_mode(node, DP_MODE_GOSSIP, "no quorum");
+    }
+}
+
+/* Work is exchanged in pairs while no majority is heard; and, where the run says so, between its rounds, until the own part of
+ * the next one is due. */
+static bool exchanges(const dp_node *node)
+{
+    if (node->manifest.exchange == DP_EXCHANGE_GRADIENTS) {
+        return false; /* Nobody has work of its own. */
+    }
+    if (node->mode == DP_MODE_SYNC && node->manifest.pairs == DP_ON) {
+        return !dp_train_undecided(node) && !dp_train_is_due(node);
+    }
+    return node->mode == DP_MODE_GOSSIP;
+}
+
+static void tell_parts(dp_node *node)
+{
+    const dp_train *train = &node->train;
+    dp_summary summary = {
+        .slot = node->ledger.slot,
+        .fork = dp_fork_tag(&node->ledger.fork),
+        .head = node->ledger.head,
+        .base = node->ledger.base,
+        .round = train->applied,
+        .mode = node->mode,
+        .has_trainer = train->state == DP_TRAINER_SET && !node->config.observer && !node->leaving,
+        .step_us = train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
+    const dp_roster_entry *own = dp_ledger_member(&node->ledger, &node->self);
+    const dp_mix_now mix = {.gossip = exchanges(node) && train->training && !train->publishing &&
+                                      !train->applying && train->applied == node->ledger.round &&
+                                      own != NULL && own->fenced < node->config.incarnation,
+                            .base = node->ledger.base,
+                            .round = train->applied,
+                            .clip_median = node->ledger.clip_median};
+
+    const dp_ckpt *const ckpt = dp_train_told_ckpt(node);
+    if (ckpt != NULL) {
+        summary.saved_round = ckpt->round;
+        summary.saved_root = ckpt->root;
+        summary.saved_bytes = ckpt->bytes;
+    }
+    dp_members_tell(node->members, &summary);
+    dp_mix_set(node->mix, node->now, &mix, &node->out);
+    if (node->mode == DP_MODE_SYNC && !mix.gossip && dp_mix_busy(node->mix)) {
+        (void)dp_mix_finish(node->mix, node->now, &node->out);
+    }
+}
+
+/* ---- other events ---- */
+
+static void on_link_up(dp_node *node, const dp_event *event)
+{
+    if (dp_invite_bars(node, &event->u.link.peer, event->u.link.credential)) {
+        dp_out_add(&node->out, DP_DO_HANGUP)->u.peer = event->u.link.peer;
+        return;
+    }
+    const uint32_t index = dp_members_link_up(
+        node->members, node->now, node->wall_ms, &event->u.link.peer, &event->u.link.addr,
+        event->u.link.credential, event->u.link.outgoing, &node->out);
+    dp_vote vote;
+
+    if (index == DP_MEMBER_NONE) {
+        return;
+    }
+    const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &event->u.link.peer);
+    const uint32_t voter = dp_ledger_voter(&node->ledger, &event->u.link.peer);
+    dp_members_mark(node->members, index, entry != NULL, voter != DP_NOBODY);
+    dp_spread_link_up(node->spread, node->now, index, &node->out);
+    if (voter != DP_NOBODY && dp_commit_echo(node->commit, voter, &vote)) {
+        const dp_vote_msg msg = {.vote = vote};
+        dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+        dp_vote_msg_write(&writer, &msg);
+        dp_node_send(node, &event->u.link.peer, dp_view_of(writer.data, writer.size));
+    }
+    dp_proof_tell(node, &event->u.link.peer);
+    dp_fork_tell(node, &event->u.link.peer);
+    node->round->repeat_at = node->now; /* Tell the newcomer what it missed. */
+}
+
+static void on_link_down(dp_node *node, const dp_event *event)
+{
+    const uint32_t index = dp_node_member_index(node, &event->u.link.peer);
+
+    dp_members_link_down(node->members, node->now, node->wall_ms, &event->u.link.peer,
+                         event->u.link.cause, &node->out);
+    if (index != DP_MEMBER_NONE) {
+        dp_spread_link_down(node->spread, node->now, index, &node->out);
+    }
+    node->dirty = true;
+}
+
+/* Somebody waits for this object, or has it already. */
+static bool is_of_use(const dp_node *node, const dp_hash *root)
+{
+    bool of_use = dp_node_holds(node, root) || dp_spread_wants(node->spread, root) ||
+                  (node->catchup.wants_state && dp_hash_equal(root, &node->catchup.state_root));
+
+#if DP_MUTATION == 57
+    return true;
+#endif
+    for (uint32_t i = 0; i < node->round->n_claims && !of_use; i++) {
+        of_use = dp_hash_equal(root, &node->round->claims[i].ready.root);
+    }
+    return of_use || (node->parts != NULL && dp_part_round_knows(node, root));
+}
+
+static void on_object(dp_node *node, const dp_event *event)
+{
+    const dp_hash *root = &event->u.object.root;
+
+    dp_train_came(node,
+                  root); /* The row of the publication keeps it, whatever becomes of the round. */
+    if (!is_of_use(node, root)) {
+        /* Its last piece was being written when it was given up. Nothing else would ever let go of it. */
+        dp_action *const action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
+        action->u.keep.root = *root;
+        action->u.keep.use = DP_USE_BLOB;
+        return;
+    }
+    dp_node_hold(node, root, event->u.object.size);
+    dp_spread_object(node->spread, node->now, root, &node->out);
+    dp_round_object(node, root, event->u.object.size);
+    dp_catchup_object(node, root);
+    (void)dp_mix_object(node->mix, node->now, root, &node->out);
+    node->dirty = true;
+}
+
+/* Nobody is told any more that it can be had here, and whoever needs it here wants it again. */
+static void on_lost(dp_node *node, const dp_hash *root)
+{
+    dp_node_unhold(node, root);
+    dp_train_lost(node, root);
+    if (dp_mix_lost(node->mix, node->now, root, &node->out)) {
+        dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0,
+                     "frozen work lost with the disk");
+    }
+    dp_round_lost(node, root);
+    node->dirty = true;
+}
+
+static void on_stored(dp_node *node, const dp_event *event)
+{
+    const uint32_t op = event->u.stored.op;
+    const dp_status status = event->u.stored.status;
+
+    node->dirty = true;
+    if (dp_commit_stored(node->commit, node->now, op, status) ||
+        dp_chain_stored(node, op, status) || dp_train_stored(node, op, status) ||
+        dp_proof_stored(node, op, status) || dp_fork_stored(node, op, status)) {
+        return;
+    }
+    (void)dp_mix_stored(node->mix, node->now, op, status, &node->out);
+}
+
+static void on_chunk(dp_node *node, const dp_event *event)
+{
+    if (event->u.chunk.status == DP_OK) {
+        dp_catchup_chunk(node, &event->u.chunk.root);
+    }
+#if DP_MUTATION == 53
+    if (event->u.chunk.status == DP_BADHASH) { /* What came wrong is taken for come. */
+        dp_event taken = *event;
+        taken.u.chunk.status = DP_OK;
+        dp_spread_chunk(node->spread, node->now, &taken, &node->out);
+        return;
+    }
+#endif
+    dp_spread_chunk(node->spread, node->now, event, &node->out);
+}
+
+static void on_command(dp_node *node, dp_command command)
+{
+    node->dirty = true;
+    switch (command) {
+    case DP_COMMAND_PAUSE:
+        node->paused = true;
+        break;
+    case DP_COMMAND_RESUME:
+        node->paused = false;
+        if (node->mode == DP_MODE_PAUSED) {
+            node->mode = DP_MODE_JOINING;
+        }
+        break;
+    case DP_COMMAND_LEAVE:
+        dp_leave_ask(node);
+        if (dp_ledger_member(&node->ledger, &node->self) == NULL) {
+            set_mode(node, DP_MODE_LEFT, "was no member");
+        }
+        break;
+    case DP_COMMAND_STOP:
+        dp_members_leave(node->members, node->now, node->wall_ms, false, &node->out);
+        node->dirty = false; /* Nothing is begun any more. */
+        break;
+    }
+}
+
+static void on_start(dp_node *node)
+{
+    node->started = true;
+    node->started_at = node->now;
+    dp_chain_tell_members(node);
+    if (node->forks->stop.has) {
+        dp_commit_end_fork(node->commit, &node->forks->stop.loser);
+    }
+    dp_commit_begin(node->commit, &node->ledger, &node->self);
+    dp_round_open_slot(node, true);
+    dp_members_start(node->members, node->now, node->wall_ms, &node->out);
+    if (node->train.pending.has) {
+        dp_mix_published(node->mix, node->train.pending.f_order);
+    }
+    dp_mix_start(node->mix, node->now, &node->out);
+    for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
+        if (node->ledger.roster[i].fenced > 0) {
+            dp_node_fence(node, &node->ledger.roster[i].peer, node->ledger.roster[i].fenced);
+        }
+    }
+    dp_train_start(node);
+    dp_proof_start(node);
+#if DP_MUTATION == 67
+    node->ledger.density.n_slow = 0; /* Who starts begins to count anew. */
+    node->ledger.density.n_free = 0;
+#endif
+}
+
+static void dispatch(dp_node *node, const dp_event *event)
+{
+    switch (event->type) {
+    case DP_EV_START:
+        on_start(node);
+        break;
+    case DP_EV_TICK:
+        node->dirty = true;
+        break;
+    case DP_EV_LINK_UP:
+        on_link_up(node, event);
+        break;
+    case DP_EV_LINK_DOWN:
+        on_link_down(node, event);
+        break;
+    case DP_EV_MESSAGE:
+        dp_node_message(node, event);
+        break;
+    case DP_EV_STORED:
+        on_stored(node, event);
+        break;
+    case DP_EV_OBJECT:
+        on_object(node, event);
+        break;
+    case DP_EV_OBJECT_LOST:
+        on_lost(node, &event->u.object.root);
+        break;
+    case DP_EV_OBJECT_INFO:
+        dp_catchup_chunk(node, &event->u.object.root);
+        dp_claim_sized(node, &event->u.object.root, event->u.object.size);
+        dp_spread_info(node->spread, node->now, event, &node->out);
+        break;
+    case DP_EV_CHUNK:
+        on_chunk(node, event);
+        break;
+    case DP_EV_TRAINER_UP:
+    case DP_EV_TRAINER_DOWN:
+    case DP_EV_TRAINER_AT:
+    case DP_EV_TRAINED:
+    case DP_EV_PUBLISHED:
+    case DP_EV_APPLIED:
+    case DP_EV_SAVED:
+        dp_train_event(node, event);
+        break;
+    case DP_EV_REDUCED:
+        if (node->parts != NULL) {
+            dp_part_round_reduced(node, event);
+            node->dirty = true;
+        }
+        break;
+    case DP_EV_EARLY:
+        dp_part_early_made(node, event);
+        node->dirty = true;
+        break;
+    case DP_EV_CHECKED:
+        (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok,
+                             event->u.checked.energy, &node->out);
+        (void)dp_round_checked(node, event);
+        break;
+    case DP_EV_JUDGED:
+        dp_judging_judged(node, event);
+        break;
+    case DP_EV_FROZEN:
+        node->train.steps = 0;
+        (void)dp_mix_frozen(node->mix, node->now, event, &node->out);
+        break;
+    case DP_EV_MIXED:
+        node->train.exchanges++;
+        node->train.mixed++;
+        (void)dp_mix_mixed(node->mix, node->now, event, &node->out);
+        break;
+    case DP_EV_COMMAND:
+        on_command(node, event->u.command);
+        break;
+    case DP_EV_ORDER:
+        *event->u.order.status = dp_order_obey(node, &event->u.order);
+        node->dirty = true;
+        break;
+    }
+}
+
+/* Timers of all parts; each looks at its own clock first. */
+static void tick(dp_node *node)
+{
+    dp_beat_clock(&node->beat, node->wall_ms);
+    dp_beat_enough(&node->beat, dp_members_large(node->members) ? 2 : 0);
+    dp_beat_tick(&node->beat, node->now, node->ledger.slot, node->ledger.round, &node->out);
+    dp_members_tick(node->members, node->now, node->wall_ms, &node->out);
+    dp_spread_tick(node->spread, node->now, &node->out);
+    dp_mix_tick(node->mix, node->now, &node->out);
+    dp_chain_tick(node);
+    dp_proof_tick(node);
+    dp_fork_tick(node);
+    dp_catchup_tick(node);
+    dp_train_tick(node);
+}
+
+void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
+{
+    dp_out_begin(&node->out, actions);
+    node->now = event->now;
+    node->wall_ms = event->wall_ms;
+    if ((!node->started && event->type != DP_EV_START) || node->reopening) {
+        return;
+    }
+    dispatch(node, event);
+    if (event->type == DP_EV_TICK || event->type == DP_EV_START) {
+        tick(node);
+        node->dirty = true;
+    }
+    /* What one change makes possible may make more possible; a few turns reach the end. */
+    for (uint32_t turn = 0; turn < 4 && node->dirty && !node->reopening; turn++) {
+        node->dirty = false;
+        update_mode(node);
+        dp_catchup_next(node);
+        dp_train_advance(node);
+        dp_round_tick(node);
+        tell_parts(node);
+    }
+}
+
+dp_time dp_node_wake(const dp_node *node)
+{
+    dp_time wake = dp_round_wake(node);
+
+    if (!node->started || node->reopening) {
+        return DP_NEVER;
+    }
+    wake = dp_time_min(wake, dp_beat_wake(&node->beat));
+    wake = dp_time_min(wake, dp_members_wake(node->members));
+    wake = dp_time_min(wake, dp_spread_wake(node->spread));
+    wake = dp_time_min(wake, dp_mix_wake(node->mix));
+    wake = dp_time_min(wake, dp_catchup_wake(node));
+    wake = dp_time_min(wake, dp_train_wake(node));
+    if (node->chain->failed || node->train.row_failed || node->proof.failed) {
+        wake = dp_time_min(wake, dp_time_after(node->now, DP_REPEAT_US));
+    }
+    return wake;
+}

@@ -1,0 +1,321 @@
+/* Opening a node, giving back what was durable, closing it; and the host that the vote of a slot asks. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/orders/invite_wish.h"
+#include "gossip/orders/rotate.h"
+#include "gossip/round/admit.h"
+#include "gossip/round/judge_round.h"
+#include "gossip/vote/commit_row.h"
+
+/* ---- the vote's host ---- */
+
+static void vote_send(void *context, uint32_t voter, dp_view message)
+{
+    dp_node *node = context;
+
+    dp_node_send(node, &node->ledger.voters[voter].peer, message);
+}
+
+static uint32_t vote_store(void *context, uint64_t slot, dp_view row)
+{
+    dp_node *node = context;
+    uint32_t op = 0;
+    dp_action *action = dp_out_store(&node->out, DP_STORE_VOTE, &op);
+
+    action->u.store.slot = slot;
+    action->u.store.bytes = dp_list_row_whole(node, row);
+    return op;
+}
+
+/* ---- opening ---- */
+
+static bool admit_member(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
+                         dp_admitted *grants)
+{
+    const dp_node *node = context;
+
+    return node->config.admission.check(node->config.admission.context, credential, &node->run,
+                                        node->manifest.root_key, peer, wall_ms, grants) == DP_OK;
+}
+
+/* What is kept by the index of a member was of another. */
+static void forget_member(void *context, uint32_t index)
+{
+    dp_node *node = context;
+
+    dp_spread_forget(node->spread, index);
+    dp_mix_forget(node->mix, index);
+    node->round->missed[index] = 0;
+    node->round->gave_way[index] = false;
+    node->proof.again[index] = (dp_time){0};
+    if (node->parts != NULL) {
+        node->parts->site.near[index / 64] &= ~(1ULL << (index % 64));
+    }
+}
+
+static dp_status open_parts(dp_node *node)
+{
+    const dp_node_config *config = &node->config;
+    const uint32_t rows = config->members_max < DP_MEMBERS_MAX - DP_GUESTS_MAX
+                              ? config->members_max + DP_GUESTS_MAX
+                              : (uint32_t)DP_MEMBERS_MAX;
+    dp_admitted own = {0};
+    const dp_beat_config beat = {.run = node->run,
+                                 .self = node->self,
+                                 .incarnation = config->incarnation,
+                                 .crypto = config->crypto,
+                                 .hold_us = (uint64_t)node->manifest.round_ms * 1000 / 4};
+
+    dp_beat_init(&node->beat, &beat);
+    DP_IGNORE(config->admission.check(
+        config->admission.context, config->credential, &node->run, node->manifest.root_key,
+        &node->self, 0,
+        &own)); /* Without capabilities others will refuse this node, and say why. */
+    dp_members_config members = {.run = node->run,
+                                 .self = node->self,
+                                 .incarnation = config->incarnation,
+                                 .credential = config->credential,
+                                 .caps = own.caps,
+                                 .n_addrs = config->n_addrs,
+                                 .members_max = rows,
+                                 .seed = dp_rng_next(&node->rng),
+                                 .crypto = config->crypto,
+                                 .admit = admit_member,
+                                 .admit_context = node,
+                                 .forget = forget_member,
+                                 .beat = &node->beat};
+    memcpy(members.addrs, config->addrs, sizeof members.addrs);
+    memcpy(members.name, config->name, sizeof members.name);
+    DP_TRY(dp_members_open(&node->members, &members));
+    const dp_spread_config spread = {
+        .members = node->members,
+        .members_max = rows,
+        .seed = dp_rng_next(&node->rng),
+        .update_bytes_max = dp_manifest_update_bytes_max(&node->manifest),
+        .state_bytes_max = dp_manifest_state_bytes_max(&node->manifest)};
+    DP_TRY(dp_spread_open(&node->spread, &spread));
+    const dp_mix_config mix = {.run = node->run,
+                               .self = node->self,
+                               .incarnation = config->incarnation,
+                               .pause_us = (uint64_t)node->manifest.gossip_round_ms * 1000,
+                               .pairs = node->manifest.pairs == DP_ON,
+                               .seed = dp_rng_next(&node->rng),
+                               .members = node->members,
+                               .spread = node->spread,
+                               .crypto = config->crypto,
+                               .judge = dp_node_judge_terms,
+                               .judge_context = node,
+                               .members_max = rows};
+    DP_TRY(dp_mix_open(&node->mix, &mix));
+    DP_TRY(dp_ledger_open(&node->ledger, &node->manifest, &node->run, dp_rng_next(&node->rng)));
+    DP_TRY(dp_map_init(&node->held_map, node->held_max, dp_rng_next(&node->rng)));
+    return dp_out_open(&node->out);
+}
+
+/* What has as many rows as a record may list, or its bytes. */
+static dp_status open_tables(dp_node *node)
+{
+    dp_round *round = node->round;
+    dp_chain *chain = node->chain;
+    const bool lists = node->manifest.contributors_max > DP_LISTED_STANDARD;
+    const uint32_t listed = lists ? node->manifest.contributors_max : (uint32_t)DP_LISTED_STANDARD;
+
+    round->ready_max = (lists ? listed : 0) + DP_CLAIMS_BEYOND;
+    round->claims_max = round->ready_max + listed;
+    node->held_max = DP_HELD_STANDARD + (lists ? DP_HELD_PER_LISTED * listed : 0);
+    round->claims = dp_reserve(round->claims_max, sizeof *round->claims);
+    chain->ring_items = dp_reserve((size_t)DP_RING_ROUNDS * listed, sizeof *chain->ring_items);
+    chain->record = dp_reserve(lists ? DP_RECORD_WHOLE_MAX : DP_RECORD_BYTES_MAX, 1);
+    node->held = dp_reserve(node->held_max, sizeof *node->held);
+    node->apply_items = dp_reserve(listed, sizeof *node->apply_items);
+    node->catchup.records = dp_reserve(lists ? DP_RECORDS_BYTES_MAX : DP_MESSAGE_MAX, 1);
+    if (round->claims == NULL || chain->ring_items == NULL || chain->record == NULL ||
+        node->held == NULL || node->apply_items == NULL || node->catchup.records == NULL) {
+        return DP_NOMEM;
+    }
+    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
+        chain->ring[i].items = &chain->ring_items[(size_t)i * listed];
+    }
+    if (lists) {
+        round->whole = dp_reserve(DP_RECORD_WHOLE_MAX, 1);
+        round->vote_row = dp_reserve(DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX, 1);
+        chain->unlisted_max = round->claims_max;
+        chain->unlisted = dp_reserve(chain->unlisted_max, sizeof *chain->unlisted);
+        if (round->whole == NULL || round->vote_row == NULL || chain->unlisted == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    DP_TRY(dp_map_init(&round->claim_of, round->claims_max, node->config.seed));
+    return dp_lists_open(&round->lists, listed);
+}
+
+static dp_status open_memory(dp_node *node)
+{
+    node->commit = dp_reserve(1, sizeof *node->commit);
+    node->chain = dp_reserve(1, sizeof *node->chain);
+    node->round = dp_reserve(1, sizeof *node->round);
+    node->forks = dp_reserve(1, sizeof *node->forks);
+    if (node->manifest.reduce == DP_REDUCE_PARTS) {
+        node->parts = dp_reserve(1, sizeof *node->parts);
+        if (node->parts == NULL) {
+            return DP_NOMEM;
+        }
+        node->parts->wake_at = DP_NEVER;
+    }
+    node->witness = dp_reserve(1, sizeof *node->witness);
+    if (node->round != NULL) {
+        node->round->guests = dp_reserve(1, sizeof *node->round->guests);
+        node->round->invites = dp_reserve(1, sizeof *node->round->invites);
+        node->round->rotate = dp_reserve(1, sizeof *node->round->rotate);
+    }
+    if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||
+        node->witness == NULL || node->round->guests == NULL || node->round->invites == NULL ||
+        node->round->rotate == NULL) {
+        return DP_NOMEM;
+    }
+    node->round->rotate->held = node->config.secrets;
+    DP_TRY(open_tables(node));
+    DP_TRY(open_parts(node));
+    return node->ledger.judges ? dp_judging_open(node) : DP_OK;
+}
+
+dp_status dp_node_open(dp_node **out, const dp_node_config *config)
+{
+    if (config->credential.size > DP_CREDENTIAL_MAX || config->members_max < 2 ||
+        config->members_max > DP_MEMBERS_MAX || config->n_addrs > DP_ADDRS_MAX) {
+        return DP_BADARG;
+    }
+    dp_node *node = dp_alloc(1, sizeof *node);
+    if (node == NULL) {
+        return DP_NOMEM;
+    }
+    node->config = *config;
+    if (node->config.admission.check == NULL) {
+        node->config.admission = dp_admission_certs();
+    }
+    node->manifest = *config->manifest;
+    node->config.manifest = &node->manifest;
+    if (config->credential.size > 0) {
+        memcpy(node->credential, config->credential.data, config->credential.size);
+    }
+    node->config.credential = dp_view_of(node->credential, config->credential.size);
+    node->run = config->run;
+    node->self = config->self;
+    dp_rng_init(&node->rng, config->seed);
+    const dp_status status = open_memory(node);
+    if (status != DP_OK) {
+        dp_node_close(node);
+        return status;
+    }
+    const dp_commit_host host = {.context = node,
+                                 .judge = dp_round_judge,
+                                 .value = dp_round_value,
+                                 .send = vote_send,
+                                 .store = vote_store,
+                                 .proof = dp_proof_found,
+                                 .saw = dp_rival_saw};
+    dp_commit_init(node->commit, &host, &config->crypto, &node->run,
+                   config->has_vote_key ? config->vote_public_key : NULL);
+    node->forks->heads[0].hash = node->run;
+    dp_witness_begin(node->witness, &node->ledger);
+    node->chain->genesis_digest = dp_ledger_digest(&node->ledger);
+    node->round->deadline = (dp_deadline){.round_us = (uint64_t)node->manifest.round_ms * 1000,
+                                          .patience_milli = node->manifest.patience_milli};
+    *out = node;
+    return DP_OK;
+}
+
+void dp_node_close(dp_node *node)
+{
+    if (node == NULL) {
+        return;
+    }
+    dp_mix_close(node->mix);
+    dp_spread_close(node->spread);
+    dp_members_close(node->members);
+    dp_ledger_close(&node->ledger);
+    dp_map_close(&node->held_map);
+    dp_out_close(&node->out);
+    if (node->round != NULL) {
+        dp_lists_close(&node->round->lists);
+        dp_map_close(&node->round->claim_of);
+        dp_free(node->round->vote_row);
+        dp_free(node->round->guests);
+        dp_free(node->round->invites);
+        dp_free(node->round->rotate);
+        dp_free(node->round->whole);
+        dp_free(node->round->claims);
+    }
+    if (node->chain != NULL) {
+        dp_free(node->chain->record);
+        dp_free(node->chain->ring_items);
+        dp_free(node->chain->unlisted);
+    }
+    dp_judging_close(node);
+    dp_free(node->apply_items);
+    dp_free(node->commit);
+    dp_free(node->chain);
+    dp_free(node->round);
+    dp_free(node->forks);
+    dp_free(node->parts);
+    dp_free(node->held);
+    dp_free(node->witness);
+    dp_free(node->catchup.records);
+    dp_free(node);
+}
+
+/* ---- restoring ---- */
+
+dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
+{
+    return dp_chain_restore(node, slot, record, cert);
+}
+
+dp_status dp_node_restore_vote(dp_node *node, dp_view row)
+{
+    return dp_commit_restore(node->commit, dp_list_row_voted(node, row));
+}
+
+dp_status dp_node_restore_proof(dp_node *node, dp_view row)
+{
+    return dp_proof_restore(node, row);
+}
+
+dp_status dp_node_restore_pending(dp_node *node, dp_view row)
+{
+    return dp_train_restore(node, row);
+}
+
+dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp_view row)
+{
+    return dp_mix_restore(node->mix, exchange, row);
+}
+
+dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root,
+                                     uint64_t tensor_bytes)
+{
+    dp_train_ckpt(node, round, tensor_root, tensor_bytes, false);
+    return DP_OK;
+}
+
+dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    dp_node_hold(node, root, size);
+    return DP_OK;
+}
+
+void dp_node_restore_part(dp_node *node, const dp_hash *root)
+{
+    node->catchup.part = *root;
+}
+
+dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,
+                               uint32_t n_addrs)
+{
+    return dp_members_add(node->members, peer, (dp_view){0}, 0, addrs, n_addrs) != DP_MEMBER_NONE
+               ? DP_OK
+               : DP_TOOBIG;
+}

@@ -1,0 +1,80 @@
+/* This node leaves for good: until when it has to stay, so that its going does not stop the run. The record that takes a voter out may
+ * be known to nobody else yet: those who vote after it cannot decide before they have it, and those who decided it are
+ * gone. So who voted stays, serves and votes no more, until a majority of those who vote now has shown by its heartbeats that it has
+ * come so far. */
+#include "gossip/core/mutation.h"
+#include "gossip/node/node_internal.h"
+
+void dp_leave_ask(dp_node *node)
+{
+    node->leaving = true;
+    node->leave.asked_at = node->now;
+    node->own_remove = (dp_remove){
+        .peer = node->self, .reason = DP_REMOVE_LEFT, .incarnation = node->config.incarnation};
+    if (!dp_remove_sign(&node->own_remove, &node->config.crypto, DP_KEY_IDENTITY, &node->run)) {
+        node->own_remove = (dp_remove){0};
+    } else {
+        DP_IGNORE(dp_wish_remove(node, &node->own_remove)); /* Full: it is told again. */
+    }
+    node->round->repeat_at = node->now;
+}
+
+void dp_leave_taken_out(dp_node *node)
+{
+    node->leave.left_at = node->now;
+    dp_leave_tick(node);
+}
+
+/* A majority of the present voters has the record that takes this node out: one of them may be lost then as at any other time. */
+static bool is_handed_over(const dp_node *node, const dp_roster_entry *own)
+{
+    uint32_t holding = 0;
+
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        const uint64_t slot = i == node->beat.own ? node->ledger.slot : node->beat.voters[i].slot;
+        holding += slot >= own->gone_slot;
+    }
+#if DP_MUTATION == 63
+    return true; /* They will hear of it somehow. */
+#endif
+    return 2 * holding > node->ledger.n_voters;
+}
+
+static bool may_part(const dp_node *node)
+{
+    const uint32_t index = dp_ledger_find(&node->ledger, &node->self);
+    const dp_roster_entry *own = index != DP_NOBODY ? &node->ledger.roster[index] : NULL;
+
+    return own == NULL || own->gone != DP_REMOVE_LEFT || !node->leave.voted ||
+           is_handed_over(node, own) ||
+           dp_time_between(node->leave.left_at, node->now) >= DP_LINGER_US;
+}
+
+void dp_leave_tick(dp_node *node)
+{
+    if (node->leave.left_at.us != 0 && may_part(node)) {
+        dp_members_leave(node->members, node->now, node->wall_ms, true, &node->out);
+    }
+}
+
+/* A voter is taken out by a record, which takes a round, or one of its own when none is near; where no majority is heard nobody
+ * can decide one, and a sole voter has to wait for somebody who may vote. */
+dp_leaving dp_leave_state(const dp_node *node)
+{
+    if (node->mode == DP_MODE_LEFT) {
+        return may_part(node) ? DP_LEAVING_FREE : DP_LEAVING_WAITS;
+    }
+    if (!node->leaving) {
+        return DP_LEAVING_NOT;
+    }
+    const bool votes =
+        node->commit->self != DP_NOBODY && !node->commit->key_lost && node->ledger.n_members > 1;
+    const bool alone = votes && node->ledger.n_voters == 1;
+    const uint64_t limit_us = DP_LEAVE_US + (alone || (votes && dp_beat_quorum(&node->beat))
+                                                 ? 3ULL * node->manifest.round_ms * DP_MS
+                                                 : 0);
+    if (dp_time_between(node->leave.asked_at, node->now) < limit_us) {
+        return DP_LEAVING_WAITS;
+    }
+    return alone ? DP_LEAVING_NEEDED : DP_LEAVING_FREE;
+}

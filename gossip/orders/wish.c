@@ -1,0 +1,180 @@
+/* What members want of the next record beside the round: that somebody leaves or is put out, that
+ * exchanges with somebody dead are void. Kept in memory until the chain has it; who wants it tells
+ * it again. A revocation binds this node at once for links and contributions, and everybody, for
+ * validity, once it stands in the chain (SAFETY I1). */
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/orders/invite_wish.h"
+#include "gossip/orders/rotate.h"
+
+bool dp_node_revoked(const dp_node *node, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < node->round->n_removes; i++) {
+        if (node->round->removes[i].reason == DP_REMOVE_REVOKED &&
+            dp_peer_equal(&node->round->removes[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Wishes that the chain has fulfilled. */
+void dp_wish_forget_done(dp_node *node)
+{
+    dp_round *round = node->round;
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < round->n_removes; i++) {
+        if (dp_ledger_member(&node->ledger, &round->removes[i].peer) != NULL) {
+            round->removes[kept++] = round->removes[i];
+        }
+    }
+    round->n_removes = kept;
+    kept = 0;
+    for (uint32_t i = 0; i < round->n_fences; i++) {
+        const dp_fence *fence = &round->fences[i].fence;
+        const uint32_t index = dp_ledger_find(&node->ledger, &fence->peer);
+        if (index != DP_NOBODY && node->ledger.roster[index].fenced < fence->incarnation &&
+            dp_wish_lasts(node, &round->fences[i])) {
+            round->fences[kept++] = round->fences[i];
+        }
+    }
+    round->n_fences = kept;
+    dp_invite_wish_forget_done(node);
+}
+
+/* ---- removals ---- */
+
+static void send_remove(dp_node *node, const dp_remove *remove)
+{
+    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
+
+    dp_remove_msg_write(&writer, remove);
+    if (remove->reason == DP_REMOVE_REVOKED) {
+        dp_node_send_all(node, dp_view_of(writer.data, writer.size));
+    } else {
+        dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
+    }
+}
+
+/* From here on no link, and nothing of it is listed by this node. */
+static void bind_here(dp_node *node, const dp_remove *remove)
+{
+    const uint32_t index = dp_node_member_index(node, &remove->peer);
+
+    dp_node_note(node, DP_NOTE_REMOVED, node->ledger.round + 1, &remove->peer, 0, 0, "revoked");
+    if (index == 0) {
+        node->leaving = true;
+    } else if (index != DP_MEMBER_NONE) {
+        dp_members_remove(node->members, index, node->now, 0, &node->out);
+    }
+}
+
+dp_status dp_wish_remove(dp_node *node, const dp_remove *remove)
+{
+    dp_round *round = node->round;
+
+    if (dp_ledger_member(&node->ledger, &remove->peer) == NULL) {
+        return DP_OK;
+    }
+    for (uint32_t i = 0; i < round->n_removes; i++) {
+        if (dp_peer_equal(&round->removes[i].peer, &remove->peer) &&
+            round->removes[i].reason == remove->reason) {
+            return DP_OK;
+        }
+    }
+    if (remove->reason == DP_REMOVE_REVOKED &&
+        !dp_ledger_may_revoke(&node->ledger, &remove->by, &remove->peer)) {
+        return DP_DENIED;
+    }
+    if (remove->reason == DP_REMOVE_ABSENT || remove->reason == DP_REMOVE_HARMFUL) {
+        return DP_DENIED; /* Records alone have them. */
+    }
+    if (!dp_remove_verify(remove, &node->config.crypto, &node->run)) {
+        return DP_BADSIG;
+    }
+    if (round->n_removes >= DP_REMOVES_MAX) {
+        return DP_AGAIN; /* It is told again. */
+    }
+    round->removes[round->n_removes++] = *remove;
+    node->dirty = true;
+    send_remove(node, remove); /* Before the link goes: the one concerned is told too. */
+    if (remove->reason == DP_REMOVE_REVOKED) {
+        bind_here(node, remove);
+    }
+    return DP_OK;
+}
+
+/* ---- fences ---- */
+
+bool dp_wish_lasts(const dp_node *node, const dp_fence_wish *wish)
+{
+    return dp_time_between(wish->asked_at, node->now) < DP_FENCE_US;
+}
+
+void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker)
+{
+    dp_round *round = node->round;
+    uint32_t at = 0;
+
+    /* A node is in doubt with one at a time: its last word takes the place of its earlier ones, and of what nobody asks for any more. */
+    dp_wish_forget_done(node);
+    while (at < round->n_fences && !dp_peer_equal(&round->fences[at].asker, asker)) {
+        at++;
+    }
+    if (at == DP_FENCES_MAX) {
+        return; /* It asks again. */
+    }
+    round->n_fences += at == round->n_fences ? 1 : 0;
+    round->fences[at] = (dp_fence_wish){.fence = *fence, .asker = *asker, .asked_at = node->now};
+}
+
+/* It may have been carried. What its asker shows is the word of that life for an exchange with it, so nobody else can ask, about nobody else
+ * and for no life to come. */
+static dp_status on_fence(dp_node *node, dp_view bytes)
+{
+    dp_fence_ask ask;
+
+    DP_TRY(dp_fence_msg_read(bytes, &ask));
+    const uint32_t index = dp_ledger_find(&node->ledger, &ask.fence.peer);
+    if (index == DP_NOBODY || dp_ledger_member(&node->ledger, &ask.asker) == NULL ||
+        node->ledger.roster[index].fenced >= ask.fence.incarnation) {
+        return DP_OK;
+    }
+    if (!dp_life_verify(&ask, &node->config.crypto, &node->run)) {
+        return DP_BADSIG;
+    }
+    dp_wish_fence(node, &ask.fence, &ask.asker);
+    return DP_OK;
+}
+
+/* ---- all ---- */
+
+dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes)
+{
+    dp_remove remove;
+
+    if (type == DP_MSG_FENCE_ASK) {
+        return on_fence(node, bytes);
+    }
+    DP_TRY(dp_remove_msg_read(bytes, &remove));
+    return dp_wish_remove(node, &remove);
+}
+
+/* The own leaving, and every revocation known here, until the chain has them. */
+void dp_wish_repeat(dp_node *node)
+{
+    if (node->leaving && node->mode != DP_MODE_LEFT &&
+        dp_peer_equal(&node->own_remove.peer, &node->self)) {
+        send_remove(node, &node->own_remove);
+    }
+    for (uint32_t i = 0; i < node->round->n_removes; i++) {
+        if (node->round->removes[i].reason == DP_REMOVE_REVOKED) {
+            send_remove(node, &node->round->removes[i]);
+        }
+    }
+    dp_invite_wish_repeat(node);
+    dp_rotate_repeat(node);
+}

@@ -1,0 +1,40 @@
+/* What a node makes of the terms of a pair exchange: may this member hold so much work, by the chain that both have? As a
+ * contribution is judged (valid.c, pace.h), but for time, which no record tells while there are none: it is that of this node. */
+#include "gossip/core/mutation.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/pairs/mix_msg.h"
+
+/* Beyond what would count of it: clocks differ, and what is refused is lost where what does not count is not. */
+enum { MORE = 4, STEP_MORE = 64 /* batches in a step: several cards may make it */ };
+
+const char *dp_node_judge_terms(void *context, const dp_peer *peer, const dp_mix_terms *terms)
+{
+    const dp_node *const node = context;
+    const dp_ledger *const ledger = &node->ledger;
+    const dp_roster_entry *const entry = dp_ledger_member(ledger, peer);
+
+    if (entry == NULL) {
+        return "an exchange with no member";
+    }
+    if (terms->bytes > dp_manifest_update_bytes_max(&node->manifest)) {
+        return "an exchange of an object longer than any update";
+    }
+    if (terms->tokens == 0) {
+        return NULL; /* It weighs nothing. */
+    }
+    if (!dp_lease_covers(&entry->lease, &terms->reach, terms->tokens, ledger->context)) {
+        return "an exchange of samples outside of a lease";
+    }
+    const uint64_t batch = (uint64_t)node->manifest.batch_rows * ledger->context;
+    if (terms->tokens / STEP_MORE / batch > terms->steps) {
+        return "an exchange of more tokens than its steps hold";
+    }
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+    const uint64_t now_ms = agreed_ms > node->wall_ms ? agreed_ms : node->wall_ms;
+    const uint64_t span_ms = now_ms > entry->counted_ms ? now_ms - entry->counted_ms : 0;
+    if (ledger->pace.speed > 0 && DP_MUTATION != 114 &&
+        terms->tokens / MORE > dp_pace_most(&ledger->pace, span_ms)) {
+        return "an exchange of more tokens than its time allows";
+    }
+    return NULL;
+}

@@ -1,0 +1,100 @@
+/* The length of an object. READY, PART and SUM state it in what their author signs, and the size that a holder gives is proved by
+ * the root. Where the two differ the author has lied: the node names it and fetches nothing for that message, so that a
+ * contribution of "1,000 bytes" costs nobody more. */
+#include "base/assert.h"
+#include "gossip/node/node_internal.h"
+
+bool dp_claim_fits(const dp_node *node, const dp_ready *ready)
+{
+    const uint64_t most = dp_manifest_update_bytes_max(&node->manifest);
+
+    return DP_MUTATION == 184 || ready->bytes <= most;
+}
+
+/* True: it said the truth. */
+static bool hold_against(bool *bad, uint64_t said, uint64_t size)
+{
+    *bad = *bad || said != size;
+    return said == size;
+}
+
+static void note(dp_node *node, uint64_t round, const dp_peer *liar)
+{
+    node->rejected++;
+    dp_node_note(node, DP_NOTE_REJECTED, round, liar, 0, 0,
+                 "object of another size than it was told with");
+}
+
+/* The objects of a publication that this claim names. True: one of them is this one, and as long as told. */
+static bool judge_claim(dp_node *node, dp_claim *claim, const dp_hash *root, uint64_t size)
+{
+    const dp_ready *ready = &claim->ready;
+    bool lied = false;
+    bool right = false;
+
+    if (node->parts == NULL && !claim->held && !claim->bad && dp_hash_equal(&ready->root, root)) {
+        right = hold_against(&claim->bad, ready->bytes, size);
+        lied = !right;
+    }
+    for (uint32_t p = 0; p < ready->parts.n; p++) {
+        const uint32_t bit = 1U << p;
+        if (((claim->parts.held | claim->parts.bad) & bit) != 0 ||
+            !dp_hash_equal(&ready->parts.refs[p].root, root)) {
+            continue;
+        }
+        bool bad = false;
+        right = hold_against(&bad, ready->parts.refs[p].bytes, size) || right;
+        claim->parts.bad |= bad ? bit : 0;
+        lied = lied || bad;
+    }
+    if (lied) {
+        note(node, ready->round, &ready->peer);
+    }
+    return right;
+}
+
+/* Results and sums of sites, as judge_claim. */
+static bool judge_words(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    bool right = false;
+
+    for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_results; i++) {
+        dp_result *result = &node->parts->results[i];
+        if (!result->held && !result->bad && dp_hash_equal(&result->word.root, root) &&
+            !hold_against(&result->bad, result->word.bytes, size)) {
+            note(node, result->word.round, &result->word.owner);
+        } else {
+            right = right || (!result->bad && dp_hash_equal(&result->word.root, root));
+        }
+    }
+    for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_sums; i++) {
+        dp_sum *sum = &node->parts->sums[i];
+        if (!sum->held && !sum->bad && dp_hash_equal(&sum->word.root, root) &&
+            !hold_against(&sum->bad, sum->word.bytes, size)) {
+            note(node, sum->word.round, &sum->word.owner);
+        } else {
+            right = right || (!sum->bad && dp_hash_equal(&sum->word.root, root));
+        }
+    }
+    return right;
+}
+
+void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size)
+{
+    const uint64_t rejected = node->rejected;
+    bool right = false;
+
+    if (DP_MUTATION == 185 || !dp_spread_unsure(node->spread, root)) {
+        return; /* Not wanted, or by a record, the manifest or a partner, which the holder is held against. */
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        right = judge_claim(node, &node->round->claims[i], root, size) || right;
+    }
+    right = judge_words(node, root, size) || right;
+    if (node->rejected != rejected) {
+        if (!right) {
+            dp_spread_cancel(node->spread, node->now, root, &node->out);
+        }
+        node->dirty = true;
+    }
+}

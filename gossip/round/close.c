@@ -1,0 +1,451 @@
+/* When a voter closes the round and when it bids: the close condition, the grace, the hard deadline, the bid timer. */
+#include <string.h>
+
+#include "gossip/node/node_internal.h"
+#include "gossip/round/judge_round.h"
+
+/* As dp_round_may_contribute, for a count: its credential is believed. */
+static bool may_train(const dp_node *node, const dp_member *member)
+{
+    return (member->in_roster || DP_MUTATION == 187) &&
+           (member->credential_bytes > 0 ? (member->caps & DP_CAP_TRAIN) != 0
+                                         : dp_round_may_contribute(node, &member->peer));
+}
+
+static bool works_here(const dp_node *node)
+{
+    return node->train.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
+           !node->config.observer;
+}
+
+static bool is_idle(const dp_node *node, const dp_member *member)
+{
+    return member->has_summary &&
+           (!member->summary.has_trainer || member->summary.mode == DP_MODE_PAUSED ||
+            member->summary.mode == DP_MODE_LEFT || dp_fork_elsewhere(node, member->summary.fork));
+}
+
+/* Alive, with a trainer at work for this chain, wherever it stands; or ready already. Of a member without a link no more may be
+ * known than that it is alive. */
+static bool works(const dp_node *node, uint32_t index)
+{
+    const dp_member *member = dp_members_at(node->members, index);
+
+    if (index == 0) {
+        return works_here(node);
+    }
+    return member->state == DP_MEMBER_ALIVE &&
+           (dp_round_claim_of(node, &member->peer) != NULL ||
+            ((member->has_summary ? !is_idle(node, member) : !member->linked) &&
+             may_train(node, member)));
+}
+
+/* By its own word, which may be a second old, or by the chain. */
+static bool is_near(const dp_node *node, const dp_member *member)
+{
+    const uint32_t entry = dp_ledger_find(&node->ledger, &member->peer);
+    const uint64_t counted = entry != DP_NOBODY ? node->ledger.roster[entry].included : 0;
+    const uint64_t newest = counted > member->summary.round ? counted : member->summary.round;
+
+    return newest + 2 >= node->ledger.round;
+}
+
+bool dp_round_is_active(const dp_node *node, uint32_t index)
+{
+    const dp_member *member = dp_members_at(node->members, index);
+
+    if (index == 0) {
+        return works_here(node);
+    }
+    return member->state == DP_MEMBER_ALIVE &&
+           (dp_round_claim_of(node, &member->peer) != NULL ||
+            (member->has_summary && (DP_MUTATION != 122 || member->linked) &&
+             !is_idle(node, member) && is_near(node, member) && may_train(node, member)));
+}
+
+/* Those whose doings are known here: all, this node first. In a run too large for links to everybody only linked ones are
+ * known so well, and they are enough: more than a record lists. */
+static uint32_t watched_count(const dp_node *node)
+{
+    return dp_members_large(node->members) ? 1 + dp_members_linked(node->members)->count
+                                           : dp_members_count(node->members);
+}
+
+static uint32_t watched_at(const dp_node *node, uint32_t i)
+{
+    return !dp_members_large(node->members) || i == 0 ? i
+                                                      : dp_members_linked(node->members)->at[i - 1];
+}
+
+/* Members that are expected to contribute: alive, with a trainer, near the newest state. */
+uint32_t dp_round_active(const dp_node *node)
+{
+    uint32_t active = 0;
+
+    for (uint32_t i = 0; i < watched_count(node); i++) {
+        active += dp_round_is_active(node, watched_at(node, i)) ? 1 : 0;
+    }
+    return active;
+}
+
+uint32_t dp_round_others_ready(const dp_node *node)
+{
+    uint32_t ready = 0;
+
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        const dp_claim *claim = &node->round->claims[i];
+        ready += !claim->evidence && !claim->bad && dp_round_claim_age(node, claim) == 0 &&
+                         !dp_peer_equal(&claim->ready.peer, &node->self)
+                     ? 1
+                     : 0;
+    }
+    return ready;
+}
+
+static uint64_t slowest_step(const dp_node *node)
+{
+    uint64_t slowest = node->train.step_us;
+
+    for (uint32_t i = 1; i < watched_count(node); i++) {
+        const dp_member *member = dp_members_at(node->members, watched_at(node, i));
+        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->in_roster &&
+            member->summary.step_us > slowest) {
+            slowest = member->summary.step_us;
+        }
+    }
+    return slowest;
+}
+
+static uint64_t hard_of(const dp_node *node)
+{
+    return dp_deadline_hard(&node->round->deadline) /
+           (DP_BUGGIFY(node, DP_BUG_EARLY_DEADLINE) ? 4 : 1);
+}
+
+/* Whom a round waits for that could be closed. */
+typedef enum await { AWAIT_NOBODY = 0, AWAIT_TURN, AWAIT_OWED } await;
+
+/* A record is full with the first that come; those whose turn it is may be others, who are farther away. And who is later than
+ * the others in every round is waited for once in a while. */
+static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
+{
+    const dp_peer *authors[DP_CLAIMS_MAX];
+    await most = AWAIT_NOBODY;
+
+    for (uint32_t i = 0; i < n; i++) {
+        authors[i] = &node->round->claims[held[i]].ready.peer;
+    }
+    for (uint32_t i = 0; i < watched_count(node) && most != AWAIT_OWED; i++) {
+        const uint32_t index = watched_at(node, i);
+        if (dp_judging_rejects(node, &dp_members_at(node->members, index)->peer)) {
+            continue; /* There is no other of it in this round. */
+        }
+        const bool owed = dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
+        if ((owed ? works(node, index)
+                  : n >= node->ledger.listed_max && dp_round_is_active(node, index)) &&
+            dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer, authors,
+                              n)) {
+            most = owed ? AWAIT_OWED : AWAIT_TURN;
+        }
+    }
+    return most;
+}
+
+/* What a chunk takes, or half of what an update takes from its READY until it is here, if that is longer: an update of many chunks,
+ * or through another. */
+static uint64_t transfer_of(const dp_node *node)
+{
+    const uint64_t chunk = dp_spread_chunk_p95(node->spread);
+    const uint64_t update = dp_span_percentile(&node->relay.waits, 95);
+
+    return chunk > update / 2 ? chunk : update / 2;
+}
+
+static uint64_t grace_of(const dp_node *node, await waits_for)
+{
+    const uint64_t grace = dp_deadline_grace(&node->round->deadline, slowest_step(node),
+                                             transfer_of(node), dp_members_rtt_p95(node->members));
+    const uint64_t longer = dp_deadline_long_grace(&node->round->deadline);
+
+    if (DP_BUGGIFY(node, DP_BUG_NO_GRACE)) {
+        return 0;
+    }
+    return waits_for == AWAIT_OWED && longer > grace ? longer : grace;
+}
+
+/* The record of a round is decided, and the ledger does not know of it yet. Voters alone keep count, since they close rounds; in
+ * a run of parts all, since they add up. */
+void dp_round_count_missed(dp_node *node, const dp_record *record)
+{
+    const dp_peer *listed[DP_LISTED_MAX];
+    uint8_t *missed = node->round->missed;
+
+    if (node->commit->self == DP_NOBODY && node->parts == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const uint32_t index = dp_node_member_index(node, &record->listed[i].peer);
+        listed[i] = &record->listed[i].peer;
+        if (index != DP_MEMBER_NONE) {
+            missed[index] = 0;
+        }
+    }
+    for (uint32_t i = 0; i < watched_count(node); i++) {
+        const uint32_t index = watched_at(node, i);
+        if (!works(node, index) ||
+            dp_judging_rejects(node, &dp_members_at(node->members, index)->peer)) {
+            missed[index] = 0;
+        } else if (missed[index] < UINT8_MAX &&
+                   dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer,
+                                     listed, record->n_listed)) {
+            missed[index]++; /* Neither listed nor to leave its place to others. */
+        }
+    }
+}
+
+/* Of the members that are expected to contribute: how many there are, and of how many an update is held. What is held of others, who died
+ * after they had published, stands for nobody who is still at work. fresh: whose work is of the round before has none of this one, and others
+ * are waited for in its place. */
+typedef struct turnout {
+    uint32_t held;
+    uint32_t active;
+} turnout;
+
+static turnout turnout_of(const dp_node *node, const uint32_t *held, uint32_t n, uint32_t active,
+                          bool fresh)
+{
+    turnout there = {.active = active};
+
+    for (uint32_t i = 0; i < n; i++) {
+        const dp_claim *claim = &node->round->claims[held[i]];
+        const uint32_t index = dp_node_member_index(node, &claim->ready.peer);
+        const bool counts =
+            (index != DP_MEMBER_NONE && dp_round_is_active(node, index)) || DP_MUTATION == 189;
+        const bool aged = fresh && dp_round_claim_age(node, claim) != 0;
+        there.held += counts && !aged ? 1 : 0;
+        there.active -= counts && aged ? 1 : 0;
+    }
+    return there;
+}
+
+/* Backup workers: with so many, and nobody owed a wait, the others are late. Whose turn it is makes no difference: who was invited and
+ * comes too late goes first in the round that follows. */
+static bool has_first(const dp_node *node, const turnout *fresh, await waits_for)
+{
+    const dp_ledger *ledger = &node->ledger;
+
+    return ledger->close_milli != 0 && (DP_MUTATION == 73 || waits_for != AWAIT_OWED) &&
+           fresh->held >= dp_deadline_first(fresh->active, ledger->listed_max, ledger->close_milli);
+}
+
+/* SAFETY rule C, by what is held, or in a run of parts by what is ready. NULL: not yet. */
+const char *dp_round_ripe(dp_node *node)
+{
+    dp_round *round = node->round;
+    uint32_t held_claims[DP_CLAIMS_MAX];
+    dp_seal seals[DP_VOTERS_MAX];
+    dp_hash root;
+    uint32_t n = 0;
+    const uint32_t held = node->parts != NULL ? dp_part_round_ready(node, held_claims)
+                                              : dp_round_held(node, held_claims);
+    const uint32_t least =
+        node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
+
+    if (held == 0) {
+        return dp_config_due(node) ? "config" : NULL;
+    }
+    if (!dp_round_state_cert(node, &root, seals, &n)) {
+        return NULL;
+    }
+    const uint32_t works = dp_round_active(node);
+    const uint32_t rejected = dp_judging_rejected(node);
+    const uint32_t active = works - (rejected < works ? rejected : works);
+    const await waits_for = awaited(node, held_claims, held);
+    const turnout all = turnout_of(node, held_claims, held, active, false);
+    if ((all.held >= active || held >= node->ledger.listed_max) && waits_for == AWAIT_NOBODY) {
+        return "all";
+    }
+    const turnout fresh = turnout_of(node, held_claims, held, active, true);
+    if (has_first(node, &fresh, waits_for)) {
+        return "first";
+    }
+    if ((fresh.held >= dp_deadline_enough(fresh.active) || held >= node->ledger.listed_max) &&
+        round->enough_at.us == 0) {
+        round->enough_at = node->now;
+    }
+    round->grace_us = grace_of(node, waits_for);
+    if (round->enough_at.us != 0 &&
+        dp_time_reached(node->now, dp_time_after(round->enough_at, round->grace_us))) {
+        return "grace";
+    }
+    if (DP_MUTATION != 50 && round->opened.us != 0 && held >= least &&
+        dp_time_reached(node->now, dp_time_after(round->opened, hard_of(node)))) {
+        return "deadline";
+    }
+    return NULL;
+}
+
+static const char *close_cause(dp_node *node)
+{
+    const char *cause = dp_round_ripe(node);
+    uint32_t ready[DP_CLAIMS_MAX];
+
+    if (node->parts == NULL || (cause != NULL && dp_part_round_ready(node, ready) == 0)) {
+        return cause; /* A config part is no matter of parts. */
+    }
+    return dp_part_round_close(node, cause);
+}
+
+/* Name those that the round does not wait for; first: since it has as many as close it at once. */
+static void note_stragglers(dp_node *node, bool first)
+{
+    uint32_t held[DP_CLAIMS_MAX];
+    const uint32_t n =
+        node->parts != NULL ? dp_part_round_ready(node, held) : dp_round_held(node, held);
+
+    for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
+        const dp_roster_entry *entry = &node->ledger.roster[i];
+        const dp_claim *claim = dp_round_claim_of(node, &entry->peer);
+        const uint32_t index = dp_node_member_index(node, &entry->peer);
+        bool listed = entry->gone != 0 ||
+                      !dp_ledger_may_be_late(&node->ledger, entry, node->ledger.round + 1);
+        for (uint32_t k = 0; k < n && !listed; k++) {
+            listed = dp_peer_equal(&node->round->claims[held[k]].ready.peer, &entry->peer);
+        }
+        if (listed) {
+            continue;
+        }
+        const char *cause = claim == NULL ? "not ready"
+                            : claim->bad  ? "blob does not decode"
+                                          : "not held";
+        cause = first && (claim == NULL || !claim->bad) ? "later than round.close_at" : cause;
+        cause = dp_judging_rejects(node, &entry->peer) ? "judged harmful" : cause;
+        if (index != 0 && (index == DP_MEMBER_NONE ||
+                           dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
+            cause = "not alive";
+        }
+        dp_node_note(node, DP_NOTE_STRAGGLER, node->ledger.round + 1, &entry->peer, 0, 0, cause);
+    }
+}
+
+static void arm_bid(dp_node *node)
+{
+    dp_round *round = node->round;
+    /* A majority decides, this voter being one of it: who is slow beyond that is not waited for. */
+    const uint64_t rtt =
+        dp_members_rtt_voters(node->members, dp_ledger_majority(&node->ledger) - 1);
+    uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95),
+                                    dp_commit_distance(node->commit), round->bids);
+
+    wait = DP_BUGGIFY(node, DP_BUG_EARLY_BID) ? wait / 4 : wait;
+    wait = DP_BUGGIFY(node, DP_BUG_LATE_BID) ? wait * 4 : wait;
+
+    round->bid_at = dp_time_after(node->now, wait + dp_rng_below(&node->rng, wait / 4 + 1));
+#if DP_MUTATION == 19
+    round->bid_at =
+        dp_time_after(round->slot_opened, wait + dp_deadline_length(&round->deadline) * 3 / 2);
+#endif
+}
+
+static void close_round(dp_node *node)
+{
+    dp_round *round = node->round;
+    dp_commit *commit = node->commit;
+
+    if (commit->self == DP_NOBODY || commit->decided || commit->key_lost || node->halted ||
+        node->chain->op != 0 || node->chain->failed) {
+        return;
+    }
+    const char *cause = close_cause(node);
+    if (cause != NULL && round->close_at.us == 0) {
+        round->close_at = node->now;
+        dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL,
+                     node->parts != NULL ? dp_part_round_held(node) : dp_round_held(node, NULL),
+                     dp_round_active(node), cause);
+        note_stragglers(node, strcmp(cause, "first") == 0);
+    }
+    if (cause != NULL && commit->phase == DP_COMMIT_IDLE && commit->state.promised < 0 &&
+        dp_commit_propose(commit, node->now)) {
+        arm_bid(node);
+        return;
+    }
+    if (round->close_at.us == 0 && !dp_commit_active(commit)) {
+        return;
+    }
+    if (round->bid_at.us == 0) {
+        arm_bid(node);
+    } else if (dp_time_reached(node->now, round->bid_at) && dp_commit_bid(commit, node->now)) {
+        round->bids++;
+        dp_node_note(node, DP_NOTE_BID, commit->slot, NULL, commit->ballot, 0, "");
+        arm_bid(node);
+    }
+}
+
+static void watch_voters(dp_node *node)
+{
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        const uint32_t index = dp_node_member_index(node, &node->ledger.voters[i].peer);
+        if (index == 0 || (index != DP_MEMBER_NONE &&
+                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE)) {
+            node->round->voter_seen[i] = node->now;
+        }
+    }
+}
+
+void dp_round_tick(dp_node *node)
+{
+    watch_voters(node);
+    dp_judging_look(node);
+    if (dp_time_reached(node->now, node->round->repeat_at)) {
+        dp_round_repeat(node);
+    }
+    if (node->parts != NULL) {
+        dp_part_round_tick(node);
+    }
+    dp_commit_poke(node->commit, node->now);
+    close_round(node);
+    dp_chain_decided(node);
+}
+
+/* Of whoever adds up parts: when the round may be ripe, and then the next wait. */
+static dp_time ripe_wake(const dp_node *node)
+{
+    const dp_round *round = node->round;
+    dp_time wake = dp_part_round_wake(node);
+
+    if (node->parts->ripe_at.us == 0 && round->enough_at.us != 0) {
+        wake = dp_time_min(wake, dp_time_after(round->enough_at, round->grace_us));
+    }
+    if (node->parts->ripe_at.us == 0 && round->opened.us != 0) {
+        wake = dp_time_min(wake, dp_time_after(round->opened, hard_of(node)));
+    }
+    return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
+}
+
+dp_time dp_round_wake(const dp_node *node)
+{
+    const dp_round *round = node->round;
+    dp_time wake = round->repeat_at;
+
+    if (node->parts != NULL) {
+        wake = dp_time_min(wake, ripe_wake(node));
+    }
+
+    if (node->commit->self == DP_NOBODY) {
+        return wake;
+    }
+    if (node->commit->phase != DP_COMMIT_IDLE) {
+        wake = dp_time_min(wake, dp_time_after(node->now, DP_COMMIT_RESEND_US));
+    }
+    if (round->bid_at.us != 0) {
+        wake = dp_time_min(wake, round->bid_at);
+    }
+    if (round->close_at.us == 0 && round->enough_at.us != 0) {
+        wake = dp_time_min(wake, dp_time_after(round->enough_at, round->grace_us));
+    }
+    if (round->close_at.us == 0 && round->opened.us != 0) {
+        wake = dp_time_min(wake, dp_time_after(round->opened, hard_of(node)));
+    }
+    /* An instant already met that changed nothing is looked at again: what kept the round may be over. */
+    return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
+}

@@ -1,0 +1,84 @@
+/* Which updates a voter finds harmful, by what its trainer measured of them, and which members it accuses (docs/decisions/006-judging-updates.md).
+ * Pure arithmetic over numbers and a memory of past rounds; judge_round.h says when a node asks. One of each voter's own: validity of a
+ * record never depends on it. */
+#ifndef DP_GOSSIP_ROUND_JUDGE_H
+#define DP_GOSSIP_ROUND_JUDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/run/judged.h"
+#include "gossip/core/id.h"
+
+enum {
+    DP_JUDGE_SHARE =
+        4, /* who is aligned with this voter by 1 / SHARE of what others are, or less, is suspect, */
+    DP_JUDGE_ERRORS = 1,        /* and acquitted by a gain above so many standard errors */
+    DP_JUDGE_COPY_BITS = 8,     /* of 256: two updates that differ in fewer are one, or almost */
+    DP_JUDGE_WINDOW = 8,        /* of the last so many updates that were judged, */
+    DP_JUDGE_HARMFUL = 6,       /* so many harmful ones accuse a member */
+    DP_JUDGE_SAMPLES_MAX = 128, /* updates of a round that its medians are of: the first ones */
+    DP_JUDGE_PRINTS_MAX = 512,  /* updates that copies are looked for among: the newest, */
+    DP_JUDGE_PRINT_ROUNDS = 8   /* of so many rounds */
+};
+
+typedef enum dp_judgement {
+    DP_FOUND_NONE = 0, /* not judged yet */
+    DP_FOUND_GOOD,
+    DP_FOUND_AGAINST, /* leads elsewhere than the voter's own work, and the others', and does not help */
+    DP_FOUND_COPY /* is another update, or an older one */
+} dp_judgement;
+
+/* For people; "" of NONE and GOOD. */
+const char *dp_judgement_text(dp_judgement judgement);
+
+/* An update that was judged: by whom it is, and what it looks like. */
+typedef struct dp_judge_print {
+    dp_peer peer;
+    uint64_t round; /* 0: compared with nothing any more */
+    dp_time told_at;
+    uint8_t likeness[DP_LIKENESS_BYTES];
+} dp_judge_print;
+
+typedef struct dp_judge_member {
+    dp_peer peer;
+    uint64_t round;   /* of the last one that counts here; 0: none */
+    uint32_t harmful; /* a bit for each of the last DP_JUDGE_WINDOW; bit 0: the last one */
+} dp_judge_member;
+
+/* What updates of a round had, rising, and what the one in the middle had in the rounds before (a moving average). */
+typedef struct dp_usual {
+    int32_t value; /* 0: not known */
+    uint32_t n;
+    int32_t samples[DP_JUDGE_SAMPLES_MAX];
+} dp_usual;
+
+typedef struct dp_judge {
+    dp_usual align; /* Q16 */
+    uint32_t n_prints;
+    uint32_t next_print;
+    dp_judge_print prints[DP_JUDGE_PRINTS_MAX];
+    uint32_t n_members;
+    uint32_t members_max;
+    dp_judge_member *members; /* the caller's room for members_max */
+} dp_judge;
+
+/* A new round: what was measured in the one before is what is usual now. */
+void dp_judge_open_round(dp_judge *judge);
+/* Must its gain be measured too, before anything is said of it? Data unlike the others' lead elsewhere, and still help. */
+bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found);
+/* Of an update of this member for this round, told at that time. It is remembered; of each member and round once. *exposed: whose update of this
+ * round, which was found good before, is a copy of it; zero: nobody's. What copies another of its own round is left out and held against
+ * nobody: who was told first may look different at two voters. */
+dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
+                             const dp_judged *found, dp_peer *exposed);
+/* The same of a voter, who is trusted: only for what is usual (not by its own, of which own says so) and for its copies. */
+void dp_judge_trusted(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
+                      bool own, const dp_judged *found, dp_peer *exposed);
+/* The record of that round does not list this member's update: its work comes again, and may look the same. */
+void dp_judge_unlisted(dp_judge *judge, const dp_peer *peer, uint64_t round);
+/* Have most of the member's last updates been harmful, the last one too? */
+bool dp_judge_accuses(const dp_judge *judge, const dp_peer *peer);
+
+#endif

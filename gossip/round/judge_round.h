@@ -1,0 +1,43 @@
+/* A voter judges the updates of the round under way: when it asks its trainer, what it tells of the answer, and whom it wants out of the run
+ * (judge.h decides, harm.h is the evidence). In a run that does not judge, and at a node that does not vote, none of this does anything. */
+#ifndef DP_GOSSIP_ROUND_JUDGE_ROUND_H
+#define DP_GOSSIP_ROUND_JUDGE_ROUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gossip/core/limits.h"
+#include "gossip/event/event.h"
+#include "gossip/ledger/record.h"
+
+enum { DP_JUDGES_MAX = 8 /* updates at the trainer to be judged */ };
+
+struct dp_claim;
+
+/* Once, after the ledger is open; DP_NOMEM. close accepts a node without. */
+DP_MUST dp_status dp_judging_open(dp_node *node);
+void dp_judging_close(dp_node *node);
+
+/* Hands updates that were checked to the trainer, as long as it holds the state that they begin from. */
+void dp_judging_look(dp_node *node);
+/* A DP_EV_JUDGED. */
+void dp_judging_judged(dp_node *node, const dp_event *event);
+void dp_judging_trainer_down(dp_node *node);
+/* A slot begins: what was usual, and what was said to voters that are others now. */
+void dp_judging_open_slot(dp_node *node, bool new_round);
+
+/* May this node list it? Always, in a run that does not judge. */
+bool dp_judging_finds_good(const dp_node *node, const struct dp_claim *claim);
+/* May this node tell HAVE of it? Also of what a record lists that it has met or accepted: others may have it from nobody else. */
+bool dp_judging_tells(const dp_node *node, const struct dp_claim *claim);
+/* Is its update of this round one that this node found harmful? */
+bool dp_judging_rejects(const dp_node *node, const dp_peer *peer);
+/* Members that are expected to contribute and whose update this node found harmful: nobody waits for another. */
+uint32_t dp_judging_rejected(const dp_node *node);
+
+/* A HARM. DP_BADMSG, DP_BADSIG. */
+DP_MUST dp_status dp_judging_message(dp_node *node, dp_view bytes);
+/* Into a draft: those whom a majority of the voters accuses. */
+void dp_judging_list(const dp_node *node, dp_record *draft);
+
+#endif

@@ -1,0 +1,424 @@
+/* What a voter proposes for the slot, and whether it may accept what another proposes. */
+#include <stddef.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/round/admit.h"
+#include "gossip/round/judge_round.h"
+
+/* ---- what is ready ---- */
+
+/* A majority of the voters signed one root for the newest round: the signatures, for a record. */
+bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],
+                         uint32_t *n)
+{
+    const dp_state_vote *states = node->round->states;
+    const uint32_t n_voters = node->ledger.n_voters;
+
+    for (uint32_t i = 0; i < n_voters; i++) {
+        uint32_t count = 0;
+        if (!states[i].known || states[i].round != node->ledger.round) {
+            continue;
+        }
+        for (uint32_t k = 0; k < n_voters; k++) {
+            if (states[k].known && states[k].round == node->ledger.round &&
+                dp_hash_equal(&states[k].root, &states[i].root)) {
+                seals[count].voter = (uint8_t)k;
+                memcpy(seals[count].signature, states[k].signature, DP_SIGNATURE_BYTES);
+                count++;
+            }
+        }
+        if (count >= dp_ledger_majority(&node->ledger) || (DP_MUTATION == 44 && count >= 2)) {
+            *root = states[i].root;
+            *n = count;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A claim outlives a record that removes its author and closes no round. */
+static bool was_removed(const dp_node *node, const dp_peer *peer)
+{
+    return dp_node_revoked(node, peer) || dp_ledger_barred(&node->ledger, peer);
+}
+
+bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root)
+{
+    const bool fits = ready->round == node->ledger.round
+                          ? dp_ledger_may_be_stale(&node->ledger, &ready->peer) &&
+                                dp_hash_equal(&ready->state_root, &node->ledger.state_before)
+                          : dp_hash_equal(&ready->state_root, root);
+
+    return fits && !was_removed(node, &ready->peer);
+}
+
+static bool may_list(const dp_node *node, const dp_claim *claim, const dp_hash *root)
+{
+    return dp_round_may_list(node, &claim->ready, root) && !claim->evidence && claim->held &&
+           claim->checked && !claim->bad && claim->size == claim->ready.bytes &&
+           dp_judging_finds_good(node, claim);
+}
+
+/* Of all majorities that contain this node, the one that holds most; the first in order of bits wins a tie. */
+uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
+{
+    const dp_round *round = node->round;
+    const uint32_t self = node->commit->self;
+    const uint32_t majority = dp_ledger_majority(&node->ledger);
+    dp_seal seals[DP_VOTERS_MAX];
+    dp_hash root;
+    uint32_t n_seals = 0;
+    uint32_t best = 0;
+    uint32_t best_mask = 0;
+    uint32_t have[DP_CLAIMS_MAX]; /* by claim: who holds it, 0 if it may not be listed */
+
+    if (self == DP_NOBODY || !dp_round_state_cert(node, &root, seals, &n_seals)) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < round->n_claims; i++) {
+        have[i] = may_list(node, &round->claims[i], &root) ? round->claims[i].have | 1U << self : 0;
+    }
+    for (uint32_t mask = 0; mask < (1U << node->ledger.n_voters); mask++) {
+        uint32_t count = 0;
+        if ((mask & (1U << self)) == 0 || (uint32_t)__builtin_popcount(mask) != majority) {
+            continue;
+        }
+        for (uint32_t i = 0; i < round->n_claims; i++) {
+            count += (have[i] & mask) == mask ? 1 : 0;
+        }
+        if (count > best) {
+            best = count;
+            best_mask = mask;
+        }
+    }
+    for (uint32_t i = 0, at = 0; chosen != NULL && i < round->n_claims; i++) {
+        if (best > 0 && (have[i] & best_mask) == best_mask) {
+            chosen[at++] = i;
+        }
+    }
+    return best;
+}
+
+/* ---- building ---- */
+
+/* Of several claims to one blob the one that came first here: who copies must have heard of it before. */
+static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bool copied = false;
+        for (uint32_t k = 0; k < kept; k++) {
+            copied =
+                copied || (claims[held[i]].energy != 0 &&
+                           dp_hash_equal(&claims[held[i]].ready.root, &claims[held[k]].ready.root));
+        }
+        if (!copied) {
+            held[kept++] = held[i];
+        }
+    }
+    return kept;
+}
+
+/* Longest not included first, then by key: which claims of more than fit are listed. */
+uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, uint32_t *chosen)
+{
+    const dp_claim *claims = node->round->claims;
+    const uint32_t n = drop_copies(claims, held, n_held);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t claim = held[i];
+        uint32_t at = i;
+        while (at > 0 && dp_turn_goes_before(&node->ledger, &claims[claim].ready.peer,
+                                             &claims[held[at - 1]].ready.peer)) {
+            held[at] = held[at - 1];
+            at--;
+        }
+        held[at] = claim;
+    }
+    const uint32_t most =
+        DP_BUGGIFY(node, DP_BUG_SHORT_LIST) ? (n + 1) / 2 : node->ledger.listed_max;
+    for (uint32_t i = 0; i < n && count < most; i++) { /* In order of key. */
+        const uint32_t claim = held[i];
+        uint32_t at = count++;
+        while (at > 0 &&
+               dp_peer_compare(&claims[claim].ready.peer, &claims[chosen[at - 1]].ready.peer) < 0) {
+            chosen[at] = chosen[at - 1];
+            at--;
+        }
+        chosen[at] = claim;
+    }
+    return count;
+}
+
+bool dp_round_list(dp_node *node, dp_record *draft, const dp_claim *claim)
+{
+    const dp_ready *ready = &claim->ready;
+
+    if (dp_ledger_member(&node->ledger, &ready->peer) == NULL) {
+        return false; /* Another voter's record named it; this one admits nobody for its work. */
+    }
+    if (dp_round_claim_age(node, claim) != 0) {
+        dp_assert(draft->n_listed < DP_LISTED_STANDARD); /* No lists in a run of late updates. */
+        draft->aged |= 1U << draft->n_listed;
+    }
+    dp_listed *listed = &draft->listed[draft->n_listed++];
+    *listed = (dp_listed){.peer = ready->peer,
+                          .root = ready->root,
+                          .bytes = ready->bytes,
+                          .tokens = ready->tokens,
+                          .carried = ready->carried,
+                          .reach = ready->reach,
+                          .steps = ready->steps,
+                          .loss_micro = ready->loss_micro,
+                          .energy = claim->energy,
+                          .rate = ready->rate};
+    memcpy(listed->signature, ready->signature, sizeof listed->signature);
+    return true;
+}
+
+static void list_claims(dp_node *node, dp_record *draft)
+{
+    uint32_t held[DP_CLAIMS_MAX] = {0};
+    uint32_t chosen[DP_LISTED_MAX];
+
+    if (node->parts != NULL) {
+        dp_part_round_list(node, draft);
+        return;
+    }
+    const uint32_t n = dp_round_choose(node, held, dp_round_held(node, held), chosen);
+    for (uint32_t i = 0; i < n; i++) {
+        (void)dp_round_list(node, draft, &node->round->claims[chosen[i]]);
+    }
+}
+
+static bool is_listed(const dp_record *record, const dp_peer *peer)
+{
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        if (dp_peer_equal(&record->listed[i].peer, peer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Members that are alive and not listed keep their share of the step (SAFETY B3). */
+static void list_late(dp_node *node, dp_record *draft)
+{
+#if DP_MUTATION == 52
+    return;
+#endif
+    for (uint32_t i = 0; i < node->ledger.n_roster && draft->n_late < DP_LATE_MAX; i++) {
+        const dp_roster_entry *entry = &node->ledger.roster[i];
+        const uint32_t index = dp_node_member_index(node, &entry->peer);
+        if (index == DP_MEMBER_NONE || is_listed(draft, &entry->peer) ||
+            dp_node_revoked(node, &entry->peer) ||
+            dp_config_removes(&draft->config, &entry->peer) ||
+            dp_judging_rejects(node, &entry->peer) ||
+            !dp_ledger_may_be_late(&node->ledger, entry, draft->round)) {
+            continue;
+        }
+        const dp_member_state state = dp_members_at(node->members, index)->state;
+        if (index != 0 && state != DP_MEMBER_ALIVE && state != DP_MEMBER_SUSPECT) {
+            continue;
+        }
+        uint32_t at = draft->n_late++;
+        while (at > 0 && dp_peer_compare(&entry->peer, &draft->late[at - 1]) < 0) {
+            draft->late[at] = draft->late[at - 1];
+            at--;
+        }
+        draft->late[at] = entry->peer;
+    }
+}
+
+uint64_t dp_round_time(const dp_node *node)
+{
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+
+    return agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
+}
+
+/* The record that this voter would have decided now; 0 when there is nothing to list. */
+size_t dp_round_value(void *context, uint8_t *out)
+{
+    dp_node *node = context;
+    dp_record *draft = &node->round->draft;
+    dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
+    const dp_valid valid = {.ledger = &node->ledger,
+                            .crypto = &node->config.crypto,
+                            .admission = &node->config.admission,
+                            .admitted = admitted};
+    const char *cause = "";
+    dp_view bytes;
+
+    memset(draft, 0, offsetof(dp_record, listed));
+    draft->kind = DP_RECORD_ROUND;
+    draft->in_lists = dp_ledger_lists(&node->ledger);
+    draft->run = node->run;
+    draft->fork = node->ledger.fork;
+    draft->slot = node->ledger.slot + 1;
+    draft->prev = node->ledger.head;
+    draft->time_ms = dp_round_time(node);
+    draft->round = node->ledger.round + 1;
+    draft->base = node->ledger.base;
+    if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
+        list_claims(node, draft);
+    }
+    if (draft->n_listed > 0) {
+        dp_config_draft(node, draft, admitted);
+        list_late(node, draft);
+        draft->lines = dp_round_lines(node);
+        dp_valid_fill(&node->ledger, draft);
+    } else if (dp_config_may_stand_alone(node) || dp_admit_may_stand_alone(node)) {
+        draft->kind = DP_RECORD_CONFIG;
+        draft->in_lists = false;
+        draft->parted = false;
+        draft->n_parts = 0;
+        draft->round = 0;
+        dp_config_draft(node, draft, admitted);
+    }
+    if (draft->n_listed == 0 && !draft->has_config) {
+        return 0;
+    }
+    const dp_status status = dp_valid_record(&valid, draft, &cause);
+    if (status != DP_OK) {
+        dp_node_note(node, DP_NOTE_REJECTED, draft->round, &node->self, draft->slot, 0, cause);
+        return 0;
+    }
+    if (!draft->in_lists) {
+        return dp_record_encode(draft, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK ? bytes.size : 0;
+    }
+    if (dp_record_encode(draft, node->round->whole, DP_RECORD_WHOLE_MAX, &bytes) != DP_OK) {
+        return 0;
+    }
+    dp_lists_put_all(&node->round->lists, bytes);
+    const dp_view voted = dp_record_voted(bytes);
+    memcpy(out, voted.data, voted.size);
+    return voted.size;
+}
+
+/* ---- judging ---- */
+
+static const dp_claim *find_listed(const dp_node *node, const dp_listed *listed)
+{
+    const dp_claim *claim = dp_round_claim_of(node, &listed->peer);
+
+    if (claim != NULL && dp_hash_equal(&claim->ready.root, &listed->root)) {
+        return claim;
+    }
+    claim = NULL;
+    for (uint32_t k = 0; k < node->round->n_claims; k++) {
+        if (dp_hash_equal(&node->round->claims[k].ready.root, &listed->root) &&
+            dp_peer_equal(&node->round->claims[k].ready.peer, &listed->peer)) {
+            claim = &node->round->claims[k];
+        }
+    }
+    return claim;
+}
+
+/* All blobs here, checked, and with the energies that the record states (SAFETY A6 and E). */
+static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
+{
+    dp_verdict verdict = DP_VERDICT_YES;
+
+    if (node->parts != NULL) {
+        const int held = dp_part_round_judge(node, record);
+        return held > 0 ? DP_VERDICT_YES : held == 0 ? DP_VERDICT_LATER : DP_VERDICT_NO;
+    }
+    for (uint32_t i = 0; i < record->n_listed; i++) {
+        const dp_listed *listed = &record->listed[i];
+        const dp_claim *claim = find_listed(node, listed);
+        if (claim == NULL) {
+            const dp_ready ready = dp_valid_ready(&node->ledger, record, i);
+            dp_round_ready(node, &ready, true, false);
+            verdict = DP_VERDICT_LATER;
+        } else if (!claim->held || (!claim->checked && DP_MUTATION != 107)) {
+            verdict = DP_VERDICT_LATER;
+        } else if (claim->bad || claim->energy != listed->energy || claim->size != listed->bytes) {
+            return DP_VERDICT_NO;
+        }
+    }
+    return verdict;
+}
+
+/* Of a record's time: later than the own clock, than what a majority's clocks have reached, and than the chain itself stands,
+ * by more than the skew. A chain that wrong clocks have put into the future goes on from there; and a record that some voter
+ * accepted while they were wrong may be the only one that can still be decided, so nobody waits for its time for ever. */
+static bool is_ahead(dp_node *node, uint64_t time_ms)
+{
+    dp_round *round = node->round;
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+    uint64_t here_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
+
+    here_ms = agreed_ms > here_ms ? agreed_ms : here_ms;
+    if (time_ms <= here_ms || time_ms - here_ms <= DP_RECORD_SKEW_MS) {
+        return false;
+    }
+    if (round->ahead_since.us == 0) {
+        round->ahead_since = node->now;
+    }
+    return dp_time_between(round->ahead_since, node->now) < DP_RECORD_PATIENCE_US;
+}
+
+dp_verdict dp_round_judge(void *context, dp_view bytes)
+{
+    dp_node *node = context;
+    dp_round *round = node->round;
+    const dp_hash hash = dp_record_hash(bytes);
+    const char *cause = "";
+
+    if (!dp_hash_equal(&hash, &round->judged)) {
+        dp_view whole = bytes;
+        if (dp_ledger_lists(&node->ledger) && dp_list_join(node, bytes, true, &whole) == DP_AGAIN) {
+            return DP_VERDICT_LATER;
+        }
+        const dp_valid valid = {.ledger = &node->ledger,
+                                .crypto = &node->config.crypto,
+                                .admission = &node->config.admission,
+                                .admitted = round->judged_admitted};
+        round->judged = hash;
+        round->verdict = dp_record_decode(&round->judged_record, whole);
+        if (round->verdict == DP_OK) {
+            round->verdict = dp_valid_record(&valid, &round->judged_record, &cause);
+        }
+        if (round->verdict != DP_OK) {
+            dp_node_note(node, DP_NOTE_REJECTED, node->ledger.round + 1, NULL,
+                         node->ledger.slot + 1, 0, cause);
+        }
+    }
+    if (round->verdict != DP_OK) {
+        return DP_VERDICT_NO;
+    }
+    if ((DP_MUTATION != 108 && is_ahead(node, round->judged_record.time_ms)) ||
+        DP_BUGGIFY_HALF(node, DP_BUG_SLOW_VOTE)) {
+        return DP_VERDICT_LATER;
+    }
+#if DP_MUTATION == 15 || DP_MUTATION == 47
+    (void)judge_blobs(node, &round->judged_record); /* They are fetched all the same. */
+#endif
+#if DP_MUTATION == 14
+    return DP_VERDICT_YES;
+#elif DP_MUTATION == 15
+    for (uint32_t i = 0; i < round->judged_record.n_listed; i++) {
+        const uint32_t index = dp_node_member_index(node, &round->judged_record.listed[i].peer);
+        if (index != 0 && (index == DP_MEMBER_NONE ||
+                           dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
+            return DP_VERDICT_NO;
+        }
+    }
+#elif DP_MUTATION == 47
+    for (uint32_t i = 0; i < round->judged_record.n_listed; i++) {
+        if (dp_node_revoked(node, &round->judged_record.listed[i].peer)) {
+            return DP_VERDICT_NO;
+        }
+    }
+#elif DP_MUTATION == 16
+    if (round->judged_record.n_listed < dp_deadline_enough(dp_round_active(node))) {
+        return DP_VERDICT_NO;
+    }
+#endif
+    return judge_blobs(node, &round->judged_record);
+}

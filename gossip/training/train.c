@@ -1,0 +1,476 @@
+/* The trainer's side of a round: replay, apply, settle, train, publish. */
+#include "base/assert.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/round/judge_round.h"
+
+/* ---- applying ---- */
+
+static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t *clip)
+{
+    const dp_pending *pending = &node->train.pending;
+
+    *clip = 0;
+    if (!pending->has || pending->settled || node->train.fresh ||
+        pending->ready.round > row->round) {
+        return DP_SETTLE_NONE;
+    }
+    if (row->own && pending->ready.round + row->own_age == row->round) {
+#if DP_MUTATION != 21
+        if (dp_hash_equal(&row->own_root, &pending->ready.root))
+#endif
+        {
+            *clip = row->own_clip;
+            return DP_SETTLE_INCLUDED;
+        }
+    }
+    if (pending->ready.round == row->round && row->waits && DP_MUTATION != 65) {
+        return DP_SETTLE_NONE; /* The next record says what becomes of it. */
+    }
+    return DP_SETTLE_LEFT_OUT;
+}
+
+/* The round counts a publication of this node that is not the one it knows of: the disk was an old copy, and what was brought
+ * back from it was part of that other one too (SAFETY B5). */
+static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
+{
+    return node->train.revived && row->own &&
+           !dp_hash_equal(&row->own_root, &node->train.pending.ready.root);
+}
+
+/* One missed gap of the chain costs this round's share of lambda; a fresh trainer pays all of it with its RESTORE. */
+static uint32_t discount(dp_node *node, const dp_ring_row *row)
+{
+    if (!node->train.fresh && is_overtaken(node, row)) {
+        dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536, 0, "old copy");
+        return 0;
+    }
+    if (node->train.fresh || row->touched) {
+        return 65536;
+    }
+    const uint32_t lambda = dp_train_fade(&node->train, row);
+    dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536 - lambda, 0, "lambda");
+    return lambda;
+}
+
+static void replay(dp_node *node)
+{
+    dp_train *train = &node->train;
+    dp_ring_row *row = dp_chain_row(node, train->applied + 1);
+    dp_ring_row *after = dp_chain_row(node, train->applied + 2);
+
+    if (row == NULL) {
+        dp_train_reload(node, "state");
+        return;
+    }
+    if (!node->catchup.wants_state && dp_catchup_prefers_state(node, train->applied)) {
+        node->catchup.stuck_at = node->now;
+        dp_catchup_state(node);
+    }
+    const bool whole = dp_train_fetch_row(node, row);
+    if (after != NULL) {
+        (void)dp_train_fetch_row(node, after);
+    }
+    if (!whole) {
+        if (node->catchup.stuck_at.us == 0) {
+            node->catchup.stuck_at = node->now;
+        }
+        if (row->dropped ||
+            dp_time_between(node->catchup.stuck_at, node->now) > DP_STATE_PATIENCE_US) {
+            dp_catchup_state(node);
+        }
+        return;
+    }
+    node->catchup.stuck_at = (dp_time){0};
+    dp_action *action = dp_out_add(&node->out, DP_DO_APPLY);
+    action->u.apply.round = row->round;
+    action->u.apply.tokens = row->tokens;
+    action->u.apply.alpha = row->alpha;
+    action->u.apply.lambda = discount(node, row);
+    dp_mix_faded(node->mix, action->u.apply.lambda);
+    if (action->u.apply.lambda == 0 && node->manifest.exchange == DP_EXCHANGE_GRADIENTS) {
+        train->steps = 0; /* It told of its one gradient once, and now drops it. */
+    }
+    action->u.apply.settle = settle_of(node, row, &action->u.apply.clip);
+    action->u.apply.n_items = row->n;
+    action->u.apply.items = node->apply_items;
+    for (uint32_t i = 0; i < row->n; i++) {
+        node->apply_items[i] = (dp_apply_item){.root = row->items[i].root,
+                                               .bytes = row->items[i].bytes,
+                                               .q = row->items[i].q,
+                                               .first = row->items[i].first,
+                                               .end = row->items[i].end};
+    }
+    action->u.apply.cuts = row->cuts;
+    action->u.apply.taken = row->own_taken;
+    action->u.apply.contributors = row->contributors;
+    if (action->u.apply.settle != DP_SETTLE_NONE) {
+        train->pending.settled = true;
+    }
+    if (action->u.apply.settle == DP_SETTLE_INCLUDED && train->pending.made_here) {
+        train->revived = false; /* Nobody else speaks for this node. */
+    }
+    train->applying = true;
+}
+
+static void on_applied(dp_node *node, const dp_event *event)
+{
+    dp_train *train = &node->train;
+
+    if (!train->applying || event->u.applied.round != train->applied + 1) {
+        return;
+    }
+    train->applying = false;
+    if (event->u.applied.status != DP_OK) {
+        dp_node_note(node, DP_NOTE_DIVERGED, event->u.applied.round, NULL, 0, 0, "apply failed");
+        dp_train_reload(node, "state");
+        return;
+    }
+    train->tensor_bytes = event->u.applied.tensor_bytes;
+    dp_node_note(node, DP_NOTE_APPLIED, event->u.applied.round, NULL, 0, 0, "");
+    dp_train_arrive(node, event->u.applied.round, &event->u.applied.tensor_root);
+    if (train->applied == node->ledger.round) {
+        node->round->repeat_at = node->now; /* An offer to vote waits for the state. */
+    }
+    node->dirty = true;
+}
+
+/* ---- training ---- */
+
+void dp_train_certified(dp_node *node, uint64_t round)
+{
+    dp_train *train = &node->train;
+    dp_hash certified;
+
+    if (!train->has_theta || train->applied != round || train->applying ||
+        !dp_chain_certified(node, round, &certified)) {
+        return;
+    }
+    if (!dp_hash_equal(&certified, &train->state_root)) {
+        dp_train_diverged(node);
+    } else if (train->strikes > 0 && ++train->matches >= DP_MATCHES_MIN) {
+        train->strikes = 0;
+        train->matches = 0;
+    }
+}
+
+static void save(dp_node *node)
+{
+    dp_train *train = &node->train;
+    dp_hash certified;
+    const dp_ring_row *row = dp_chain_row(node, train->applied);
+
+    if (train->saved || row == NULL || !dp_chain_certified(node, train->applied, &certified)) {
+        return;
+    }
+    train->saved = true;
+    dp_action *action = dp_out_add(&node->out, DP_DO_SAVE);
+    action->u.save.round = train->applied;
+    action->u.save.slot = row->slot;
+    action->u.save.state_root = certified;
+    action->u.save.tensor_root = train->tensor_root;
+}
+
+static bool is_alive(const void *context, const dp_peer *peer)
+{
+    const dp_node *node = context;
+    const uint32_t index = dp_node_member_index(node, peer);
+
+    return index == 0 || (index != DP_MEMBER_NONE &&
+                          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
+}
+
+/* In a run of more members than a record lists not everybody publishes for every round. */
+static bool is_turn(dp_node *node, uint64_t elapsed_us)
+{
+    dp_train *train = &node->train;
+
+    if (node->ledger.n_members <= dp_turn_members(&node->ledger)) {
+        return true;
+    }
+    if (train->turn_round != node->ledger.round + 1) {
+        train->turn_round = node->ledger.round + 1;
+        train->turn_before = dp_turn_before(&node->ledger, &node->self, is_alive, node);
+    }
+    return train->turn_before <
+           dp_turn_allowed(&node->ledger, elapsed_us, (uint64_t)node->manifest.round_ms * 1000);
+}
+
+/* Of the vector, what this node adds up in the round to come. */
+static uint32_t own_share(const dp_node *node)
+{
+    const dp_part_layout *layout = &node->ledger.layout;
+    uint32_t share = 0;
+
+    for (uint32_t p = 0; p < layout->cuts.n; p++) {
+        if (dp_peer_equal(&layout->owners[p], &node->self)) {
+            share += dp_part_end(&layout->cuts, p) - layout->cuts.first[p];
+        }
+    }
+    return share;
+}
+
+/* How long this node trains for a round before its own part of it is due: less behind a thin line, over which others' updates came
+ * late too. */
+static uint64_t part_us(const dp_node *node)
+{
+    const dp_train *train = &node->train;
+    const dp_round *round = node->round;
+    const uint64_t round_us = (uint64_t)node->manifest.round_ms * 1000;
+    const uint32_t alive = dp_members_alive(node->members);
+
+    if (train->uplink == 0 || !train->pending.made_here || alive < 2) {
+        return round_us;
+    }
+    const uint64_t late_us = dp_time_between(round->slot_opened, round->opened);
+    const uint64_t bytes = train->pending.ready.bytes;
+    const uint64_t send_us = node->parts != NULL
+                                 ? dp_deadline_scatter(bytes, own_share(node), train->uplink)
+                                 : dp_deadline_send(bytes, alive - 1, train->uplink);
+    return dp_deadline_part(round_us, late_us, send_us);
+}
+
+static bool has_had_its_part(const dp_node *node)
+{
+    return dp_time_between(node->round->opened, node->now) >= part_us(node) ||
+           node->train.steps >= node->manifest.inner_steps_max;
+}
+
+static bool others_wait(const dp_node *node)
+{
+    const uint32_t others = dp_round_others_ready(node);
+
+    return others > 0 && others >= dp_deadline_enough(dp_round_active(node));
+}
+
+bool dp_train_is_due(const dp_node *node)
+{
+    return has_had_its_part(node) || others_wait(node);
+}
+
+static bool may_publish(dp_node *node)
+{
+    const dp_train *train = &node->train;
+    const uint64_t elapsed = dp_time_between(node->round->opened, node->now);
+
+    if (node->mode != DP_MODE_SYNC || train->steps == 0 || dp_train_undecided(node) ||
+        (train->pending.has && !train->pending.durable) || train->op != 0 ||
+        dp_mix_busy(node->mix) || dp_mix_locked(node->mix) || !is_turn(node, elapsed)) {
+        return false;
+    }
+    return has_had_its_part(node) || DP_BUGGIFY_HALF(node, DP_BUG_EARLY_PUBLISH) ||
+           others_wait(node);
+}
+
+static void open_trainer(dp_node *node)
+{
+    const bool whole = dp_train_fetch_data(node);
+
+    if (whole && !node->train.opening && !node->config.observer) {
+        node->train.opening = true;
+        dp_out_add(&node->out, DP_DO_TRAINER_OPEN);
+    }
+}
+
+void dp_train_start(dp_node *node)
+{
+    open_trainer(node);
+}
+
+static void train_on(dp_node *node)
+{
+    dp_train *train = &node->train;
+    const bool may = !node->paused && !node->halted && !node->leaving &&
+                     node->mode != DP_MODE_LEFT &&
+                     dp_ledger_member(&node->ledger, &node->self) != NULL;
+
+    if (!may) {
+        if (train->training) {
+            dp_out_add(&node->out, DP_DO_TRAIN_STOP);
+            train->training = false;
+            train->train_round = 0;
+        }
+        return;
+    }
+    const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);
+    const uint64_t granted = lease != NULL ? lease->granted : 0;
+    if (!train->training || train->train_round != train->applied + 1 ||
+        train->train_granted != granted) {
+        dp_action *action = dp_out_add(&node->out, DP_DO_TRAIN);
+        action->u.train.round = train->applied + 1;
+        action->u.train.tokens = node->ledger.tokens;
+        action->u.train.reach = dp_train_reach(node);
+        if (lease != NULL) {
+            action->u.train.n_ranges =
+                dp_lease_after(lease, action->u.train.reach.leased, action->u.train.ranges);
+        }
+        if (node->parts != NULL && node->config.early &&
+            node->manifest.exchange == DP_EXCHANGE_GRADIENTS) {
+            action->u.train.cuts = node->ledger.layout.cuts;
+        }
+        train->training = true;
+        train->train_round = train->applied + 1;
+        train->train_granted = granted;
+    }
+    if (may_publish(node)) {
+        dp_action *action = dp_out_add(&node->out, DP_DO_PUBLISH);
+        action->u.publish.round = train->applied + 1;
+        action->u.publish.dense = train->exchanges >= 2;
+#if DP_MUTATION == 68
+        action->u.publish.keep = dp_node_keep(node, train->applied);
+#else
+        action->u.publish.keep = dp_node_keep(node, train->applied + 1);
+#endif
+        if (node->parts != NULL) {
+            action->u.publish.cuts = node->ledger.layout.cuts;
+        }
+        train->publish_cuts = action->u.publish.cuts;
+        train->publishing = true;
+        train->publish_base = node->ledger.base;
+        train->publish_order = dp_mix_order(node->mix);
+    }
+}
+
+void dp_train_advance(dp_node *node)
+{
+    dp_train *train = &node->train;
+
+    if (train->state == DP_TRAINER_OFF) {
+        open_trainer(node);
+        return;
+    }
+    if (train->state == DP_TRAINER_EMPTY) {
+        dp_train_load(node);
+        return;
+    }
+    if (train->state == DP_TRAINER_MOVING) {
+        return;
+    }
+    if (train->applied == node->ledger.round) {
+        dp_round_state_own(node);
+    }
+    if (train->state != DP_TRAINER_SET || train->applying || train->publishing) {
+        return; /* One thing at a time: what is being published belongs to the present base. */
+    }
+#if DP_MUTATION == 27
+    if (train->applied < node->ledger.round && (train->fresh || !may_publish(node))) {
+#else
+    if (train->applied < node->ledger.round) {
+#endif
+        replay(node);
+        return;
+    }
+    if (node->round->opened.us == 0) {
+        node->round->opened = node->now;
+        dp_node_note(node, DP_NOTE_ROUND_OPENED, train->applied + 1, NULL, 0, 0, "");
+    }
+    if (train->fresh) {
+        dp_train_bring_back(node);
+    }
+    save(node);
+    train_on(node);
+}
+
+void dp_train_tick(dp_node *node)
+{
+    if (node->train.barred.us != 0 && dp_time_reached(node->now, node->train.barred)) {
+        node->train.barred = (dp_time){0};
+        node->dirty = true;
+    }
+    if (node->train.row_failed) {
+        dp_train_write_row(node);
+    }
+}
+
+dp_time dp_train_wake(const dp_node *node)
+{
+    const dp_train *train = &node->train;
+
+    if (train->state == DP_TRAINER_EMPTY && !dp_time_reached(node->now, train->barred)) {
+        return train->barred;
+    }
+    if (train->state != DP_TRAINER_SET || !train->training || dp_train_undecided(node) ||
+        node->round->opened.us == 0) {
+        return DP_NEVER;
+    }
+    const dp_time due = dp_time_after(node->round->opened, part_us(node));
+    return due.us > node->now.us ? due : DP_NEVER; /* After it every TRAINED event asks again. */
+}
+
+/* ---- events ---- */
+
+static void trainer_down(dp_node *node)
+{
+    dp_train *train = &node->train;
+
+    train->state = DP_TRAINER_OFF;
+    train->has_theta = false;
+    train->applying = false;
+    train->publishing = false;
+    train->training = false;
+    train->train_round = 0;
+    train->steps = 0;
+    train->checks = 0;
+    if (train->pending.has && !train->pending.settled && !dp_train_undecided(node)) {
+        train->pending.settled = true; /* The RESTORE settles it. */
+    }
+    for (uint32_t i = 0; i < node->round->n_claims; i++) {
+        node->round->claims[i].checking = false;
+    }
+    dp_judging_trainer_down(node);
+    if (node->parts != NULL) {
+        dp_part_round_trainer_down(node);
+    }
+    dp_mix_trainer_down(node->mix, node->now, &node->out);
+    node->dirty = true;
+}
+
+void dp_train_event(dp_node *node, const dp_event *event)
+{
+    dp_train *train = &node->train;
+
+    switch ((int)event->type) {
+    case DP_EV_TRAINER_UP:
+        train->state = DP_TRAINER_EMPTY;
+        train->opening = true;
+        for (uint32_t i = 0; i < node->round->n_claims; i++) {
+            if (node->round->claims[i].held && !node->round->claims[i].checked) {
+                dp_round_object(node, &node->round->claims[i].ready.root,
+                                node->round->claims[i].size);
+            }
+        }
+        node->round->repeat_at = node->now;
+        node->dirty = true;
+        break;
+    case DP_EV_TRAINER_DOWN:
+        trainer_down(node);
+        break;
+    case DP_EV_TRAINER_AT:
+        dp_train_at(node, event);
+        break;
+    case DP_EV_TRAINED:
+        if (train->state != DP_TRAINER_SET) {
+            break; /* Of drawers that a load has emptied since. */
+        }
+        train->steps = event->u.trained.steps;
+        train->tokens = event->u.trained.tokens;
+        train->step_us = event->u.trained.step_us;
+        node->dirty = may_publish(node); /* Else progress changes nothing, */
+        if (node->manifest.pairs == DP_ON && dp_mix_busy(node->mix) && dp_train_is_due(node)) {
+            node->dirty = true; /* ... unless an exchange has to end for it. */
+        }
+        break;
+    case DP_EV_PUBLISHED:
+        dp_train_published(node, event);
+        break;
+    case DP_EV_APPLIED:
+        on_applied(node, event);
+        break;
+    case DP_EV_SAVED:
+        dp_train_ckpt(node, event->u.saved.round, &event->u.saved.tensor_root,
+                      event->u.saved.tensor_bytes, false);
+        dp_train_saved(node, event->u.saved.round);
+        break;
+    default: /* The caller sends nothing else. */
+        break;
+    }
+}

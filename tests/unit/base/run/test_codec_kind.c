@@ -1,0 +1,72 @@
+#include "tests/lib/check.h"
+
+#include "base/run/codec_kind.h"
+
+static void names_and_numbers_lead_to_each_other(void **state)
+{
+    (void)state;
+    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
+        const dp_codec_row *const row = dp_codec_row_of(kind);
+        CHECK(row != NULL && (unsigned)row->kind == kind);
+        dp_codec_kind back;
+        CHECK(dp_codec_named(row->name, &back) && (unsigned)back == kind);
+        CHECK(strcmp(dp_codec_name(row->kind), row->name) == 0);
+        CHECK(row->block_least <= row->block_standard && row->block_standard <= row->block_most);
+    }
+    dp_codec_kind none;
+    CHECK(!dp_codec_named("zip", &none) && !dp_codec_named("", &none));
+    CHECK(dp_codec_row_of(0) == NULL && dp_codec_row_of(DP_CODEC_KINDS) == NULL);
+    CHECK(dp_codec_row_of(UINT32_MAX) == NULL && dp_codec_name(DP_CODEC_KINDS) == NULL);
+}
+
+static void the_numbers_on_the_wire_stay(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"fp32", "bf16", "int8", "sparse", "fp16",
+                                        "int4", "e3m0", "sign", "random"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
+        CHECK(strcmp(dp_codec_name((dp_codec_kind)(i + 1)), names[i]) == 0);
+    }
+}
+
+static void refused(dp_codec_kind kind, uint32_t block, uint32_t keep, uint32_t bits,
+                    const char *start)
+{
+    dp_why why = {{0}};
+    CHECK_STATUS(dp_codec_options_check(kind, block, keep, bits, &why), DP_BADARG);
+    CHECK(strncmp(why.text, start, strlen(start)) == 0);
+}
+
+static void options_are_what_the_codec_takes(void **state)
+{
+    (void)state;
+    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
+        const dp_codec_row *const row = dp_codec_row_of(kind);
+        CHECK_OK(dp_codec_options_check(row->kind, 0, 64, 2, NULL));
+        CHECK_OK(dp_codec_options_check(row->kind, row->block_least, 16, 1, NULL));
+        CHECK_OK(dp_codec_options_check(row->kind, row->block_most, 128, 1, NULL));
+    }
+    CHECK_OK(dp_codec_options_check(DP_CODEC_INT8, 512, 0, 0, NULL)); /* It keeps all. */
+    refused(DP_CODEC_INT8, 128, 64, 2, "round.codec_block is 128; for the codec int8");
+    refused(DP_CODEC_INT8, 2048, 64, 2, "round.codec_block is 2048");
+    refused(DP_CODEC_SIGN, 300, 64, 2, "round.codec_block is 300");
+    refused(DP_CODEC_SPARSE, 64, 64, 2, "round.codec_block is 64; the codec sparse has none");
+    refused(DP_CODEC_FP32, 256, 64, 2, "round.codec_block is 256; the codec fp32 has none");
+    refused(DP_CODEC_SPARSE, 0, 8, 2, "round.codec_keep is 8");
+    refused(DP_CODEC_SPARSE, 0, 96, 2, "round.codec_keep is 96");
+    refused(DP_CODEC_RANDOM, 0, 256, 2, "round.codec_keep is 256");
+    refused(DP_CODEC_SPARSE, 0, 64, 0, "round.codec_bits is 0");
+    refused(DP_CODEC_SPARSE, 0, 64, 3, "round.codec_bits is 3");
+    refused(DP_CODEC_KINDS, 0, 64, 2, "round.codec is");
+    refused((dp_codec_kind)0, 0, 64, 2, "round.codec is 0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_and_numbers_lead_to_each_other),
+        cmocka_unit_test(the_numbers_on_the_wire_stay),
+        cmocka_unit_test(options_are_what_the_codec_takes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+#include "tests/lib/check.h"
+
+#include "base/run/run_mode.h"
+
+static void the_first_mode_is_what_a_manifest_has_anyway(void **state)
+{
+    (void)state;
+    size_t count;
+    const dp_run_mode *const modes = dp_run_modes(&count);
+    dp_manifest standard;
+    dp_manifest set;
+    dp_manifest_default(&standard);
+    dp_manifest_default(&set);
+    dp_run_mode_set(&set, &modes[0]);
+    CHECK(memcmp(&standard, &set, sizeof set) == 0);
+}
+
+static void every_mode_makes_a_possible_run_and_is_found_by_its_name(void **state)
+{
+    (void)state;
+    size_t count;
+    const dp_run_mode *const modes = dp_run_modes(&count);
+    CHECK(count >= 3);
+    for (size_t i = 0; i < count; i++) {
+        dp_manifest manifest;
+        dp_manifest_default(&manifest);
+        dp_run_mode_set(&manifest, &modes[i]);
+        CHECK_OK(dp_manifest_check(&manifest, NULL));
+        CHECK(dp_run_mode_find(modes[i].name) == &modes[i]);
+        /* The outer step stays within its cap from the first round on: m is then the update itself. */
+        const double mu = modes[i].outer_mu_milli * 1e-3;
+        CHECK(mu == 0 || modes[i].alpha_milli * 1e-3 * (1 + mu) <= 1.5);
+    }
+    CHECK(dp_run_mode_find("") == NULL && dp_run_mode_find("Stale") == NULL);
+}
+
+static void a_mode_leaves_time_and_steps_that_it_does_not_name(void **state)
+{
+    (void)state;
+    dp_manifest manifest;
+    dp_manifest_default(&manifest);
+    manifest.round_ms = 777;
+    manifest.inner_steps_max = 77;
+    dp_run_mode_set(&manifest, dp_run_mode_find("average"));
+    CHECK(manifest.round_ms == 777 && manifest.inner_steps_max == 77 && manifest.pairs == DP_OFF);
+    dp_run_mode_set(&manifest, dp_run_mode_find("gossip"));
+    CHECK(manifest.round_ms == 120000 && manifest.inner_steps_max > 1000);
+    CHECK(manifest.pairs == DP_ON);
+    dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));
+    CHECK(manifest.pairs == DP_OFF && manifest.exchange == DP_EXCHANGE_GRADIENTS);
+    CHECK(manifest.inner_steps_max == 1 && manifest.stale == DP_OFF);
+    dp_run_mode_set(&manifest, dp_run_mode_find("stale"));
+    CHECK(manifest.exchange == DP_EXCHANGE_UPDATES && manifest.stale == DP_ON);
+    CHECK(manifest.codec == DP_CODEC_SPARSE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_mode_is_what_a_manifest_has_anyway),
+        cmocka_unit_test(every_mode_makes_a_possible_run_and_is_found_by_its_name),
+        cmocka_unit_test(a_mode_leaves_time_and_steps_that_it_does_not_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compute/backend/plan.h"
+#include "compute/model/optim.h"
+
+static dp_manifest manifest_of(const char *preset)
+{
+    dp_manifest manifest;
+    dp_manifest_default(&manifest);
+    dp_manifest_set_model(&manifest, &dp_model_preset_find(preset)->config);
+    return manifest;
+}
+
+static dp_plan plan_of(const dp_manifest *manifest, uint64_t budget)
+{
+    dp_plan plan;
+    const dp_plan_request request = {.manifest = manifest, .threads = 2, .budget = budget};
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.total, plan.weights + plan.gradients + plan.moments + plan.anchors +
+                                     plan.packed + plan.buffers + plan.data + plan.activations);
+    assert_true(plan.total <= budget);
+    return plan;
+}
+
+/* What is really taken, by the engine and the optimizer. */
+static void the_plan_is_what_engine_and_optimizer_take(void **state)
+{
+    (void)state;
+    static const char *const presets[] = {"gpt2-tiny", "llama-tiny", "qwen3-tiny"};
+    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_MUON; kind++) {
+        for (int weights = DP_WEIGHTS_FP32; weights <= DP_WEIGHTS_BF16_SR; weights++) {
+            dp_manifest manifest = manifest_of(presets[(kind + weights) % 3]);
+            manifest.optimizer = (dp_optim_kind)kind;
+            manifest.weights = (dp_weights_kind)weights;
+            manifest.precision = (dp_precision_kind)weights; /* each once */
+            const dp_plan plan = plan_of(&manifest, (uint64_t)1 << 30);
+            const dp_model_config config = dp_manifest_model(&manifest);
+            dp_model model;
+            dp_pool *pool = NULL;
+            dp_gpt *gpt = NULL;
+            dp_optim optim;
+            assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
+            assert_int_equal(dp_pool_open(&pool, 2), DP_OK);
+            const dp_gpt_options options = {.rows_max = plan.rows,
+                                            .pool = pool,
+                                            .precision = dp_precision_of_kind(manifest.precision),
+                                            .recompute = plan.recompute,
+                                            .packs = plan.packs};
+            const dp_optim_setup setup = {
+                .model = &model, .kind = manifest.optimizer, .weights = manifest.weights};
+            const size_t before = dp_alloc_live_bytes();
+            assert_int_equal(dp_gpt_open(&gpt, &model, &options), DP_OK);
+            assert_int_equal(dp_optim_init(&optim, &setup), DP_OK);
+            const double took = (double)(dp_alloc_live_bytes() - before);
+            const double said =
+                (double)(plan.total - plan.anchors - 2 * plan.weights); /* a state and blobs */
+            assert_true(took > 0.9 * said && took < 1.02 * (said + (double)plan.weights));
+            dp_optim_close(&optim);
+            dp_gpt_close(gpt);
+            dp_pool_close(pool);
+            dp_model_close(&model);
+        }
+    }
+}
+
+/* zero.h: a copy of the weights and packs for each process and one for all, a sum for each lane, moments once. */
+static void a_team_has_weights_for_each_and_moments_once(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("llama-tiny");
+    dp_plan_request request = {
+        .manifest = &manifest, .threads = 1, .budget = UINT64_MAX, .rows = 8, .alone = true};
+    dp_plan one;
+    dp_plan team;
+    assert_int_equal(dp_plan_make(&one, &request, NULL), DP_OK);
+    request.processes = 3;
+    request.lanes = 4;
+    assert_int_equal(dp_plan_make(&team, &request, NULL), DP_OK);
+    assert_int_equal(team.packs, one.packs);
+    const uint64_t vector = one.gradients;
+    assert_int_equal(one.weights, vector);
+    assert_int_equal(team.weights, 4 * vector);
+    assert_int_equal(team.gradients, 4 * vector);
+    assert_int_equal(team.moments, one.moments);
+    assert_int_equal(team.packed, 3 * one.packed);
+    assert_int_equal(team.buffers - vector, 3 * (one.buffers - vector));
+    assert_true(team.activations > one.activations / 4 * 3 && team.activations < one.activations);
+}
+
+static void momentum_of_the_outer_step_is_kept_and_travels(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("llama-tiny");
+    const dp_plan without = plan_of(&manifest, UINT64_MAX);
+    manifest.outer_mu_milli = 900;
+    const dp_plan with = plan_of(&manifest, UINT64_MAX);
+    assert_int_equal(with.anchors, without.anchors + without.weights);
+    assert_int_equal(with.buffers, without.buffers + without.weights);
+}
+
+static void a_run_that_judges_keeps_an_update_in_two_bytes_an_element(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("llama-tiny");
+    manifest.trust = DP_TRUST_MEMBERS;
+    const dp_plan without = plan_of(&manifest, UINT64_MAX);
+    manifest.trust = DP_TRUST_OPEN;
+    const dp_plan with = plan_of(&manifest, UINT64_MAX);
+    assert_int_equal(with.buffers, without.buffers + without.weights / 2);
+}
+
+static void with_memory_enough_only_norms_are_recomputed(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("llama-tiny");
+    const dp_plan plan = plan_of(&manifest, (uint64_t)1 << 32);
+    assert_int_equal(plan.recompute, DP_RECOMPUTE_NORMS);
+    assert_int_equal(plan.rows, manifest.batch_rows);
+    assert_int_equal(plan.parameters, 918656);
+}
+
+static void less_memory_climbs_the_ladder_and_then_shrinks_the_batch(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("llama-135m");
+    manifest.batch_rows = 64;
+    dp_plan plan = plan_of(&manifest, (uint64_t)1 << 40);
+    dp_recompute last = plan.recompute;
+    uint32_t rows = UINT32_MAX;
+    dp_gpt_packs packs = plan.packs;
+    bool climbed = false;
+    for (uint64_t budget = plan.total; budget > plan.total / 4; budget -= plan.total / 50) {
+        dp_plan less;
+        const dp_plan_request request = {.manifest = &manifest, .threads = 2, .budget = budget};
+        if (dp_plan_make(&less, &request, NULL) != DP_OK) {
+            break;
+        }
+        assert_true(less.total <= budget && less.packs >= packs);
+        assert_true(less.packs > packs || less.recompute >= last);
+        assert_true(less.packs > packs || less.recompute > last || less.rows <= rows);
+        packs = less.packs;
+        climbed = climbed || less.recompute > DP_RECOMPUTE_NORMS;
+        last = less.recompute;
+        rows = less.rows;
+    }
+    assert_true(climbed);
+}
+
+static void long_sequences_share_packs_and_short_ones_keep_them(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("llama-1b");
+    dp_plan plan = plan_of(&manifest, (uint64_t)1 << 40);
+    assert_int_equal(plan.packs, DP_GPT_PACKS_SHARED);
+    assert_true(plan.packed < plan.weights / 2);
+    manifest.context = 1024;
+    plan = plan_of(&manifest, (uint64_t)1 << 40);
+    assert_int_equal(plan.packs, DP_GPT_PACKS_KEPT);
+    assert_true(plan.packed > plan.weights);
+}
+
+static void what_does_not_fit_is_refused_with_what_would(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("gpt2-355m");
+    dp_plan plan;
+    dp_why why = {""};
+    dp_plan_request request = {.manifest = &manifest, .threads = 2, .budget = (uint64_t)12 << 30};
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_TOOBIG);
+    assert_int_equal(plan.rows, 0);
+    assert_true(plan.total > request.budget);
+    const char *const advice = strstr(why.text, "model.layers ");
+    assert_non_null(advice);
+    dp_manifest smaller = manifest;
+    smaller.layers = (uint32_t)strtoul(advice + strlen("model.layers "), NULL, 10);
+    assert_in_range(smaller.layers, 1, 23);
+    request.manifest = &smaller;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    smaller.layers++; /* It was the largest. */
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_TOOBIG);
+    request.budget = 1000;
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "model.preset"));
+}
+
+/* What lies in memfds is memory, whoever made them. */
+static void data_in_memory_counts_and_may_be_too_much(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("llama-tiny");
+    const uint64_t budget = (uint64_t)1 << 30;
+    const uint64_t data = (uint64_t)600 << 20;
+    dp_plan with;
+    dp_why why = {""};
+    const dp_plan without = plan_of(&manifest, budget);
+    dp_plan_request request = {.manifest = &manifest, .threads = 2, .budget = budget, .data = data};
+    assert_int_equal(dp_plan_make(&with, &request, NULL), DP_OK);
+    assert_int_equal(with.data, data);
+    assert_int_equal(without.data, 0);
+    assert_int_equal(with.total, without.total + data);
+    request.data = budget - without.total / 4; /* Not one sequence beside it, of this model. */
+    assert_int_equal(dp_plan_make(&with, &request, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "of them the data"));
+    request.data = 2 * budget;
+    assert_int_equal(dp_plan_make(&with, &request, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "take less data"));
+}
+
+static void a_model_that_cannot_exist_has_no_plan(void **state)
+{
+    (void)state;
+    dp_manifest manifest = manifest_of("gpt2-tiny");
+    manifest.heads = 3;
+    dp_plan plan;
+    dp_why why = {""};
+    const dp_plan_request request = {.manifest = &manifest, .threads = 1, .budget = 1 << 30};
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_BADARG);
+    assert_non_null(strstr(why.text, "model.heads"));
+}
+
+static void the_line_is_json(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("gpt2-124m");
+    for (uint64_t budget = (uint64_t)1 << 40; budget > 1 << 20; budget >>= 16) {
+        dp_plan plan;
+        dp_why why = {""};
+        dp_buf line;
+        dp_buf_init(&line, 1 << 16);
+        const dp_plan_request request = {.manifest = &manifest, .threads = 2, .budget = budget};
+        const bool fits = dp_plan_make(&plan, &request, &why) == DP_OK;
+        assert_int_equal(dp_plan_json(&plan, &why, &line), DP_OK);
+        json_t *json = json_loadb((const char *)dp_buf_view(&line).data, line.size, 0, NULL);
+        assert_non_null(json);
+        assert_int_equal(json_integer_value(json_object_get(json, "total")), plan.total);
+        assert_int_equal(json_is_true(json_object_get(json, "fits")), fits);
+        assert_int_equal(json_array_size(json_object_get(json, "steps")), DP_RECOMPUTE_STEPS);
+        assert_int_equal(json_is_string(json_object_get(json, "why")), !fits);
+        json_decref(json);
+        dp_buf_close(&line);
+    }
+}
+
+static void rows_that_are_asked_for_are_kept_and_the_ladder_gives_way(void **state)
+{
+    (void)state;
+    const dp_manifest manifest = manifest_of("llama-tiny");
+    dp_plan_request request = {
+        .manifest = &manifest, .threads = 2, .budget = UINT64_MAX, .rows = 4, .alone = true};
+    dp_plan plan;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.rows, 4);
+    assert_int_equal(plan.anchors, 0);
+    assert_int_equal(plan.recompute, DP_RECOMPUTE_NORMS);
+    request.budget = plan.steps[DP_RECOMPUTE_LAYER].total;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.rows, 4);
+    assert_int_equal(plan.recompute, DP_RECOMPUTE_LAYER);
+    request.budget--; /* Then shared packs give way, and the ladder is there once more. */
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.packs, DP_GPT_PACKS_SHARED);
+    request.budget = plan.steps[DP_RECOMPUTE_LAYER].total;
+    assert_int_equal(dp_plan_make(&plan, &request, NULL), DP_OK);
+    assert_int_equal(plan.recompute, DP_RECOMPUTE_LAYER);
+    dp_why why = {{0}};
+    request.budget--;
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "4 sequences"));
+    const char *const advice = strstr(why.text, "--rows ");
+    assert_non_null(advice);
+    request.rows = (uint32_t)strtoul(advice + strlen("--rows "), NULL, 10);
+    assert_int_equal(dp_plan_make(&plan, &request, &why), DP_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plan_is_what_engine_and_optimizer_take),
+        cmocka_unit_test(a_team_has_weights_for_each_and_moments_once),
+        cmocka_unit_test(momentum_of_the_outer_step_is_kept_and_travels),
+        cmocka_unit_test(a_run_that_judges_keeps_an_update_in_two_bytes_an_element),
+        cmocka_unit_test(with_memory_enough_only_norms_are_recomputed),
+        cmocka_unit_test(long_sequences_share_packs_and_short_ones_keep_them),
+        cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),
+        cmocka_unit_test(what_does_not_fit_is_refused_with_what_would),
+        cmocka_unit_test(data_in_memory_counts_and_may_be_too_much),
+        cmocka_unit_test(a_model_that_cannot_exist_has_no_plan),
+        cmocka_unit_test(rows_that_are_asked_for_are_kept_and_the_ladder_gives_way),
+        cmocka_unit_test(the_line_is_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "compute/format/gguf.h"
+#include "compute/format/gguf_read.h"
+
+enum { VOCAB = 300, FILE_MAX = 1 << 22 };
+
+static const dp_model_config gpt2 = {
+    .layers = 2, .width = 32, .heads = 2, .context = 8, .vocab = VOCAB};
+static const dp_model_config llama = {.arch = DP_ARCH_LLAMA,
+                                      .layers = 2,
+                                      .width = 32,
+                                      .heads = 4,
+                                      .kv_heads = 2,
+                                      .head_width = 12,
+                                      .hidden = 40,
+                                      .context = 8,
+                                      .vocab = VOCAB};
+
+struct file {
+    dp_model model;
+    float *theta;
+    dp_bpe *bpe;
+    dp_buf bytes;
+    dp_gguf *read;
+};
+
+static void make(struct file *f, const dp_model_config *config)
+{
+    *f = (struct file){.theta = NULL};
+    uint32_t id = 0;
+    assert_int_equal(dp_model_open(&f->model, config, NULL), DP_OK);
+    f->theta = test_calloc(f->model.n_elements, sizeof *f->theta);
+    dp_model_init(&f->model, 3, f->theta);
+    assert_int_equal(dp_bpe_train(&f->bpe, dp_view_text("a cat, a hat, a bat"), 258, NULL), DP_OK);
+    assert_int_equal(dp_bpe_add_special(f->bpe, dp_view_text("<|endoftext|>"), &id), DP_OK);
+    dp_buf_init(&f->bytes, FILE_MAX);
+}
+
+static void open_file(struct file *f, const dp_model_config *config, dp_gguf_type type)
+{
+    dp_why why = {""};
+    make(f, config);
+    assert_int_equal(dp_gguf_write(&f->model, f->theta, f->bpe, type, &f->bytes, &why), DP_OK);
+    if (dp_gguf_open(&f->read, dp_buf_view(&f->bytes), &why) != DP_OK) {
+        fail_msg("%s", why.text);
+    }
+}
+
+static void close_file(struct file *f)
+{
+    dp_gguf_close(f->read);
+    dp_buf_close(&f->bytes);
+    dp_bpe_close(f->bpe);
+    test_free(f->theta);
+    dp_model_close(&f->model);
+}
+
+/* Row of the file against column of the arena, within a share of the largest weight. */
+static void check_row(const struct file *f, const char *name, size_t row, dp_slot slot,
+                      size_t column, float share)
+{
+    const dp_gguf_tensor *const tensor = dp_gguf_find(f->read, name);
+    const dp_tensor *const ours = dp_model_tensor(&f->model, 1, slot);
+    assert_non_null(tensor);
+    assert_int_equal(tensor->dims[0], ours->shape[0]);
+    float *const values = test_calloc(tensor->elements, sizeof *values);
+    dp_gguf_floats(tensor, values);
+    for (size_t i = 0; i < ours->shape[0]; i++) {
+        const float wanted = f->theta[ours->offset + i * ours->shape[1] + column];
+        assert_true(fabsf(values[row * ours->shape[0] + i] - wanted) <= share * 0.12F);
+    }
+    test_free(values);
+}
+
+static void gpt2_has_its_names_and_turned_weights(void **state)
+{
+    (void)state;
+    struct file f;
+    uint32_t type = 0;
+    dp_view value;
+    open_file(&f, &gpt2, DP_GGUF_F32);
+    assert_int_equal(dp_gguf_count(f.read), f.model.n_tensors);
+    check_row(&f, "blk.1.attn_qkv.weight", 70, DP_LAYER_QKV_W, 70, 0);
+    check_row(&f, "blk.1.ffn_up.weight", 100, DP_LAYER_UP_W, 100, 0);
+    check_row(&f, "blk.1.ffn_down.weight", 31, DP_LAYER_DOWN_W, 31, 0);
+    assert_null(dp_gguf_find(f.read, "output.weight"));
+    assert_int_equal(dp_gguf_find(f.read, "token_embd.weight")->dims[1], VOCAB);
+    assert_int_equal(dp_gguf_value(f.read, "general.architecture", &type, &value), DP_OK);
+    assert_true(dp_view_equal(value, dp_view_text("gpt2")));
+    assert_int_equal(dp_gguf_value(f.read, "gpt2.block_count", &type, &value), DP_OK);
+    assert_memory_equal(value.data, "\2\0\0\0", 4);
+    assert_int_equal(dp_gguf_value(f.read, "tokenizer.ggml.tokens", &type, &value), DP_OK);
+    assert_memory_equal(value.data, "\x08\0\0\0\x2c\x01\0\0\0\0\0\0\1\0\0\0\0\0\0\0!", 21);
+    assert_int_equal(dp_gguf_value(f.read, "gpt2.none", &type, &value), DP_NOTFOUND);
+    close_file(&f);
+}
+
+/* Row 2i + s of a head is row s * half + i of ours. */
+static void rows_of_q_and_k_of_llama_are_interleaved(void **state)
+{
+    (void)state;
+    struct file f;
+    open_file(&f, &llama, DP_GGUF_F32);
+    check_row(&f, "blk.1.attn_q.weight", 12 + 2 * 5 + 1, DP_LAYER_QKV_W, 12 + 6 + 5, 0);
+    check_row(&f, "blk.1.attn_k.weight", 2 * 3, DP_LAYER_QKV_W, 48 + 3, 0);
+    check_row(&f, "blk.1.attn_v.weight", 7, DP_LAYER_QKV_W, 48 + 24 + 7, 0);
+    check_row(&f, "blk.1.ffn_gate.weight", 39, DP_LAYER_UP_W, 39, 0);
+    check_row(&f, "blk.1.ffn_up.weight", 0, DP_LAYER_UP_W, 40, 0);
+    assert_non_null(dp_gguf_find(f.read, "output.weight"));
+    close_file(&f);
+}
+
+static void rows_of_qwen3_stay(void **state)
+{
+    (void)state;
+    struct file f;
+    dp_model_config qwen = llama;
+    qwen.qk_norm = DP_ON;
+    open_file(&f, &qwen, DP_GGUF_F32);
+    check_row(&f, "blk.1.attn_q.weight", 23, DP_LAYER_QKV_W, 23, 0);
+    assert_int_equal(dp_gguf_find(f.read, "blk.1.attn_k_norm.weight")->dims[0], 12);
+    close_file(&f);
+}
+
+static void smaller_types_are_near(void **state)
+{
+    (void)state;
+    static const struct {
+        dp_gguf_type type;
+        float share;
+    } rows[] = {{DP_GGUF_F16, 0x1p-11F}, {DP_GGUF_BF16, 0x1p-8F}, {DP_GGUF_Q8_0, 1.0F / 253}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct file f;
+        open_file(&f, &llama, rows[i].type);
+        check_row(&f, "blk.1.attn_v.weight", 7, DP_LAYER_QKV_W, 48 + 24 + 7, rows[i].share);
+        assert_int_equal(dp_gguf_find(f.read, "blk.0.attn_v.weight")->type, rows[i].type);
+        assert_int_equal(dp_gguf_find(f.read, "blk.0.attn_norm.weight")->type, DP_GGUF_F32);
+        const dp_gguf_type down = dp_gguf_find(f.read, "blk.0.ffn_down.weight")->type;
+        assert_int_equal(down, rows[i].type == DP_GGUF_Q8_0 ? DP_GGUF_F16 : rows[i].type);
+        close_file(&f);
+    }
+}
+
+static void what_llama_cpp_does_not_compute_is_refused(void **state)
+{
+    (void)state;
+    dp_model_config configs[] = {gpt2, gpt2, llama};
+    static const char *const words[] = {"model.softcap 0", "model.activation gelu",
+                                        "model.activation swiglu"};
+    configs[0].softcap_milli = 30000;
+    configs[1].activation = DP_ACTIVATION_RELU2;
+    configs[2].activation = DP_ACTIVATION_RELU2;
+    for (size_t i = 0; i < 3; i++) {
+        struct file f;
+        dp_why why = {""};
+        make(&f, &configs[i]);
+        assert_int_equal(dp_gguf_write(&f.model, f.theta, f.bpe, DP_GGUF_F32, &f.bytes, &why),
+                         DP_UNSUPPORTED);
+        assert_non_null(strstr(why.text, words[i]));
+        assert_int_equal(f.bytes.size, 0);
+        close_file(&f);
+    }
+}
+
+static void a_file_cut_short_is_refused(void **state)
+{
+    (void)state;
+    struct file f;
+    open_file(&f, &gpt2, DP_GGUF_F16);
+    for (size_t size = 0; size < f.bytes.size; size += size < 9000 ? 1 : 997) {
+        dp_gguf *none = NULL;
+        dp_why why = {""};
+        const dp_status status = dp_gguf_open(&none, dp_view_of(f.bytes.data, size), &why);
+        assert_true(status == DP_BADMSG);
+        assert_true(none == NULL && why.text[0] != '\0');
+    }
+    close_file(&f);
+}
+
+static void without_memory_nothing_is_written_or_read(void **state)
+{
+    (void)state;
+    struct file f;
+    dp_gguf *none = NULL;
+    open_file(&f, &gpt2, DP_GGUF_F16);
+    const size_t whole = f.bytes.size;
+    for (size_t n = 1; n < 4; n++) {
+        dp_alloc_fail_after(n);
+        const dp_status written =
+            dp_gguf_write(&f.model, f.theta, f.bpe, DP_GGUF_F32, &f.bytes, NULL);
+        dp_alloc_fail_after(n);
+        const dp_status read = dp_gguf_open(&none, dp_view_of(f.bytes.data, whole), NULL);
+        dp_alloc_fail_after(0);
+        assert_int_equal(written, DP_NOMEM);
+        assert_int_equal(read, DP_NOMEM);
+        assert_int_equal(f.bytes.size, whole);
+    }
+    close_file(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpt2_has_its_names_and_turned_weights),
+        cmocka_unit_test(rows_of_q_and_k_of_llama_are_interleaved),
+        cmocka_unit_test(rows_of_qwen3_stay),
+        cmocka_unit_test(smaller_types_are_near),
+        cmocka_unit_test(what_llama_cpp_does_not_compute_is_refused),
+        cmocka_unit_test(a_file_cut_short_is_refused),
+        cmocka_unit_test(without_memory_nothing_is_written_or_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+#include "tests/unit/compute/tiny_run.h"
+
+#include <stdlib.h>
+
+#include "base/run/samples.h"
+#include "compute/format/export.h"
+#include "compute/format/llmc.h"
+#include "compute/format/prepare.h"
+#include "compute/machine/files.h"
+#include "compute/model/model.h"
+#include "compute/model/state.h"
+#include "compute/text/tokenize.h"
+#include "tests/lib/tempdir.h"
+
+enum { BUF_MAX = 1 << 22 };
+
+static dp_buf read_file(const char *path)
+{
+    dp_buf bytes;
+    dp_buf_init(&bytes, BUF_MAX);
+    CHECK_OK(dp_file_read(path, &bytes, NULL));
+    return bytes;
+}
+
+static dp_manifest manifest_of(uint32_t vocab)
+{
+    dp_manifest m;
+    dp_manifest_default(&m);
+    memcpy(m.name, "small", 6);
+    m.vocab = vocab;
+    return m;
+}
+
+static void text_becomes_a_tokenizer_and_a_shard(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    char path[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    dp_manifest m = manifest_of(280);
+    const dp_prepare_job job = {.text = tempdir_file(&dir, "text", path),
+                                .folder = tempdir_file(&dir, "out", folder)};
+    CHECK_OK(dp_prepare(&job, &m, &made, NULL));
+    CHECK(made.vocab == 280 && made.text_bytes == sizeof text);
+    dp_buf json = read_file(tempdir_file(&dir, "out/tokenizer.json", path));
+    dp_buf shard = read_file(tempdir_file(&dir, "out/tokens-00000.bin", path));
+    CHECK(json.size == made.tokenizer_bytes && shard.size == made.data_bytes);
+    const dp_hash roots[2] = {dp_object_hash(dp_buf_view(&json), NULL),
+                              dp_object_hash(dp_buf_view(&shard), NULL)};
+    CHECK(dp_hash_equal(&roots[0], &m.tokenizer) && m.tokenizer_bytes == json.size);
+    CHECK(m.n_shards == 1 && dp_hash_equal(&roots[1], &m.shards[0].root));
+    CHECK(m.shards[0].bytes == shard.size && m.shards[0].tokens == made.tokens);
+    CHECK(dp_hash_is_zero(&m.init) && m.init_bytes == 0);
+    dp_bpe *bpe;
+    dp_data data;
+    CHECK_OK(dp_bpe_load(&bpe, dp_buf_view(&json), NULL));
+    CHECK_OK(dp_data_open(&data, dp_buf_view(&shard), 280, 0, NULL));
+    CHECK(data.n_tokens == made.tokens);
+    dp_buf back;
+    dp_buf_init(&back, BUF_MAX);
+    for (uint64_t i = 0; i < data.n_tokens; i++) {
+        uint32_t id;
+        dp_shard_read(&data.one.shard, i, 1, &id);
+        CHECK_OK(dp_bpe_decode(bpe, &id, 1, &back));
+    }
+    CHECK(dp_view_equal(dp_buf_view(&back), dp_view_of(text, sizeof text)));
+    dp_buf_close(&back);
+    dp_bpe_close(bpe);
+    dp_buf_close(&json);
+    dp_buf_close(&shard);
+    tempdir_close(&dir);
+}
+
+static void a_folder_of_data_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    char path[TEMPDIR_FILE_MAX];
+    char data[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    char *words[1] = {path};
+    tempdir_file(&dir, "text", path);
+    tempdir_file(&dir, "out", folder);
+    dp_tokenize_job job = {.paths = words,
+                           .n_paths = 1,
+                           .field = "text",
+                           .vocab = 280,
+                           .folder = tempdir_file(&dir, "data", data),
+                           .shard_tokens = 100000};
+    dp_tokenized tokenized;
+    dp_prepared made;
+    dp_why why = {{0}};
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    const dp_prepare_job prepare = {.text = data, .folder = folder};
+    dp_manifest m = manifest_of(300);
+    CHECK_OK(dp_prepare(&prepare, &m, &made, NULL));
+    CHECK(made.tokens == tokenized.sum.tokens && made.vocab == 280 && made.shards == 1 &&
+          made.text_bytes == sizeof text);
+    dp_buf shard = read_file(tempdir_file(&dir, "out/tokens-00000.bin", path));
+    CHECK(shard.size == made.data_bytes);
+    dp_buf_close(&shard);
+    m = manifest_of(279);
+    CHECK_STATUS(dp_prepare(&prepare, &m, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "280 tokens, the model has 279") != NULL && m.n_shards == 0);
+    tempdir_close(&dir);
+}
+
+static void a_folder_may_have_several_shards_up_to_a_bound(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    char path[TEMPDIR_FILE_MAX];
+    char data[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    char *words[1] = {path};
+    tempdir_file(&dir, "text", path);
+    dp_tokenize_job job = {.paths = words,
+                           .n_paths = 1,
+                           .field = "text",
+                           .vocab = 280,
+                           .folder = tempdir_file(&dir, "data", data),
+                           .shard_tokens = 500};
+    const dp_prepare_job prepare = {.text = data, .folder = tempdir_file(&dir, "out", folder)};
+    dp_tokenized tokenized;
+    dp_prepared made;
+    dp_why why = {{0}};
+    dp_manifest m = manifest_of(300);
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK_OK(dp_prepare(&prepare, &m, &made, NULL));
+    CHECK(made.shards > 1 && m.n_shards == made.shards && made.tokens == tokenized.sum.tokens);
+    for (uint32_t i = 0; i < m.n_shards; i++) {
+        char name[64];
+        char file[TEMPDIR_FILE_MAX];
+        snprintf(name, sizeof name, "out/tokens-%05u.bin", i);
+        dp_buf shard = read_file(tempdir_file(&dir, name, file));
+        const dp_hash root = dp_object_hash(dp_buf_view(&shard), NULL);
+        CHECK(dp_hash_equal(&root, &m.shards[i].root) && shard.size == m.shards[i].bytes);
+        CHECK(m.shards[i].tokens == (i + 1 < m.n_shards ? 500 : made.tokens - 500 * i));
+        dp_buf_close(&shard);
+    }
+    job.shard_tokens = 20;
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK(tokenized.sum.shards > DP_MANIFEST_SHARDS_MAX);
+    CHECK_STATUS(dp_prepare(&prepare, &m, &made, &why), DP_TOOBIG);
+    CHECK(strstr(why.text, "at most 32 shards") != NULL);
+    job.shard_tokens = strtoull(strstr(why.text, "--shard-tokens ") + 15, NULL, 10);
+    CHECK_OK(dp_tokenize(&job, &tokenized, NULL));
+    CHECK_STATUS(dp_prepare(&prepare, &m, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "of one shard") != NULL); /* None of them holds a sequence. */
+    m.context = 32;
+    CHECK_OK(dp_prepare(&prepare, &m, &made, NULL));
+    tempdir_close(&dir);
+}
+
+static void a_text_shorter_than_one_sequence_makes_no_run(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    char path[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    dp_why why = {{0}};
+    dp_manifest m = manifest_of(256); /* A byte is a token. */
+    tiny_run_text(text, sizeof text);
+    m.context = 99;
+    m.val_per_mille = 500;
+    const dp_prepare_job job = {.text = tempdir_file(&dir, "text", path),
+                                .folder = tempdir_file(&dir, "out", folder)};
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, 198), NULL));
+    CHECK_STATUS(dp_prepare(&job, &m, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "has 198 tokens, of which 99 train and 99 are held out") != NULL);
+    CHECK(strstr(why.text, "model.context 99 needs 100") != NULL && m.n_shards == 0);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, 200), NULL));
+    CHECK_OK(dp_prepare(&job, &m, &made, &why));
+    CHECK(made.tokens == 200 && dp_manifest_samples(&m) == 1);
+    tempdir_close(&dir);
+}
+
+static void the_files_of_a_folder_are_taken_in_the_order_of_their_names(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    char paths[3][TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    dp_why why = {{0}};
+    dp_manifest m = manifest_of(300);
+    const dp_prepare_job job = {.text = tempdir_file(&dir, "texts", paths[0]),
+                                .folder = tempdir_file(&dir, "out", paths[1])};
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_folder_make(paths[0], NULL));
+    CHECK_STATUS(dp_prepare(&job, &m, &made, &why), DP_NOTFOUND);
+    CHECK(strstr(why.text, "no files") != NULL);
+    CHECK_OK(dp_file_write(paths[0], "b.txt", dp_view_of(text, 2000), NULL));
+    CHECK_OK(dp_file_write(paths[0], "a.txt", dp_view_of(text + 2000, 2000), NULL));
+    CHECK_OK(dp_file_write(paths[0], "c.jsonl", dp_view_text("{\"text\": \"said\"}\n"), NULL));
+    CHECK_OK(dp_file_write(paths[0], ".hidden", dp_view_text("\xff"), NULL));
+    CHECK_OK(dp_prepare(&job, &m, &made, NULL));
+    CHECK(made.shards == 1 && m.n_shards == 1 && made.vocab <= 300);
+    dp_buf json = read_file(tempdir_file(&dir, "out/tokenizer.json", paths[2]));
+    dp_buf bytes = read_file(tempdir_file(&dir, "out/tokens-00000.bin", paths[2]));
+    const dp_hash root = dp_object_hash(dp_buf_view(&bytes), NULL);
+    CHECK(dp_hash_equal(&root, &m.shards[0].root));
+    dp_shard shard;
+    dp_bpe *bpe;
+    dp_buf back;
+    dp_buf_init(&back, BUF_MAX);
+    CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+    CHECK_OK(dp_bpe_load(&bpe, dp_buf_view(&json), NULL));
+    for (uint64_t i = 0; i < shard.n_tokens; i++) {
+        uint32_t id;
+        dp_shard_read(&shard, i, 1, &id);
+        CHECK_OK(dp_bpe_decode(bpe, &id, 1, &back));
+    }
+    const dp_view end = dp_view_text("<|endoftext|>");
+    CHECK(back.size == sizeof text + 4 + 3 * end.size);
+    CHECK(memcmp(back.data, text + 2000, 2000) == 0);
+    CHECK(memcmp(back.data + 2000, end.data, end.size) == 0);
+    CHECK(memcmp(back.data + 2000 + end.size, text, 2000) == 0);
+    dp_buf_close(&back);
+    dp_bpe_close(bpe);
+    dp_buf_close(&bytes);
+    dp_buf_close(&json);
+    tempdir_close(&dir);
+}
+
+static void a_manifest_file_is_filled_in(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char text[4000];
+    char paths[3][TEMPDIR_FILE_MAX];
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_prepared made;
+    dp_manifest m = manifest_of(280);
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_manifest_encode(&m, bytes, &size));
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_of(text, sizeof text), NULL));
+    CHECK_OK(dp_file_write(dir.path, "before", dp_view_of(bytes, size), NULL));
+    const dp_prepare_job job = {.text = tempdir_file(&dir, "text", paths[0]),
+                                .folder = tempdir_file(&dir, "out", paths[1])};
+    CHECK_OK(dp_prepare_files(&job, tempdir_file(&dir, "before", paths[2]), &made, NULL));
+    dp_buf after = read_file(tempdir_file(&dir, "out/manifest.bin", paths[2]));
+    CHECK_OK(dp_manifest_decode(&m, dp_buf_view(&after)));
+    CHECK(m.n_shards == 1 && m.shards[0].tokens == made.tokens && m.vocab == 280);
+    CHECK_STATUS(dp_prepare_files(&job, paths[0], &made, NULL), DP_BADMSG);
+    dp_buf_close(&after);
+    tempdir_close(&dir);
+}
+
+static dp_status try_text(const tempdir *dir, const char *name, dp_why *why)
+{
+    char path[TEMPDIR_FILE_MAX];
+    char folder[TEMPDIR_FILE_MAX];
+    dp_prepared made;
+    dp_manifest m = manifest_of(300);
+    const dp_prepare_job job = {.text = tempdir_file(dir, name, path),
+                                .folder = tempdir_file(dir, "out", folder)};
+    return dp_prepare(&job, &m, &made, why);
+}
+
+static void what_cannot_be_prepared_is_explained(void **state)
+{
+    (void)state;
+    tempdir dir;
+    tempdir_open(&dir);
+    char path[TEMPDIR_FILE_MAX];
+    dp_why why = {{0}};
+    CHECK_STATUS(try_text(&dir, "none", &why), DP_NOTFOUND);
+    CHECK(strstr(why.text, "none") != NULL);
+    CHECK_OK(dp_file_write(dir.path, "latin1", dp_view_text("caf\xe9 au lait"), NULL));
+    CHECK_STATUS(try_text(&dir, "latin1", &why), DP_BADMSG);
+    CHECK(strstr(why.text, "at byte 3;") != NULL);
+    CHECK_OK(dp_file_write(dir.path, "empty", dp_view_of(NULL, 0), NULL));
+    CHECK_STATUS(try_text(&dir, "empty", &why), DP_BADARG);
+    dp_buf small;
+    dp_buf_init(&small, 4);
+    CHECK_STATUS(dp_file_read(tempdir_file(&dir, "latin1", path), &small, &why), DP_TOOBIG);
+    dp_buf_close(&small);
+    tempdir_close(&dir);
+}
+
+static void a_state_is_exported_with_its_config(void **state)
+{
+    (void)state;
+    tiny_run run;
+    tiny_run_open(&run, DP_CODEC_SPARSE, 950);
+    const dp_model_config config = {
+        .layers = 2, .width = 32, .heads = 2, .context = TINY_CONTEXT, .vocab = TINY_VOCAB};
+    dp_model model;
+    CHECK_OK(dp_model_open(&model, &config, NULL));
+    float *const theta = test_calloc(model.n_elements, sizeof *theta);
+    dp_model_init(&model, 1, theta);
+    dp_buf bytes;
+    dp_buf_init(&bytes, BUF_MAX);
+    CHECK_OK(dp_state_write(3, theta, NULL, model.n_elements, &bytes));
+    tempdir dir;
+    tempdir_open(&dir);
+    CHECK_OK(
+        dp_file_write(dir.path, "manifest", dp_view_of(run.manifest, run.manifest_size), NULL));
+    CHECK_OK(dp_file_write(dir.path, "state", dp_buf_view(&bytes), NULL));
+    CHECK_OK(dp_file_write(dir.path, "tokenizer", dp_buf_view(&run.tokenizer), NULL));
+    char paths[4][TEMPDIR_FILE_MAX];
+    tempdir_file(&dir, "manifest", paths[0]);
+    tempdir_file(&dir, "state", paths[1]);
+    tempdir_file(&dir, "tokenizer", paths[2]);
+    tempdir_file(&dir, "model", paths[3]);
+    dp_why why = {{0}};
+    dp_export_job job = {
+        .manifest = paths[0], .state = paths[1], .tokenizer = paths[2], .folder = paths[3]};
+    CHECK_OK(dp_export(&job, &why));
+    char path[TEMPDIR_FILE_MAX];
+    dp_buf weights = read_file(tempdir_file(&dir, "model/model.safetensors", path));
+    dp_buf about = read_file(tempdir_file(&dir, "model/config.json", path));
+    /* The first tensor stands right behind the header. */
+    uint64_t header;
+    memcpy(&header, weights.data, sizeof header);
+    CHECK(memcmp(weights.data + 8 + header, theta, 4 * model.tensors[0].elements) == 0);
+    CHECK(memmem(about.data, about.size, "\"vocab_size\": 300", 17) != NULL);
+    dp_buf sampling = read_file(tempdir_file(&dir, "model/generation_config.json", path));
+    CHECK(memmem(sampling.data, sampling.size, "eos_token_id", 12) == NULL); /* It has none. */
+    dp_buf_close(&sampling);
+    job.llmc = "bf16";
+    CHECK_OK(dp_export(&job, &why));
+    dp_buf file = read_file(tempdir_file(&dir, "model/model.bin", path));
+    dp_model_config found;
+    CHECK_OK(dp_llmc_config(dp_buf_view(&file), &found, &why));
+    CHECK(found.vocab == TINY_VOCAB && found.width == 32);
+    dp_buf_close(&file);
+    job.gguf = "f32";
+    CHECK_STATUS(dp_export(&job, &why), DP_BADARG);
+    job.gguf = NULL;
+    job.llmc = "f16";
+    CHECK_STATUS(dp_export(&job, &why), DP_BADARG);
+    job.llmc = NULL;
+    job.state = paths[2];
+    CHECK_STATUS(dp_export(&job, &why), DP_BADMSG);
+    CHECK(strstr(why.text, "state") != NULL);
+    dp_buf_close(&weights);
+    dp_buf_close(&about);
+    dp_buf_close(&bytes);
+    test_free(theta);
+    dp_model_close(&model);
+    tempdir_close(&dir);
+    tiny_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_becomes_a_tokenizer_and_a_shard),
+        cmocka_unit_test(a_folder_of_data_is_taken_as_it_is),
+        cmocka_unit_test(a_folder_may_have_several_shards_up_to_a_bound),
+        cmocka_unit_test(a_text_shorter_than_one_sequence_makes_no_run),
+        cmocka_unit_test(the_files_of_a_folder_are_taken_in_the_order_of_their_names),
+        cmocka_unit_test(a_manifest_file_is_filled_in),
+        cmocka_unit_test(what_cannot_be_prepared_is_explained),
+        cmocka_unit_test(a_state_is_exported_with_its_config),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,67 @@
+#include "tests/lib/check.h"
+
+#include <stdlib.h>
+
+#include "compute/text/jsonl.h"
+
+static void check_text(const char *line, const char *text, size_t size)
+{
+    dp_jsonl jsonl = {0};
+    dp_view got = {0};
+    CHECK_OK(dp_jsonl_read(&jsonl, dp_view_text(line), "text", &got, NULL));
+    CHECK(dp_view_equal(got, dp_view_of(text, size)));
+    dp_jsonl_close(&jsonl);
+}
+
+static void the_text_of_a_line_is_found(void **state)
+{
+    (void)state;
+    check_text("{\"text\": \"a\\nb \\u00e9\", \"id\": 7}\r\n", "a\nb \xc3\xa9", 6);
+    check_text("{\"text\": \"nul \\u0000 inside\"}", "nul \0 inside", 12);
+    check_text("{\"text\": \"\"}", "", 0);
+    check_text(" \t\r\n", "", 0);
+    check_text("", "", 0);
+}
+
+static void check_refused(const char *line, const char *words)
+{
+    dp_jsonl jsonl = {0};
+    dp_view text = dp_view_of("x", 1);
+    dp_why why = {{0}};
+    CHECK_STATUS(dp_jsonl_read(&jsonl, dp_view_text(line), "text", &text, &why), DP_BADMSG);
+    CHECK(strstr(why.text, words) != NULL && text.size == 1);
+    dp_jsonl_close(&jsonl);
+}
+
+static void lines_that_are_no_documents_are_refused(void **state)
+{
+    (void)state;
+    check_refused("{\"text\": \"cut", "not JSON");
+    check_refused("{\"text\": \"\xff\"}", "not JSON");
+    check_refused("{\"text\": \"\\ud800\"}", "not JSON");
+    check_refused("{} {}", "not JSON");
+    check_refused("{\"body\": \"x\"}", "field \"text\"");
+    check_refused("{\"text\": [\"x\"]}", "field \"text\"");
+    check_refused("[\"text\"]", "field \"text\"");
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+    (void)state;
+    enum { DEPTH = 100000 };
+    char *const line = test_malloc(DEPTH + 1);
+    memset(line, '[', DEPTH);
+    line[DEPTH] = '\0';
+    check_refused(line, "not JSON");
+    test_free(line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_text_of_a_line_is_found),
+        cmocka_unit_test(lines_that_are_no_documents_are_refused),
+        cmocka_unit_test(deep_nesting_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+#include "tests/lib/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "compute/data/data.h"
+#include "compute/machine/files.h"
+#include "compute/text/tokenize.h"
+#include "tests/lib/tempdir.h"
+#include "tests/unit/compute/tiny_run.h"
+
+enum { BUF_MAX = 1 << 22, LINES = 40 };
+
+typedef struct desk {
+    tempdir dir;
+    char paths[3][TEMPDIR_FILE_MAX];
+    char *words[3];
+    char out[TEMPDIR_FILE_MAX];
+    dp_tokenize_job job;
+} desk;
+
+static void desk_open(desk *d)
+{
+    memset(d, 0, sizeof *d);
+    tempdir_open(&d->dir);
+    d->job = (dp_tokenize_job){.paths = d->words,
+                               .field = "text",
+                               .vocab = 300,
+                               .folder = tempdir_file(&d->dir, "out", d->out),
+                               .shard_tokens = 1000};
+}
+
+static void desk_close(desk *d)
+{
+    tempdir_close(&d->dir);
+}
+
+/* One more input. */
+static void add_file(desk *d, const char *name, dp_view bytes)
+{
+    CHECK_OK(dp_file_write(d->dir.path, name, bytes, NULL));
+    tempdir_file(&d->dir, name, d->paths[d->job.n_paths]);
+    d->words[d->job.n_paths] = d->paths[d->job.n_paths];
+    d->job.n_paths++;
+}
+
+static void add_text(desk *d, const char *name, const char *text)
+{
+    add_file(d, name, dp_view_text(text));
+}
+
+static dp_tokenized run(const desk *d)
+{
+    dp_tokenized made;
+    dp_why why = {{0}};
+    const dp_status status = dp_tokenize(&d->job, &made, &why);
+    if (status != DP_OK) {
+        print_error("%s\n", why.text);
+    }
+    CHECK_OK(status);
+    return made;
+}
+
+static void check_refused(const desk *d, dp_status wanted, const char *words)
+{
+    dp_tokenized made;
+    dp_why why = {{0}};
+    CHECK_STATUS(dp_tokenize(&d->job, &made, &why), wanted);
+    if (strstr(why.text, words) == NULL) {
+        print_error("'%s' lacks '%s'\n", why.text, words);
+        CHECK(false);
+    }
+}
+
+static dp_buf read_out(const desk *d, const char *name)
+{
+    char path[TEMPDIR_FILE_MAX];
+    char inside[64];
+    dp_buf bytes;
+    snprintf(inside, sizeof inside, "out/%s", name);
+    dp_buf_init(&bytes, BUF_MAX);
+    CHECK_OK(dp_file_read(tempdir_file(&d->dir, inside, path), &bytes, NULL));
+    return bytes;
+}
+
+/* The text that all shards stand for. */
+static dp_buf text_of(const desk *d, uint32_t shards)
+{
+    dp_buf json = read_out(d, DP_CORPUS_TOKENIZER);
+    dp_buf text;
+    dp_bpe *bpe;
+    dp_buf_init(&text, BUF_MAX);
+    CHECK_OK(dp_bpe_load(&bpe, dp_buf_view(&json), NULL));
+    for (uint32_t i = 0; i < shards; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "tokens-%05u.bin", i);
+        dp_buf bytes = read_out(d, name);
+        dp_shard shard;
+        CHECK_OK(dp_shard_open(&shard, dp_buf_view(&bytes), NULL));
+        for (uint64_t j = 0; j < shard.n_tokens; j++) {
+            uint32_t id;
+            dp_shard_read(&shard, j, 1, &id);
+            CHECK_OK(dp_bpe_decode(bpe, &id, 1, &text));
+        }
+        dp_buf_close(&bytes);
+    }
+    dp_bpe_close(bpe);
+    dp_buf_close(&json);
+    return text;
+}
+
+static void text_becomes_shards_that_stand_for_it(void **state)
+{
+    (void)state;
+    static char text[20000];
+    desk d;
+    desk_open(&d);
+    tiny_run_text(text, sizeof text);
+    add_file(&d, "book.txt", dp_view_of(text, sizeof text));
+    const dp_tokenized made = run(&d);
+    CHECK(made.documents == 1 && made.sum.text_bytes == sizeof text && made.sum.shards > 3);
+    CHECK(made.sum.tokens > 1000 * (made.sum.shards - 1));
+    dp_buf back = text_of(&d, made.sum.shards);
+    CHECK(dp_view_equal(dp_buf_view(&back), dp_view_of(text, sizeof text)));
+    dp_corpus_sum sum;
+    CHECK_OK(dp_corpus_verify(d.job.folder, &sum, NULL));
+    CHECK(dp_hash_equal(&sum.root, &made.sum.root) && sum.tokens == made.sum.tokens);
+    dp_buf_close(&back);
+    desk_close(&d);
+}
+
+static dp_buf many_lines(void)
+{
+    dp_buf lines;
+    dp_buf_init(&lines, BUF_MAX);
+    for (int i = 0; i < LINES; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "{\"id\": %d, \"text\": \"and the waters were %d\"}\n%s", i, i,
+                 i % 7 == 0 ? "\n" : "");
+        CHECK_OK(dp_buf_append(&lines, dp_view_text(line)));
+    }
+    return lines;
+}
+
+static void each_line_of_json_is_a_document_with_an_end(void **state)
+{
+    (void)state;
+    desk d;
+    desk_open(&d);
+    dp_buf lines = many_lines();
+    add_file(&d, "web.jsonl", dp_buf_view(&lines));
+    const dp_tokenized made = run(&d);
+    CHECK(made.documents == LINES);
+    dp_buf back = text_of(&d, made.sum.shards);
+    CHECK(dp_view_equal(
+        dp_view_of(back.data, 60),
+        dp_view_text("and the waters were 0<|endoftext|>and the waters were 1<|end")));
+    dp_buf_close(&back);
+    d.job.separator = "";
+    const dp_tokenized bare = run(&d);
+    CHECK(bare.sum.tokens == made.sum.tokens - LINES);
+    d.job.separator = "<|nothing|>";
+    check_refused(&d, DP_BADARG, "no added token '<|nothing|>'");
+    dp_buf_close(&lines);
+    desk_close(&d);
+}
+
+static void tokens_of_others_are_taken_over(void **state)
+{
+    (void)state;
+    static char text[4000];
+    char path[TEMPDIR_FILE_MAX];
+    desk d;
+    desk_open(&d);
+    tiny_run_text(text, sizeof text);
+    add_file(&d, "book.txt", dp_view_of(text, sizeof text));
+    d.job.shard_tokens = 100000;
+    const dp_tokenized first = run(&d);
+    dp_buf ours = read_out(&d, "tokens-00000.bin");
+    dp_buf json = read_out(&d, DP_CORPUS_TOKENIZER);
+    CHECK_OK(dp_file_write(d.dir.path, "given.json", dp_buf_view(&json), NULL));
+    CHECK_OK(dp_file_write(
+        d.dir.path, "raw.bin",
+        dp_view_of(ours.data + DP_SHARD_HEADER_BYTES, ours.size - DP_SHARD_HEADER_BYTES), NULL));
+    tempdir_file(&d.dir, "raw.bin", d.paths[0]);
+    d.job.tokenizer = tempdir_file(&d.dir, "given.json", path);
+    d.job.format = DP_INPUT_NANOGPT;
+    const dp_tokenized second = run(&d);
+    CHECK(dp_hash_equal(&first.sum.root, &second.sum.root));
+    d.job.tokenizer = NULL;
+    check_refused(&d, DP_BADARG, "raw.bin: tokens need the tokenizer that made them");
+    d.job.tokenizer = path;
+    d.job.format = DP_INPUT_AUTO;
+    check_refused(&d, DP_BADMSG, "raw.bin: the data is not a token shard");
+    const uint8_t beyond[] = {1, 0, 0xff, 0x7f};
+    CHECK_OK(dp_file_write(d.dir.path, "raw.bin", dp_view_of(beyond, sizeof beyond), NULL));
+    d.job.format = DP_INPUT_NANOGPT;
+    check_refused(&d, DP_BADARG, "token 1 is 32767, which the tokenizer of ");
+    dp_buf_close(&ours);
+    dp_buf_close(&json);
+    desk_close(&d);
+}
+
+static void what_cannot_be_tokenized_is_named_with_its_line(void **state)
+{
+    (void)state;
+    desk d;
+    desk_open(&d);
+    check_refused(&d, DP_BADARG, "files");
+    add_text(&d, "a.jsonl", "{\"text\": \"fine\"}\n\n{\"body\": \"not\"}");
+    check_refused(&d, DP_BADMSG, "a.jsonl, line 3: no object with a text");
+    add_text(&d, "a.jsonl", "{\"text\": \"fine\"}\n{\"text\": \"cut");
+    d.job.n_paths = 1;
+    check_refused(&d, DP_BADMSG, "a.jsonl, line 2: not JSON");
+    add_text(&d, "b.txt", "caf\xe9");
+    CHECK_OK(dp_file_write(d.dir.path, "a.jsonl", dp_view_text("{\"text\": \"fine\"}"), NULL));
+    check_refused(&d, DP_BADMSG, "b.txt: the text is not UTF-8 at byte 3");
+    tempdir_file(&d.dir, "none", d.paths[1]);
+    check_refused(&d, DP_NOTFOUND, "none");
+    CHECK_OK(dp_file_write(d.dir.path, "a.jsonl", dp_view_text("\n\n"), NULL));
+    d.job.n_paths = 1;
+    check_refused(&d, DP_BADARG, "the text is empty");
+    desk_close(&d);
+}
+
+/* The words of a shell's <(...): the reading end of a pipe, by the name that it has in this process. Its writer is done. */
+static int add_pipe(desk *d, const char *text)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    CHECK(write(ends[1], text, strlen(text)) == (ssize_t)strlen(text) && close(ends[1]) == 0);
+    snprintf(d->paths[d->job.n_paths], sizeof d->paths[0], "/dev/fd/%d", ends[0]);
+    d->words[d->job.n_paths] = d->paths[d->job.n_paths];
+    d->job.n_paths++;
+    return ends[0];
+}
+
+static void a_pipe_is_read_as_a_file_where_once_is_enough(void **state)
+{
+    (void)state;
+    static const dp_input_format formats[] = {DP_INPUT_TEXT, DP_INPUT_JSONL};
+    for (size_t i = 0; i < 2; i++) {
+        const char *const words =
+            i == 0 ? "sea and sky, sky and sea" : "{\"text\":\"sea and sky\"}\n";
+        char tokenizer[TEMPDIR_FILE_MAX];
+        desk d;
+        desk_open(&d);
+        add_text(&d, "plain", words);
+        d.job.format = formats[i];
+        const dp_tokenized plain = run(&d);
+        d.job.tokenizer = tempdir_file(&d.dir, "out/" DP_CORPUS_TOKENIZER, tokenizer);
+        d.job.n_paths = 0;
+        char again[TEMPDIR_FILE_MAX];
+        d.job.folder = tempdir_file(&d.dir, "again", again);
+        const int end = add_pipe(&d, words);
+        const dp_tokenized piped = run(&d);
+        CHECK(piped.documents == plain.documents && piped.sum.tokens == plain.sum.tokens);
+        CHECK(dp_hash_equal(&piped.sum.root, &plain.sum.root));
+        close(end);
+        desk_close(&d);
+    }
+}
+
+static void a_pipe_is_no_input_to_train_a_tokenizer_on(void **state)
+{
+    (void)state;
+    desk d;
+    desk_open(&d);
+    add_text(&d, "plain", "sea and sky");
+    const int end = add_pipe(&d, "sky and sea");
+    check_refused(&d, DP_BADARG, "is a pipe, which can be read only once");
+    check_refused(&d, DP_BADARG, "--tokenizer FILE");
+    close(end);
+    desk_close(&d);
+}
+
+static void damage_write(const desk *d, const char *name, dp_view bytes)
+{
+    CHECK_OK(dp_file_write(d->job.folder, name, bytes, NULL));
+}
+
+static void check_corpus(const desk *d, dp_status wanted, const char *words)
+{
+    dp_corpus_sum sum;
+    dp_why why = {{0}};
+    CHECK_STATUS(dp_corpus_verify(d->job.folder, &sum, &why), wanted);
+    CHECK(strstr(why.text, words) != NULL);
+}
+
+static void damage_in_a_folder_is_found_and_named(void **state)
+{
+    (void)state;
+    static char text[8000];
+    desk d;
+    desk_open(&d);
+    tiny_run_text(text, sizeof text);
+    add_file(&d, "book.txt", dp_view_of(text, sizeof text));
+    CHECK(run(&d).sum.shards >= 2);
+    dp_buf good = read_out(&d, "tokens-00001.bin");
+    dp_buf json = read_out(&d, DP_CORPUS_TOKENIZER);
+    dp_buf table = read_out(&d, DP_CORPUS_TABLE);
+    good.data[40] ^= 1;
+    damage_write(&d, "tokens-00001.bin", dp_buf_view(&good));
+    check_corpus(&d, DP_BADHASH, "tokens-00001.bin: it is not what the table names");
+    good.data[40] ^= 1;
+    damage_write(&d, "tokens-00001.bin", dp_buf_view(&good));
+    dp_bpe *other;
+    dp_buf other_json;
+    dp_buf_init(&other_json, BUF_MAX);
+    CHECK_OK(dp_bpe_train(&other, dp_view_of(text, sizeof text), 270, NULL));
+    CHECK_OK(dp_bpe_save(other, &other_json));
+    dp_bpe_close(other);
+    damage_write(&d, DP_CORPUS_TOKENIZER, dp_buf_view(&other_json));
+    check_corpus(&d, DP_BADARG, "tokenizer.json has 270");
+    damage_write(&d, DP_CORPUS_TOKENIZER, dp_buf_view(&json));
+    damage_write(&d, DP_CORPUS_TABLE, dp_view_of(table.data, table.size - 1));
+    check_corpus(&d, DP_BADMSG, "cut off");
+    damage_write(&d, DP_CORPUS_TABLE, dp_buf_view(&table));
+    dp_corpus_sum sum;
+    CHECK_OK(dp_corpus_verify(d.job.folder, &sum, NULL));
+    dp_buf_close(&other_json);
+    dp_buf_close(&good);
+    dp_buf_close(&json);
+    dp_buf_close(&table);
+    desk_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_becomes_shards_that_stand_for_it),
+        cmocka_unit_test(each_line_of_json_is_a_document_with_an_end),
+        cmocka_unit_test(tokens_of_others_are_taken_over),
+        cmocka_unit_test(what_cannot_be_tokenized_is_named_with_its_line),
+        cmocka_unit_test(a_pipe_is_read_as_a_file_where_once_is_enough),
+        cmocka_unit_test(a_pipe_is_no_input_to_train_a_tokenizer_on),
+        cmocka_unit_test(damage_in_a_folder_is_found_and_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

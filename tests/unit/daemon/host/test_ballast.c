@@ -1,0 +1,110 @@
+/* THREADS_TEST: the loop asks, the saver's thread looks. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/host/ballast.h"
+#include "tests/unit/daemon/house.h"
+
+enum { LOOK_MS = 5 };
+
+struct cellar {
+    struct house house;
+    dp_ballast *ballast;
+    char path[TEMPDIR_FILE_MAX + 64];
+};
+
+static bool told(struct cellar *cellar, const char *name)
+{
+    const dp_diary *diary = cellar->house.daemon.diary;
+    const uint32_t n = dp_diary_entries(diary);
+    return n > 0 && strcmp(dp_diary_entry_at(diary, n - 1)->name, name) == 0;
+}
+
+static bool gone(void *context)
+{
+    return told(context, "store.reserve_gone");
+}
+
+static bool back(void *context)
+{
+    return told(context, "store.reserve_back");
+}
+
+/* Where the file would be is a folder, so that there is no place for it, as on a full disk. */
+static void cellar_open(struct cellar *cellar, bool full)
+{
+    memset(cellar, 0, sizeof *cellar);
+    house_open(&cellar->house);
+    snprintf(cellar->path, sizeof cellar->path, "%s",
+             shelf_file(&cellar->house.shelf, "reserve.bin"));
+    if (full) {
+        house_close_rows(&cellar->house);
+        dp_store_close(cellar->house.shelf.store);
+        cellar->house.shelf.store = NULL;
+        assert_int_equal(unlink(cellar->path), 0);
+        assert_int_equal(mkdir(cellar->path, 0700), 0);
+        shelf_reopen(&cellar->house.shelf);
+        cellar->house.daemon.store = cellar->house.shelf.store;
+        house_open_rows(&cellar->house);
+    }
+    CHECK_OK(dp_ballast_open(&cellar->ballast, &cellar->house.daemon, LOOK_MS));
+}
+
+static void cellar_close(struct cellar *cellar)
+{
+    dp_ballast_close(cellar->ballast);
+    house_close(&cellar->house);
+}
+
+static void the_reserve_comes_back_when_there_is_room_and_both_are_told_once(void **state)
+{
+    struct cellar cellar;
+    struct stat about;
+    (void)state;
+    cellar_open(&cellar, true);
+    turn_until(&cellar.house.loop, gone, &cellar);
+    const uint32_t entries = dp_diary_entries(cellar.house.daemon.diary);
+    CHECK(!turn_within(&cellar.house.loop, back, &cellar, 10 * LOOK_MS));
+    assert_int_equal(dp_diary_entries(cellar.house.daemon.diary), entries);
+    assert_int_equal(rmdir(cellar.path), 0);
+    turn_until(&cellar.house.loop, back, &cellar);
+    assert_int_equal(stat(cellar.path, &about), 0);
+    assert_int_equal(about.st_size, cellar.house.shelf.options.ballast_bytes);
+    assert_int_equal(dp_diary_entries(cellar.house.daemon.diary), entries + 1);
+    cellar_close(&cellar);
+}
+
+static void a_reserve_that_is_there_is_not_spoken_of(void **state)
+{
+    struct cellar cellar;
+    (void)state;
+    cellar_open(&cellar, false);
+    CHECK(!turn_within(&cellar.house.loop, gone, &cellar, 10 * LOOK_MS));
+    assert_int_equal(dp_diary_entries(cellar.house.daemon.diary), 0);
+    cellar_close(&cellar);
+}
+
+static bool posted(void *context)
+{
+    const struct cellar *cellar = context;
+    return dp_saver_waiting(cellar->house.daemon.saver) > 0;
+}
+
+static void it_may_close_while_it_looks(void **state)
+{
+    struct cellar cellar;
+    (void)state;
+    cellar_open(&cellar, true);
+    turn_until(&cellar.house.loop, posted, &cellar);
+    cellar_close(&cellar);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reserve_comes_back_when_there_is_room_and_both_are_told_once),
+        cmocka_unit_test(a_reserve_that_is_there_is_not_spoken_of),
+        cmocka_unit_test(it_may_close_while_it_looks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

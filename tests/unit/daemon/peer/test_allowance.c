@@ -1,0 +1,315 @@
+/* What outlives a daemon of what its owner allows, and what a month does to its limits. */
+#include "daemon/peer/allowance.h"
+
+#include "tests/unit/daemon/caller.h"
+
+#define GB UINT64_C(1000000000)
+#define DAY UINT64_C(86400000)
+#define NOV_10 (UINT64_C(1793491200000) + 9 * DAY) /* 2026-11-10, UTC */
+
+static uint64_t wall;
+
+static uint64_t wall_ms(void)
+{
+    return wall;
+}
+
+static void begin(struct house *house)
+{
+    CHECK_OK(dp_allowance_open(&house->daemon.allowance, &house->daemon, wall_ms));
+}
+
+/* As at the end of a daemon, and at the start of the next one. */
+static void end(struct house *house)
+{
+    dp_allowance_close(house->daemon.allowance);
+    house->daemon.allowance = NULL;
+}
+
+static void start_anew(struct house *house)
+{
+    end(house);
+    house_close_rows(house);
+    begin(house);
+    house_open_rows(house);
+}
+
+static void note_kept(void *context, dp_status status)
+{
+    CHECK_OK(status);
+    *(bool *)context = true;
+}
+
+static bool is_true(void *context)
+{
+    return *(bool *)context;
+}
+
+static void set_and_keep(struct house *house, dp_allow which, uint64_t value)
+{
+    bool kept = false;
+    dp_allowance_change(house->daemon.allowance, which, value);
+    CHECK_OK(dp_allowance_keep(house->daemon.allowance, note_kept, &kept));
+    turn_until(&house->loop, is_true, &kept);
+}
+
+static dp_allowance_view see(const struct house *house)
+{
+    dp_allowance_view view = {.used_up = false};
+    CHECK(dp_allowance_look(house->daemon.allowance, &view));
+    return view;
+}
+
+static void what_is_set_outlives_the_daemon(void **state)
+{
+    struct house house;
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 0);
+    set_and_keep(&house, DP_ALLOW_UPLOAD, 8);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1000000);
+    start_anew(&house);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1000000);
+    CHECK(see(&house).set.values[DP_ALLOW_UPLOAD].from == DP_ALLOW_KEPT);
+    dp_allowance_change(house.daemon.allowance, DP_ALLOW_UPLOAD, 16); /* Not kept yet: kill -9. */
+    start_anew(&house);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1000000);
+    set_and_keep(&house, DP_ALLOW_UPLOAD, 0);
+    start_anew(&house);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 0);
+    end(&house);
+    house_close(&house);
+}
+
+static void order(struct house *house, const dp_pause *pause)
+{
+    bool kept = false;
+    CHECK_OK(dp_allowance_pause(house->daemon.allowance, pause, note_kept, &kept));
+    turn_until(&house->loop, is_true, &kept);
+}
+
+static void a_pause_outlives_the_daemon_until_it_is_resumed(void **state)
+{
+    struct house house;
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    CHECK(!see(&house).pause.holds);
+    order(&house, &(dp_pause){.holds = true, .since_ms = NOV_10, .user = "alice"});
+    start_anew(&house);
+    CHECK(see(&house).pause.holds);
+    CHECK(see(&house).pause.since_ms == NOV_10);
+    assert_string_equal(see(&house).pause.user, "alice");
+    order(&house, &(dp_pause){.holds = false});
+    start_anew(&house);
+    CHECK(!see(&house).pause.holds);
+    end(&house);
+    house_close(&house);
+}
+
+static void a_damaged_order_means_paused(void **state)
+{
+    struct house house;
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    end(&house);
+    house_close_rows(&house);
+    CHECK_OK(dp_store_put(house.shelf.store, "pause", dp_view_text("\x01junk")));
+    begin(&house);
+    house_open_rows(&house);
+    CHECK(see(&house).pause.holds);
+    CHECK(see(&house).pause.since_ms == 0);
+    assert_string_equal(see(&house).pause.user, "");
+    end(&house);
+    house_close(&house);
+}
+
+static void a_month_is_counted_through_starts_and_transports(void **state)
+{
+    struct house house;
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    dp_allowance_count(house.daemon.allowance, 3 * GB, GB);
+    dp_allowance_count(house.daemon.allowance, 5 * GB, GB);
+    assert_int_equal(see(&house).used[DP_MONTH_UP], 5 * GB);
+    dp_allowance_count(house.daemon.allowance, GB, 0); /* Another transport. */
+    assert_int_equal(see(&house).used[DP_MONTH_UP], 6 * GB);
+    start_anew(&house);
+    assert_int_equal(see(&house).used[DP_MONTH_UP], 6 * GB);
+    assert_int_equal(see(&house).used[DP_MONTH_DOWN], GB);
+    dp_allowance_count(house.daemon.allowance, GB, GB);
+    assert_int_equal(see(&house).used[DP_MONTH_UP], 7 * GB);
+    wall += 30 * DAY;
+    start_anew(&house);
+    assert_int_equal(see(&house).used[DP_MONTH_UP], 0);
+    wall -= 30 * DAY;
+    start_anew(&house);
+    assert_int_equal(see(&house).used[DP_MONTH_UP], 7 * GB);
+    end(&house);
+    house_close(&house);
+}
+
+static void the_count_of_a_short_life_is_kept(void **state)
+{
+    struct house house;
+    dp_buf row;
+    dp_month month;
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    dp_allowance_count(house.daemon.allowance, 3 * GB, GB); /* The first second. */
+    set_and_keep(&house, DP_ALLOW_UPLOAD, 8);               /* What was to be written before is. */
+    house_close_rows(&house);
+    dp_buf_init(&row, 4096);
+    dp_month_init(&month, 1, wall, 0);
+    CHECK_OK(dp_store_get(house.shelf.store, "traffic", &row));
+    CHECK_OK(dp_month_read(&month, dp_buf_view(&row)));
+    assert_int_equal(month.counts[0].used[DP_MONTH_UP], 3 * GB);
+    dp_buf_close(&row);
+    house_open_rows(&house);
+    end(&house);
+    house_close(&house);
+}
+
+static void a_month_that_is_used_up_closes_the_line_and_says_until_when(void **state)
+{
+    struct house house;
+    char why[128] = "";
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    set_and_keep(&house, DP_ALLOW_UPLOAD, 80);
+    set_and_keep(&house, DP_ALLOW_UPLOAD_MONTH, 21 * GB);
+    const uint64_t at_first = dp_allowance_limits(house.daemon.allowance).upload;
+    CHECK(at_first > 21 * GB / (21 * 86400) &&
+          at_first < 80 * 125000); /* A day's may go at once. */
+    CHECK(!dp_allowance_why(house.daemon.allowance, why, sizeof why));
+    dp_allowance_count(house.daemon.allowance, 20 * GB, 0);
+    const uint64_t later = dp_allowance_limits(house.daemon.allowance).upload;
+    CHECK(later > 1 && later < at_first / 10);
+    dp_allowance_count(house.daemon.allowance, 22 * GB, 0);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1);
+    CHECK(dp_allowance_limits(house.daemon.allowance).download == 0);
+    CHECK(see(&house).used_up && dp_allowance_why(house.daemon.allowance, why, sizeof why));
+    assert_string_equal(why, "this month's upload of 21.0 GB is used up until 2026-12-01");
+    CHECK(house_logged(&house, "limits.used_up"));
+    start_anew(&house);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1);
+    dp_allowance_change(house.daemon.allowance, DP_ALLOW_UPLOAD_MONTH, 30 * GB);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload > 1000);
+    dp_allowance_change(house.daemon.allowance, DP_ALLOW_UPLOAD_MONTH, 21 * GB);
+    wall += 21 * DAY; /* December */
+    dp_allowance_count(house.daemon.allowance, 0, 0);
+    CHECK(!see(&house).used_up && dp_allowance_limits(house.daemon.allowance).upload > 1000);
+    CHECK(house_logged(&house, "limits.again"));
+    end(&house);
+    house_close(&house);
+}
+
+static void rows_that_cannot_be_read_are_told_and_no_more(void **state)
+{
+    struct house house;
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    house_close_rows(&house);
+    CHECK_OK(dp_store_put(house.shelf.store, "limits", dp_view_text("nonsense")));
+    CHECK_OK(dp_store_put(house.shelf.store, "traffic", dp_view_text("")));
+    begin(&house);
+    house_open_rows(&house);
+    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 0);
+    CHECK(house_logged(&house, "what dpnode limits has set cannot be read"));
+    CHECK(house_logged(&house, "what this month has used cannot be read"));
+    set_and_keep(&house, DP_ALLOW_DOWNLOAD, 1);
+    start_anew(&house);
+    CHECK(dp_allowance_limits(house.daemon.allowance).download == 125000);
+    end(&house);
+    house_close(&house);
+}
+
+/* One number each. */
+static void ask_limits(struct caller *caller, const char *key, uint64_t value)
+{
+    dp_buf out = {.max = 4096};
+    size_t start = 0;
+    dp_packer packer = dp_control_begin(&out, DP_CONTROL_REQUEST, 9, "limits", &start);
+    dp_group map = dp_map_begin(&packer);
+    if (key != NULL) {
+        dp_pair_u64(&map, key, value);
+    }
+    dp_group_end(&map);
+    CHECK_OK(dp_control_end(&out, start, &packer));
+    send_bytes(caller, dp_buf_view(&out));
+    dp_buf_close(&out);
+}
+
+static void a_client_sets_limits_within_their_bounds_and_hears_who_says_so(void **state)
+{
+    static const struct {
+        const char *key;
+        uint64_t value;
+    } bad[] = {{"upload_mbit", 100001},
+               {"upload_month", DP_MONTH_CAP_MAX + 1},
+               {"month_day", 0},
+               {"month_day", 29}};
+    struct house house;
+    struct caller caller;
+    dp_control_frame frame;
+    dp_control_error error;
+    uint64_t number = 0;
+    char text[64] = "";
+    (void)state;
+    wall = NOV_10;
+    house_open(&house);
+    begin(&house);
+    house_open_control(&house);
+    caller_open(&caller, &house);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ask_limits(&caller, bad[i].key, bad[i].value);
+        const size_t size = next_frame(&caller, &frame);
+        CHECK(frame.error != NULL);
+        dp_control_error_read(frame.error, &error);
+        assert_string_equal(error.code, "E0125");
+        assert_string_equal(error.why, bad[i].key);
+        used(&caller, &frame, size);
+    }
+    ask_limits(&caller, "upload_month", 200 * GB);
+    const size_t size = next_frame(&caller, &frame);
+    CHECK(frame.error == NULL);
+    CHECK(dp_pack_get_u64(dp_pack_key(frame.body, "upload_month"), &number) && number == 200 * GB);
+    CHECK(dp_pack_copy_text(dp_pack_key(dp_pack_key(frame.body, "from"), "upload_month"), text,
+                            sizeof text));
+    assert_string_equal(text, "dpnode limits");
+    CHECK(dp_pack_get_u64(dp_pack_key(dp_pack_key(frame.body, "month"), "upload_rate"), &number) &&
+          number > 0);
+    used(&caller, &frame, size);
+    start_anew(&house); /* It was durable when that was said. */
+    assert_int_equal(see(&house).set.values[DP_ALLOW_UPLOAD_MONTH].value, 200 * GB);
+    caller_close(&caller);
+    end(&house);
+    house_close(&house);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_set_outlives_the_daemon),
+        cmocka_unit_test(a_pause_outlives_the_daemon_until_it_is_resumed),
+        cmocka_unit_test(a_damaged_order_means_paused),
+        cmocka_unit_test(a_month_is_counted_through_starts_and_transports),
+        cmocka_unit_test(the_count_of_a_short_life_is_kept),
+        cmocka_unit_test(a_month_that_is_used_up_closes_the_line_and_says_until_when),
+        cmocka_unit_test(rows_that_cannot_be_read_are_told_and_no_more),
+        cmocka_unit_test(a_client_sets_limits_within_their_bounds_and_hears_who_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* Whom a node asks for what it has missed, when it asks somebody else, and whose state it believes. */
+#include "tests/unit/gossip/node_kit.h"
+
+#include "gossip/member/members_internal.h"
+
+static dp_actions actions;
+
+/* Requests for records among what the node wants sent, and to whom the last one goes. */
+static uint32_t asked(dp_peer *whom)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < actions.count; i++) {
+        const dp_action *action = &actions.items[i];
+        if (action->type == DP_DO_SEND &&
+            dp_msg_type_of(action->u.send.bytes) == DP_MSG_RECORDS_GET) {
+            *whom = action->u.send.peer;
+            count++;
+        }
+    }
+    return count;
+}
+
+static uint32_t tick(dp_node *node, uint64_t later_us, dp_peer *whom)
+{
+    dp_out_begin(&node->out, &actions);
+    node->now = dp_time_after(node->now, later_us);
+    dp_catchup_tick(node);
+    return asked(whom);
+}
+
+static void who_does_not_answer_for_a_second_is_asked_no_more(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    const dp_peer second = kit_peer(2);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    dp_catchup_hint(node, &first, node->ledger.slot + 5);
+    assert_true(dp_catchup_behind(node));
+    assert_int_equal(tick(node, 0, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &first));
+    dp_catchup_hint(node, &second, node->ledger.slot + 6);
+    assert_int_equal(dp_catchup_wake(node).us, node->now.us + DP_SECOND);
+    assert_int_equal(tick(node, DP_SECOND - 1, &whom), 0);
+    assert_int_equal(tick(node, 1, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &second));
+    assert_int_equal(tick(node, DP_SECOND, &whom), 0); /* It gave none either: nobody has more. */
+    assert_false(dp_catchup_behind(node));
+    kit_close(world);
+}
+
+/* Twelve of them, each with more to tell, took a join from 0.6 s to 50 s. */
+static void members_are_asked_before_anybody_else(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer member = kit_peer(2);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    for (uint32_t i = 1; i < 3; i++) {
+        dp_member *row = (dp_member *)(uintptr_t)dp_members_at(node->members, i);
+        row->summary.slot = node->ledger.slot + (i == 1 ? 1000000 : 5);
+        row->has_summary = true;
+    }
+    ((dp_member *)(uintptr_t)dp_members_at(node->members, dp_node_member_index(node, &member)))
+        ->in_roster = true;
+    const dp_peer liar = kit_peer(1);
+    dp_members_mark(node->members, dp_node_member_index(node, &liar), false, false);
+    dp_catchup_hint(node, &liar, node->ledger.slot + 1000000);
+    node->members->slot_most = node->ledger.slot + 1000000;
+    assert_int_equal(tick(node, 0, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &member));
+    kit_close(world);
+}
+
+static void one_request_at_a_time_is_under_way(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_peer first = kit_peer(1);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    dp_catchup_hint(node, &first, node->ledger.slot + 5);
+    assert_int_equal(tick(node, 0, &whom), 1);
+    dp_catchup_hint(node, &first, node->ledger.slot + 7);
+    for (uint32_t i = 0; i < 9; i++) {
+        assert_int_equal(tick(node, DP_SECOND / 10, &whom), 0);
+    }
+    kit_close(world);
+}
+
+/* What this member says that it serves. */
+static void serves(const dp_node *node, uint32_t peer, uint64_t round, const dp_hash *root)
+{
+    const dp_peer who = kit_peer(peer);
+    const uint32_t index = dp_node_member_index(node, &who);
+    dp_member *member = (dp_member *)(uintptr_t)dp_members_at(node->members, index);
+
+    member->has_summary = true;
+    member->summary.saved_round = round;
+    member->summary.saved_root = *root;
+    member->summary.saved_bytes = 1000;
+    member->summary_at = node->now;
+}
+
+static void a_state_that_the_chain_does_not_certify_is_not_fetched(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const uint64_t round = world->nodes[1].saved_round;
+    const dp_hash lie = {{7}};
+
+    (void)state;
+    assert_true(round > 0);
+    dp_out_begin(&node->out, &actions);
+    dp_train_unload(node);
+    serves(node, 1, round, &lie);
+    serves(node, 2, node->ledger.round + 1, &lie); /* Nor one of a round that is not decided. */
+    dp_catchup_state(node);
+    assert_false(node->catchup.wants_state);
+    assert_false(dp_spread_wants(node->spread, &lie));
+    serves(node, 1, round, &world->nodes[1].saved_root);
+    dp_catchup_state(node);
+    assert_true(node->catchup.wants_state);
+    assert_true(dp_spread_wants(node->spread, &world->nodes[1].saved_root));
+    assert_false(dp_spread_wants(node->spread, &lie));
+    kit_close(world);
+}
+
+/* One that tells of a certified state with a size that is made up would have all who hold it held for liars. */
+static void a_state_is_taken_however_long_somebody_says_that_it_is(void **state)
+{
+    static const dp_hash leaves[DP_CHUNKS_MAX];
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_hash root = world->nodes[1].saved_root;
+    dp_event event = {.type = DP_EV_OBJECT_INFO};
+
+    (void)state;
+    dp_out_begin(&node->out, &actions);
+    dp_train_unload(node);
+    serves(node, 1, world->nodes[1].saved_round, &root); /* 1,000 bytes */
+    dp_catchup_state(node);
+    event.u.object.peer = kit_peer(2);
+    event.u.object.root = root;
+    event.u.object.size = dp_manifest_state_bytes_max(&node->manifest) + 1;
+    event.u.object.leaves = leaves;
+    kit_event_in(world, 0, &event);
+    assert_null(kit_find(world->actions, DP_DO_OBJECT_BEGIN)); /* But not as long as no state is. */
+    event.u.object.peer = kit_peer(1);
+    event.u.object.size = 77;
+    kit_event_in(world, 0, &event);
+    assert_non_null(kit_find(world->actions, DP_DO_OBJECT_BEGIN));
+    kit_close(world);
+}
+
+/* Who was asked for the object last, or the first of all peers. */
+static dp_peer asked_for(const dp_hash *root)
+{
+    dp_peer whom = {{0}};
+
+    for (uint32_t i = 0; i < actions.count; i++) {
+        const dp_action *action = &actions.items[i];
+        if (action->type == DP_DO_GET_INFO && dp_hash_equal(&action->u.get.root, root)) {
+            whom = action->u.get.peer;
+        }
+    }
+    return whom;
+}
+
+static void when_the_link_to_who_was_asked_breaks_another_is_asked_at_once(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const dp_hash root = {{9}};
+    dp_event event = {.type = DP_EV_LINK_DOWN, .u.link.cause = DP_LINK_RESET};
+
+    (void)state;
+    dp_out_begin(&node->out, &actions);
+    assert_int_equal(dp_spread_want(node->spread, node->now, &root, 100, DP_USE_STATE,
+                                    DP_PRIORITY_STATE, &node->out),
+                     DP_OK);
+    dp_spread_holders_all(node->spread, node->now, &root, &node->out);
+    const dp_peer first = asked_for(&root);
+    assert_false(dp_peer_equal(&first, &(dp_peer){{0}}));
+    event.u.link.peer = first;
+    event.now = node->now;
+    event.wall_ms = node->wall_ms;
+    dp_node_step(node, &event, &actions);
+    const dp_peer second = asked_for(&root);
+    assert_false(dp_peer_equal(&second, &(dp_peer){{0}}));
+    assert_false(dp_peer_equal(&second, &first));
+    kit_close(world);
+}
+
+static void updates_that_a_loaded_state_holds_are_not_fetched_any_more(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const uint64_t round = node->ledger.round;
+    const dp_ring_row *row = dp_chain_row(node, round);
+    const dp_event event = {.type = DP_EV_TRAINER_AT,
+                            .u.at = {.round = round, .root = world->nodes[0].theta}};
+
+    (void)state;
+    assert_true(row != NULL && row->n > 0);
+    const dp_hash root = row->items[0].root;
+    dp_node_unhold(node, &root);
+    dp_out_begin(&node->out, &actions);
+    assert_int_equal(dp_spread_want(node->spread, node->now, &root, 8, DP_USE_BLOB,
+                                    DP_PRIORITY_ROUND, &node->out),
+                     DP_OK);
+    dp_train_unload(node);
+    node->train.state = DP_TRAINER_MOVING;
+    node->train.moving_round = round;
+    dp_train_at(node, &event);
+    assert_int_equal(node->train.state, DP_TRAINER_SET);
+    assert_false(dp_spread_wants(node->spread, &root));
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_does_not_answer_for_a_second_is_asked_no_more),
+        cmocka_unit_test(members_are_asked_before_anybody_else),
+        cmocka_unit_test(one_request_at_a_time_is_under_way),
+        cmocka_unit_test(when_the_link_to_who_was_asked_breaks_another_is_asked_at_once),
+        cmocka_unit_test(updates_that_a_loaded_state_holds_are_not_fetched_any_more),
+        cmocka_unit_test(a_state_that_the_chain_does_not_certify_is_not_fetched),
+        cmocka_unit_test(a_state_is_taken_however_long_somebody_says_that_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

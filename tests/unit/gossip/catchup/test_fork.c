@@ -1,0 +1,255 @@
+/* The root key begins the chain anew: after the loss of a majority, over those who went on, after a proof. */
+#include "gossip/node/node_internal.h"
+#include "tests/unit/gossip/node_kit.h"
+
+static dp_status order(kit_world *world, uint32_t to, dp_order_kind kind, dp_why *why)
+{
+    dp_status status = DP_AGAIN;
+    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+
+    item->event.u.order = (dp_order){.kind = kind, .status = &status, .why = why};
+    kit_drain(world);
+    return status;
+}
+
+/* No link between those of a and the others, from now on. */
+static void split(kit_world *world, uint32_t a)
+{
+    for (uint32_t i = 0; i < world->n; i++) {
+        for (uint32_t k = i + 1; k < world->n; k++) {
+            if (((a >> i) & 1) != ((a >> k) & 1)) {
+                kit_cut(world, i, k);
+            }
+        }
+    }
+    kit_drain(world);
+}
+
+static bool same_chain(const kit_world *world, uint32_t a, uint32_t b)
+{
+    return dp_hash_equal(&world->nodes[a].node->ledger.fork, &world->nodes[b].node->ledger.fork);
+}
+
+static void a_healthy_run_is_not_forked(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_why why = {""};
+
+    (void)state;
+    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_EXISTS);
+    assert_true(why.text[0] != '\0');
+    kit_close(world);
+}
+
+static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_why why = {""};
+
+    (void)state;
+    kit_kill(world, 1);
+    kit_kill(world, 2);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_GOSSIP);
+    const dp_node_view before = kit_look(world, 0);
+    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
+    while (kit_look(world, 0).slot == before.slot) {
+        kit_run_ms(world, 10);
+    }
+    /* The FORK proves the state that it goes on from: who returns is told of this one, not of the one before. */
+    assert_int_equal(kit_look(world, 0).round, before.round);
+    assert_int_equal(dp_train_told_ckpt(world->nodes[0].node)->round, before.round);
+    kit_run_ms(world, 5000);
+    const dp_node_view after = kit_look(world, 0);
+    assert_int_equal(after.mode, DP_MODE_SYNC);
+    assert_int_equal(after.voters, 1);
+    assert_true(after.round >= before.round + 3);
+    kit_close(world);
+}
+
+static void who_went_on_meanwhile_adopts_the_fork_and_is_counted_again(void **state)
+{
+    kit_world *world = kit_together(5);
+    dp_why why = {""};
+
+    (void)state;
+    split(world, 3); /* 0 and 1 apart; three voters of five go on. */
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_GOSSIP);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_SYNC);
+    const uint64_t base = kit_look(world, 0).slot;
+    assert_true(kit_look(world, 2).slot > base + 2);
+    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC);
+    assert_true(same_chain(world, 0, 1));
+    assert_false(same_chain(world, 0, 2));
+    kit_link_all(world);
+    kit_run_ms(world, 6000);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_true(same_chain(world, 0, i));
+        assert_int_equal(kit_look(world, i).mode, DP_MODE_SYNC);
+        assert_true(kit_look(world, i).slot + 1 >= kit_look(world, 0).slot);
+    }
+    assert_int_equal(kit_look(world, 0).listed_last, 5);
+    for (uint32_t i = 2; i < 5;
+         i++) { /* The publication of the chain that went: taken back, not lost. */
+        assert_int_equal(world->nodes[i].restore.u.restore.settle, DP_SETTLE_LEFT_OUT);
+    }
+    kit_close(world);
+}
+
+static void a_fork_ends_a_halt_and_leaves_the_double_voter_out(void **state)
+{
+    kit_world *world = kit_together(5);
+    dp_why why = {""};
+    const dp_run_id run = kit_run();
+    const dp_crypto liar = kit_crypto(1);
+    const dp_peer culprit = kit_peer(1);
+    dp_vote votes[2];
+    uint8_t room[512];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        votes[i] = (dp_vote){.type = DP_MSG_ACCEPTED,
+                             .slot = kit_look(world, 0).slot + 1,
+                             .prev = kit_look(world, 0).head,
+                             .ballot = 7,
+                             .hash = {{(uint8_t)(i + 1)}}};
+        assert_true(dp_vote_sign(&votes[i], &liar, &run));
+    }
+    dp_proof_msg_write(&writer, &votes[0], &votes[1]);
+    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    kit_run_ms(world, 2000);
+    assert_int_equal(kit_look(world, 4).mode, DP_MODE_HALTED);
+    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
+    kit_run_ms(world, 5000);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_null(dp_ledger_member(&world->nodes[i].node->ledger, &culprit));
+        assert_int_equal(kit_look(world, i).mode, i == 1 ? DP_MODE_LEFT : DP_MODE_SYNC);
+    }
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    assert_int_equal(kit_look(world, 0).listed_last, 4);
+    assert_true(kit_look(world, 0).round > 5);
+    kit_kill(world, 0);
+    kit_boot(world, 0);
+    assert_true(kit_look(world, 0).mode != DP_MODE_HALTED); /* The proof has done its work. */
+    kit_close(world);
+}
+
+static void two_forks_of_one_slot_halt_both_sides_until_one_is_named(void **state)
+{
+    kit_world *world = kit_together(5);
+    dp_why why = {""};
+
+    (void)state;
+    split(world, 3);
+    split(world, 7); /* {0,1} {2} {3,4}: nobody decides. */
+    kit_run_ms(world, 4000);
+    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
+    assert_int_equal(order(world, 4, DP_ORDER_FORK, &why), DP_OK);
+    kit_run_ms(world, 3000);
+    assert_false(same_chain(world, 0, 4));
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
+    assert_int_equal(kit_look(world, 4).mode, DP_MODE_HALTED);
+    kit_kill(world, 0);
+    kit_boot(world, 0);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
+    kit_link_all(world);
+    assert_int_equal(order(world, 1, DP_ORDER_MERGE, &why),
+                     DP_OK); /* Until one of them is named. */
+    kit_run_ms(world, 8000);
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(kit_look(world, i).mode, DP_MODE_SYNC);
+        assert_true(same_chain(world, 1, i));
+    }
+    assert_int_equal(kit_look(world, 1).listed_last, 5);
+    kit_kill(world, 4);
+    kit_boot(world, 4);
+    kit_link_all(world);
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 4).mode, DP_MODE_SYNC); /* It has not forgotten. */
+    assert_int_equal(order(world, 1, DP_ORDER_MERGE, &why), DP_EXISTS);
+    kit_close(world);
+}
+
+static void a_fork_without_the_root_key_is_none(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    dp_record record = {.kind = DP_RECORD_FORK, .has_config = true};
+    uint8_t room[2 + DP_FORK_BYTES_MAX] = {DP_MSG_FORK, DP_MSG_VERSION};
+    dp_view bytes;
+    const dp_crypto crypto = kit_crypto(1);
+    dp_voter_entry *entry = &record.config.voters[0];
+
+    (void)state;
+    record.run = kit_run();
+    record.slot = node->ledger.slot + 1;
+    record.prev = node->ledger.head;
+    record.time_ms = node->ledger.time_ms;
+    record.round = node->ledger.round;
+    record.state_root = node->train.state_root;
+    record.config.n_voters = 1;
+    entry->voter.peer = kit_peer(1);
+    kit_vote_key(1, entry->voter.key);
+    assert_true(
+        dp_voter_ok_sign(&crypto, &record.run, &record.prev, entry->voter.key, entry->signature));
+    assert_int_equal(dp_record_encode(&record, room + 2, sizeof room - 2, &bytes), DP_OK);
+    const uint64_t rejected = kit_look(world, 0).rejected;
+    kit_send(world, 1, 0, dp_view_of(room, bytes.size + 2)); /* Not signed. */
+    kit_drain(world);
+    assert_int_equal(kit_look(world, 0).rejected, rejected + 1);
+    assert_true(dp_fork_sign(&crypto, room + 2, bytes.size));
+    for (size_t at = 0; at < bytes.size; at += 7) { /* Signed, and then damaged. */
+        room[2 + at] ^= 1;
+        kit_send(world, 1, 0, dp_view_of(room, bytes.size + 2));
+        kit_drain(world);
+        room[2 + at] ^= 1;
+        kit_send(world, 1, 0, dp_view_of(room, at));
+        kit_drain(world);
+    }
+    assert_int_equal(world->nodes[0].node->ledger.n_forks, 0);
+    assert_false(world->nodes[0].reopens);
+    kit_send(world, 1, 0, dp_view_of(room, bytes.size + 2));
+    kit_drain(world);
+    assert_true(world->nodes[0].reopens);
+    kit_close(world);
+}
+
+/* Told again it is nothing new; another one needs the root key's word, whatever this node has heard before. */
+static void a_second_stop_needs_a_signature_too(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    const dp_stop known = {.loser = {{1}}, .survivor = {{2}}};
+    const dp_stop others[] = {{.loser = {{3}}, .survivor = {{2}}},
+                              {.loser = {{1}}, .survivor = {{3}}}};
+
+    (void)state;
+    node->forks->stop.has = true;
+    node->forks->stop.loser = known.loser;
+    node->forks->stop.survivor = known.survivor;
+    assert_int_equal(dp_fork_stop(node, &known), DP_OK);
+    assert_int_equal(dp_fork_stop(node, &others[0]), DP_BADSIG);
+    assert_int_equal(dp_fork_stop(node, &others[1]), DP_BADSIG);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_healthy_run_is_not_forked),
+        cmocka_unit_test(after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest),
+        cmocka_unit_test(who_went_on_meanwhile_adopts_the_fork_and_is_counted_again),
+        cmocka_unit_test(a_fork_ends_a_halt_and_leaves_the_double_voter_out),
+        cmocka_unit_test(two_forks_of_one_slot_halt_both_sides_until_one_is_named),
+        cmocka_unit_test(a_fork_without_the_root_key_is_none),
+        cmocka_unit_test(a_second_stop_needs_a_signature_too),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

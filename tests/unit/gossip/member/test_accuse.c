@@ -1,0 +1,216 @@
+/* Statements as a table takes them: who may say what of whom, and which words change nothing. */
+#include "gossip/member/members_internal.h"
+#include "tests/unit/gossip/mesh.h"
+
+static mesh *linked(uint32_t n)
+{
+    mesh *const m = mesh_of(n, 21);
+
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    return m;
+}
+
+/* A statement by author, as node 1 sends it to node 0; damage: its signature does not hold. */
+static dp_status tell(mesh *m, dp_statement statement, bool damage)
+{
+    uint8_t bytes[2 + DP_STATEMENT_BYTES_MAX + 2] = {DP_MSG_STATEMENT, DP_MSG_VERSION};
+    uint32_t author = 0;
+
+    while (author < MESH_NODES_MAX) {
+        const dp_peer peer = mesh_peer(author);
+        if (dp_peer_equal(&peer, &statement.author)) {
+            break;
+        }
+        author++;
+    }
+    const dp_crypto crypto = mesh_crypto(author);
+    const size_t size = dp_statement_sign(&statement, &crypto, &mesh_run, bytes + 2);
+    bytes[2 + size - 1] ^= damage ? 1 : 0;
+    dp_out_begin(&m->out, m->actions);
+    const dp_status status = dp_members_message(m->nodes[0].members, mesh_now(m), 1, 1,
+                                                dp_view_of(bytes, 2 + size + 2), &m->out);
+    CHECK_OK(dp_members_check(m->nodes[0].members, NULL));
+    return status;
+}
+
+static dp_statement accusation(uint32_t author, uint32_t subject)
+{
+    return (dp_statement){.kind = DP_STATEMENT_SUSPECT,
+                          .cause = DP_CAUSE_SILENCE,
+                          .subject = mesh_peer(subject),
+                          .author = mesh_peer(author),
+                          .incarnation = 1};
+}
+
+static dp_statement own_word(uint32_t author, dp_statement_kind kind, uint64_t incarnation)
+{
+    return (dp_statement){.kind = kind,
+                          .subject = mesh_peer(author),
+                          .author = mesh_peer(author),
+                          .incarnation = incarnation};
+}
+
+static void nobody_unknown_is_accused_and_nobody_unknown_accuses(void **state)
+{
+    mesh *const m = linked(4);
+
+    (void)state;
+    CHECK_STATUS(tell(m, accusation(1, 9), false), DP_DENIED);
+    CHECK_STATUS(tell(m, accusation(9, 2), false), DP_DENIED);
+    CHECK(mesh_state(m, 0, 2) == DP_MEMBER_ALIVE);
+    mesh_close(m);
+}
+
+static void an_accusation_counts_only_with_its_authors_signature(void **state)
+{
+    mesh *const m = linked(4);
+    const dp_members *members = m->nodes[0].members;
+
+    (void)state;
+    CHECK_STATUS(tell(m, accusation(1, 2), true), DP_BADSIG);
+    CHECK(members->accused.count == 0);
+    CHECK_OK(tell(m, accusation(1, 2), false));
+    CHECK(members->accused.count == 1);
+    CHECK_OK(tell(m, accusation(1, 2), true)); /* Nothing new: not even looked at. */
+    CHECK(members->accused.count == 1);
+    mesh_close(m);
+}
+
+static void an_accusation_of_an_earlier_life_is_answered_and_of_a_later_one_waits(void **state)
+{
+    mesh *const m = linked(4);
+    dp_statement of_life = accusation(1, 2);
+
+    (void)state;
+    of_life.incarnation = 0;
+    CHECK_OK(tell(m, of_life, false));
+    CHECK(m->actions->count == 1); /* The newer word of the accused. */
+    CHECK(dp_msg_type_of(m->actions->items[0].u.send.bytes) == DP_MSG_STATEMENT);
+    of_life.incarnation = 2;
+    CHECK_OK(tell(m, of_life, false));
+    CHECK(m->actions->count == 0);
+    CHECK(m->nodes[0].members->accused.count == 0);
+    mesh_close(m);
+}
+
+static void who_is_accused_itself_answers_what_is_signed_and_of_this_life(void **state)
+{
+    mesh *const m = linked(3);
+    const dp_member *own = &m->nodes[0].members->rows[0].member;
+    dp_statement of_us = accusation(1, 0);
+
+    (void)state;
+    CHECK_STATUS(tell(m, of_us, true), DP_BADSIG);
+    CHECK(own->revision == 0);
+    of_us.incarnation = 7;
+    CHECK_OK(tell(m, of_us, false));
+    CHECK(own->revision == 0);
+    of_us.incarnation = 1;
+    CHECK_OK(tell(m, of_us, false));
+    CHECK(own->revision == 1); /* Refuted. */
+    mesh_close(m);
+}
+
+static void who_hears_of_itself_in_a_later_life_says_that_its_key_is_used(void **state)
+{
+    mesh *const m = linked(3);
+
+    (void)state;
+    CHECK_OK(tell(m, own_word(0, DP_STATEMENT_ALIVE, 1), false));
+    CHECK(m->actions->count == 0);
+    CHECK_OK(tell(m, own_word(0, DP_STATEMENT_ALIVE, 2), false));
+    CHECK(m->actions->count == 1);
+    CHECK(m->actions->items[0].type == DP_DO_NOTE);
+    assert_string_equal(m->actions->items[0].u.note.cause,
+                        "another process uses the key of this node");
+    mesh_close(m);
+}
+
+static void a_goodbye_needs_the_signature_and_stays_until_a_later_life(void **state)
+{
+    mesh *const m = linked(4);
+    dp_statement down = own_word(2, DP_STATEMENT_DOWN, 1);
+
+    (void)state;
+    down.revision = 1;
+    CHECK_STATUS(tell(m, down, true), DP_BADSIG);
+    CHECK(mesh_state(m, 0, 2) == DP_MEMBER_ALIVE);
+    CHECK_OK(tell(m, down, false));
+    CHECK(mesh_state(m, 0, 2) == DP_MEMBER_DEAD);
+    CHECK_OK(tell(m, own_word(2, DP_STATEMENT_ALIVE, 1), false)); /* Older than the goodbye. */
+    CHECK(mesh_state(m, 0, 2) == DP_MEMBER_DEAD);
+    CHECK_OK(tell(m, own_word(2, DP_STATEMENT_ALIVE, 2), false));
+    CHECK(mesh_state(m, 0, 2) == DP_MEMBER_ALIVE);
+    CHECK_STATUS(tell(m, own_word(9, DP_STATEMENT_DOWN, 1), false), DP_DENIED);
+    mesh_close(m);
+}
+
+static void a_list_with_a_false_count_flags_or_more_at_its_end_is_refused(void **state)
+{
+    mesh *const m = linked(3);
+    dp_members *members = m->nodes[0].members;
+    uint8_t bytes[DP_MESSAGE_MAX];
+
+    (void)state;
+    dp_out_begin(&m->out, m->actions);
+    dp_members_sync_send(members, 1, true, &m->out);
+    CHECK(m->actions->count == 1);
+    const dp_view list = m->actions->items[0].u.send.bytes;
+    memcpy(bytes, list.data, list.size);
+    bytes[list.size] = 0;
+    dp_out_begin(&m->out, m->actions);
+    const dp_time now = mesh_now(m);
+    CHECK_OK(dp_members_message(members, now, 1, 1, dp_view_of(bytes, list.size), &m->out));
+    CHECK(m->actions->count == 1); /* It wanted an answer. */
+    CHECK_STATUS(dp_members_message(members, now, 1, 1, dp_view_of(bytes, list.size + 1), &m->out),
+                 DP_BADMSG);
+    for (size_t size = 0; size < list.size; size++) {
+        CHECK_STATUS(dp_members_message(members, now, 1, 1, dp_view_of(bytes, size), &m->out),
+                     DP_BADMSG);
+    }
+    CHECK(!members->reading_list);
+    bytes[2] = 2;
+    CHECK_STATUS(dp_members_message(members, now, 1, 1, dp_view_of(bytes, list.size), &m->out),
+                 DP_BADMSG);
+    bytes[2] = 0;
+    bytes[3] = DP_SYNC_ENTRIES_MAX + 1;
+    CHECK_STATUS(dp_members_message(members, now, 1, 1, dp_view_of(bytes, list.size), &m->out),
+                 DP_BADMSG);
+    mesh_close(m);
+}
+
+static void a_leave_statement_proves_only_the_leaving_of_its_author(void **state)
+{
+    uint8_t bytes[DP_STATEMENT_BYTES_MAX];
+    const dp_crypto crypto = mesh_crypto(2);
+    const dp_peer author = mesh_peer(2);
+    const dp_peer other = mesh_peer(3);
+    const dp_statement left = own_word(2, DP_STATEMENT_LEFT, 1);
+    const dp_statement down = own_word(2, DP_STATEMENT_DOWN, 1);
+    size_t size = dp_statement_sign(&left, &crypto, &mesh_run, bytes);
+
+    (void)state;
+    CHECK(dp_members_left_check(&crypto, &mesh_run, &author, dp_view_of(bytes, size)));
+    CHECK(!dp_members_left_check(&crypto, &mesh_run, &other, dp_view_of(bytes, size)));
+    CHECK(!dp_members_left_check(&crypto, &mesh_run, &author, dp_view_of(bytes, size - 1)));
+    bytes[size - 1] ^= 1;
+    CHECK(!dp_members_left_check(&crypto, &mesh_run, &author, dp_view_of(bytes, size)));
+    size = dp_statement_sign(&down, &crypto, &mesh_run, bytes);
+    CHECK(!dp_members_left_check(&crypto, &mesh_run, &author, dp_view_of(bytes, size)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_unknown_is_accused_and_nobody_unknown_accuses),
+        cmocka_unit_test(an_accusation_counts_only_with_its_authors_signature),
+        cmocka_unit_test(an_accusation_of_an_earlier_life_is_answered_and_of_a_later_one_waits),
+        cmocka_unit_test(who_is_accused_itself_answers_what_is_signed_and_of_this_life),
+        cmocka_unit_test(who_hears_of_itself_in_a_later_life_says_that_its_key_is_used),
+        cmocka_unit_test(a_goodbye_needs_the_signature_and_stays_until_a_later_life),
+        cmocka_unit_test(a_list_with_a_false_count_flags_or_more_at_its_end_is_refused),
+        cmocka_unit_test(a_leave_statement_proves_only_the_leaving_of_its_author),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

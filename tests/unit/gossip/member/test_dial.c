@@ -1,0 +1,108 @@
+/* How a node that was cut off finds the others again. */
+#include "gossip/member/members_internal.h"
+#include "tests/unit/gossip/mesh.h"
+
+enum { NODES = 5, LAST = NODES - 1 };
+
+/* All are voters and linked to all. */
+static mesh *voters(void)
+{
+    mesh *const m = mesh_of(NODES, 11);
+    dp_peer peers[NODES];
+
+    for (uint32_t i = 0; i < NODES; i++) {
+        peers[i] = mesh_peer(i);
+    }
+    for (uint32_t i = 0; i < NODES; i++) {
+        dp_beat_set_voters(&m->nodes[i].beat, peers, NODES, mesh_now(m));
+    }
+    mesh_join_all(m);
+    mesh_run_for(m, 3 * DP_SECOND);
+    for (uint32_t i = 0; i < NODES; i++) {
+        CHECK(dp_beat_quorum(&m->nodes[i].beat));
+    }
+    return m;
+}
+
+static void cut_off(mesh *m, bool blocked)
+{
+    for (uint32_t i = 0; i < LAST; i++) {
+        mesh_block(m, i, LAST, blocked);
+    }
+}
+
+static uint32_t links_of(const mesh *m, uint32_t node)
+{
+    return dp_members_linked(m->nodes[node].members)->count;
+}
+
+static void a_node_that_is_cut_off_ends_links_that_nothing_comes_through(void **state)
+{
+    (void)state;
+    mesh *const m = voters();
+
+    cut_off(m, true);
+    mesh_run_for(m, 6 * DP_SECOND);
+    CHECK(!dp_beat_quorum(&m->nodes[LAST].beat));
+    CHECK(links_of(m, LAST) == 0);
+    mesh_close(m);
+}
+
+static void after_any_cut_all_links_stand_again_in_a_second_and_a_half(void **state)
+{
+    static const uint64_t cuts_s[] = {5, 8, 20, 60, 200};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof cuts_s / sizeof cuts_s[0]; i++) {
+        mesh *const m = voters();
+        cut_off(m, true);
+        mesh_run_for(m, cuts_s[i] * DP_SECOND);
+        cut_off(m, false);
+        mesh_run_for(m, 3 * DP_SECOND / 2);
+        CHECK(links_of(m, LAST) == LAST);
+        mesh_run_for(m, DP_SECOND);
+        CHECK(dp_beat_quorum(&m->nodes[LAST].beat));
+        for (uint32_t k = 0; k < LAST; k++) {
+            CHECK(mesh_state(m, k, LAST) == DP_MEMBER_ALIVE);
+        }
+        mesh_close(m);
+    }
+}
+
+static void while_a_majority_is_heard_a_mute_link_is_left_to_tcp(void **state)
+{
+    (void)state;
+    mesh *const m = voters();
+
+    mesh_block(m, 0, LAST, true);
+    mesh_run_for(m, 12 * DP_SECOND);
+    CHECK(mesh_sees(m, LAST, 0)->linked && mesh_sees(m, 0, LAST)->linked);
+    mesh_close(m);
+}
+
+static void a_process_that_stood_still_ends_no_link(void **state)
+{
+    (void)state;
+    mesh *const m = voters();
+
+    m->nodes[LAST].frozen = true;
+    mesh_run_for(m, 10 * DP_SECOND);
+    m->nodes[LAST].frozen = false;
+    for (uint32_t ms = 0; ms < 5000; ms += 100) {
+        mesh_run_for(m, 100 * DP_MS);
+        CHECK(links_of(m, LAST) == LAST);
+    }
+    mesh_close(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_that_is_cut_off_ends_links_that_nothing_comes_through),
+        cmocka_unit_test(after_any_cut_all_links_stand_again_in_a_second_and_a_half),
+        cmocka_unit_test(while_a_majority_is_heard_a_mute_link_is_left_to_tcp),
+        cmocka_unit_test(a_process_that_stood_still_ends_no_link),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,252 @@
+#include "gossip/member/members_internal.h"
+#include "tests/unit/gossip/mesh.h"
+
+/* Messages of a type that the last step sent, and the last of them. */
+static uint32_t sent(const mesh *m, uint8_t type, dp_view *bytes)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < m->actions->count; i++) {
+        const dp_action *const action = &m->actions->items[i];
+        if (action->type == DP_DO_SEND && dp_msg_type_of(action->u.send.bytes) == type) {
+            count++;
+            if (bytes != NULL) {
+                *bytes = action->u.send.bytes;
+            }
+        }
+    }
+    return count;
+}
+
+/* Tick node 0 alone, every 10 ms. Counts messages of a type until one is seen or time is over. */
+static bool ticks_until_sent(mesh *m, uint8_t type, uint64_t limit_us, dp_view *bytes)
+{
+    for (uint64_t us = 0; us < limit_us; us += 10 * DP_MS) {
+        m->now += 10 * DP_MS;
+        dp_out_begin(&m->out, m->actions);
+        dp_members_tick(m->nodes[0].members, mesh_now(m), 1, &m->out);
+        if (sent(m, type, bytes) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void a_peer_with_traffic_is_asked_for_its_summary_only(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 1);
+    uint32_t pings = 0;
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, DP_SECOND);
+    m->nodes[0].members->rows[1].member.rtt.samples = 4; /* How far it is has been measured. */
+    for (uint32_t i = 0; i < 100; i++) { /* two seconds; silence would bring eight */
+        m->now += 20 * DP_MS;
+        dp_out_begin(&m->out, m->actions);
+        dp_members_heard(m->nodes[0].members, 1, mesh_now(m), &m->out);
+        dp_members_tick(m->nodes[0].members, mesh_now(m), 1, &m->out);
+        pings += sent(m, DP_MSG_PING, NULL);
+        CHECK(sent(m, DP_MSG_PING_REQ, NULL) == 0);
+    }
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
+    CHECK(pings >= 1 && pings <= 4);
+    mesh_close(m);
+}
+
+static void a_new_mode_is_told_to_all_linked_peers_at_once(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(4, 8);
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    dp_members_tell(m->nodes[0].members,
+                    &(dp_summary){.mode = DP_MODE_GOSSIP, .has_trainer = true, .round = 9});
+    mesh_run_for(m, 10 * DP_MS);
+    for (uint32_t i = 1; i < 4; i++) {
+        CHECK(mesh_sees(m, i, 0)->summary.mode == DP_MODE_GOSSIP &&
+              mesh_sees(m, i, 0)->summary.round == 9);
+    }
+    mesh_close(m);
+}
+
+static void silence_brings_a_ping_then_helpers_then_an_accusation(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(5, 2);
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    CHECK(ticks_until_sent(m, DP_MSG_PING, DP_SECOND, NULL));
+    CHECK(ticks_until_sent(m, DP_MSG_PING_REQ, DP_SECOND, NULL));
+    CHECK(sent(m, DP_MSG_PING_REQ, NULL) >= 3);
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
+    CHECK(ticks_until_sent(m, DP_MSG_STATEMENT, DP_SECOND, NULL));
+    mesh_close(m);
+}
+
+static void helpers_answer_for_a_peer_that_only_they_hear(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(3, 3);
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    mesh_block(m, 0, 1, true);
+    mesh_run_for(m, 20 * DP_SECOND);
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
+    CHECK(mesh_sees(m, 0, 1)->linked); /* the connection itself only hangs */
+    CHECK(m->notes_dead == 0);
+    mesh_close(m);
+}
+
+/* Neither silent nor with an old summary, since it asks and tells before it is asked. */
+static void who_always_speaks_first_is_measured_all_the_same(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 4);
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, DP_SECOND);
+    dp_members *const members = m->nodes[0].members;
+    members->rows[1].member.rtt = (dp_rtt){0};
+    uint32_t measured = 0; /* steps after the fourth sample */
+    for (uint32_t i = 0; i < 500; i++) {
+        members->rows[1].member.summary_at = mesh_now(m);
+        dp_out_begin(&m->out, m->actions);
+        dp_members_heard(members, 1, mesh_now(m), &m->out);
+        mesh_run_for(m, 20 * DP_MS);
+        measured += mesh_sees(m, 0, 1)->rtt.samples == 4;
+    }
+    CHECK(measured > 200);                       /* Enough, and no more of these for a while: */
+    CHECK(mesh_sees(m, 0, 1)->rtt.samples >= 5); /* all four may be of one busy moment. */
+    CHECK(mesh_sees(m, 0, 1)->rtt.samples <= 7);
+    mesh_close(m);
+}
+
+static void round_trips_are_measured_to_the_link(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 4);
+    m->delay_us = 30 * DP_MS;
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, 20 * DP_SECOND);
+    const dp_rtt *const rtt = &mesh_sees(m, 0, 1)->rtt;
+    CHECK(rtt->srtt_us >= 59 * DP_MS && rtt->srtt_us <= 61 * DP_MS);
+    CHECK(dp_members_rtt_p95(m->nodes[0].members) >= 59 * DP_MS);
+    CHECK(dp_members_rtt_voters(m->nodes[0].members, 1) == 0); /* no voters are marked */
+    mesh_close(m);
+}
+
+static void a_slow_voter_beyond_a_majority_makes_no_difference(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(5, 4);
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    dp_members *const members = m->nodes[0].members;
+    const uint32_t srtt_us[] = {0, 7000, 5000, 9000000, 1000}; /* the last is no voter */
+    for (uint32_t i = 1; i < 5; i++) {
+        dp_rtt *const rtt = &members->rows[i].member.rtt;
+        *rtt = (dp_rtt){.samples = 9, .srtt_us = srtt_us[i]};
+        members->rows[i].member.voter = i < 4;
+    }
+    CHECK(dp_members_rtt_voters(members, 0) == 0);
+    CHECK(dp_members_rtt_voters(members, 1) == 5000);
+    CHECK(dp_members_rtt_voters(members, 2) == 7000);
+    CHECK(dp_members_rtt_voters(members, 3) == 9000000);
+    CHECK(dp_members_rtt_voters(members, 100) == 9000000);
+    CHECK(dp_members_rtt_p95(members) == 9000000);
+    mesh_close(m);
+}
+
+static void a_gap_in_our_own_time_accuses_nobody(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 5);
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, DP_SECOND);
+    CHECK(ticks_until_sent(m, DP_MSG_PING, DP_SECOND, NULL)); /* a probe is under way */
+    CHECK(!dp_members_unsure(m->nodes[0].members, mesh_now(m)));
+    m->now += 60 * DP_SECOND;
+    CHECK(dp_members_unsure(m->nodes[0].members, mesh_now(m))); /* before anything else is done */
+    dp_out_begin(&m->out, m->actions);
+    dp_members_tick(m->nodes[0].members, mesh_now(m), 1, &m->out);
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
+    CHECK(dp_members_unsure(m->nodes[0].members, mesh_now(m)));
+    const dp_peer peer = mesh_peer(1);
+    dp_members_link_down(m->nodes[0].members, mesh_now(m), 1, &peer, DP_LINK_RESET, &m->out);
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE); /* even a reset may be our own doing */
+    mesh_run_for(m, 6 * DP_SECOND);
+    CHECK(!dp_members_unsure(m->nodes[0].members, mesh_now(m)));
+    mesh_close(m);
+}
+
+static void at_most_five_accusations_in_ten_seconds(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(12, 6);
+    mesh_join_all(m);
+    mesh_run_for(m, 2 * DP_SECOND);
+    uint32_t suspects = 0;
+    dp_out_begin(&m->out, m->actions);
+    for (uint32_t i = 1; i < 12; i++) {
+        const dp_peer peer = mesh_peer(i);
+        dp_members_link_down(m->nodes[0].members, mesh_now(m), 1, &peer, DP_LINK_RESET, &m->out);
+        suspects += mesh_state(m, 0, i) == DP_MEMBER_SUSPECT;
+    }
+    CHECK(suspects == 5);
+    mesh_close(m);
+}
+
+static void wake_never_lies_in_the_past_twice(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(4, 7);
+    mesh_join_all(m);
+    mesh_run_for(m, DP_SECOND);
+    for (uint32_t i = 1; i < 4; i++) {
+        m->nodes[i].frozen = true;
+    }
+    /* After a tick at its own wake, the next wake is later: no node spins. */
+    for (uint32_t i = 0; i < 500; i++) {
+        const dp_time wake = dp_members_wake(m->nodes[0].members);
+        m->now = wake.us > m->now ? wake.us : m->now;
+        dp_out_begin(&m->out, m->actions);
+        dp_members_tick(m->nodes[0].members, mesh_now(m), 1, &m->out);
+        CHECK(dp_members_wake(m->nodes[0].members).us > m->now);
+    }
+    mesh_close(m);
+}
+
+static void a_dead_peer_is_pinged_on_while_its_link_stands(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 9);
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, DP_SECOND);
+    m->blocked[0][1] = true;
+    m->blocked[1][0] = true;
+    mesh_run_for(m, 20 * DP_SECOND);
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_DEAD && mesh_sees(m, 0, 1)->linked);
+    CHECK(ticks_until_sent(m, DP_MSG_PING, 7 * DP_SECOND, NULL));
+    m->blocked[0][1] = false;
+    m->blocked[1][0] = false;
+    mesh_run_for(m, 7 * DP_SECOND);
+    CHECK(mesh_state(m, 0, 1) == DP_MEMBER_ALIVE && mesh_state(m, 1, 0) == DP_MEMBER_ALIVE);
+    mesh_close(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_peer_with_traffic_is_asked_for_its_summary_only),
+        cmocka_unit_test(a_new_mode_is_told_to_all_linked_peers_at_once),
+        cmocka_unit_test(silence_brings_a_ping_then_helpers_then_an_accusation),
+        cmocka_unit_test(helpers_answer_for_a_peer_that_only_they_hear),
+        cmocka_unit_test(who_always_speaks_first_is_measured_all_the_same),
+        cmocka_unit_test(round_trips_are_measured_to_the_link),
+        cmocka_unit_test(a_slow_voter_beyond_a_majority_makes_no_difference),
+        cmocka_unit_test(a_gap_in_our_own_time_accuses_nobody),
+        cmocka_unit_test(at_most_five_accusations_in_ten_seconds),
+        cmocka_unit_test(a_dead_peer_is_pinged_on_while_its_link_stands),
+        cmocka_unit_test(wake_never_lies_in_the_past_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,381 @@
+/* What one sees of a node from outside: why the run refuses it, its names for things, and what its own check notices. */
+#include "gossip/member/members_internal.h"
+#include "gossip/node/node_internal.h"
+#include "gossip/pairs/mix_internal.h"
+#include "gossip/transfer/spread_internal.h"
+#include "tests/unit/gossip/node_kit.h"
+
+static kit_world *three(void)
+{
+    kit_world *world = kit_open(3);
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).voters, 3);
+    return world;
+}
+
+static void a_newcomer_is_told_why_the_run_will_never_count_it(void **state)
+{
+    kit_world *world = kit_open(2); /* Not linked: node 1 stays a stranger. */
+    dp_node *node = world->nodes[1].node;
+    const size_t uses_at = 32 + 4;
+    dp_why why;
+
+    (void)state;
+    assert_int_equal(dp_node_refused(world->nodes[0].node, &why), DP_OK);
+    assert_int_equal(dp_node_refused(node, &why), DP_OK);
+    node->credential[uses_at] =
+        1; /* One use, and the founder, who came without, has another invite. */
+    assert_int_equal(dp_node_refused(node, &why), DP_OK);
+    memset(&node->ledger.roster[0].invite, 1, sizeof node->ledger.roster[0].invite);
+    assert_int_equal(dp_node_refused(node, &why), DP_DENIED);
+    assert_string_equal(why.text, "every use of its invite is taken");
+    node->credential[uses_at] = 2;
+    assert_int_equal(dp_node_refused(node, &why), DP_OK);
+    node->ledger.capacity = node->ledger.n_members;
+    assert_int_equal(dp_node_refused(node, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "none of them is away"));
+    node->ledger.roster[0].admitted_slot = 1; /* As of somebody else than the founder, */
+    node->ledger.n_voters = 0;                /* who does not vote, */
+    node->ledger.round = DP_GAP_MAX + 1;      /* and was away. */
+    node->ledger.absent_ms = 4 * 86400000ULL;
+    assert_int_equal(dp_node_refused(node, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "gives its place to a newcomer in 4 days"));
+    node->ledger.time_ms += node->ledger.absent_ms + 1;
+    assert_int_equal(dp_node_refused(node, &why), DP_OK);
+    node->credential[0] ^= 1;
+    assert_int_equal(dp_node_refused(node, &why), DP_DENIED);
+    assert_string_equal(why.text, "its credential does not hold");
+    kit_close(world);
+}
+
+static void a_member_that_left_is_told_that_it_was_removed(void **state)
+{
+    kit_world *world = three();
+    dp_why why;
+
+    (void)state;
+    kit_command(world, 2, DP_COMMAND_LEAVE);
+    kit_run_ms(world, 3000);
+    assert_int_equal(dp_node_refused(world->nodes[2].node, &why), DP_DENIED);
+    assert_string_equal(why.text, "it was removed from the run");
+    assert_int_equal(dp_node_refused(world->nodes[1].node, &why), DP_OK);
+    kit_close(world);
+}
+
+static bool is_member(const kit_world *world, uint32_t at, uint32_t who)
+{
+    const dp_peer peer = kit_peer(who);
+
+    return dp_ledger_member(&world->nodes[at].node->ledger, &peer) != NULL;
+}
+
+/* Three places for four that come and go. */
+static void a_full_run_says_when_and_takes_the_newcomer_in_then(void **state)
+{
+    kit_world *world = kit_open(4);
+    dp_why why;
+
+    (void)state;
+    world->manifest.members_max = 3;
+    world->manifest.members_absent_s = 8;
+    world->manifest.voters_max = 1;
+    for (uint32_t i = 0; i < 4; i++) {
+        kit_kill(world, i);
+        kit_boot(world, i);
+    }
+    for (uint32_t i = 1; i < 3; i++) {
+        kit_link(world, 0, i);
+    }
+    kit_run_ms(world, 4000);
+    assert_true(is_member(world, 0, 1) && is_member(world, 0, 2));
+    kit_kill(world, 2);
+    kit_link(world, 0, 3);
+    kit_link(world, 1, 3);
+    kit_run_ms(world, 2000);
+    assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);
+    dp_ledger *ledger = &world->nodes[3].node->ledger;
+    const uint32_t rows = ledger->rows_max;
+    ledger->rows_max = ledger->n_roster; /* As after a thousand that have left. */
+    assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);
+    assert_non_null(strstr(why.text, "as many former members as it can"));
+    ledger->rows_max = rows;
+    kit_run_ms(world, 5000); /* It is away for longer than its work would count, */
+    assert_false(is_member(world, 0, 3));
+    assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);
+    kit_run_ms(world, 8000);
+    assert_true(is_member(world, 0, 3)); /* and now for as long as the manifest says. */
+    assert_false(is_member(world, 0, 2));
+    assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_OK);
+    kit_boot(world, 2);
+    kit_link(world, 0, 2);
+    kit_link(world, 1, 2);
+    kit_run_ms(world, 2000);
+    assert_true(kit_look(world, 2).mode != DP_MODE_LEFT);
+    assert_int_equal(kit_look(world, 2).slot, kit_look(world, 0).slot);
+    assert_int_equal(dp_node_refused(world->nodes[2].node, &why), DP_TOOBIG);
+    kit_kill(world, 3);
+    kit_run_ms(world, 15000);
+    assert_true(is_member(world, 0, 2) && is_member(world, 2, 2));
+    kit_close(world);
+}
+
+static void members_are_shown_by_index_with_this_node_first(void **state)
+{
+    kit_world *world = three();
+    dp_member_view view;
+    uint32_t in_roster = 0;
+
+    (void)state;
+    assert_true(dp_node_member(world->nodes[1].node, 0, &view));
+    const dp_peer self = kit_peer(1);
+    assert_true(dp_peer_equal(&view.peer, &self));
+    assert_int_equal(view.round, kit_look(world, 1).applied);
+    for (uint32_t i = 0; dp_node_member(world->nodes[1].node, i, &view); i++) {
+        in_roster += view.in_roster;
+        assert_int_equal(view.state, DP_MEMBER_ALIVE);
+        assert_int_equal(view.caps, DP_CAP_ALL);
+        assert_true(view.voter);
+        const dp_roster_entry *entry = dp_ledger_member(&world->nodes[1].node->ledger, &view.peer);
+        assert_true(view.included > 0);
+        assert_int_equal(view.included, entry->included);
+    }
+    assert_int_equal(in_roster, 3);
+    assert_false(dp_node_member(world->nodes[1].node, 3, &view));
+    kit_close(world);
+}
+
+static void everything_has_a_name_and_what_does_not_exist_is_unknown(void **state)
+{
+    (void)state;
+    for (int code = 1; code < DP_NOTE_CODE_COUNT; code++) {
+        assert_non_null(dp_note_name((dp_note_code)code));
+        assert_string_not_equal(dp_note_name((dp_note_code)code), "unknown");
+        for (int other = 1; other < code; other++) {
+            assert_string_not_equal(dp_note_name((dp_note_code)code),
+                                    dp_note_name((dp_note_code)other));
+        }
+    }
+    assert_string_equal(dp_note_name((dp_note_code)0), "unknown");
+    assert_string_equal(dp_note_name(DP_NOTE_CODE_COUNT), "unknown");
+    assert_string_equal(dp_mode_name(DP_MODE_JOINING), "joining");
+    assert_string_equal(dp_mode_name(DP_MODE_SYNC), "sync");
+    assert_string_equal(dp_mode_name(DP_MODE_GOSSIP), "gossip");
+    assert_string_equal(dp_mode_name(DP_MODE_PAUSED), "paused");
+    assert_string_equal(dp_mode_name(DP_MODE_HALTED), "halted");
+    assert_string_equal(dp_mode_name(DP_MODE_LEFT), "left");
+    assert_string_equal(dp_mode_name((dp_mode)77), "unknown");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_UNKNOWN), "unknown");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_ALIVE), "alive");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_SUSPECT), "suspect");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_DEAD), "dead");
+    assert_string_equal(dp_member_state_name(DP_MEMBER_LEFT), "left");
+    assert_string_equal(dp_member_state_name((dp_member_state)77), "unknown");
+}
+
+/* ---- the check of all parts: each damage is noticed, in words, and nothing else is ---- */
+
+static void damaged(kit_world *world, const char *sentence)
+{
+    dp_why why = {""};
+
+    assert_int_equal(dp_node_check(world->nodes[0].node, &why), DP_CORRUPT);
+    assert_non_null(strstr(why.text, sentence));
+}
+
+static void whole(kit_world *world)
+{
+    dp_why why = {""};
+
+    assert_int_equal(dp_node_check(world->nodes[0].node, &why), DP_OK);
+}
+
+static void the_check_notices_a_chain_that_its_parts_do_not_stand_on(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    whole(world);
+    node->commit->slot++;
+    damaged(world, "votes in slot");
+    node->commit->slot--;
+    const uint64_t applied = node->train.applied;
+    node->train.applied = node->ledger.round + 1;
+    damaged(world, "state of round");
+    node->train.applied = applied;
+    assert_true(node->round->n_claims < node->round->claims_max);
+    node->round->claims[node->round->n_claims++].ready.round = 1;
+    damaged(world, "a contribution of another round");
+    node->round->n_claims--;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_votes_that_contradict_themselves_or_the_disk(void **state)
+{
+    kit_world *world = three();
+    dp_commit *commit = world->nodes[0].node->commit;
+    const dp_commit_state was = commit->state;
+    const dp_commit_state on_disk = commit->durable;
+
+    (void)state;
+    commit->state.accepted = commit->state.promised + 1;
+    damaged(world, "accepted above promised");
+    commit->state = was;
+    commit->durable.promised = commit->state.promised + 1;
+    damaged(world, "memory behind disk");
+    commit->durable = on_disk;
+    commit->state.promised = commit->state.accepted = 3;
+    commit->state.hash.bytes[0]++;
+    commit->accepted.hash = was.hash;
+    damaged(world, "accepted record");
+    commit->state = was;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_a_quorum_of_nobody_and_a_voter_twice(void **state)
+{
+    kit_world *world = three();
+    dp_beat *beat = &world->nodes[0].node->beat;
+    const dp_beat was = *beat;
+
+    (void)state;
+    beat->n_voters = DP_VOTERS_MAX + 1;
+    damaged(world, "out of range");
+    *beat = was;
+    beat->own = beat->n_voters;
+    damaged(world, "out of range");
+    *beat = was;
+    beat->voters[1] = beat->voters[0];
+    damaged(world, "twice in the set");
+    *beat = was;
+    beat->n_voters = 0;
+    beat->own = DP_VOTERS_MAX;
+    beat->quorum = true;
+    damaged(world, "a quorum without voters");
+    *beat = was;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_an_exchange_that_its_rows_do_not_bear_out(void **state)
+{
+    kit_world *world = three();
+    dp_mix *mix = world->nodes[0].node->mix;
+
+    (void)state;
+    mix->n_outcomes = DP_MIX_OUTCOMES_MAX + 1;
+    damaged(world, "outcomes");
+    mix->n_outcomes = 1;
+    mix->outcomes[0] = (dp_mix_row){.mark = DP_MIX_MARK_DONE};
+    damaged(world, "was not decided here");
+    mix->n_outcomes = 0;
+    mix->state = DP_MIX_PREPARED;
+    mix->has_f = false;
+    damaged(world, "has no row");
+    mix->has_f = true;
+    damaged(world, "names no object");
+    mix->f.f_root = mix->f.own.root = (dp_hash){{1}};
+    mix->f.id = mix->x.id;
+    mix->x.initiator = true;
+    mix->x.mark = DP_MIX_MARK_ASKED;
+    damaged(world, "mark");
+    mix->state = DP_MIX_IDLE;
+    mix->has_f = false;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_members_that_the_table_does_not_count(void **state)
+{
+    kit_world *world = three();
+    dp_members *members = world->nodes[0].node->members;
+    dp_row *row = &members->rows[1];
+    const dp_row was = *row;
+    const uint32_t count = members->count;
+
+    (void)state;
+    members->count = members->capacity + 1;
+    damaged(world, "rows of");
+    members->count = 0;
+    damaged(world, "rows of");
+    members->count = count;
+    members->rows[0].member.state = DP_MEMBER_DEAD;
+    damaged(world, "does not hold itself alive");
+    members->rows[0].member.state = DP_MEMBER_ALIVE;
+    row->member.linked = !row->member.linked;
+    damaged(world, "in the wrong sets");
+    *row = was;
+    row->member.peer.bytes[5] ^= 1;
+    damaged(world, "not found under its key");
+    *row = was;
+    row->member.state = DP_MEMBER_SUSPECT;
+    damaged(world, "suspect without accuser");
+    *row = was;
+    dp_rowset_set(&members->accused, 1, true);
+    row->n_accusers = 2;
+    row->accusers[0] = row->accusers[1] = (dp_accuser){.peer = kit_peer(2)};
+    damaged(world, "an accuser twice");
+    dp_rowset_set(&members->accused, 1, false);
+    *row = was;
+    row->removed = true;
+    damaged(world, "removed and not left");
+    *row = was;
+    members->n_alive++;
+    damaged(world, "alive, ");
+    members->n_alive--;
+    whole(world);
+    kit_close(world);
+}
+
+static void the_check_notices_fetches_that_do_not_add_up(void **state)
+{
+    kit_world *world = three();
+    dp_spread *spread = world->nodes[0].node->spread;
+
+    (void)state;
+    assert_int_equal(spread->n_wanted, 0);
+    assert_int_equal(spread->n_flights, 0);
+    dp_want *wants = spread->wants;
+    wants[0] = (dp_want){.used = true, .n_chunks = 2, .have = {1}};
+    damaged(world, "counts 0 chunks and holds 1");
+    wants[0].n_have = 1;
+    damaged(world, "1 objects wanted, 0 counted");
+    wants[1] = (dp_want){.used = true};
+    spread->n_wanted = 2;
+    spread->queue[0] = 0;
+    spread->queue[1] = 1;
+    damaged(world, "out of order");
+    wants[0].used = wants[1].used = false;
+    spread->n_wanted = 0;
+    spread->flights[0] = (dp_flight){.used = true};
+    damaged(world, "for nothing that is wanted");
+    spread->flights[0].used = false;
+    spread->n_flights = 1;
+    damaged(world, "0 flights, 1 counted");
+    spread->n_flights = 0;
+    whole(world);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_newcomer_is_told_why_the_run_will_never_count_it),
+        cmocka_unit_test(a_member_that_left_is_told_that_it_was_removed),
+        cmocka_unit_test(a_full_run_says_when_and_takes_the_newcomer_in_then),
+        cmocka_unit_test(members_are_shown_by_index_with_this_node_first),
+        cmocka_unit_test(everything_has_a_name_and_what_does_not_exist_is_unknown),
+        cmocka_unit_test(the_check_notices_a_chain_that_its_parts_do_not_stand_on),
+        cmocka_unit_test(the_check_notices_votes_that_contradict_themselves_or_the_disk),
+        cmocka_unit_test(the_check_notices_a_quorum_of_nobody_and_a_voter_twice),
+        cmocka_unit_test(the_check_notices_an_exchange_that_its_rows_do_not_bear_out),
+        cmocka_unit_test(the_check_notices_members_that_the_table_does_not_count),
+        cmocka_unit_test(the_check_notices_fetches_that_do_not_add_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* Leaving for good: whom a node that wants to go still waits for. */
+#include "gossip/node/node_internal.h"
+#include "tests/unit/gossip/node_kit.h"
+
+static dp_leaving leaving(const kit_world *world, uint32_t index)
+{
+    return kit_look(world, index).leaving;
+}
+
+/* Until the chain has taken this node out, no longer. */
+static void run_until_taken_out(kit_world *world, uint32_t index)
+{
+    kit_command(world, index, DP_COMMAND_LEAVE);
+    assert_int_equal(leaving(world, index), DP_LEAVING_WAITS);
+    for (uint32_t turns = 0; kit_look(world, index).mode != DP_MODE_LEFT; turns++) {
+        assert_true(turns < 400);
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+}
+
+static dp_member_state seen_as(const kit_world *world, uint32_t by, uint32_t whom)
+{
+    const dp_members *members = world->nodes[by].node->members;
+    const dp_peer peer = kit_peer(whom);
+
+    return dp_members_at(members, dp_members_find(members, &peer))->state;
+}
+
+static void who_does_not_leave_is_not_asked(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    assert_int_equal(leaving(world, 1), DP_LEAVING_NOT);
+    kit_close(world);
+}
+
+static void a_voter_goes_when_those_who_vote_after_it_show_that_they_have_its_removal(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    run_until_taken_out(world, 2);
+    assert_int_equal(leaving(world, 2), DP_LEAVING_WAITS);
+    assert_true(world->nodes[0].linked[2]); /* Nobody hangs up on it meanwhile. */
+    kit_run_ms(world, 500);
+    assert_int_equal(leaving(world, 2), DP_LEAVING_FREE);
+    assert_int_equal(seen_as(world, 0, 2), DP_MEMBER_LEFT);
+    kit_close(world);
+}
+
+static void a_voter_that_nobody_answers_any_more_goes_after_a_minute(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    run_until_taken_out(world, 2);
+    kit_kill(world, 0);
+    kit_kill(world, 1);
+    kit_run_ms(world, DP_LINGER_US / 1000 - 100);
+    assert_int_equal(leaving(world, 2), DP_LEAVING_WAITS);
+    kit_run_ms(world, 200);
+    assert_int_equal(leaving(world, 2), DP_LEAVING_FREE);
+    kit_close(world);
+}
+
+/* Two of three have decided a record that takes one of them out and leaves one voter, who has not heard of it. */
+static void who_lacks_the_removal_has_it_from_who_was_removed(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    run_until_taken_out(world, 2);
+    const dp_ledger *const ledger = &world->nodes[2].node->ledger;
+    const dp_peer first = kit_peer(0);
+    const uint32_t stays = dp_ledger_voter(ledger, &first) != DP_NOBODY ? 0 : 1;
+    kit_kill(world, 0);
+    kit_kill(world, 1);
+    kit_node *const other = &world->nodes[stays]; /* Votes alone from now on. */
+    const uint64_t slot = kit_look(world, 2).slot;
+    for (; other->slots >= slot; other->slots--) { /* As if it had not been written. */
+        free(other->records[other->slots].record);
+    }
+    kit_boot(world, stays);
+    assert_int_equal(kit_look(world, stays).voters, 3);
+    kit_link(world, stays, 2);
+    kit_run_ms(world, 2500);
+    assert_int_equal(leaving(world, 2), DP_LEAVING_FREE);
+    kit_kill(world, 2);
+    assert_true(kit_look(world, stays).slot >= slot);
+    const uint64_t before = kit_look(world, stays).round;
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, stays).voters, 1);
+    assert_true(kit_look(world, stays).round > before);
+    kit_close(world);
+}
+
+static void who_never_voted_goes_at_once(void **state)
+{
+    kit_world *world = kit_together(4);
+    uint32_t index = 0;
+
+    (void)state;
+    while (dp_node_is_voter(world->nodes[index].node)) {
+        index++;
+    }
+    run_until_taken_out(world, index);
+    assert_int_equal(leaving(world, index), DP_LEAVING_FREE);
+    kit_close(world);
+}
+
+static void a_sole_voter_is_needed_while_nobody_may_follow(void **state)
+{
+    kit_world *world = kit_sole_voter();
+
+    (void)state;
+    kit_command(world, 0, DP_COMMAND_LEAVE);
+    kit_run_ms(world, DP_LEAVE_US / 1000 + 1000);
+    assert_int_equal(leaving(world, 0), DP_LEAVING_WAITS);
+    kit_run_ms(world, 3 * world->manifest.round_ms);
+    assert_int_equal(leaving(world, 0), DP_LEAVING_NEEDED);
+    kit_command(world, 0, DP_COMMAND_LEAVE);
+    assert_int_equal(leaving(world, 0), DP_LEAVING_WAITS);
+    kit_close(world);
+}
+
+static void a_voter_that_hears_no_majority_does_not_wait_for_a_record(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    kit_kill(world, 0);
+    kit_kill(world, 1);
+    kit_run_ms(world, 3000);
+    kit_command(world, 2, DP_COMMAND_LEAVE);
+    kit_run_ms(world, DP_LEAVE_US / 1000 - 100);
+    assert_int_equal(leaving(world, 2), DP_LEAVING_WAITS);
+    kit_run_ms(world, 200);
+    assert_int_equal(leaving(world, 2), DP_LEAVING_FREE);
+    kit_close(world);
+}
+
+static void the_last_member_goes_by_its_own_record(void **state)
+{
+    kit_world *world = kit_open(1);
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    run_until_taken_out(world, 0);
+    assert_int_equal(leaving(world, 0), DP_LEAVING_FREE);
+    kit_close(world);
+}
+
+static void who_was_removed_may_link_for_a_minute_and_then_no_more(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    run_until_taken_out(world, 2);
+    kit_run_ms(world, 1000);
+    assert_true(world->nodes[0].linked[2]);
+    kit_kill(world, 2); /* It starts again, as one that crashed. */
+    kit_boot(world, 2);
+    kit_link(world, 0, 2);
+    kit_run_ms(world, 1000);
+    assert_true(world->nodes[0].linked[2]);
+    assert_int_equal(seen_as(world, 0, 2), DP_MEMBER_LEFT);
+    assert_int_equal(leaving(world, 2), DP_LEAVING_FREE);
+    kit_run_ms(world, DP_LINGER_US / 1000);
+    assert_false(world->nodes[0].linked[2]);
+    kit_link(world, 0, 2);
+    kit_drain(world);
+    assert_false(world->nodes[0].linked[2]);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_does_not_leave_is_not_asked),
+        cmocka_unit_test(a_voter_goes_when_those_who_vote_after_it_show_that_they_have_its_removal),
+        cmocka_unit_test(a_voter_that_nobody_answers_any_more_goes_after_a_minute),
+        cmocka_unit_test(who_lacks_the_removal_has_it_from_who_was_removed),
+        cmocka_unit_test(who_never_voted_goes_at_once),
+        cmocka_unit_test(a_sole_voter_is_needed_while_nobody_may_follow),
+        cmocka_unit_test(a_voter_that_hears_no_majority_does_not_wait_for_a_record),
+        cmocka_unit_test(the_last_member_goes_by_its_own_record),
+        cmocka_unit_test(who_was_removed_may_link_for_a_minute_and_then_no_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,420 @@
+/* Orders that are refused: each with a status and a sentence, and nothing begun. (Orders that are obeyed: test_fork.c.) */
+#include "gossip/node/node_internal.h"
+#include "tests/unit/gossip/node_kit.h"
+
+/* Signs nothing in this domain: the key has gone, or is refused by the device that holds it. */
+static const char *refused_domain;
+
+static bool sign_other_domains(void *context, int key, const char *domain, dp_view bytes,
+                               uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    return strcmp(domain, refused_domain) != 0 && kit_sign(context, key, domain, bytes, signature);
+}
+
+static bool sign_without_root(void *context, int key, const char *domain, dp_view bytes,
+                              uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    return key != DP_KEY_ROOT && kit_sign(context, key, domain, bytes, signature);
+}
+
+/* Node 0 of three, who lost the other two voters. */
+static kit_world *alone(void)
+{
+    kit_world *world = kit_together(3);
+
+    kit_kill(world, 1);
+    kit_kill(world, 2);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_GOSSIP);
+    return world;
+}
+
+static void refuse(kit_world *world, uint32_t to, dp_order order, dp_status wanted,
+                   const char *sentence)
+{
+    dp_status status = DP_OK;
+    dp_why why = {""};
+    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+    const uint64_t slot = kit_look(world, to).slot;
+
+    item->event.u.order = order;
+    item->event.u.order.status = &status;
+    item->event.u.order.why = &why;
+    kit_drain(world);
+    assert_int_equal(status, wanted);
+    assert_non_null(strstr(why.text, sentence));
+    assert_int_equal(kit_look(world, to).slot, slot);
+    assert_false(world->nodes[to].reopens);
+}
+
+static dp_order revoke(uint32_t index)
+{
+    return (dp_order){.kind = DP_ORDER_REVOKE, .peer = kit_peer(index)};
+}
+
+static void without_the_root_key_nobody_forks_merges_or_revokes_an_admin(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    world->nodes[1].node->config.crypto.sign = sign_without_root;
+    refuse(world, 1, (dp_order){.kind = DP_ORDER_FORK}, DP_DENIED, "root key is not here");
+    refuse(world, 1, (dp_order){.kind = DP_ORDER_MERGE}, DP_DENIED, "root key is not here");
+    refuse(world, 1, revoke(2), DP_DENIED, "only the root key puts it out");
+    kit_close(world);
+}
+
+static void the_root_key_of_another_run_is_none(void **state)
+{
+    kit_world *world = kit_together(1);
+
+    (void)state;
+    world->nodes[0].node->ledger.root_key[0] ^= 1;
+    refuse(world, 0, (dp_order){.kind = DP_ORDER_FORK}, DP_DENIED, "root key is not here");
+    world->nodes[0].node->ledger.root_key[0] ^= 1;
+    kit_close(world);
+}
+
+static void a_member_without_the_right_revokes_nobody_and_an_admin_others(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_ledger *ledger = &world->nodes[1].node->ledger;
+    const dp_peer self = kit_peer(1);
+    const dp_peer other = kit_peer(2);
+
+    (void)state;
+    world->nodes[1].node->config.crypto.sign = sign_without_root;
+    ledger->roster[dp_ledger_find(ledger, &self)].caps = DP_CAP_TRAIN;
+    ledger->roster[dp_ledger_find(ledger, &other)].caps = DP_CAP_TRAIN;
+    refuse(world, 1, revoke(2), DP_DENIED, "neither the root key nor the right");
+    ledger->roster[dp_ledger_find(ledger, &self)].caps = DP_CAP_ALL;
+    refused_domain = "dpnode/remove/1";
+    world->nodes[1].node->config.crypto.sign = sign_other_domains;
+    refuse(world, 1, revoke(2), DP_DENIED, "the key to sign with is not here");
+    assert_false(dp_node_revoked(world->nodes[1].node, &other));
+    kit_close(world);
+}
+
+static void nobody_revokes_itself_a_stranger_or_one_more_than_fit(void **state)
+{
+    kit_world *world = kit_together(2);
+    dp_round *round = world->nodes[0].node->round;
+
+    (void)state;
+    refuse(world, 0, revoke(0), DP_BADARG, "can leave");
+    refuse(world, 0, revoke(5), DP_NOTFOUND, "no member of the run");
+    for (uint32_t i = 0; i < DP_REMOVES_MAX; i++) {
+        round->removes[i] = (dp_remove){.peer = kit_peer(6 + i), .reason = DP_REMOVE_LEFT};
+    }
+    round->n_removes = DP_REMOVES_MAX;
+    refuse(world, 0, revoke(1), DP_AGAIN, "8 removals wait");
+    kit_close(world);
+}
+
+static void who_puts_out_the_only_voter_is_told_what_goes_on_from_there(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = kit_together(2);
+    dp_node *node = world->nodes[1].node;
+    dp_status status = DP_NOMEM;
+    dp_why why = {""};
+    dp_order order = revoke(0);
+    dp_event event = {.type = DP_EV_ORDER, .now = {world->now_us}};
+
+    (void)state;
+    assert_int_equal(node->ledger.n_voters, 1);
+    order.status = &status;
+    order.why = &why;
+    event.u.order = order;
+    dp_node_step(node, &event, &actions);
+    assert_int_equal(status, DP_OK);
+    assert_non_null(strstr(why.text, "dpnode run fork"));
+    kit_close(world);
+}
+
+static void a_fork_needs_the_state_that_all_would_go_on_from(void **state)
+{
+    kit_world *world = alone();
+    dp_train *train = &world->nodes[0].node->train;
+
+    (void)state;
+    train->has_theta = false;
+    refuse(world, 0, (dp_order){.kind = DP_ORDER_FORK}, DP_AGAIN, "from which all would go on");
+    train->has_theta = true;
+    kit_close(world);
+}
+
+static void a_fork_needs_somebody_who_may_vote(void **state)
+{
+    kit_world *world = alone();
+    dp_node *node = world->nodes[0].node;
+    dp_ledger *ledger = &node->ledger;
+    const dp_peer self = kit_peer(0);
+    dp_roster_entry *entry = &ledger->roster[dp_ledger_find(ledger, &self)];
+    const dp_order fork = {.kind = DP_ORDER_FORK};
+
+    (void)state;
+    node->commit->key_lost = true;
+    refuse(world, 0, fork, DP_AGAIN, "nobody here may vote");
+    node->commit->key_lost = false;
+    node->config.has_vote_key = false;
+    refuse(world, 0, fork, DP_AGAIN, "nobody here may vote");
+    node->config.has_vote_key = true;
+    entry->caps = DP_CAP_TRAIN;
+    refuse(world, 0, fork, DP_AGAIN, "nobody here may vote");
+    entry->caps = DP_CAP_ALL;
+    refused_domain = "dpnode/voter/1";
+    node->config.crypto.sign = sign_other_domains;
+    refuse(world, 0, fork, DP_AGAIN, "nobody here may vote");
+    node->config.crypto.sign = kit_sign;
+    kit_close(world);
+}
+
+static void a_root_key_that_does_not_sign_forks_nothing(void **state)
+{
+    kit_world *world = alone();
+    dp_node *node = world->nodes[0].node;
+    const dp_order fork = {.kind = DP_ORDER_FORK};
+
+    (void)state;
+    node->config.crypto.sign = sign_other_domains;
+    refused_domain = "dpnode/fork/1";
+    refuse(world, 0, fork, DP_DENIED, "did not sign");
+    /* Halted, it would put out who voted twice, and that takes a signature too. */
+    refused_domain = "dpnode/remove/1";
+    node->halted = true;
+    node->proof.culprit = kit_peer(1);
+    refuse(world, 0, fork, DP_DENIED, "did not sign");
+    node->halted = false;
+    kit_close(world);
+}
+
+/* No link between those of a and the others, from now on. */
+static void split(kit_world *world, uint32_t a)
+{
+    for (uint32_t i = 0; i < world->n; i++) {
+        for (uint32_t k = i + 1; k < world->n; k++) {
+            if (((a >> i) & 1) != ((a >> k) & 1)) {
+                kit_cut(world, i, k);
+            }
+        }
+    }
+    kit_drain(world);
+}
+
+static void obey(kit_world *world, uint32_t to, dp_order_kind kind)
+{
+    dp_status status = DP_AGAIN;
+    dp_why why = {""};
+    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+
+    item->event.u.order = (dp_order){.kind = kind, .status = &status, .why = &why};
+    kit_drain(world);
+    assert_int_equal(status, DP_OK);
+}
+
+/* {0,1} begins anew first; {2} goes on with 3 and 4, loses them, and begins anew later. */
+static kit_world *two_chains(void)
+{
+    kit_world *world = kit_together(5);
+
+    split(world, 3);
+    kit_run_ms(world, 4000);
+    obey(world, 0, DP_ORDER_FORK);
+    kit_run_ms(world, 2000);
+    kit_kill(world, 3);
+    kit_kill(world, 4);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_GOSSIP);
+    obey(world, 2, DP_ORDER_FORK);
+    kit_run_ms(world, 2000);
+    kit_link_all(world);
+    kit_run_ms(world, 3000);
+    return world;
+}
+
+static void of_two_chains_the_one_begun_later_cannot_go_on(void **state)
+{
+    kit_world *world = two_chains();
+
+    (void)state;
+    assert_false(
+        dp_hash_equal(&world->nodes[0].node->ledger.fork, &world->nodes[2].node->ledger.fork));
+    refuse(world, 2, (dp_order){.kind = DP_ORDER_MERGE}, DP_DENIED, "begun anew earlier");
+    world->nodes[0].node->config.crypto.sign = sign_other_domains;
+    refused_domain = "dpnode/stop/1";
+    refuse(world, 0, (dp_order){.kind = DP_ORDER_MERGE}, DP_DENIED, "did not sign");
+    world->nodes[0].node->config.crypto.sign = kit_sign;
+    obey(world, 0, DP_ORDER_MERGE);
+    kit_run_ms(world, 8000);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(
+            dp_hash_equal(&world->nodes[0].node->ledger.fork, &world->nodes[i].node->ledger.fork));
+        assert_int_equal(kit_look(world, i).mode, DP_MODE_SYNC);
+    }
+    kit_close(world);
+}
+
+/* The state of round t0 is on one disk, and the run has gone on since. */
+static dp_order back_to(kit_world *world, uint32_t index)
+{
+    const kit_node *node = &world->nodes[index];
+    const dp_ring_row *row = dp_chain_row(node->node, node->saved_round);
+
+    assert_non_null(row);
+    return (dp_order){.kind = DP_ORDER_FORK,
+                      .back = true,
+                      .round = row->round,
+                      .slot = row->slot,
+                      .state_root = row->root};
+}
+
+static void give(kit_world *world, uint32_t to, dp_order order)
+{
+    dp_status status = DP_AGAIN;
+    dp_why why = {""};
+    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+
+    item->event.u.order = order;
+    item->event.u.order.status = &status;
+    item->event.u.order.why = &why;
+    kit_drain(world);
+    assert_int_equal(status, DP_OK);
+}
+
+static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
+{
+    kit_world *world = kit_together(4);
+
+    (void)state;
+    kit_run_ms(world, 8000); /* Too far for a replay from the seed. */
+    world->nodes[1].saves_nothing = true;
+    kit_run_ms(world, 2000);
+    give(world, 0, revoke(3));
+    kit_run_ms(world, 2000);
+    const dp_order order = back_to(world, 1);
+    const uint64_t before = kit_look(world, 0).round;
+    const uint64_t slot = kit_look(world, 0).slot;
+    const uint32_t fetched = world->states_fetched;
+    const dp_peer revoked = kit_peer(3);
+    assert_true(order.round > 0 && order.round + 4 < before);
+    assert_null(dp_ledger_member(&world->nodes[0].node->ledger, &revoked));
+    give(world, 1, order);
+    kit_run_ms(world, 200);
+    assert_true(kit_look(world, 1).round < before);
+    kit_run_ms(world, 6000);
+    for (uint32_t i = 0; i < 3; i++) {
+        const dp_node_view view = kit_look(world, i);
+        assert_int_equal(view.mode, DP_MODE_SYNC);
+        assert_int_equal(view.voters, 3); /* It was one, and took in the others. */
+        assert_int_equal(view.listed_last, 3);
+        assert_true(
+            dp_hash_equal(&world->nodes[0].node->ledger.fork, &world->nodes[i].node->ledger.fork));
+        /* Who was put out after that round stays out. */
+        assert_null(dp_ledger_member(&world->nodes[i].node->ledger, &revoked));
+    }
+    assert_true(world->states_fetched > fetched);
+    assert_false(dp_hash_is_zero(&world->nodes[0].node->ledger.fork));
+    assert_true(world->nodes[0].node->forks->own[0].slot == order.slot + 1 && order.slot < slot);
+    /* To that very round again, and to none before it. */
+    dp_order older = order;
+    older.round--;
+    older.slot--;
+    refuse(world, 1, older, DP_DENIED, "begun anew since");
+    give(world, 1, order);
+    kit_run_ms(world, 6000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    assert_int_equal(world->nodes[0].node->forks->n, 2);
+    kit_close(world);
+}
+
+static void a_fork_goes_back_to_no_state_that_is_not_there(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_order order;
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    order = back_to(world, 0);
+    order.round = kit_look(world, 0).round;
+    refuse(world, 0, order, DP_EXISTS, "nothing is to be undone");
+    world->nodes[0].saves_nothing = true;
+    kit_run_ms(world, 2000);
+    order = back_to(world, 0);
+    order.slot++;
+    refuse(world, 0, order, DP_NOTFOUND, "too long ago");
+    order.slot--;
+    order.state_root.bytes[0] ^= 1;
+    refuse(world, 0, order, DP_CORRUPT, "not the state that the voters signed");
+    order.state_root.bytes[0] ^= 1;
+    world->nodes[0].node->config.crypto.sign = sign_without_root;
+    refuse(world, 0, order, DP_DENIED, "root key is not here");
+    kit_close(world);
+}
+
+/* n members were put out after the slot that the order goes back to. */
+static void put_out_since(dp_ledger *ledger, const dp_order *order, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        ledger->roster[ledger->n_roster++] = (dp_roster_entry){.peer = kit_peer(20 + i),
+                                                               .admitted_slot = 1,
+                                                               .gone = DP_REMOVE_REVOKED,
+                                                               .gone_slot = order->slot + 1};
+    }
+}
+
+static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    dp_ledger *ledger = &node->ledger;
+    const uint32_t n_roster = ledger->n_roster;
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    const dp_order order = back_to(world, 0);
+    world->nodes[0].saves_nothing = true;
+    kit_run_ms(world, 2000);
+    put_out_since(ledger, &order, DP_CONFIG_REMOVE_MAX + 1);
+    refuse(world, 0, order, DP_TOOBIG, "more than 8 members");
+    /* Eight have room; the chain knows none of these, so it is refused as a whole, and only then. */
+    ledger->n_roster--;
+    refuse(world, 0, order, DP_DENIED, "does not hold here");
+    /* Who voted twice is among them: once is enough. */
+    node->halted = true;
+    node->proof.culprit = kit_peer(20);
+    refuse(world, 0, order, DP_DENIED, "does not hold here");
+    node->halted = false;
+    ledger->n_roster = n_roster;
+    kit_close(world);
+}
+
+static void an_order_that_nobody_knows_is_refused(void **state)
+{
+    kit_world *world = kit_together(1);
+
+    (void)state;
+    refuse(world, 0, (dp_order){.kind = (dp_order_kind)99}, DP_UNSUPPORTED, "kind 99");
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_the_root_key_nobody_forks_merges_or_revokes_an_admin),
+        cmocka_unit_test(the_root_key_of_another_run_is_none),
+        cmocka_unit_test(a_member_without_the_right_revokes_nobody_and_an_admin_others),
+        cmocka_unit_test(nobody_revokes_itself_a_stranger_or_one_more_than_fit),
+        cmocka_unit_test(who_puts_out_the_only_voter_is_told_what_goes_on_from_there),
+        cmocka_unit_test(a_fork_needs_the_state_that_all_would_go_on_from),
+        cmocka_unit_test(a_fork_needs_somebody_who_may_vote),
+        cmocka_unit_test(a_root_key_that_does_not_sign_forks_nothing),
+        cmocka_unit_test(of_two_chains_the_one_begun_later_cannot_go_on),
+        cmocka_unit_test(the_root_key_takes_the_run_back_to_an_earlier_round),
+        cmocka_unit_test(a_fork_goes_back_to_no_state_that_is_not_there),
+        cmocka_unit_test(a_fork_puts_out_again_as_many_as_a_record_has_room_for),
+        cmocka_unit_test(an_order_that_nobody_knows_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* The join secret rotated among whole nodes: who gets the new one, and when it is used. The liars of these tests wait for admission and ask for the
+ * secret, or give out another one than the chain names. */
+#include "gossip/node/node_internal.h"
+#include "gossip/orders/rotate.h"
+#include "tests/unit/gossip/node_kit.h"
+
+enum { VISITOR = 5, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };
+
+static const uint8_t fresh[DP_JOIN_SECRET_BYTES] = {1, 2, 3};
+
+static dp_rotate *rotate_of(const kit_world *world, uint32_t i)
+{
+    return world->nodes[i].node->round->rotate;
+}
+
+static bool sign_without_root(void *context, int key, const char *domain, dp_view bytes,
+                              uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    return key != DP_KEY_ROOT && kit_sign(context, key, domain, bytes, signature);
+}
+
+static dp_status give(kit_world *world, uint32_t to, const uint8_t *secret)
+{
+    dp_status status = DP_NOMEM;
+    dp_why why = {""};
+    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+
+    item->event.u.order =
+        (dp_order){.kind = DP_ORDER_ROTATE, .secret = secret, .status = &status, .why = &why};
+    kit_drain(world);
+    return status;
+}
+
+static bool holds(const kit_world *world, uint32_t i, uint16_t epoch, const uint8_t *secret)
+{
+    const dp_secrets *held = &world->nodes[i].secrets;
+
+    return held->n > 0 && held->items[0].epoch == epoch &&
+           memcmp(held->items[0].bytes, secret, DP_JOIN_SECRET_BYTES) == 0;
+}
+
+static void every_member_has_the_secret_when_the_chain_names_it(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    assert_int_equal(give(world, 1, fresh), DP_OK);
+    assert_int_equal(give(world, 1, fresh), DP_AGAIN); /* One waits. */
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(rotate_of(world, i)->waits);
+        assert_int_equal(world->nodes[i].secrets.n, 0); /* Not used before the record. */
+    }
+    kit_run_ms(world, 3000);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(world->nodes[i].node->ledger.epoch.epoch, 1);
+        assert_true(holds(world, i, 1, fresh));
+        assert_false(rotate_of(world, i)->waits);
+    }
+    kit_close(world);
+}
+
+static void who_may_not_administer_rotates_nothing(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    world->nodes[1].node->config.crypto.sign = sign_without_root;
+    world->nodes[1].node->ledger.roster[1].caps = DP_CAP_ALL & ~(uint32_t)DP_CAP_ADMIN;
+    dp_roster_entry *entry = &world->nodes[1].node->ledger.roster[dp_ledger_find(
+        &world->nodes[1].node->ledger, &world->nodes[1].node->self)];
+    entry->caps = DP_CAP_ALL & ~(uint32_t)DP_CAP_ADMIN;
+    assert_int_equal(give(world, 1, fresh), DP_DENIED);
+    assert_false(rotate_of(world, 0)->waits);
+    kit_close(world);
+}
+
+/* The chain names a secret that node 2 does not have, since it was away when the others were told. */
+static kit_world *one_lacks(void)
+{
+    kit_world *world = kit_together(3);
+
+    assert_int_equal(give(world, 1, fresh), DP_OK);
+    rotate_of(world, 2)->waits = false;
+    memset(&rotate_of(world, 2)->secret, 0, sizeof rotate_of(world, 2)->secret);
+    return world;
+}
+
+static void a_member_that_lacks_the_secret_asks_and_gets_it(void **state)
+{
+    kit_world *world = one_lacks();
+
+    (void)state;
+    kit_run_ms(world, 8000);
+    assert_int_equal(world->nodes[2].node->ledger.epoch.epoch, 1);
+    assert_true(holds(world, 2, 1, fresh));
+    kit_close(world);
+}
+
+static void say(kit_world *world, uint32_t to, uint32_t from, dp_view bytes)
+{
+    dp_event event = {.type = DP_EV_MESSAGE};
+
+    event.u.message.peer = kit_peer(from);
+    event.u.message.bytes = bytes;
+    kit_event_in(world, to, &event);
+}
+
+static void a_secret_that_the_chain_does_not_name_is_not_taken(void **state)
+{
+    kit_world *world = kit_together(3);
+    uint8_t room[64];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_secret junk = {.epoch = 1, .bytes = {9}};
+    const dp_secret real = {.epoch = 1, .bytes = {1, 2, 3}};
+    dp_ledger *ledger = &world->nodes[2].node->ledger;
+
+    (void)state;
+    ledger->epoch.epoch = 1;
+    ledger->epoch.commitment = dp_secret_commitment(&ledger->run, &real);
+    dp_secret_msg_write(&writer, &junk);
+    say(world, 2, 1, dp_view_of(room, writer.size));
+    assert_int_equal(world->nodes[2].secrets.n, 0);
+    writer = dp_writer_of(room, sizeof room);
+    dp_secret_msg_write(&writer, &real);
+    say(world, 2, 1, dp_view_of(room, writer.size));
+    assert_int_equal(rotate_of(world, 2)->held.n, 1);
+    kit_close(world);
+}
+
+/* What member 1 may say of a new secret, signed with the key of whom it likes to be; junk: with another secret than it names. */
+static dp_view word_from(uint8_t *room, size_t size, uint16_t epoch, bool junk)
+{
+    const dp_crypto crypto = kit_crypto(1);
+    const dp_run_id run = kit_run();
+    dp_secret secret = {.epoch = epoch, .bytes = {6}};
+    dp_rotation word = {.next = {.epoch = epoch}, .by = kit_peer(1)};
+    dp_writer writer = dp_writer_of(room, size);
+
+    word.next.commitment = dp_secret_commitment(&run, &secret);
+    assert_true(dp_rotation_sign(&word, &crypto, DP_KEY_IDENTITY, &run));
+    secret.bytes[0] = junk ? 7 : 6;
+    dp_rotation_msg_write(&writer, &word, &secret);
+    return dp_view_of(room, writer.size);
+}
+
+static void a_word_that_is_forged_or_has_junk_with_it_waits_for_no_record(void **state)
+{
+    uint8_t room[256];
+    kit_world *world = kit_together(3);
+    dp_ledger *ledger = &world->nodes[2].node->ledger;
+    dp_roster_entry *liar = NULL;
+    const dp_peer peer = kit_peer(1);
+
+    (void)state;
+    liar = &ledger->roster[dp_ledger_find(ledger, &peer)];
+    say(world, 2, 1, word_from(room, sizeof room, 1, true));
+    assert_false(rotate_of(world, 2)->waits);
+    liar->caps = DP_CAP_ALL & ~(uint32_t)DP_CAP_ADMIN;
+    say(world, 2, 1, word_from(room, sizeof room, 1, false));
+    assert_false(rotate_of(world, 2)->waits);
+    liar->caps = DP_CAP_ALL;
+    const dp_view altered = word_from(room, sizeof room, 1, false);
+    room[DP_MSG_HEAD_BYTES + 2 + 32 + 32] ^= 1; /* The signature. */
+    say(world, 2, 1, altered);
+    assert_false(rotate_of(world, 2)->waits);
+    say(world, 2, 1, word_from(room, sizeof room, 1, false)); /* It may indeed. */
+    assert_true(rotate_of(world, 2)->waits);
+    kit_close(world);
+}
+
+static void a_word_that_is_over_is_taken_from_nobody_again(void **state)
+{
+    uint8_t room[256];
+    kit_world *world = kit_together(3);
+    const uint8_t *second = (const uint8_t[DP_JOIN_SECRET_BYTES]){4};
+
+    (void)state;
+    say(world, 2, 1, word_from(room, sizeof room, 1, false));
+    kit_run_ms(world, 4000);
+    assert_int_equal(give(world, 1, second), DP_OK);
+    kit_run_ms(world, 4000);
+    assert_true(holds(world, 2, 2, second));
+    say(world, 2, 1, word_from(room, sizeof room, 1, false));
+    assert_false(rotate_of(world, 2)->waits);
+    assert_true(holds(world, 2, 2, second));
+    assert_int_equal(rotate_of(world, 2)->held.n, 2);
+    kit_close(world);
+}
+
+/* An admin signs an epoch and gives its secret to nobody. */
+static void an_epoch_whose_secret_nobody_has_is_followed_by_the_next(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        world->nodes[i].node->ledger.epoch = (dp_epoch){.epoch = 1, .commitment = {{5}}};
+    }
+    kit_run_ms(world, 3000); /* They ask in vain, and go on. */
+    assert_int_equal(world->nodes[0].secrets.n, 0);
+    assert_true(world->nodes[0].node->ledger.round > 0);
+    assert_int_equal(give(world, 1, fresh), DP_OK);
+    kit_run_ms(world, 4000);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_true(holds(world, i, 2, fresh));
+    }
+    kit_close(world);
+}
+
+/* Did the node's last step send this peer a message of this type? */
+static bool sent(const kit_world *world, uint32_t i, uint8_t type)
+{
+    const dp_peer peer = kit_peer(i);
+    bool found = false;
+
+    for (uint32_t k = 0; k < world->actions->count; k++) {
+        const dp_action *action = &world->actions->items[k];
+        found =
+            found || (action->type == DP_DO_SEND && dp_peer_equal(&action->u.send.peer, &peer) &&
+                      dp_msg_type_of(action->u.send.bytes) == type);
+    }
+    return found;
+}
+
+static void who_waits_for_admission_gets_no_secret(void **state)
+{
+    static const uint8_t question[DP_MSG_HEAD_BYTES] = {DP_MSG_SECRET_GET, DP_MSG_VERSION};
+    kit_world *world = kit_together(3);
+    const dp_secret real = {.epoch = 1, .bytes = {1, 2, 3}};
+    const dp_peer visitor = kit_peer(VISITOR);
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    node->ledger.epoch.epoch = 1;
+    node->ledger.epoch.commitment = dp_secret_commitment(&node->ledger.run, &real);
+    rotate_of(world, 0)->held = (dp_secrets){.n = 1, .items = {real}};
+    assert_int_equal(dp_rotate_message(node, &visitor, dp_view_of(question, sizeof question)),
+                     DP_DENIED);
+    say(world, 0, 1, dp_view_of(question, sizeof question));
+    assert_true(sent(world, 1, DP_MSG_SECRET));
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_member_has_the_secret_when_the_chain_names_it),
+        cmocka_unit_test(who_may_not_administer_rotates_nothing),
+        cmocka_unit_test(a_member_that_lacks_the_secret_asks_and_gets_it),
+        cmocka_unit_test(a_secret_that_the_chain_does_not_name_is_not_taken),
+        cmocka_unit_test(a_word_that_is_forged_or_has_junk_with_it_waits_for_no_record),
+        cmocka_unit_test(a_word_that_is_over_is_taken_from_nobody_again),
+        cmocka_unit_test(an_epoch_whose_secret_nobody_has_is_followed_by_the_next),
+        cmocka_unit_test(who_waits_for_admission_gets_no_secret),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

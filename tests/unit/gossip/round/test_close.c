@@ -1,0 +1,290 @@
+/* Whom a round waits for, how long and how often. */
+#include "gossip/node/node_internal.h"
+#include "tests/unit/gossip/node_kit.h"
+
+enum { ROUNDS = 30 };
+
+typedef struct rounds {
+    uint64_t took_us[ROUNDS];
+    uint32_t listed[ROUNDS];
+    const char
+        *cause[ROUNDS]; /* of node 0; NULL: it learnt of the record before it closed the round */
+} rounds;
+
+/* Nodes and their rounds of half a second; the trainer of node 1 makes its first step of a round so late. */
+static void watch_of(kit_world *world, uint64_t late_us, rounds *seen)
+{
+    uint32_t n = 0;
+
+    uint64_t round = kit_look(world, 0).round;
+    uint64_t since_us = world->now_us;
+    bool first = true; /* It began before it was watched. */
+    while (n < ROUNDS) {
+        world->nodes[1].trains = world->now_us - since_us >= late_us;
+        kit_run_ms(world, KIT_STEP_MS);
+        const dp_node_view view = kit_look(world, 0);
+        if (view.round == round) {
+            assert_true(world->now_us - since_us < 10 * DP_SECOND);
+            continue;
+        }
+        assert_int_equal(view.round, round + 1);
+        if (!first) {
+            seen->took_us[n] = world->now_us - since_us;
+            seen->cause[n] = world->nodes[0].closed_cause;
+            seen->listed[n++] = view.listed_last;
+        }
+        first = false;
+        round = view.round;
+        since_us = world->now_us;
+        world->nodes[0].closed_cause = NULL;
+    }
+}
+
+static void watch(uint64_t late_us, rounds *seen)
+{
+    kit_world *world = kit_open(3);
+
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).listed_last, 3);
+    watch_of(world, late_us, seen);
+    kit_close(world);
+}
+
+static void who_is_always_a_little_late_is_counted_in_every_third_round(void **state)
+{
+    rounds seen = {0};
+    uint32_t missed = 0;
+    uint32_t counted = 0;
+
+    (void)state;
+    watch(800 * DP_MS, &seen);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        missed = seen.listed[i] == 3 ? 0 : missed + 1;
+        counted += seen.listed[i] == 3 ? 1 : 0;
+        assert_true(missed <= 2);
+        assert_true(seen.took_us[i] < 1100 * DP_MS);
+    }
+    assert_true(counted <= ROUNDS / 3 + 1);
+}
+
+static void who_never_comes_is_waited_for_ever_more_rarely(void **state)
+{
+    rounds seen = {0};
+    uint32_t waits = 0;
+
+    (void)state;
+    watch(UINT64_MAX, &seen);
+    for (uint32_t i = 1; i < ROUNDS; i++) {
+        waits += seen.took_us[i] > DP_SECOND ? 1 : 0;
+        assert_int_equal(seen.listed[i], 2);
+        assert_true(seen.took_us[i] <
+                    3250 * DP_MS); /* The hard deadline, L being not much longer. */
+    }
+    assert_in_range(
+        waits, 3,
+        4); /* In the 3rd round without it, and by the number of the round in the 6th, 12th and 24th. */
+}
+
+static kit_world *four_that_close_at(uint32_t milli)
+{
+    kit_world *world = kit_open(4);
+
+    world->manifest.close_milli = milli;
+    kit_start_anew(world, 5000);
+    return world;
+}
+
+static uint32_t rounds_closed(const rounds *seen, const char *cause)
+{
+    uint32_t closed = 0;
+
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        closed += seen->cause[i] != NULL && strcmp(seen->cause[i], cause) == 0 ? 1 : 0;
+    }
+    return closed;
+}
+
+static void a_share_closes_a_round_at_once_and_names_who_is_late(void **state)
+{
+    kit_world *world = four_that_close_at(750);
+    rounds seen = {0};
+    uint32_t owed = 0;
+
+    (void)state;
+    watch_of(world, 800 * DP_MS, &seen);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        owed += seen.listed[i] == 4 ? 1 : 0;
+        if (seen.cause[i] != NULL && strcmp(seen.cause[i], "first") == 0) {
+            assert_int_equal(seen.listed[i], 3);
+            assert_true(seen.took_us[i] < 530 * DP_MS); /* The round and its votes, and no grace. */
+        }
+    }
+    assert_true(rounds_closed(&seen, "first") >= ROUNDS / 2);
+    assert_in_range(owed, ROUNDS / 3 - 1, ROUNDS / 3 + 1); /* Nobody is shut out for it. */
+    const dp_note *late = &world->nodes[0].straggler;
+    assert_string_equal(late->cause, "later than round.close_at");
+    assert_true(dp_peer_equal(&late->peer, &world->nodes[1].node->self));
+    kit_close(world);
+}
+
+static void without_a_share_the_same_rounds_have_a_grace(void **state)
+{
+    kit_world *world = four_that_close_at(0);
+    rounds seen = {0};
+
+    (void)state;
+    watch_of(world, 800 * DP_MS, &seen);
+    assert_int_equal(rounds_closed(&seen, "first"), 0);
+    assert_true(rounds_closed(&seen, "grace") >= ROUNDS / 2);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        if (seen.cause[i] != NULL && strcmp(seen.cause[i], "grace") == 0) {
+            assert_true(seen.took_us[i] > 530 * DP_MS);
+        }
+    }
+    kit_close(world);
+}
+
+static void a_share_that_needs_all_closes_nothing_early(void **state)
+{
+    kit_world *world = four_that_close_at(900);
+    rounds seen = {0};
+
+    (void)state;
+    watch_of(world, 800 * DP_MS, &seen);
+    assert_int_equal(rounds_closed(&seen, "first"), 0); /* Of four all four: ceil(3.6). */
+    kit_close(world);
+}
+
+/* Once who is owed a wait holds a round up, the voter has nothing to look at but what it has planned. */
+static void a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over(void **state)
+{
+    kit_world *world = kit_open(3);
+    uint32_t looks = 0;
+    uint32_t naps = 0;
+
+    (void)state;
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    for (uint64_t ms = 0; ms < 10000; ms += KIT_STEP_MS) {
+        world->nodes[1].trains = false;
+        kit_run_ms(world, KIT_STEP_MS);
+        const dp_node *node = world->nodes[0].node;
+        const dp_round *round = node->round;
+        if (round->enough_at.us != 0 && round->close_at.us == 0 && round->grace_us > DP_SECOND) {
+            looks++;
+            naps += dp_round_wake(node).us <= node->now.us + 20 * DP_MS ? 1 : 0;
+        }
+    }
+    assert_true(looks > 1000 / KIT_STEP_MS);
+    assert_true(naps <= looks / 10); /* The round is told again, the grace ends. */
+    kit_close(world);
+}
+
+static void updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round(void **state)
+{
+    kit_world *world = kit_open(3);
+
+    (void)state;
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    dp_node *node = world->nodes[0].node;
+    world->nodes[1].trains = false; /* So that there is somebody to wait for. */
+    kit_run_ms(world, 3000);
+    const uint64_t before = node->round->grace_us;
+    for (uint32_t i = 0; i < DP_SPAN_SAMPLES; i++) {
+        dp_relay_came(&node->relay, 10 * DP_SECOND);
+    }
+    const uint64_t quarter = dp_deadline_length(&node->round->deadline) / 4;
+    assert_true(before < quarter);
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < 1000 / KIT_STEP_MS; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+        longest = node->round->grace_us > longest ? node->round->grace_us : longest;
+    }
+    assert_true(longest >= quarter);
+    kit_close(world);
+}
+
+/* Nodes 0 and 1 have no link, and two others that both are linked to. */
+static kit_world *four_with_a_link_less(void)
+{
+    kit_world *world = kit_together(4);
+
+    kit_cut(world, 0, 1);
+    kit_run_ms(world, 4000);
+    assert_false(
+        dp_members_at(world->nodes[0].node->members,
+                      dp_node_member_index(world->nodes[0].node, &world->nodes[1].node->self))
+            ->linked);
+    return world;
+}
+
+static void a_round_waits_for_a_member_that_no_link_joins(void **state)
+{
+    kit_world *world = four_with_a_link_less();
+    rounds seen = {0};
+
+    (void)state;
+    for (uint32_t ms = 0; ms < 5000; ms += KIT_STEP_MS) {
+        kit_run_ms(world, KIT_STEP_MS);
+        for (uint32_t i = 0; i < 4; i++) {
+            assert_int_equal(dp_round_active(world->nodes[i].node), 4);
+        }
+    }
+    watch_of(world, 30 * DP_MS, &seen);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        assert_int_equal(seen.listed[i], 4);
+    }
+    kit_close(world);
+}
+
+static void one_that_no_link_joins_and_that_does_not_work_is_not_waited_for(void **state)
+{
+    kit_world *world = four_with_a_link_less();
+
+    (void)state;
+    kit_command(world, 1, DP_COMMAND_PAUSE);
+    kit_run_ms(world, 1500);
+    assert_int_equal(dp_round_active(world->nodes[0].node), 3);
+    kit_command(world, 1, DP_COMMAND_RESUME);
+    kit_run_ms(world, 1500);
+    assert_int_equal(dp_round_active(world->nodes[0].node), 4);
+    kit_close(world);
+}
+
+/* Whoever says that it works, and never brings anything, costs as much with a link as without. */
+static void an_empty_word_through_others_costs_what_a_straggler_costs(void **state)
+{
+    kit_world *world = four_with_a_link_less();
+    rounds seen = {0};
+    uint32_t waits = 0;
+
+    (void)state;
+    watch_of(world, UINT64_MAX, &seen);
+    for (uint32_t i = 1; i < ROUNDS; i++) {
+        waits += seen.took_us[i] > DP_SECOND ? 1 : 0;
+        assert_int_equal(seen.listed[i], 3);
+        assert_true(seen.took_us[i] < 3250 * DP_MS);
+    }
+    assert_in_range(waits, 3, 4); /* As for one that is linked. */
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_always_a_little_late_is_counted_in_every_third_round),
+        cmocka_unit_test(who_never_comes_is_waited_for_ever_more_rarely),
+        cmocka_unit_test(a_share_closes_a_round_at_once_and_names_who_is_late),
+        cmocka_unit_test(without_a_share_the_same_rounds_have_a_grace),
+        cmocka_unit_test(a_share_that_needs_all_closes_nothing_early),
+        cmocka_unit_test(a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over),
+        cmocka_unit_test(updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round),
+        cmocka_unit_test(a_round_waits_for_a_member_that_no_link_joins),
+        cmocka_unit_test(one_that_no_link_joins_and_that_does_not_work_is_not_waited_for),
+        cmocka_unit_test(an_empty_word_through_others_costs_what_a_straggler_costs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,285 @@
+/* Nodes that judge each other's updates: three voters, and a fourth that trains. */
+#include "gossip/ledger/harm.h"
+#include "gossip/round/judge_round.h"
+#include "tests/unit/gossip/node_kit.h"
+
+enum { VOTERS = 3, LIAR = 3, NODES = 4 };
+
+static bool lists(const kit_world *world, uint32_t who)
+{
+    const dp_peer peer = kit_peer(who);
+    const dp_ledger *ledger = &world->nodes[0].node->ledger;
+    const uint32_t index = dp_ledger_find(ledger, &peer);
+
+    return index != DP_NOBODY && ledger->roster[index].included == ledger->round;
+}
+
+static uint64_t round_of(const kit_world *world)
+{
+    return world->nodes[0].node->ledger.round;
+}
+
+static void run_rounds(kit_world *world, uint64_t count)
+{
+    const uint64_t until = round_of(world) + count;
+
+    for (uint32_t i = 0; i < 6000 && round_of(world) < until; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_true(round_of(world) >= until);
+}
+
+static void find_harmful(kit_world *world, uint32_t voters, uint32_t who)
+{
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        world->nodes[i].rejects = (voters >> i & 1U) != 0 ? 1U << who : 0;
+    }
+}
+
+static void what_a_majority_finds_harmful_is_not_listed_and_not_waited_for(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    run_rounds(world, 2);
+    assert_true(lists(world, LIAR));
+    find_harmful(world, 7, LIAR);
+    run_rounds(world, 3); /* Some of what it published before counts yet. */
+    for (uint32_t i = 0; i < 2; i++) {
+        run_rounds(world, 1);
+        assert_false(lists(world, LIAR));
+        assert_string_equal(world->nodes[0].closed_cause, "all");
+    }
+    kit_close(world);
+}
+
+static void what_one_voter_finds_harmful_counts(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    find_harmful(world, 2, LIAR);
+    run_rounds(world, 3);
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < 12; i++) {
+        run_rounds(world, 1);
+        listed += lists(world, LIAR) ? 1 : 0;
+    }
+    assert_true(listed >= 6); /* Where the one proposes, it lists others. */
+    assert_int_equal(kit_look(world, 0).members, NODES);
+    kit_close(world);
+}
+
+/* Six harmful updates of eight, and the words of two voters. */
+static void who_does_harm_round_after_round_is_put_out(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    const dp_peer liar = kit_peer(LIAR);
+
+    (void)state;
+    find_harmful(world, 5, LIAR);
+    run_rounds(world, 5);
+    assert_int_equal(kit_look(world, 0).members, NODES);
+    run_rounds(world, 6);
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        const dp_ledger *ledger = &world->nodes[i].node->ledger;
+        assert_int_equal(kit_look(world, i).members, VOTERS);
+        assert_true(dp_ledger_barred(ledger, &liar)); /* Its token lets it in no more. */
+        assert_int_equal(ledger->roster[dp_ledger_find(ledger, &liar)].gone, DP_REMOVE_HARMFUL);
+    }
+    assert_false(world->nodes[0].linked[LIAR]);
+    kit_close(world);
+}
+
+/* Voters are trusted: whatever would be found, their updates count, and a round has somebody to list. */
+static void the_updates_of_voters_are_not_judged(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        world->nodes[i].rejects = 15;
+    }
+    run_rounds(world, 16);
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        assert_true(lists(world, i));
+        assert_true(world->nodes[i].judged > 0); /* For what is usual, and for copies of them. */
+    }
+    assert_int_equal(kit_look(world, 1).members, VOTERS);
+    assert_int_equal(kit_look(world, 1).voters, VOTERS);
+    kit_close(world);
+}
+
+/* A liar that hurries is not listed before anybody has looked at it, and nobody waits for that for long. */
+static void nothing_is_listed_before_it_is_judged(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        world->nodes[i].judges_late = true;
+    }
+    run_rounds(world, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        run_rounds(world, 1);
+        assert_false(lists(world, LIAR));
+    }
+    for (uint32_t i = 0; i < VOTERS; i++) {
+        world->nodes[i].judges_late = false;
+        dp_judging_trainer_down(world->nodes[i].node); /* Asked again. */
+    }
+    run_rounds(world, 3);
+    assert_true(lists(world, LIAR));
+    kit_close(world);
+}
+
+/* The author has signed its hash before chance says what it will be measured on; no two voters, rounds or updates are measured alike. */
+static void windows_are_drawn_anew_for_every_update(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    uint64_t seeds[8 * VOTERS];
+    uint32_t n = 0;
+
+    (void)state;
+    while (n < sizeof seeds / sizeof seeds[0]) {
+        run_rounds(world, 1);
+        for (uint32_t i = 0; i < VOTERS; i++) {
+            seeds[n++] = world->nodes[i].judge.u.judge.seed;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            assert_true(seeds[i] != seeds[k] ||
+                        i % VOTERS == k % VOTERS); /* It may be the same one yet. */
+        }
+    }
+    assert_true(seeds[0] != seeds[n - VOTERS]);
+    kit_close(world);
+}
+
+/* A liar that names a voter's blob as its own needs no more than to hear of it. It gains nothing, and nobody is accused. */
+static void one_blob_under_two_names_counts_for_the_voter_and_accuses_nobody(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    world->nodes[LIAR].copies = true;
+    run_rounds(world, 3);
+    for (uint32_t i = 0; i < DP_JUDGE_WINDOW + 2; i++) {
+        run_rounds(world, 1);
+        assert_false(lists(world, LIAR));
+        assert_true(lists(world, 0));
+    }
+    assert_int_equal(kit_look(world, 0).members, NODES);
+    kit_close(world);
+}
+
+/* Who was found harmful is not owed a wait either, as who was only late is. */
+static void no_round_is_longer_for_whom_it_leaves_out(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    dp_node *node = world->nodes[0].node;
+    const dp_peer liar = kit_peer(LIAR);
+
+    (void)state;
+    find_harmful(world, 5, LIAR);
+    run_rounds(world, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        run_rounds(world, 1);
+        assert_int_equal(node->round->missed[dp_node_member_index(node, &liar)], 0);
+    }
+    kit_close(world);
+}
+
+/* Dead authors, and a voter whose trainer is down: what a record lists is had from whom can give it, judged or not. */
+static void what_a_record_lists_is_told_of_though_it_was_not_judged(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    dp_node *node = world->nodes[0].node;
+    dp_claim claim = {
+        .ready = {.peer = kit_peer(LIAR), .bytes = 8}, .held = true, .size = 8, .checked = true};
+
+    (void)state;
+    run_rounds(world, 1);
+    for (uint32_t evidence = 0; evidence < 2; evidence++) {
+        claim.evidence = evidence != 0;
+        node->round->n_claims = 1;
+        node->round->claims[0] = claim;
+        dp_round_index_claims(node);
+        dp_out_begin(&node->out, world->actions);
+        node->commit->state.accepted = -1;
+        dp_round_tell_have(node);
+        assert_int_equal(node->round->claims[0].have != 0, evidence);
+    }
+    kit_close(world);
+}
+
+static void the_gain_of_suspects_alone_is_measured(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    run_rounds(world, 2);
+    assert_int_equal(world->nodes[0].gains, 0);
+    find_harmful(world, 7, LIAR);
+    const uint64_t round = round_of(world);
+    run_rounds(world, 4);
+    assert_in_range(world->nodes[0].gains, round_of(world) - round - 1,
+                    round_of(world) - round + 1);
+    kit_close(world);
+}
+
+static void a_run_that_trusts_its_members_judges_nothing(void **state)
+{
+    kit_world *world = kit_open(NODES);
+
+    (void)state;
+    world->manifest.trust = DP_TRUST_MEMBERS;
+    kit_start_anew(world, 6000);
+    find_harmful(world, 7, LIAR);
+    run_rounds(world, 3);
+    assert_int_equal(world->nodes[0].judged, 0);
+    assert_true(lists(world, LIAR));
+    kit_close(world);
+}
+
+/* Junk under a voter's name, and words of somebody who is no voter, change nothing and are refused. */
+static void forged_words_count_for_nothing(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    uint8_t bytes[DP_HARM_MESSAGE_BYTES];
+
+    (void)state;
+    for (uint32_t i = 0; i < 3 * DP_HARMS_MAX; i++) {
+        dp_harm harm = {.accused = kit_peer(LIAR),
+                        .round = round_of(world) + i % 2,
+                        .voter = kit_peer(i % VOTERS),
+                        .signature = {(uint8_t)i}};
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_harm_write(&writer, &harm);
+        kit_tell(world, LIAR, 0, dp_view_of(bytes, writer.size));
+    }
+    run_rounds(world, 3);
+    assert_int_equal(kit_look(world, 0).members, NODES);
+    assert_true(kit_look(world, 0).rejected >= 3 * DP_HARMS_MAX);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_majority_finds_harmful_is_not_listed_and_not_waited_for),
+        cmocka_unit_test(what_one_voter_finds_harmful_counts),
+        cmocka_unit_test(who_does_harm_round_after_round_is_put_out),
+        cmocka_unit_test(the_updates_of_voters_are_not_judged),
+        cmocka_unit_test(nothing_is_listed_before_it_is_judged),
+        cmocka_unit_test(windows_are_drawn_anew_for_every_update),
+        cmocka_unit_test(one_blob_under_two_names_counts_for_the_voter_and_accuses_nobody),
+        cmocka_unit_test(no_round_is_longer_for_whom_it_leaves_out),
+        cmocka_unit_test(what_a_record_lists_is_told_of_though_it_was_not_judged),
+        cmocka_unit_test(the_gain_of_suspects_alone_is_measured),
+        cmocka_unit_test(a_run_that_trusts_its_members_judges_nothing),
+        cmocka_unit_test(forged_words_count_for_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
