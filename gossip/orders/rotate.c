@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "gossip/ledger/inviting.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/orders/order.h"
 
