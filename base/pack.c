@@ -320,11 +320,6 @@ bool dp_pack_is_map(const dp_pack_value *value, uint32_t *count)
     return true;
 }
 
-bool dp_pack_is_nil(const dp_pack_value *value)
-{
-    return object_of(value, MSGPACK_OBJECT_NIL) != NULL;
-}
-
 bool dp_pack_pair(const dp_pack_value *map, uint32_t index, const dp_pack_value **key,
                   const dp_pack_value **value)
 {

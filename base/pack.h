@@ -34,7 +34,6 @@ bool dp_pack_is_array(const dp_pack_value *value, uint32_t *count);
 /* NULL if not an array or index out of range. */
 const dp_pack_value *dp_pack_at(const dp_pack_value *array, uint32_t index);
 bool dp_pack_is_map(const dp_pack_value *value, uint32_t *count);
-bool dp_pack_is_nil(const dp_pack_value *value);
 /* The pair at index of a map, in the order of the message; false as above. */
 bool dp_pack_pair(const dp_pack_value *map, uint32_t index, const dp_pack_value **key,
                   const dp_pack_value **value);

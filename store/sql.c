@@ -243,11 +243,6 @@ void dp_bind_u64(dp_query *query, uint64_t value)
     dp_bind_i64(query, (int64_t)value);
 }
 
-void dp_bind_bits(dp_query *query, uint64_t value)
-{
-    dp_bind_i64(query, (int64_t)value);
-}
-
 void dp_bind_view(dp_query *query, dp_view bytes)
 {
     query->n_bound++;

@@ -59,7 +59,6 @@ dp_query dp_query_of(dp_sql *sql, const char *text);
 void dp_bind_u64(dp_query *query,
                  uint64_t value); /* Above INT64_MAX: DP_TOOBIG, since it could not be ordered. */
 void dp_bind_i64(dp_query *query, int64_t value);
-void dp_bind_bits(dp_query *query, uint64_t value); /* All 64 bits; not ordered. */
 void dp_bind_hash(dp_query *query, const dp_hash *hash);
 void dp_bind_view(dp_query *query, dp_view bytes); /* The bytes must live until the query ends. */
 void dp_bind_text(dp_query *query, const char *text); /* Likewise. */

@@ -65,9 +65,6 @@ static void finish_sealing(dp_bulk_piece *piece)
 {
     dp_bulk_message *message = piece->message;
     piece->sealed = true;
-    if (message == NULL) {
-        return;
-    }
     piece->message = NULL;
     message->n_sealing--;
     if (message->next == message->n_records && message->n_sealing == 0) {
@@ -85,11 +82,7 @@ static void tell_if_low(const dp_bulk *bulk)
 static void run_seal(dp_crew_job *job)
 {
     dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
-    if (piece->message == NULL) {
-        dp_lot_seal_placed(&piece->lot, piece->placed, piece->room);
-    } else {
-        dp_lot_seal(&piece->lot, dp_buf_view(&piece->message->bytes), piece->first, piece->room);
-    }
+    dp_lot_seal(&piece->lot, dp_buf_view(&piece->message->bytes), piece->first, piece->room);
     dp_lot_close(&piece->lot);
 }
 
@@ -156,10 +149,8 @@ static bool seal_piece(dp_bulk_piece *piece, uint32_t n_records)
     const bool here = piece->bytes <= DP_BULK_INLINE_BYTES && !anything_is_sealing(bulk);
     piece->sealed = false;
     piece->handed = 0;
-    if (piece->message != NULL) {
-        piece->message->next += n_records;
-        piece->message->n_sealing++;
-    }
+    piece->message->next += n_records;
+    piece->message->n_sealing++;
     bulk->n_pieces++;
     if (!here && dp_crew_post(bulk->conn->transport->crew, &piece->job)) {
         bulk->n_jobs++;
@@ -331,35 +322,6 @@ dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *bytes)
     bulk->waiting += dp_lot_wire_bytes(message->bytes.size, 0, n_records);
     dp_bulk_pump(bulk);
     return DP_OK;
-}
-
-dp_status dp_bulk_compose(dp_bulk *bulk, size_t size, uint8_t **room)
-{
-    if (size > DP_LOT_PLACED_MAX) {
-        return DP_TOOBIG;
-    }
-    if (bulk->n_pieces == DP_BULK_PIECES || next_message(bulk) != NULL) {
-        return DP_AGAIN;
-    }
-    dp_bulk_piece *piece = free_piece(bulk);
-    piece->bytes = dp_lot_wire_bytes(size, 0, 1);
-    if (!make_room(piece)) {
-        return DP_NOMEM;
-    }
-    *room = dp_lot_place(piece->room);
-    return DP_OK;
-}
-
-void dp_bulk_post(dp_bulk *bulk, size_t size)
-{
-    dp_bulk_piece *piece = free_piece(bulk);
-    dp_assert(bulk->n_pieces < DP_BULK_PIECES && piece->bytes == dp_lot_wire_bytes(size, 0, 1));
-    piece->message = NULL;
-    piece->placed = size;
-    bulk->waiting += piece->bytes;
-    if (bulk->conn->doom == 0 && seal_piece(piece, 1)) {
-        dp_bulk_pump(bulk);
-    }
 }
 
 /* ---- life ---- */

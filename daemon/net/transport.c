@@ -457,23 +457,6 @@ dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf
     return conn == NULL ? DP_NOTFOUND : dp_bulk_send(conn->bulk, message);
 }
 
-dp_status dp_transport_compose(dp_transport *transport, const dp_peer *peer, size_t size,
-                               uint8_t **room)
-{
-    const dp_link *link = find_link(transport, peer);
-    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link, size);
-    transport->composed = conn == NULL ? NULL : conn->bulk;
-    transport->composed_bytes = size;
-    return conn == NULL ? DP_NOTFOUND : dp_bulk_compose(conn->bulk, size, room);
-}
-
-void dp_transport_post(dp_transport *transport)
-{
-    dp_assert(transport->composed != NULL);
-    dp_bulk_post(transport->composed, transport->composed_bytes);
-    transport->composed = NULL;
-}
-
 static dp_status send_bulk(dp_transport *transport, const dp_peer *peer, dp_view bytes)
 {
     dp_buf copy;
@@ -581,13 +564,6 @@ uint64_t dp_transport_waiting(const dp_transport *transport, bool guests)
         }
     }
     return bytes;
-}
-
-bool dp_transport_is_far(const dp_transport *transport, const dp_peer *peer)
-{
-    const dp_link *link = find_link(transport, peer);
-    const dp_conn *conn = link == NULL ? NULL : link->lanes[DP_LANE_BULK];
-    return conn != NULL && conn->path.last.min_rtt_us >= DP_PATH_LONG_RTT_US;
 }
 
 void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)

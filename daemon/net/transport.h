@@ -123,20 +123,12 @@ DP_MUST dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer
 /* An empty buffer with room for size bytes, for dp_transport_give: one that was sent before, whose pages are warm, if there is one.
  * DP_NOMEM, DP_TOOBIG above DP_MESSAGE_BULK_MAX. */
 DP_MUST dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buffer);
-/* Room on the bulk lane for a message of size bytes, at most DP_LOT_PLACED_MAX, where it will be sealed: without a copy, and while it is in
- * the cache. It is lent until dp_transport_post sends it, or the next call on this transport gives it up. DP_NOTFOUND as above; DP_AGAIN:
- * something waits before it, hooks.drained tells; DP_TOOBIG; DP_NOMEM. */
-DP_MUST dp_status dp_transport_compose(dp_transport *transport, const dp_peer *peer, size_t size,
-                                       uint8_t **room);
-void dp_transport_post(dp_transport *transport);
 /* Bytes that wait on the bulk connection of a peer that has the fewest; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);
 /* A peer that is no member, as far as this node knows the chain. */
 bool dp_transport_is_guest(const dp_transport *transport, const dp_peer *peer);
 /* Bytes that wait on the bulk connections of all links, or of guests'. */
 uint64_t dp_transport_waiting(const dp_transport *transport, bool guests);
-/* Is the path to this peer a long one (daemon/net/path.h), as far as it was measured? */
-bool dp_transport_is_far(const dp_transport *transport, const dp_peer *peer);
 /* On the control lane of every link. */
 void dp_transport_send_all(dp_transport *transport, dp_view bytes);
 

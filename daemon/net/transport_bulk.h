@@ -37,10 +37,9 @@ typedef struct dp_bulk_message {
 typedef struct dp_bulk_piece {
     dp_crew_job job;
     dp_bulk *bulk;
-    dp_bulk_message *message; /* NULL once sealed, or if what is sealed was put together in room */
+    dp_bulk_message *message; /* NULL once sealed */
     dp_lot lot;
     uint32_t first;
-    size_t placed; /* bytes of the message that is in room */
     size_t bytes;
     size_t handed; /* to the system; less than bytes under a limit (throttle.h) */
     bool sealed;
@@ -118,11 +117,6 @@ bool dp_bulk_job_done(dp_bulk *bulk);
 /* bulk_send.c. Takes the bytes, which leaves message empty. DP_TOOBIG; DP_AGAIN: as much waits as may; DP_NOMEM; then
  * message is as before. */
 DP_MUST dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *message);
-/* Room for a message of size bytes where it will be sealed; it is lent until the next call. DP_AGAIN: something waits before it, or all
- * pieces are in use; DP_TOOBIG: above DP_LOT_PLACED_MAX; DP_NOMEM. */
-DP_MUST dp_status dp_bulk_compose(dp_bulk *bulk, size_t size, uint8_t **room);
-/* Send what was put there. Nothing was called in between. */
-void dp_bulk_post(dp_bulk *bulk, size_t size);
 /* Seal and write what can be. Calls no hook. */
 void dp_bulk_pump(dp_bulk *bulk);
 /* The connection's turn under the owner's limit has come. May call hooks. */

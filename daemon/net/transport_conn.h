@@ -104,8 +104,6 @@ struct dp_transport {
         [DP_TRANSPORT_SPARES_MAX]; /* of messages that were sent; all go when a tick saw none used */
     uint32_t n_spares;
     uint64_t spare_bytes;
-    dp_bulk *composed; /* by dp_transport_compose, for dp_transport_post */
-    size_t composed_bytes;
     dp_path_line line; /* what leaves through this machine */
     dp_held held;      /* by messages that come */
     uint64_t

@@ -114,24 +114,14 @@ void dp_lot_seal(const dp_lot *lot, dp_view message, uint32_t first, uint8_t *ou
         if (begins) {
             plain = first_record(message.size, size, out);
             if (size > DP_MESSAGE_SIZE_BYTES) {
-                memcpy(dp_lot_place(out), message.data, size - DP_MESSAGE_SIZE_BYTES);
+                memcpy(out + DP_RECORD_HEADER_BYTES + DP_MESSAGE_SIZE_BYTES, message.data,
+                       size - DP_MESSAGE_SIZE_BYTES);
             }
         } else {
             plain = dp_view_of(message.data + start - DP_MESSAGE_SIZE_BYTES, size);
         }
         out = seal_record(lot, i, begins, plain, out);
     }
-}
-
-uint8_t *dp_lot_place(uint8_t *out)
-{
-    return out + DP_RECORD_HEADER_BYTES + DP_MESSAGE_SIZE_BYTES;
-}
-
-void dp_lot_seal_placed(const dp_lot *lot, size_t size, uint8_t *out)
-{
-    dp_assert(lot->n_records == 1 && size <= DP_LOT_PLACED_MAX);
-    seal_record(lot, 0, true, first_record(size, DP_MESSAGE_SIZE_BYTES + size, out), out);
 }
 
 /* ---- receiving ---- */

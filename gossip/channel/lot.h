@@ -38,12 +38,6 @@ size_t dp_lot_wire_bytes(size_t size, uint32_t first, uint32_t n);
 /* Seal lot->n_records of message from number first on into out (as many as dp_lot_wire_bytes says). */
 void dp_lot_seal(const dp_lot *lot, dp_view message, uint32_t first, uint8_t *out);
 
-/* A message of one record may be put together where it is sealed, at dp_lot_place(out): then there is nothing to copy. */
-enum { DP_LOT_PLACED_MAX = DP_RECORD_PLAIN_MAX - 4 };
-uint8_t *dp_lot_place(uint8_t *out);
-/* As dp_lot_seal, of the one record of a message of size bytes that lie there, at most DP_LOT_PLACED_MAX. */
-void dp_lot_seal_placed(const dp_lot *lot, size_t size, uint8_t *out);
-
 /* What a direction has framed so far; zeroed at the start. */
 typedef struct dp_lot_framer {
     bool in_message;

@@ -486,7 +486,6 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     memcpy(row->statement, bytes.data, bytes.size);
     row->statement_bytes = (uint16_t)bytes.size;
     row->statement_kind = statement->kind;
-    members->version++;
     dp_members_cleared(members, index);
     row->down = statement->kind != DP_STATEMENT_ALIVE;
     if (statement->kind == DP_STATEMENT_ALIVE) {
@@ -555,30 +554,6 @@ dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_m
                                        : accused(members, now, from, &statement, bytes, index, out);
     }
     return said(members, now, wall_ms, from, &statement, bytes, credential, index, out);
-}
-
-bool dp_members_left_proof(const dp_members *members, uint32_t index, dp_view *statement)
-{
-    dp_assert(index < members->count);
-    const dp_row *const row = &members->rows[index];
-
-    if (row->statement_bytes == 0 || row->statement_kind != DP_STATEMENT_LEFT) {
-        return false;
-    }
-    *statement = dp_view_of(row->statement, row->statement_bytes);
-    return true;
-}
-
-bool dp_members_left_check(const dp_crypto *crypto, const dp_run_id *run, const dp_peer *peer,
-                           dp_view statement)
-{
-    dp_statement read;
-    dp_view bytes;
-    dp_reader reader = dp_reader_of(statement);
-
-    return dp_statement_read(&reader, &read, &bytes) == DP_OK &&
-           dp_reader_finish(&reader) == DP_OK && read.kind == DP_STATEMENT_LEFT &&
-           dp_peer_equal(&read.subject, peer) && dp_statement_verify(&read, bytes, crypto, run);
 }
 
 /* ---- anti-entropy: u8 flags | u16 count | entries ---- */

@@ -93,7 +93,6 @@ uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer, bool for_m
     members->rows[index] = (dp_row){.member.peer = *peer};
     members->count += is_new ? 1 : 0;
     members->n_known += dp_members_is_guest(members, index) ? 0 : 1;
-    members->version++;
     members->dial_stale = true;
     return index;
 }

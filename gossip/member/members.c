@@ -108,11 +108,6 @@ uint32_t dp_members_alive(const dp_members *members)
     return members->n_alive;
 }
 
-uint64_t dp_members_version(const dp_members *members)
-{
-    return members->version;
-}
-
 /* So much later than planned is a probe: more than a busy loop explains. Else 0. */
 static uint64_t gap(const dp_members *members, dp_time now)
 {
@@ -210,7 +205,6 @@ void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state s
     member->state = state;
     members->n_alive += dp_members_counts(members, row) ? 1 : 0;
     member->changed = now;
-    members->version++;
     members->dial_stale = true;
     dp_out_note(out, (dp_note){.code = DP_NOTE_MEMBER,
                                .peer = member->peer,
@@ -254,7 +248,6 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
         members->rows[index].is_new = is_new;
         members->greets = members->greets || is_new;
         dp_members_recount(members);
-        members->version++;
         members->dial_stale = true;
     }
 }
@@ -306,18 +299,6 @@ void dp_members_tell_own(dp_members *members, dp_out *out)
                          dp_view_of(own->member.credential, own->member.credential_bytes), 0, 0,
                          out);
     }
-}
-
-void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addrs, dp_time now,
-                      uint64_t wall_ms, dp_out *out)
-{
-    (void)now;
-    (void)wall_ms;
-    dp_assert(members->rows[0].member.revision < UINT32_MAX);
-    set_addrs(&members->rows[0].member, addrs, n_addrs);
-    members->rows[0].member.revision++;
-    dp_members_own_alive(members);
-    dp_members_tell_own(members, out);
 }
 
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
@@ -423,7 +404,6 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
     row->down = row->removed;
     row->let_go = false;
     row->linked_at = now;
-    members->version++;
     members->dial_stale = true;
     if (row->removed) {
         members->guests_at = dp_time_min(members->guests_at, row->guest_until);
@@ -459,7 +439,6 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
     row->let_go = cause == DP_LINK_CLOSED;
     row->closing = false;
     dp_rowset_set(&members->linked, index, false);
-    members->version++;
     dp_members_dial_later(members, row, now);
     if (dp_members_is_guest(members, index)) {
         members->n_guests -= was_linked ? 1 : 0;

@@ -106,8 +106,6 @@ bool dp_members_is_guest(const dp_members *members, uint32_t index);
 bool dp_members_large(const dp_members *members);
 /* Alive or suspect rows, this node included, without guests. */
 uint32_t dp_members_alive(const dp_members *members);
-/* Moves with every change of a state, a link or a set of rows. */
-uint64_t dp_members_version(const dp_members *members);
 /* Had our own time a gap (a stopped process, a sleeping laptop) so lately that who is gone may still look alive? */
 bool dp_members_unsure(const dp_members *members, dp_time now);
 /* Wait that a reply from linked peers stays under: the largest p95 of linked rows. 0: unknown. */
@@ -135,10 +133,6 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_
 void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 /* What this node tells of itself from now on. */
 void dp_members_tell(dp_members *members, const dp_summary *summary);
-/* New own addresses: told to everybody under a new revision. */
-void dp_members_addrs(dp_members *members, const dp_addr *addrs, uint32_t n_addrs, dp_time now,
-                      uint64_t wall_ms, dp_out *out);
-
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
 /* credential was checked by the channel. Reports of one peer must alternate up, down; when two connections cross, the
  * driver keeps the one dialled by the smaller id (dp_members_keeps_dial) and reports nothing of the other. */
@@ -162,11 +156,6 @@ dp_time dp_members_wake(dp_members *members);
  * needed, until a later incarnation). */
 void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool for_good,
                       dp_out *out);
-/* The signed LEFT statement that a row made, for the config part of a record; false if it made none. Lent until the next
- * step. dp_members_left_check tells whether such bytes are a leave statement by peer; pure. */
-bool dp_members_left_proof(const dp_members *members, uint32_t index, dp_view *statement);
-bool dp_members_left_check(const dp_crypto *crypto, const dp_run_id *run, const dp_peer *peer,
-                           dp_view statement);
 
 /* Invariants, for tests and paranoid builds. */
 DP_MUST dp_status dp_members_check(const dp_members *members, dp_why *why);

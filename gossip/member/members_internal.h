@@ -91,7 +91,6 @@ struct dp_members {
     uint32_t count;
     uint32_t capacity;
     dp_row *rows;
-    uint64_t version;
     /* kept with the rows, so that nobody walks a table of 2,000 for what concerns a few */
     dp_rowset voters;   /* rows marked so */
     uint32_t n_alive;   /* alive or suspect, this node included, without guests */

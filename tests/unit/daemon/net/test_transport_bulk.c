@@ -29,28 +29,14 @@ struct stream {
     unsigned sent;
 };
 
-/* Where it is sealed if there is room, which is for small ones when nothing waits; else as one that is queued. */
-static dp_status send_either_way(const struct stream *stream, size_t size)
-{
-    dp_transport *transport = stream->from->transport;
-    uint8_t *room = NULL;
-    const dp_status status = dp_transport_compose(transport, &stream->to->peer, size, &room);
-    if (status == DP_OK) {
-        memcpy(room, stream->bytes, size);
-        dp_transport_post(transport);
-        return DP_OK;
-    }
-    CHECK_STATUS(status, size > DP_LOT_PLACED_MAX ? DP_TOOBIG : DP_AGAIN);
-    return dp_transport_send(transport, &stream->to->peer, DP_LANE_BULK,
-                             dp_view_of(stream->bytes, size));
-}
-
 /* Send as much as is taken, and hear whether all has come. */
 static bool streams_on(struct stream *stream)
 {
     while (stream->sent < N_MESSAGES) {
         write_number(stream->bytes, stream->sent);
-        const dp_status status = send_either_way(stream, size_of(stream->sent));
+        const dp_view bytes = dp_view_of(stream->bytes, size_of(stream->sent));
+        const dp_status status =
+            dp_transport_send(stream->from->transport, &stream->to->peer, DP_LANE_BULK, bytes);
         if (status == DP_AGAIN) {
             break;
         }
@@ -142,46 +128,6 @@ static void what_is_given_is_taken_without_a_copy(void **state)
     CHECK_STATUS(dp_transport_give(scene.a.transport, &scene.b.peer, &message), DP_TOOBIG);
     assert_int_equal(message.size, DP_MESSAGE_BULK_MAX + 1);
     dp_buf_close(&message);
-    scene_close(&scene);
-}
-
-static bool nothing_waits(void *context)
-{
-    const struct scene *scene = context;
-    return dp_transport_bulk_waiting(scene->a.transport, &scene->b.peer) == 0;
-}
-
-static void what_is_put_together_where_it_is_sealed_goes_out_in_turn(void **state)
-{
-    struct scene scene;
-    uint8_t *room = NULL;
-    (void)state;
-    scene_open(&scene);
-    CHECK_STATUS(dp_transport_compose(scene.a.transport, &scene.b.peer, 5, &room), DP_NOTFOUND);
-    party_link(&scene.a, &scene.b);
-    CHECK_STATUS(
-        dp_transport_compose(scene.a.transport, &scene.b.peer, DP_LOT_PLACED_MAX + 1, &room),
-        DP_TOOBIG);
-    CHECK_OK(dp_transport_compose(scene.a.transport, &scene.b.peer, DP_LOT_PLACED_MAX, &room));
-    memset(room, 7, DP_LOT_PLACED_MAX); /* Nobody sends it: the next call gives it up. */
-    CHECK_OK(dp_transport_compose(scene.a.transport, &scene.b.peer, 5, &room));
-    memcpy(room, "given", 5);
-    dp_transport_post(scene.a.transport);
-    wait_messages(&scene.b, 1);
-    const dp_hash hash = dp_hash_of("test", dp_view_text("given"));
-    CHECK(dp_hash_equal(&scene.b.last_hash, &hash));
-    uint32_t count =
-        0; /* Without the loop no socket takes it all: then it is the turn of what waits. */
-    turn_until(&scene.loop, nothing_waits, &scene);
-    while (count < 1000 && dp_transport_compose(scene.a.transport, &scene.b.peer, DP_LOT_PLACED_MAX,
-                                                &room) == DP_OK) {
-        memset(room, 7, DP_LOT_PLACED_MAX);
-        dp_transport_post(scene.a.transport);
-        count++;
-    }
-    CHECK(count > 0 && count < 1000);
-    CHECK_STATUS(dp_transport_compose(scene.a.transport, &scene.b.peer, 5, &room), DP_AGAIN);
-    wait_messages(&scene.b, 1 + count);
     scene_close(&scene);
 }
 
@@ -492,7 +438,6 @@ int main(void)
         cmocka_unit_test(messages_of_all_sizes_come_whole_and_in_order_both_ways),
         cmocka_unit_test(so_they_do_when_the_loop_seals_and_opens_itself),
         cmocka_unit_test(what_is_given_is_taken_without_a_copy),
-        cmocka_unit_test(what_is_put_together_where_it_is_sealed_goes_out_in_turn),
         cmocka_unit_test(a_forged_record_ends_the_lane_and_tells_nothing),
         cmocka_unit_test(closing_in_the_middle_of_anything_leaks_nothing),
         cmocka_unit_test(a_hook_may_hang_up_or_close_while_more_is_on_its_way),

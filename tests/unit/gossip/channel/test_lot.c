@@ -69,31 +69,6 @@ static void keys_move_on_within_a_lot(void **state)
     }
 }
 
-static void a_message_put_together_in_place_is_the_same_record(void **state)
-{
-    static const size_t sizes[] = {0, 1, 1000, DP_LOT_PLACED_MAX};
-    static uint8_t placed[DP_SEALED_RECORD_MAX];
-
-    (void)state;
-    for (size_t i = 0; i < 4; i++) {
-        struct pair pair;
-        dp_lot lot;
-        pair_init(&pair);
-        pair.a.config.lane = DP_LANE_BULK;
-        shake_hands(&pair);
-        CHECK_OK(dp_channel_take_sends(&pair.a.channel, 1, &lot));
-        dp_lot_seal(&lot, pattern(sizes[i]), 0, wire);
-        memset(placed, 0x55, sizeof placed);
-        if (sizes[i] > 0) {
-            memcpy(dp_lot_place(placed), pattern(sizes[i]).data, sizes[i]);
-        }
-        dp_lot_seal_placed(&lot, sizes[i], placed);
-        assert_memory_equal(placed, wire, dp_lot_wire_bytes(sizes[i], 0, 1));
-        dp_lot_close(&lot);
-        pair_close(&pair);
-    }
-}
-
 /* What the far end does with the bytes in wire: frame, take numbers, open, accept. */
 static dp_status open_in_lots(struct pair *pair, size_t size, unsigned *messages)
 {
@@ -256,7 +231,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lots_are_the_bytes_of_the_channel),
         cmocka_unit_test(keys_move_on_within_a_lot),
-        cmocka_unit_test(a_message_put_together_in_place_is_the_same_record),
         cmocka_unit_test(what_the_channel_writes_opens_in_lots),
         cmocka_unit_test(members_that_break_the_rules_are_refused),
         cmocka_unit_test(a_message_that_never_ends_is_cut_at_the_limit),

@@ -180,26 +180,6 @@ static void a_list_with_a_false_count_flags_or_more_at_its_end_is_refused(void *
     mesh_close(m);
 }
 
-static void a_leave_statement_proves_only_the_leaving_of_its_author(void **state)
-{
-    uint8_t bytes[DP_STATEMENT_BYTES_MAX];
-    const dp_crypto crypto = mesh_crypto(2);
-    const dp_peer author = mesh_peer(2);
-    const dp_peer other = mesh_peer(3);
-    const dp_statement left = own_word(2, DP_STATEMENT_LEFT, 1);
-    const dp_statement down = own_word(2, DP_STATEMENT_DOWN, 1);
-    size_t size = dp_statement_sign(&left, &crypto, &mesh_run, bytes);
-
-    (void)state;
-    CHECK(dp_members_left_check(&crypto, &mesh_run, &author, dp_view_of(bytes, size)));
-    CHECK(!dp_members_left_check(&crypto, &mesh_run, &other, dp_view_of(bytes, size)));
-    CHECK(!dp_members_left_check(&crypto, &mesh_run, &author, dp_view_of(bytes, size - 1)));
-    bytes[size - 1] ^= 1;
-    CHECK(!dp_members_left_check(&crypto, &mesh_run, &author, dp_view_of(bytes, size)));
-    size = dp_statement_sign(&down, &crypto, &mesh_run, bytes);
-    CHECK(!dp_members_left_check(&crypto, &mesh_run, &author, dp_view_of(bytes, size)));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,7 +190,6 @@ int main(void)
         cmocka_unit_test(who_hears_of_itself_in_a_later_life_says_that_its_key_is_used),
         cmocka_unit_test(a_goodbye_needs_the_signature_and_stays_until_a_later_life),
         cmocka_unit_test(a_list_with_a_false_count_flags_or_more_at_its_end_is_refused),
-        cmocka_unit_test(a_leave_statement_proves_only_the_leaving_of_its_author),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
