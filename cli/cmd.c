@@ -250,7 +250,8 @@ void dp_cmd_help_group(const char *word)
 void dp_cmd_help(const dp_verb *verb)
 {
     const unsigned count = option_count(verb);
-    printf("%s\nusage: dpnode %s%s%s [OPTIONS]\n\n%c%s.\n\n", verb->examples, verb->name,
+    printf("%s\nusage: %s%s%s%s [OPTIONS]\n\n%c%s.\n\n", verb->examples,
+           verb->program != NULL ? verb->program : "dpnode ", verb->name,
            verb->arguments[0] != '\0' ? " " : "", verb->arguments, toupper(verb->summary[0]),
            verb->summary + 1);
     for (unsigned i = 0; i < count; i++) {
@@ -259,7 +260,7 @@ void dp_cmd_help(const dp_verb *verb)
     for (unsigned i = 0; i < COMMON_COUNT; i++) {
         print_option(&common[i]);
     }
-    if (dp_cmd_has_group(verb->name)) {
+    if (verb->program == NULL && dp_cmd_has_group(verb->name)) {
         printf("\nThere are also:\n");
         print_group(verb->name);
     }

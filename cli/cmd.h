@@ -37,7 +37,9 @@ typedef struct dp_option {
 typedef struct dp_cmd dp_cmd;
 
 typedef struct dp_verb {
-    const char *name;        /* "join", or of two words: "run create" */
+    const char
+        *program;     /* NULL: a verb of dpnode. Else the program that this is all of; name is "" */
+    const char *name; /* "join", or of two words: "run create" */
     int (*run)(dp_cmd *cmd); /* exit status */
     const char *arguments;   /* "TOKEN|-" */
     const char *summary;     /* without a full stop */
@@ -98,7 +100,7 @@ extern const dp_verb dp_verb_limits;
 extern const dp_verb dp_verb_ckpt_ls, dp_verb_ckpt_verify, dp_verb_ckpt_export;
 extern const dp_verb dp_verb_sample, dp_verb_eval, dp_verb_data, dp_verb_train;
 extern const dp_verb dp_verb_data_tokenize, dp_verb_data_info, dp_verb_data_verify;
-extern const dp_verb dp_verb_swarm, dp_verb_bench, dp_verb_completion, dp_verb_doctor;
+extern const dp_verb dp_verb_swarm, dp_verb_completion, dp_verb_doctor;
 
 /* All of them, in the order of the help. */
 const dp_verb *const *dp_verbs(size_t *count);

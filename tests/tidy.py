@@ -67,7 +67,7 @@ ROOMS = {
         "control": "host net peer",
         ".": "control host net peer",
     },
-    "cli": {".": "", "doctor": ".", "verbs": ". doctor", "chaos": ". verbs"},
+    "cli": {".": "", "doctor": ".", "verbs": ". doctor"},
 }
 # A wall that does not stand yet: the structs of all parts of a node, which sources of these rooms still share.
 SHARED = "gossip/node/node_internal.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/identity/renewal.h"
 #include "gossip/ledger/part_sum.h"
 #include "gossip/ledger/wire.h"
 #include "gossip/member/summary.h"

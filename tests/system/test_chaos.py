@@ -41,7 +41,7 @@ class Chaos(unittest.TestCase):
         self.folder = place.name
 
     def command(self, *words):
-        return [os.path.join(BINARIES, "dpnode"), "bench", "chaos", *words]
+        return [os.path.join(BINARIES, "dpchaos"), *words]
 
     def bench(self, *words):
         return subprocess.run(self.command(*words), env={**os.environ, "TMPDIR": self.folder}, capture_output=True,

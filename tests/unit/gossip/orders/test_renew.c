@@ -1,5 +1,6 @@
 /* Certificates that are renewed before they end: by whom, for whom, until when. The liars of these tests are a member that would stay for ever by
  * its own word, and one that was put out and goes on. */
+#include "gossip/identity/renewal.h"
 #include "gossip/orders/renew.h"
 #include "tests/unit/gossip/node_kit.h"
 

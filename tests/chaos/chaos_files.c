@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/chaos/bench_chaos.h"
+#include "tests/chaos/chaos.h"
 
 enum { ROT_BITS = 20, BACKUP_AGE_MS = 5000, MINUTE_S = 60, CLOCK_MINUTES_MAX = 180 };
 

@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "cli/chaos/bench_chaos.h"
+#include "tests/chaos/chaos.h"
 
 enum { FAULTY_SHARE = 3, DISK_MIB = 128 };
 

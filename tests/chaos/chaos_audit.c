@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/chaos/bench_chaos.h"
 #include "cli/json.h"
+#include "tests/chaos/chaos.h"
 
 enum { BEHIND_MS = 200, BEHIND_MAX = 50 };
 

@@ -1,10 +1,13 @@
-/* bench chaos: real daemons that train while one after another is killed, measured and compared with a run without. */
+/* dpchaos: real daemons that train while faults are made on a schedule, measured, judged and compared with a run without faults. */
+#include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/run/run_mode.h"
-#include "cli/chaos/bench_chaos.h"
+#include "cli/paths.h"
+#include "tests/chaos/chaos.h"
 
 enum { SHARE_ONE = 100 };
 
@@ -70,7 +73,7 @@ static bool read_options(const dp_cmd *cmd, dp_chaos_options *options, uint64_t 
     options->proxy = dp_cmd_option(cmd, "proxy");
     options->chatty = !cmd->json;
     if (good && options->proxy != NULL && strpbrk(options->proxy, "\r\n") != NULL) {
-        dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode bench chaos --help",
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpchaos --help",
                      "--proxy is one line of settings", "it has a line break");
         return false;
     }
@@ -96,11 +99,6 @@ static int run_bench(dp_cmd *cmd)
     dp_chaos_options options = {0};
     dp_control_error error = {.exit = 0};
     uint64_t share = 0;
-    if (strcmp(cmd->args[0], "chaos") != 0) {
-        dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode bench chaos --help",
-                     "there is no such bench", cmd->args[0]);
-        return dp_cmd_fail(cmd, &error);
-    }
     if (!read_options(cmd, &options, &share, &error)) {
         return dp_cmd_fail(cmd, &error);
     }
@@ -126,17 +124,16 @@ static int run_bench(dp_cmd *cmd)
                : status;
 }
 
-const dp_verb dp_verb_bench = {
-    .name = "bench",
+static const dp_verb chaos_verb = {
+    .program = "dpchaos",
+    .name = "",
     .run = run_bench,
-    .arguments = "chaos",
+    .arguments = "",
     .summary = "real nodes on this machine, with faults on a schedule: measured and checked",
-    .examples = "  dpnode bench chaos --nodes 8 --kill-every 2s --duration 600s --seed 42\n"
-                "  dpnode bench chaos -n 4 --duration 1m --proxy delay=20ms,loss=2% --json\n"
-                "  dpnode bench chaos --kinds kill,stop,cut,worker --duration 5m\n"
-                "  dpnode bench chaos --mode diloco --parts --duration 60s\n",
-    .n_args_min = 1,
-    .n_args_max = 1,
+    .examples = "  dpchaos --nodes 8 --kill-every 2s --duration 600s --seed 42\n"
+                "  dpchaos -n 4 --duration 1m --proxy delay=20ms,loss=2% --json\n"
+                "  dpchaos --kinds kill,stop,cut,worker --duration 5m\n"
+                "  dpchaos --mode diloco --parts --duration 60s\n",
     .options = {{"nodes", 'n', "N", "how many, 1 to 32 [8]"},
                 {"kill-every", 0, "TIME", "a fault so often [2s]"},
                 {"kinds", 0, "LIST",
@@ -152,3 +149,24 @@ const dp_verb dp_verb_bench = {
                 {"seed", 0, "N", "of the schedule and of the proxy [1]"},
                 {"control-share", 0, "PERCENT", "length of the run without faults; 0: none [100]"}},
 };
+
+int main(int argc, char **argv)
+{
+    dp_cmd cmd = {.json = false};
+    dp_control_error error;
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); /* Numbers are written for programs too. */
+    dp_path_be_private();
+    signal(SIGPIPE, SIG_IGN);
+    for (int i = 1; i < argc; i++) { /* Errors in the arguments are JSON too. */
+        cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
+    }
+    if (dp_cmd_parse(&cmd, &chaos_verb, argc - 1, argv + 1, &error) != DP_OK) {
+        return dp_cmd_fail(&cmd, &error);
+    }
+    if (cmd.help) {
+        dp_cmd_help(&chaos_verb);
+        return 0;
+    }
+    return chaos_verb.run(&cmd);
+}

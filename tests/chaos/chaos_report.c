@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/chaos/bench_chaos.h"
 #include "cli/print.h"
+#include "tests/chaos/chaos.h"
 
 typedef struct figures {
     double gap[3]; /* p50, p99, max; seconds, as below */

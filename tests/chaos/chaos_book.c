@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/chaos/bench_chaos.h"
 #include "cli/json.h"
+#include "tests/chaos/chaos.h"
 
 enum { SAMPLE_KINDS = 8 };
 

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/chaos/bench_chaos.h"
 #include "cli/start.h"
+#include "tests/chaos/chaos.h"
 
 enum {
     PORT_FIRST = 15000, /* below what the system gives to those who dial */

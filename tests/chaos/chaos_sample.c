@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/chaos/bench_chaos.h"
+#include "tests/chaos/chaos.h"
 
 enum {
     LIFE_MS_MIN = 10 * 60 * 1000, /* a shorter life says nothing of a slope, ... */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "cli/chaos/bench_chaos.h"
 #include "cli/json.h"
+#include "tests/chaos/chaos.h"
 
 enum {
     CONNECT_EVERY_MS = 20,

@@ -1,7 +1,7 @@
 /* The chaos bench inside: real daemons that are killed on a schedule, the book of what all of them told, and the report.
- * The verb is cmd_bench.c's. One run with faults is a dp_chaos; its control, without, is another. */
-#ifndef DP_CLI_CHAOS_BENCH_CHAOS_H
-#define DP_CLI_CHAOS_BENCH_CHAOS_H
+ * The verb is main.c's. One run with faults is a dp_chaos; its control, without, is another. */
+#ifndef DP_TESTS_CHAOS_CHAOS_H
+#define DP_TESTS_CHAOS_CHAOS_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -233,7 +233,7 @@ DP_MUST int dp_chaos_run(dp_chaos *self, dp_control_error *error);
 /* No process is left, and no file unless keep: then kept says where logs and stores of the nodes are. Accepts one whose up failed. */
 void dp_chaos_down(dp_chaos *self, bool keep);
 
-/* Inside: faults (bench_chaos_faults.c). */
+/* Inside: faults (chaos_faults.c). */
 void dp_chaos_begin_fault(dp_chaos *self, uint64_t now_ms); /* a drawn one */
 /* Those that are due, or all that last. Killed nodes are restarted elsewhere. */
 void dp_chaos_end_faults(dp_chaos *self, uint64_t now_ms, bool all);
@@ -241,7 +241,7 @@ void dp_chaos_end_faults(dp_chaos *self, uint64_t now_ms, bool all);
 DP_MUST int dp_chaos_make_disks(dp_chaos *self, dp_control_error *error);
 void dp_chaos_end_disks(dp_chaos *self);
 
-/* Inside: files (bench_chaos_files.c). Of a node that does not run: one file of its store is damaged. */
+/* Inside: files (chaos_files.c). Of a node that does not run: one file of its store is damaged. */
 void dp_chaos_rot(dp_chaos *self, unsigned node);
 /* Of a node that does not run: makes a copy of its directory, or puts an older one back. True: it did the latter. */
 bool dp_chaos_backup(dp_chaos *self, unsigned node, uint64_t now_ms);
@@ -251,7 +251,7 @@ int64_t dp_chaos_clock_draw(dp_chaos *self);
 /* What is started next has the clock of this node. False: libdpclock.so is not beside this program. */
 bool dp_chaos_clock_wear(const dp_chaos *self, unsigned node);
 
-/* Inside: the chain of each node, judged by its daemon, against the book (bench_chaos_audit.c). Counts findings. */
+/* Inside: the chain of each node, judged by its daemon, against the book (chaos_audit.c). Counts findings. */
 void dp_chaos_audit(dp_chaos *self);
 
 /* Inside: processes. */
@@ -264,7 +264,7 @@ void dp_chaos_signal(dp_chaos *self, unsigned node, int number); /* to daemon an
 void dp_chaos_tell_proxy(dp_chaos *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Inside: memory, descriptors and stores (bench_chaos_sample.c). */
+/* Inside: memory, descriptors and stores (chaos_sample.c). */
 void dp_chaos_sample(dp_chaos *self, uint64_t now_ms);
 void dp_chaos_sample_end(dp_chaos *self, unsigned node); /* a life is over */
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/chaos/bench_chaos.h"
+#include "tests/chaos/chaos.h"
 
 /* Three nodes "aa", "bb", "cc", all up, measured from second 1. */
 static int open_book(void **state)

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/run/run_mode.h"
-#include "cli/chaos/bench_chaos.h"
 #include "cli/json.h"
 #include "cli/verbs/cmd_join.h"
 #include "cli/verbs/cmd_run.h"
+#include "tests/chaos/chaos.h"
 
 enum {
     WARM_UP_MS_MAX = 120 * 1000,
