@@ -88,7 +88,7 @@ int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error);
  * Gives 0, or DP_EXIT_IO when nobody reads any more. */
 int dp_cmd_print(json_t *value);
 
-/* The rows that main.c lists. */
+/* The rows that verbs.c lists. */
 extern const dp_verb dp_verb_up, dp_verb_down, dp_verb_version;
 extern const dp_verb dp_verb_run_create, dp_verb_run_validate, dp_verb_run_fork, dp_verb_run_merge;
 extern const dp_verb dp_verb_join, dp_verb_invite, dp_verb_token_inspect;

@@ -1,7 +1,7 @@
 /* Which codecs there are for updates: one row for each, with its name, its number and the options it takes. What they do to
  * numbers is in compute/codec/codec.h.
  *
- * A codec is a row here and one file compute/codec_<name>.c that defines dp_codec_<name> (compute/codec/codec_family.h). */
+ * A codec is a row here and one file compute/codec/codec_<name>.c that defines dp_codec_<name> (compute/codec/codec_family.h). */
 #ifndef DP_BASE_RUN_CODEC_KIND_H
 #define DP_BASE_RUN_CODEC_KIND_H
 
@@ -16,7 +16,7 @@
     ROW(fp32, FP32, 1, 0, 0, 0, false)                                                             \
     ROW(bf16, BF16, 2, 0, 0, 0, false)                                                             \
     ROW(int8, INT8, 3, 256, 1024, 256, false)                                                      \
-    ROW(sparse, SPARSE, 4, 0, 0, 0, true) /* the largest */                                        \
+    ROW(sparse, SPARSE, 4, 0, 0, 0, true)                                                          \
     ROW(fp16, FP16, 5, 0, 0, 0, false)                                                             \
     ROW(int4, INT4, 6, 64, 256, 64, false)                                                         \
     ROW(e3m0, E3M0, 7, 64, 256, 64, false)   /* a sign and a power of two */                       \

@@ -390,7 +390,7 @@ static int print_keys(const dp_cmd *cmd)
     size_t count = 0;
     const dp_manifest_row *rows = dp_manifest_rows(&count);
     json_t *keys = json_array();
-    static const char *const columns[] = {"KEY", "STANDARD", "LEAST", "MOST", "MEANING"};
+    static const char *const columns[] = {"KEY", "DEFAULT", "MIN", "MAX", "MEANING"};
     dp_table *table = cmd->json ? NULL : dp_table_open(columns, 5, 0x0e);
     for (size_t i = 0; i < count; i++) {
         const double scale = (double)rows[i].scale;
