@@ -4,8 +4,10 @@
 #include "base/assert.h"
 #include "gossip/core/msg.h"
 #include "gossip/identity/invite_revoke.h"
+#include "gossip/ledger/harm.h"
 #include "gossip/ledger/part_sum.h"
 #include "gossip/ledger/wire.h"
+#include "gossip/member/statement.h"
 #include "gossip/member/summary.h"
 #include "gossip/pairs/mix_msg.h"
 #include "gossip/round/lists.h"
@@ -34,6 +36,7 @@ static void round_messages(dp_view bytes)
     dp_renewal renewal;
     dp_rotation rotation;
     dp_secret secret;
+    dp_harm harm;
     static dp_have_msg have;
     static dp_part_word word;
     static dp_collect collect;
@@ -73,6 +76,8 @@ static void round_messages(dp_view bytes)
         dp_rotation_msg_write(&writer, &rotation, &secret);
     } else if (dp_secret_msg_read(bytes, &secret) == DP_OK) {
         dp_secret_msg_write(&writer, &secret);
+    } else if (dp_harm_read(bytes, &harm) == DP_OK) {
+        dp_harm_write(&writer, &harm);
     } else {
         return;
     }
@@ -112,6 +117,18 @@ static void summaries(dp_view bytes)
             dp_view_of(writer.data, writer.size),
             dp_view_of(bytes.data + bytes.size - DP_SIGNATURE_BYTES - DP_SUMMARY_BYTES,
                        DP_SUMMARY_BYTES)));
+    }
+}
+
+/* One statement of a member, as ALIVE, SUSPECT and SYNC messages have them. */
+static void statements(dp_view bytes)
+{
+    dp_reader reader = dp_reader_of(bytes);
+    dp_statement statement;
+    dp_view whole;
+
+    if (dp_statement_read(&reader, &statement, &whole) == DP_OK) {
+        dp_assert(statement.n_addrs <= DP_ADDRS_MAX && whole.size <= DP_STATEMENT_BYTES_MAX);
     }
 }
 
@@ -168,6 +185,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         round_messages(bytes);
         vote_messages(bytes);
         summaries(bytes);
+        statements(bytes);
         exchange_messages(bytes);
     }
     stored_things(bytes);

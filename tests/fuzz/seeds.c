@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "gossip/identity/renewal.h"
+#include "gossip/ledger/harm.h"
 #include "gossip/ledger/part_sum.h"
 #include "gossip/ledger/wire.h"
 #include "gossip/member/summary.h"
@@ -353,6 +354,10 @@ static void revoke_seeds(dp_view round)
     writer = dp_writer_of(room, sizeof room);
     dp_renewal_msg_write(&writer, &renewal);
     seed("message/renewal", dp_view_of(room, writer.size));
+    const dp_harm harm = {.accused = peer_of(0x11), .round = 9, .voter = peer_of(0x10)};
+    writer = dp_writer_of(room, sizeof room);
+    dp_harm_write(&writer, &harm);
+    seed("message/harm", dp_view_of(room, writer.size));
     dp_assert(dp_record_decode(&record, round) == DP_OK);
     record.config.has_revoked = true;
     record.config.n_revoked = 1;

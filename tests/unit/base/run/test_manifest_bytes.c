@@ -1,0 +1,109 @@
+/* Every setting of a manifest travels: a row of the tables that the bytes lack would be its default at every other node. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/run/manifest.h"
+#include "base/run/run_mode.h"
+#include "tests/lib/check.h"
+
+/* True: a manifest that differs from base in these bytes is valid, and comes back as it was. Fails if it comes back otherwise. */
+static bool travels(const dp_manifest *base, size_t offset, const void *value, size_t size,
+                    const char *key)
+{
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    dp_manifest changed = *base;
+    dp_manifest back;
+    size_t written = 0;
+
+    memcpy((char *)&changed + offset, value, size);
+    if (memcmp(&changed, base, sizeof changed) == 0 || dp_manifest_check(&changed, NULL) != DP_OK) {
+        return false;
+    }
+    CHECK_OK(dp_manifest_encode(&changed, bytes, &written));
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, written)));
+    if (memcmp((char *)&back + offset, value, size) != 0) {
+        fail_msg("%s is lost on its way to other nodes", key);
+    }
+    return true;
+}
+
+/* Some settings need others: a manifest of each mode with the numbers that the mode brings. */
+static bool travels_in_any_mode(size_t offset, const void *value, size_t size, const char *key)
+{
+    size_t n_modes = 0;
+    const dp_run_mode *modes = dp_run_modes(&n_modes);
+
+    for (size_t i = 0; i < n_modes; i++) {
+        dp_manifest base;
+        dp_manifest_default(&base);
+        dp_run_mode_set(&base, &modes[i]);
+        if (travels(&base, offset, value, size, key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool number_travels(const dp_manifest_row *row)
+{
+    const uint64_t tried[] = {row->least,        row->most,         row->standard + 1,
+                              row->standard - 1, row->standard * 2, row->standard / 2};
+
+    for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
+        const uint32_t narrow = (uint32_t)tried[i];
+        const void *value = row->size == 4 ? (const void *)&narrow : (const void *)&tried[i];
+        if (tried[i] >= row->least && tried[i] <= row->most &&
+            travels_in_any_mode(row->offset, value, row->size, row->key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void every_number_of_a_manifest_comes_back(void **state)
+{
+    size_t count = 0;
+    const dp_manifest_row *rows = dp_manifest_rows(&count);
+    size_t untried = 0;
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        if (!number_travels(&rows[i])) {
+            print_message("%s is valid beside other settings only\n", rows[i].key);
+            untried++;
+        }
+    }
+    assert_true(untried <= count / 5);
+}
+
+static void every_word_of_a_manifest_comes_back(void **state)
+{
+    size_t count = 0;
+    const dp_manifest_choice *choices = dp_manifest_choices(&count);
+    size_t untried = 0;
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        bool any = false;
+        for (size_t k = 0; k < choices[i].n_words; k++) {
+            const int value = choices[i].words[k].value;
+            any =
+                travels_in_any_mode(choices[i].offset, &value, sizeof value, choices[i].key) || any;
+        }
+        if (!any) {
+            print_message("%s is valid beside other settings only\n", choices[i].key);
+            untried++;
+        }
+    }
+    assert_true(untried <= count / 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_number_of_a_manifest_comes_back),
+        cmocka_unit_test(every_word_of_a_manifest_comes_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
