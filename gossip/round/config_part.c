@@ -213,6 +213,11 @@ static void keep_voters(const dp_node *node, dp_record *draft)
         }
     }
     config->n_removes = kept;
+    /* Newcomers were given the places of those that stay. */
+    while (config->n_admits > 0 &&
+           !dp_ledger_has_place(&node->ledger, config->n_admits, config->n_removes)) {
+        config->n_admits--;
+    }
     draft->has_config = config->n_admits + config->n_removes + config->n_fences > 0;
 }
 

@@ -186,6 +186,37 @@ static void a_sole_voter_stays_while_nobody_may_follow(void **state)
     kit_close(world);
 }
 
+/* A newcomer waits for its place meanwhile. Without the place the record would not be valid, and no round would be decided. */
+static void a_sole_voter_of_a_full_run_that_cannot_leave_admits_nobody(void **state)
+{
+    kit_world *world = kit_open(3);
+
+    (void)state;
+    world->manifest.members_max = 2;
+    world->manifest.voters_max = 1;
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_kill(world, i);
+        kit_boot(world, i);
+    }
+    kit_link(world, 0, 1);
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).members, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        world->nodes[i].node->ledger.roster[1].caps = DP_CAP_TRAIN;
+    }
+    kit_link(world, 0, 2);
+    kit_link(world, 1, 2);
+    kit_run_ms(world, 1000);
+    world->nodes[2].node->ledger.roster[1].caps = DP_CAP_TRAIN;
+    kit_command(world, 0, DP_COMMAND_LEAVE);
+    const uint64_t before = kit_look(world, 1).round;
+    kit_run_ms(world, 4000);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC);
+    assert_int_equal(kit_look(world, 1).members, 2);
+    assert_true(kit_look(world, 1).round > before + 2);
+    kit_close(world);
+}
+
 static void who_is_revoked_is_out_at_once_and_then_by_the_chain(void **state)
 {
     kit_world *world = kit_together(4);
@@ -316,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_voter_that_starts_anew_goes_by_the_chain),
         cmocka_unit_test(a_sole_voter_that_leaves_hands_over_first),
         cmocka_unit_test(a_sole_voter_stays_while_nobody_may_follow),
+        cmocka_unit_test(a_sole_voter_of_a_full_run_that_cannot_leave_admits_nobody),
         cmocka_unit_test(who_is_revoked_is_out_at_once_and_then_by_the_chain),
         cmocka_unit_test(the_claim_of_who_was_removed_between_rounds_is_not_listed),
         cmocka_unit_test(fences_stand_in_a_record_in_order_of_key),
