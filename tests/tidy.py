@@ -39,9 +39,9 @@ ROOMS = {
         "pairs": "core ledger member transfer",
         "parts": "core event ledger",
         "orders": "core event identity ledger",
-        "round": "core event identity ledger orders vote",
-        "training": "round",
-        "catchup": "core ledger orders",
+        "round": "core event identity ledger member orders vote",
+        "catchup": "core event identity ledger orders transfer vote",
+        "training": "catchup core event round",
         "node": "catchup core event identity ledger member orders pairs parts round training transfer vote",
     },
     "compute": {

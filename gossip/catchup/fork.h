@@ -63,4 +63,24 @@ typedef struct dp_forks {
 /* First eight bytes of an id, as a summary tells it. */
 uint64_t dp_fork_tag(const dp_hash *fork);
 
+/* ---- at a node ---- */
+
+dp_status dp_fork_stop(dp_node *node, const dp_stop *stop);
+dp_status dp_fork_stop_message(dp_node *node, dp_view message);
+/* The record of this slot of the own chain; NULL: later than the chain, or too long ago. */
+const dp_head *dp_fork_head(const dp_node *node, uint64_t slot);
+/* This record has become the head. */
+void dp_fork_applied(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes);
+/* A FORK record from anywhere; from: who gave it, NULL for the own order. */
+dp_status dp_fork_take(dp_node *node, dp_view bytes, const dp_peer *from);
+void dp_fork_save_first(dp_node *node);
+dp_status dp_fork_message(dp_node *node, dp_view message, const dp_peer *from);
+dp_status dp_fork_restore_other(dp_node *node, dp_view bytes);
+/* A chain that is known not to be ours, or not to go on. */
+bool dp_fork_elsewhere(const dp_node *node, uint64_t tag);
+bool dp_fork_stored(dp_node *node, uint32_t op, dp_status status);
+void dp_fork_tick(dp_node *node);
+void dp_fork_tell(dp_node *node, const dp_peer *to);
+void dp_fork_repeat(dp_node *node);
+
 #endif

@@ -30,6 +30,14 @@ typedef enum dp_mode {
     DP_MODE_LEFT
 } dp_mode;
 
+/* How far a node is that was told DP_COMMAND_LEAVE; dp_leave_state says when. Whoever runs it ends it when it is free. */
+typedef enum dp_leaving {
+    DP_LEAVING_NOT = 0, /* it was not told to */
+    DP_LEAVING_WAITS, /* to be taken out by the chain, or for those who vote after it to have that record */
+    DP_LEAVING_FREE,
+    DP_LEAVING_NEEDED /* it alone votes, and nobody has taken over: it stays, and goes on asking */
+} dp_leaving;
+
 /* One node: node.h. */
 typedef struct dp_node dp_node;
 

@@ -90,14 +90,6 @@ void dp_node_buggify(dp_node *node, uint32_t mask);
 /* When the node wants DP_EV_TICK at the latest. */
 dp_time dp_node_wake(const dp_node *node);
 
-/* How far a node is that was told DP_COMMAND_LEAVE; dp_leave_state says when. Whoever runs it ends it when it is free. */
-typedef enum dp_leaving {
-    DP_LEAVING_NOT = 0, /* it was not told to */
-    DP_LEAVING_WAITS, /* to be taken out by the chain, or for those who vote after it to have that record */
-    DP_LEAVING_FREE,
-    DP_LEAVING_NEEDED /* it alone votes, and nobody has taken over: it stays, and goes on asking */
-} dp_leaving;
-
 /* ---- looking at it (status, peers, tests; constant or linear time, no side effects) ---- */
 
 typedef struct dp_node_view {

@@ -1,0 +1,36 @@
+/* Removals and fences that await the next record. */
+#ifndef DP_GOSSIP_ORDERS_WISH_H
+#define DP_GOSSIP_ORDERS_WISH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "gossip/core/limits.h"
+#include "gossip/ledger/record.h"
+
+enum {
+    DP_REMOVES_MAX = 8,
+    DP_FENCES_MAX = 32, /* that are asked for: one of each asker */
+};
+#define DP_FENCE_US (30 * DP_SECOND) /* so long a request for a fence stands without another */
+
+typedef struct dp_fence_wish {
+    dp_fence fence;
+    dp_peer asker;
+    dp_time asked_at;
+} dp_fence_wish;
+
+/* Put out by a signed word that the chain has not yet. */
+bool dp_node_revoked(const dp_node *node, const dp_peer *peer);
+/* A removal from anywhere: DP_OK, also when nothing is left to do; DP_DENIED, DP_BADSIG; DP_AGAIN: too many at once. */
+dp_status dp_wish_remove(dp_node *node, const dp_remove *remove);
+/* asker is in doubt with that life, and says so again and again; its last word counts. One voter's memory alone. */
+void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker);
+/* It was asked for lately. */
+bool dp_wish_lasts(const dp_node *node, const dp_fence_wish *wish);
+dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes);
+void dp_wish_forget_done(dp_node *node);
+void dp_wish_repeat(dp_node *node);
+
+#endif

@@ -1,0 +1,190 @@
+/* The round under way: contributions that this node knows of, who holds them, and when the round may be closed. */
+#ifndef DP_GOSSIP_ROUND_ROUND_H
+#define DP_GOSSIP_ROUND_ROUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "gossip/core/limits.h"
+#include "gossip/event/event.h"
+#include "gossip/ledger/record.h"
+#include "gossip/ledger/valid.h"
+#include "gossip/member/links.h"
+#include "gossip/orders/wish.h"
+#include "gossip/round/claim.h"
+#include "gossip/round/deadline.h"
+#include "gossip/round/judge.h"
+#include "gossip/round/lists.h"
+#include "gossip/round/round_msg.h"
+#include "gossip/vote/commit.h"
+
+enum {
+    DP_CLAIMS_BEYOND = 96, /* updates of a round that a node follows, beyond what a record lists */
+    DP_CLAIMS_MAX = 2 * DP_LISTED_MAX + DP_CLAIMS_BEYOND,
+    DP_OFFERS_MAX = 32, /* candidates for the vote */
+    DP_CHECKS_MAX = 24, /* blobs at the trainer to be decoded */
+};
+#define DP_REPEAT_US_MAX (4 * DP_SECOND)
+#define DP_REPEAT_US (500 * DP_MS) /* READY, HAVE, STATE, VOTER_OK are told again */
+/* A claim of which nothing has come gives way after this time, when there are too many. */
+#define DP_CLAIM_PATIENCE_US (2 * DP_SECOND)
+#define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
+/* A voter waits until a record's time is at most so far ahead, */
+#define DP_RECORD_SKEW_MS (120ULL * 1000)
+#define DP_RECORD_PATIENCE_US (20 * DP_SECOND) /* but not longer than this in one slot */
+
+/* A contribution to the round under way. */
+typedef struct dp_claim {
+    dp_ready ready;
+    uint32_t have; /* bit per voter that told it holds the blob */
+    bool held;     /* the blob is here */
+    uint64_t size; /* of the blob that is here; a claim may lie */
+    bool checking;
+    bool checked;
+    bool bad;
+    bool judging; /* in a run that judges (judge.h), as what follows */
+    bool suspect; /* its gain is measured too */
+    dp_judgement found;
+    bool evidence;   /* met in a record: not to be listed by this node unless its READY came too */
+    dp_time told_at; /* when it was heard of */
+    dp_time held_at; /* when its blob was first here */
+    unsigned __int128 energy;
+    struct { /* of parts, a bit for each: their objects, as above */
+        uint32_t held;
+        uint32_t checking;
+        uint32_t checked;
+        uint32_t bad;
+        uint32_t nothing; /* checked, and no element of them moves: such may well be equal */
+    } parts;
+} dp_claim;
+
+typedef struct dp_state_vote {
+    bool known;
+    uint64_t round;
+    dp_hash root;
+    uint8_t signature[DP_SIGNATURE_BYTES];
+} dp_state_vote;
+
+typedef struct dp_round {
+    uint32_t n_claims;
+    uint32_t claims_max;
+    uint32_t ready_max; /* of these told by READY; with lists a record is judged with the rest */
+    dp_claim *claims;
+    dp_map claim_of;               /* index of what a peer claims itself */
+    bool gave_way[DP_MEMBERS_MAX]; /* by index of a member: its claim made room in this round */
+    bool unwanted;                 /* blobs of some could not be wanted: too many were */
+    uint32_t n_voters;             /* of whom states are */
+    dp_voter voters[DP_VOTERS_MAX];
+    dp_state_vote states[DP_VOTERS_MAX];
+    dp_time slot_opened;
+    dp_time opened;    /* zero: this node has not applied the round before */
+    dp_time enough_at; /* K contributions were ready and held; zero: not yet */
+    uint64_t grace_us; /* after that, as it was last found */
+    dp_time close_at;  /* the close condition was first seen; zero: not yet */
+    dp_time bid_at;
+    dp_time ahead_since; /* in this slot a record from the future was met; zero: none */
+    uint32_t bids;
+    dp_time repeat_at; /* what is missing is looked for; set to now, all is told at once */
+    dp_time repeat_planned;
+    dp_time told_at;  /* when peers were last told of the round */
+    uint64_t tell_us; /* until they are told again */
+    dp_deadline deadline;
+    uint8_t missed
+        [DP_MEMBERS_MAX]; /* by index of a member: rounds in a row in which it worked and was not listed */
+    /* judged last, so that signatures are checked once */
+    dp_hash judged;
+    dp_status verdict;
+    dp_record judged_record;
+    dp_admitted judged_admitted[DP_CONFIG_ADMIT_MAX];
+    dp_record draft;
+    dp_lists lists;    /* of records of the slot under way */
+    uint8_t *whole;    /* DP_RECORD_WHOLE_MAX; NULL in a run without lists, as the next one */
+    uint8_t *vote_row; /* the row of the vote with the whole record in it */
+    struct dp_told_guests *guests;
+    struct dp_invite_wishes *invites; /* invite_wish.h */
+    struct dp_rotate *rotate;         /* rotate.h */
+    dp_hash lists_for;                /* the record whose lists were last asked for: */
+    dp_time lists_asked_at;
+    uint32_t lists_asked; /* times */
+    dp_span fsync;
+    uint32_t n_offers;
+    dp_voter_ok_msg offers[DP_OFFERS_MAX];
+    uint32_t n_removes;
+    dp_remove removes[DP_REMOVES_MAX];
+    uint32_t n_fences;
+    dp_fence_wish fences[DP_FENCES_MAX];
+    dp_time voter_seen[DP_VOTERS_MAX]; /* when this voter was last not dead */
+} dp_round;
+
+void dp_round_open_slot(dp_node *node, bool new_round);
+void dp_round_count_missed(dp_node *node, const dp_record *record);
+void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);
+dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
+void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);
+/* It cannot be read here any more: a claim of it is fetched anew. */
+void dp_round_lost(dp_node *node, const dp_hash *root);
+/* A DP_EV_CHECKED; whether the blob is of a claim. */
+bool dp_round_checked(dp_node *node, const dp_event *event);
+void dp_round_state_own(dp_node *node);
+/* What peers may have missed. */
+void dp_round_repeat(dp_node *node);
+/* The claim that this peer made itself, or NULL. */
+dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
+/* 1: made for the round that the newest record has closed; else 0. */
+uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim);
+/* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
+bool dp_round_is_open(const dp_node *node, const dp_ready *ready);
+bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
+/* These claims and no others are followed from now on: the index of them is made anew. */
+void dp_round_index_claims(dp_node *node);
+void dp_round_check_blob(dp_node *node, dp_claim *claim);
+bool dp_round_may_check(dp_node *node); /* Another one, beside those that are at the trainer? */
+void dp_round_begin_check(dp_node *node, const dp_hash *root);
+void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
+/* ---- list_talk.c ---- */
+
+/* Lists that a record names, from and for other voters. */
+/* The whole form of a record of the slot under way, lent until the next call; DP_AGAIN: lists are missing, and with wanted they are
+ * asked for. */
+dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whole);
+dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
+/* A row of the vote with its record as a vote has it becomes one with the whole record; and back: empty, if the lists in it are not those
+ * of its record. The lists of the record in the row stay known. */
+dp_view dp_list_row_whole(dp_node *node, dp_view row);
+dp_view dp_list_row_voted(dp_node *node, dp_view row);
+/* ---- tell.c ---- */
+
+void dp_round_tell_have(dp_node *node);
+/* Of this one alone, in a run with lists, where all of them are many. */
+void dp_round_tell_have_one(dp_node *node, const dp_hash *root);
+void dp_round_tell_state(dp_node *node);
+/* ---- close.c ---- */
+
+/* Why the round may be closed, or in a run of parts be added up; NULL: not yet. */
+const char *dp_round_ripe(dp_node *node);
+void dp_round_tick(dp_node *node);
+dp_time dp_round_wake(const dp_node *node);
+uint32_t dp_round_active(const dp_node *node);
+/* Is this row one of them? */
+bool dp_round_is_active(const dp_node *node, uint32_t index);
+uint32_t dp_round_others_ready(const dp_node *node);
+/* ---- propose.c ---- */
+
+dp_verdict dp_round_judge(void *context, dp_view bytes);
+size_t dp_round_value(void *context, uint8_t *out);
+/* Claims that a common majority of voters holds, this node among them: how many, and their indexes if chosen is not NULL. */
+uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
+/* Whatever is held: may a record list this, which starts from this state? */
+bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root);
+/* Of these claims (changed) those that a record lists when they are too many, in order of peer. */
+uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, uint32_t *chosen);
+/* Puts a claim at the end of the list; false: its author is no member. */
+bool dp_round_list(dp_node *node, dp_record *draft, const dp_claim *claim);
+/* The time that a record drafted now has. */
+uint64_t dp_round_time(const dp_node *node);
+bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],
+                         uint32_t *n);
+
+#endif

@@ -1,0 +1,154 @@
+/* The trainer as the node knows it, the publication under way, and the checkpoints. */
+#ifndef DP_GOSSIP_TRAINING_TRAINING_H
+#define DP_GOSSIP_TRAINING_TRAINING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/run/part_cuts.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/core/limits.h"
+#include "gossip/event/event.h"
+#include "gossip/round/round_msg.h"
+
+enum {
+    DP_CKPTS_MAX = 4, /* own checkpoints remembered */
+    DP_PENDING_ROW_MAX = 2048,
+};
+
+typedef enum dp_trainer_state {
+    DP_TRAINER_OFF = 0, /* no process, or not open */
+    DP_TRAINER_EMPTY,   /* open, holds no theta */
+    DP_TRAINER_MOVING,  /* INIT or LOAD under way */
+    DP_TRAINER_SET      /* holds theta of round applied */
+} dp_trainer_state;
+
+/* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 3 | READY message | 32 root of
+ * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero | u64 order of its row. In a run of parts version 4:
+ * u8 version | u16 size | READY message | the same | 32 root of its blob | u8 n parts | u16 first share of each. */
+typedef struct dp_pending {
+    bool has;
+    bool durable;
+    bool settled;   /* the trainer has been told what became of it */
+    bool made_here; /* by a trainer of this process, not found on the disk */
+    bool lost;      /* the vector cannot be read any more, */
+    bool blob_lost; /* ... or the blob: no trainer is given it again */
+    dp_ready ready;
+    dp_hash a_root;
+    uint64_t a_bytes;
+    uint64_t slot;
+    dp_hash f_root;
+    uint64_t f_order;  /* all rows of F up to this one went into it, or into an earlier one */
+    dp_hash blob_root; /* the blob as a whole; of parts nobody else has it */
+    dp_part_cuts cuts; /* of parts */
+} dp_pending;
+
+typedef struct dp_ckpt {
+    bool has;
+    bool bad;
+    bool fetched; /* held by DP_USE_STATE; else the driver's own checkpoints hold it */
+    uint64_t round;
+    dp_hash root;
+    uint64_t bytes;
+    dp_time since; /* zero: of an earlier life */
+} dp_ckpt;
+
+typedef struct dp_train {
+    dp_trainer_state state;
+    uint32_t checks;      /* DP_DO_CHECK without answer, */
+    uint64_t check_bytes; /* and what they hold */
+    bool opening;         /* DP_DO_TRAINER_OPEN was asked */
+    bool fresh;           /* loaded, residual and pending not yet brought back */
+    bool
+        revived; /* what the trainer holds may come from a row that an earlier process wrote, maybe long ago */
+    bool has_theta;
+    uint64_t applied;
+    uint64_t emptied; /* round at which all work was discarded: what there is now is not older */
+    dp_hash tensor_root;
+    uint64_t tensor_bytes;
+    dp_hash state_root; /* own, of applied */
+    bool applying;
+    bool training;
+    bool publishing;
+    uint64_t
+        train_round; /* of the last DP_DO_TRAIN, and what was granted in all when it was told */
+    uint64_t train_granted;
+    dp_hash publish_base;
+    dp_part_cuts publish_cuts;
+    uint64_t publish_order; /* of the newest row of F then */
+    bool row_failed;
+    bool row_waits; /* a row is to be written when the one under way has ended */
+    bool saved;     /* DP_DO_SAVE was asked for applied */
+    bool
+        spoiled; /* what was published or frozen is of samples that are not this node's: with the next load it goes */
+    uint64_t moving_round;
+    dp_hash moving_root; /* zero: from the seed */
+    uint32_t steps;
+    uint64_t step_us;
+    uint64_t tokens;
+    uint64_t turn_round; /* for which turn_before (turn.h) was found */
+    uint32_t turn_before;
+    dp_time began; /* the own round */
+    dp_pending pending;
+    uint32_t op; /* of the DP_STORE_PENDING under way */
+    uint8_t row[DP_PENDING_ROW_MAX];
+    dp_ckpt ckpts[DP_CKPTS_MAX];
+    uint32_t uplink;    /* kB/s, as last told; 0: unknown */
+    uint64_t exchanges; /* since the last publication */
+    uint64_t mixed;     /* ever */
+    /* A trainer whose states are not the certified ones: from the third time in a row it rests, each time for longer. */
+    uint32_t strikes;
+    uint32_t
+        matches; /* certified states in a row that were its own; DP_MATCHES_MIN forgive all strikes */
+    uint64_t diverged; /* strikes ever */
+    dp_time barred;    /* until then it loads nothing */
+} dp_train;
+
+enum { DP_STRIKES_MAX = 3, DP_MATCHES_MIN = 8, DP_BAR_DOUBLINGS_MAX = 6 };
+#define DP_BAR_US (60 * DP_SECOND)
+
+/* ---- the publication: pending.c ---- */
+
+/* The publication waits for its slot. */
+bool dp_train_undecided(const dp_node *node);
+void dp_train_write_row(dp_node *node);
+void dp_train_published(dp_node *node, const dp_event *event);
+/* ---- the trainer: train.c ---- */
+
+void dp_train_start(dp_node *node);
+/* The own part of the round under way has had its time or its steps, or enough others have published theirs. */
+bool dp_train_is_due(const dp_node *node);
+void dp_train_event(dp_node *node, const dp_event *event);
+bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);
+dp_status dp_train_restore(dp_node *node, dp_view row);
+void dp_train_tick(dp_node *node);
+void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes,
+                   bool fetched);
+/* An own checkpoint stands: fetched states before it are let go. */
+void dp_train_saved(dp_node *node, uint64_t round);
+/* Is it the state after this round? False also when that is not known. */
+bool dp_train_is_certified(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
+                           bool *known);
+/* It cannot be read here any more: a checkpoint of it is neither loaded nor told of. */
+void dp_train_lost(dp_node *node, const dp_hash *root);
+void dp_train_came(dp_node *node, const dp_hash *root); /* It is whole on this disk. */
+/* Whatever the trainer can do next: load, apply, train, publish. */
+void dp_train_advance(dp_node *node);
+/* Round of the newest checkpoint of its own that it would find again; 0: none. */
+uint64_t dp_train_own_ckpt(const dp_node *node);
+uint64_t dp_train_newest_ckpt(const dp_node *node);
+/* The newest checkpoint whose certificate stands in the chain, in the record after its round (or in a FORK): of the newest state the
+ * certificate is only in the memory of those who signed it, and may go with them. Without one, the newest. NULL: none. */
+const dp_ckpt *dp_train_proven_ckpt(const dp_node *node);
+/* The checkpoint that others are told of: the newest, since it is here longest, and its proof mostly comes before they ask for
+ * it; the one above when no record has come for a while. NULL: none. */
+const dp_ckpt *dp_train_told_ckpt(const dp_node *node);
+void dp_train_certified(dp_node *node, uint64_t round);
+dp_time dp_train_wake(const dp_node *node);
+void dp_train_announce(dp_node *node);
+uint32_t dp_train_lambda(uint64_t gap);
+uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row);
+
+#endif
