@@ -1,10 +1,25 @@
-/* A switch that breaks one rule on purpose, so that a test can show that it notices: DP_MUTATION is
- * the number of a row in docs/MUTATIONS.md; 0, always outside of those tests, breaks none. */
+/* Rules that a test breaks on purpose, to show that it notices: the rows of docs/MUTATIONS.md. */
 #ifndef DP_BASE_MUTATION_H
 #define DP_BASE_MUTATION_H
 
-#ifndef DP_MUTATION
-#define DP_MUTATION 0
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef DP_BROKEN_RULES
+/* The number of the rule that this process breaks, or 0 (tests/lib/broken_rule.c). */
+extern uint32_t dp_broken_rule;
 #endif
+
+/* True where the rule of this row is broken. The product breaks none: there it is a constant, and
+ * the compiler removes what depends on it. */
+static inline bool dp_broken(uint32_t rule)
+{
+#ifdef DP_BROKEN_RULES
+    return rule == dp_broken_rule;
+#else
+    (void)rule;
+    return false;
+#endif
+}
 
 #endif

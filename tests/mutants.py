@@ -61,7 +61,7 @@ CHANGES = [(" && ", " || "), (" || ", " && "), (" == ", " != "), (" != ", " == "
            (" >= ", " > "), (" + 1", ""), (" - 1", ""), (" + ", " - "), ("true", "false"), ("false", "true"), ("(!", "(")]
 STATEMENT = re.compile(r"^ +(?!return|break|continue|const|dp_assert|DP_TRY|DP_IGNORE|goto|static|uint|dp_[a-z_]+ \**[a-z])[a-z].*;$")
 # Words for people, tests' own switches, checks of what cannot be, declarations: no rules.
-NO_RULE = re.compile(r"dp_assert|DP_MUTATION|DP_BUGGIFY|_note\(|dp_why|^ *(/?\*|//|#)|^static|^[a-z].*\)$|\bfor \(|memset|_Static_assert|/\*")
+NO_RULE = re.compile(r"dp_assert|dp_broken|DP_BUGGIFY|_note\(|dp_why|^ *(/?\*|//|#)|^static|^[a-z].*\)$|\bfor \(|memset|_Static_assert|/\*")
 
 
 def draw(seed, count):
@@ -71,11 +71,17 @@ def draw(seed, count):
     for source in sorted((ROOT / "gossip").rglob("*.c")):
         text = source.read_text()
         checks = 0  # Inside of a dp_..._check, which tests alone call.
+        switched = None  # Inside of an if (dp_broken(...)): the line that ends it.
         whole = True
         for line in text.splitlines():
             before, whole = whole, line.endswith((";", "{", "}", "*/", ":"))
             checks = 0 if line == "}" else checks or re.match(r"^dp_status dp_\w+_check\(", line) is not None
-            if not checks and not NO_RULE.search(line) and text.count(f"\n{line}\n") == 1 and text.count(line) == 1:
+            opened = re.match(r"( +)if \(dp_broken\(.*\{", line)
+            if opened and switched is None:
+                switched = opened[1] + "}"
+            elif switched is not None and line.startswith(switched):
+                switched = None
+            if not checks and switched is None and not NO_RULE.search(line) and text.count(f"\n{line}\n") == 1 and text.count(line) == 1:
                 lines.append((str(source.relative_to(ROOT)), line, before))
     chance.shuffle(lines)
     for name, line, begins in lines:

@@ -467,11 +467,7 @@ static double mix_run(dp_engine *e, size_t at, const dp_codec_run runs[2], doubl
     for (size_t i = 0; i < runs[0].length; i++) {
         /* D' - D_own without forming D'. */
         const float change = (float)(share * ((double)other[i] - (double)own[i]));
-#if DP_MUTATION == 32
-        frozen[i] = own[i] + change;
-#else
-        frozen[i] += change;
-#endif
+        frozen[i] = (dp_broken(32) ? own[i] : frozen[i]) + change;
         x[i] -= change;
         moved += (double)change;
     }

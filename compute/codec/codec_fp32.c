@@ -14,22 +14,16 @@ bool dp_codec_floats_in_range(const dp_codec_ops *ops, const float *a, size_t n)
 /* square and the elements from `first` on. */
 static double go_on(double square, const dp_codec_run *run, size_t first)
 {
-#if DP_MUTATION == 38
-    double odd = 0; /* Two sums that could be made at the same time. */
-#endif
+    double odd = 0; /* M38: two sums that could be made at the same time. */
     for (size_t i = first; i < run->length; i++) {
         const double value = (double)run->value[i];
-#if DP_MUTATION == 38
-        odd += i % 2 == 1 ? value * value : 0;
-        square += i % 2 == 0 ? value * value : 0;
-#else
-        square += value * value;
-#endif
+        if (dp_broken(38) && i % 2 == 1) {
+            odd += value * value;
+        } else {
+            square += value * value;
+        }
     }
-#if DP_MUTATION == 38
-    square += odd;
-#endif
-    return square;
+    return dp_broken(38) ? square + odd : square;
 }
 
 /* Four runs side by side, as far as all of them go: a sum in order waits for each addition, four sums do not for each other's. */

@@ -93,11 +93,7 @@ static void set_values(dp_codec_run *run, size_t k, const uint8_t *signs, const 
     uint32_t sign[2];
     for (size_t i = 0; i < 2; i++) {
         magnitude[i] = dp_float_bits(dp_half_value(halves[i]));
-#if DP_MUTATION == 41
-        sign[i] = 0x80000000U;
-#else
-        sign[i] = halves[i] > 0 ? 0x80000000U : 0;
-#endif
+        sign[i] = halves[i] > 0 || dp_broken(41) ? 0x80000000U : 0;
     }
     for (size_t i = 0; i < k; i++) {
         const uint32_t which = (uint32_t)high[i / 8] >> (i % 8) & 1U;

@@ -33,11 +33,8 @@ dp_status dp_feedback_difference(float *a, const float *from, const float *to, s
 void dp_feedback_included(float *e, const float *a, const float *d, uint32_t clip, float beta,
                           size_t n)
 {
-#if DP_MUTATION == 23
-    const float c = clip > 0 ? 1 : 0; /* What was clipped away goes too. */
-#else
-    const float c = (float)clip * 0x1p-16F;
-#endif
+    /* M23: what was clipped away goes too. */
+    const float c = dp_broken(23) && clip > 0 ? 1 : (float)clip * 0x1p-16F;
     for (size_t i = 0; i < n; i++) {
         e[i] = beta * (a[i] - c * d[i]);
     }

@@ -69,15 +69,13 @@ static workspace *workspace_of(dp_part_place all, const dp_consensus_items *item
 
 static void add_run(workspace *work, float f)
 {
-#if DP_MUTATION == 39
-    for (size_t i = 0; work->run.dense && i < work->run.length; i++) {
-        /* One rounding where the others have two. */
-        work->acc[i] = fmaf(f, work->run.value[i], work->acc[i]);
-    }
-    if (work->run.dense) {
+    if (dp_broken(39) && work->run.dense) {
+        for (size_t i = 0; i < work->run.length; i++) {
+            /* One rounding where the others have two. */
+            work->acc[i] = fmaf(f, work->run.value[i], work->acc[i]);
+        }
         return;
     }
-#endif
     dp_codec_add(work->ops, &work->run, f, work->acc);
 }
 

@@ -209,11 +209,7 @@ dp_status dp_part_settle(const dp_part_outcome *outcome, const float *a, size_t 
     DP_TRY(dp_codec_open(&cursor, blob, n));
     dp_status status = DP_OK;
     for (uint32_t p = 0; p < cuts->n && status == DP_OK; p++) {
-#if DP_MUTATION == 43
-        const bool taken = true;
-#else
-        const bool taken = (outcome->taken >> p & 1U) != 0;
-#endif
+        const bool taken = (outcome->taken >> p & 1U) != 0 || dp_broken(43);
         dp_part_place place;
         status = dp_part_place_of(dp_part_range_of(cuts, p), n, &place);
         if (status == DP_OK) {

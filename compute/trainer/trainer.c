@@ -276,13 +276,7 @@ dp_status dp_trainer_init(dp_trainer *t)
  * apart. */
 static bool has_vectors(const dp_trainer *t, const dp_state *state)
 {
-#if DP_MUTATION == 29
-    (void)t;
-    (void)state;
-    return true;
-#else
-    return t->alone || state->moments == moments_of(t);
-#endif
+    return t->alone || state->moments == moments_of(t) || dp_broken(29);
 }
 
 dp_status dp_trainer_load(dp_trainer *t, uint64_t round, dp_view state)
@@ -325,11 +319,7 @@ dp_buf *dp_trainer_bytes_anew(dp_trainer *t)
 
 dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
 {
-#if DP_MUTATION == 29
-    const uint32_t moments = 0;
-#else
-    const uint32_t moments = moments_of(t);
-#endif
+    const uint32_t moments = dp_broken(29) ? 0 : moments_of(t);
     DP_TRY(dp_state_write_header(t->state_round, t->n, moments, dp_trainer_bytes_anew(t)));
     DP_TRY(append_vector(t, DP_VECTOR_THETA));
     if (moments == 1) {
@@ -375,12 +365,10 @@ static dp_status restore_residual(dp_trainer *t, const dp_trainer_earlier *earli
         DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, earlier->a));
         DP_TRY(dp_trainer_settle(t, earlier->clip, &earlier->cuts, earlier->taken, earlier->blob));
     } else {
-#if DP_MUTATION == 20
-        DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, earlier->a));
-        DP_TRY(t->backend->add(t->engine, DP_VECTOR_E, DP_VECTOR_A));
-#else
-        DP_TRY(t->backend->load(t->engine, DP_VECTOR_E, earlier->a));
-#endif
+        DP_TRY(t->backend->load(t->engine, dp_broken(20) ? DP_VECTOR_A : DP_VECTOR_E, earlier->a));
+        if (dp_broken(20)) {
+            DP_TRY(t->backend->add(t->engine, DP_VECTOR_E, DP_VECTOR_A));
+        }
         t->open.carried += earlier->lambda > 0 ? earlier->tokens : 0;
         t->left_out = 1;
     }
@@ -439,9 +427,9 @@ static dp_status settle_pending(dp_trainer *t, const dp_trainer_record *record)
         DP_TRY(dp_trainer_settle(t, record->clip, &record->cuts, record->taken, t->pending_blob));
     } else {
         DP_TRY(t->backend->copy(t->engine, DP_VECTOR_E, DP_VECTOR_A));
-#if DP_MUTATION == 22
-        DP_TRY(t->backend->scale(t->engine, DP_VECTOR_E, t->manifest.feedback_beta_milli * 65));
-#endif
+        if (dp_broken(22)) {
+            DP_TRY(t->backend->scale(t->engine, DP_VECTOR_E, t->manifest.feedback_beta_milli * 65));
+        }
         t->open.carried += t->pending_tally.carried + t->pending_tally.tokens;
     }
     t->left_out = record->settle == DP_SETTLE_INCLUDED ? 0 : t->left_out + 1;
@@ -497,11 +485,10 @@ static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_s
         DP_TRY(settle_pending(t, record));
     }
     DP_TRY(age(t, record->lambda));
-#if DP_MUTATION == 28
-    return b->copy(t->engine, DP_VECTOR_X, dp_trainer_anchor(t));
-#else
+    if (dp_broken(28)) {
+        return b->copy(t->engine, DP_VECTOR_X, dp_trainer_anchor(t));
+    }
     return b->add(t->engine, DP_VECTOR_X, dp_trainer_anchor(t));
-#endif
 }
 
 /* Work that is worth nothing claims nothing; until a lease comes, steps are of the own line. */

@@ -37,7 +37,7 @@ static uint32_t rank_of(const dp_node *node, const dp_member *member)
 {
     const uint32_t doubtful = doubted(node, &member->peer) ? 2 : 0;
 
-    return doubtful + (member->in_roster || DP_MUTATION == 196 ? 0U : 1U);
+    return doubtful + (member->in_roster || dp_broken(196) ? 0U : 1U);
 }
 
 /* A linked peer of this rank known to have more records: by what it says of itself, else the one of the hint. */
@@ -348,7 +348,7 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
     /* A majority has certified the root; how long it is only the member says that was heard of first, and others that have it are not to
      * be blamed for that. Full: asked again with the next tick. */
     DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root,
-                             DP_MUTATION == 186 ? bytes : 0, DP_USE_STATE, DP_PRIORITY_STATE,
+                             dp_broken(186) ? bytes : 0, DP_USE_STATE, DP_PRIORITY_STATE,
                              &node->out));
     dp_spread_expect(node->spread, &catchup->state_root, bytes);
 }

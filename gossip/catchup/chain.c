@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/orders/invite_wish.h"
 #include "gossip/orders/rotate.h"
@@ -79,22 +79,17 @@ static uint32_t taken_of(const dp_node *node, const dp_record *record, uint32_t 
 {
     uint32_t taken = 0;
 
-    (void)node;
     for (uint32_t p = 0; p < record->n_parts; p++) {
         taken |= (record->parts[p].from >> index & 1U) << p;
     }
-#if DP_MUTATION == 42
-    /* What the owners told this node, instead of what is decided. */
-    for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_results; i++) {
+    /* M42: what the owners told this node, instead of what is decided. */
+    for (uint32_t i = 0; dp_broken(42) && node->parts != NULL && i < node->parts->n_results; i++) {
         const dp_part_word *word = &node->parts->results[i].word;
         for (uint32_t k = 0; k < word->n; k++) {
             taken |= dp_peer_equal(&word->sources[k].peer, &node->self) ? 1U << word->part : 0;
         }
     }
-#elif DP_MUTATION == 43
-    taken = dp_part_all(record->n_parts);
-#endif
-    return taken;
+    return dp_broken(43) ? dp_part_all(record->n_parts) : taken;
 }
 
 static void remember_parts(dp_ring_row *row, const dp_record *record)
@@ -328,7 +323,7 @@ static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const 
     if (decoded->kind == DP_RECORD_FORK) { /* The root key in it is its certificate. */
         return seals.n == 0 && seals.ballot == 0 ? DP_OK : DP_BADMSG;
     }
-    if (DP_MUTATION != 106 &&
+    if (!dp_broken(106) &&
         !dp_cert_verify(&seals, &node->config.crypto, &node->run, &node->ledger.fork, decoded->slot,
                         &decoded->prev, hash, node->ledger.voters, node->ledger.n_voters)) {
         return DP_BADSIG;
@@ -389,10 +384,10 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
         dp_record_decode(&chain->decoded, dp_view_of(chain->record, chain->record_size));
     dp_assert(again == DP_OK);
     write_record(node);
-#if DP_MUTATION == 13
-    chain->op = 0;
-    apply_record(node, &chain->decoded, &hash, dp_view_of(chain->record, chain->record_size));
-#endif
+    if (dp_broken(13)) {
+        chain->op = 0;
+        apply_record(node, &chain->decoded, &hash, dp_view_of(chain->record, chain->record_size));
+    }
     return DP_OK;
 }
 

@@ -1,5 +1,5 @@
 /* Blobs that are let go: those of rounds that nobody starts from any more, and what no record counts. */
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/node/node_internal.h"
 
 /* Data of the run, or a state: a READY may name it as its blob, and is no reason to let it go. */
@@ -42,10 +42,7 @@ static bool is_needed(const dp_node *node, const dp_hash *root)
 /* False: it is to go, and this step has no room for that. */
 static bool let_go(dp_node *node, const dp_hash *root, uint64_t round)
 {
-#if DP_MUTATION == 57
-    return true; /* Somebody may want it some day. */
-#endif
-    if (is_needed(node, root)) {
+    if (dp_broken(57) || is_needed(node, root)) {
         return true;
     }
     dp_spread_cancel(node->spread, node->now, root, &node->out);

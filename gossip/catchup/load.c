@@ -100,7 +100,7 @@ void dp_train_lost(dp_node *node, const dp_hash *root)
 
 void dp_train_came(dp_node *node, const dp_hash *root)
 {
-    if (DP_MUTATION != 146 && dp_hash_equal(&node->train.pending.blob_root, root)) {
+    if (!dp_broken(146) && dp_hash_equal(&node->train.pending.blob_root, root)) {
         node->train.pending.blob_lost = false;
     }
 }
@@ -404,11 +404,9 @@ static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
 {
     const dp_pending *pending = &node->train.pending;
     const dp_chain *chain = node->chain;
-    bool included = chain->own_round == pending->ready.round;
+    const bool included = chain->own_round == pending->ready.round &&
+                          (dp_hash_equal(&chain->own_root, &pending->ready.root) || dp_broken(21));
 
-#if DP_MUTATION != 21
-    included = included && dp_hash_equal(&chain->own_root, &pending->ready.root);
-#endif
     *clip = included ? chain->own_clip : 0;
     return included ? DP_SETTLE_INCLUDED : DP_SETTLE_LEFT_OUT;
 }
@@ -421,14 +419,10 @@ static bool is_stale(const dp_node *node)
     const dp_pending *pending = &node->train.pending;
     const dp_chain *chain = node->chain;
     const bool other = chain->own_round == pending->ready.round &&
-                       !dp_hash_equal(&chain->own_root, &pending->ready.root) &&
-                       DP_MUTATION != 21 && DP_MUTATION != 217;
+                       !dp_hash_equal(&chain->own_root, &pending->ready.root) && !dp_broken(21) &&
+                       !dp_broken(217);
     const bool stale = pending->has && (chain->own_round > pending->ready.round || other);
-#if DP_MUTATION == 25
-    return stale && false;
-#else
-    return stale;
-#endif
+    return stale && !dp_broken(25);
 }
 
 static void bring_back_pending(dp_node *node, uint32_t lambda)
@@ -467,13 +461,13 @@ dp_reach dp_train_reach(const dp_node *node)
     const uint64_t granted = lease != NULL ? lease->granted : 0;
     dp_mix_frozen_view frozen;
 
-    if (node->train.pending.has && DP_MUTATION != 62) {
+    if (node->train.pending.has && !dp_broken(62)) {
         reach = farther(reach, node->train.pending.ready.reach);
     }
-    if (dp_mix_frozen_row(node->mix, &frozen) && DP_MUTATION != 62) {
+    if (dp_mix_frozen_row(node->mix, &frozen) && !dp_broken(62)) {
         reach = farther(reach, frozen.reach);
     }
-    if (DP_MUTATION != 109) {
+    if (!dp_broken(109)) {
         reach.leased = reach.leased < granted ? reach.leased : granted; /* A FORK took some back. */
     }
     return reach;
@@ -510,14 +504,14 @@ void dp_train_bring_back(dp_node *node)
     }
     if (stale) {
         pending->settled = true;
-    } else if (pending->has && (pending->lost || pending->blob_lost) && DP_MUTATION != 142) {
+    } else if (pending->has && (pending->lost || pending->blob_lost) && !dp_broken(142)) {
         /* What others hold of it may still be counted; what it left over, or all of it where no record counts it, is gone. */
-        if (DP_MUTATION != 144) {
+        if (!dp_broken(144)) {
             dp_node_note(node, DP_NOTE_DISCARDED, pending->ready.round, NULL, 65536, 0,
                          "its publication was lost with the disk");
         }
         pending->settled = true;
-    } else if (pending->has && !(DP_MUTATION == 37 && node->ledger.n_forks > 0)) {
+    } else if (pending->has && !(dp_broken(37) && node->ledger.n_forks > 0)) {
         bring_back_pending(
             node, lambda); /* Its objects are durable, even if the row is still being written. */
     }

@@ -114,7 +114,7 @@ dp_status dp_proof_message(dp_node *node, uint32_t from, dp_view message)
         return DP_DENIED;
     }
     const dp_status status = check(node, message, &culprit);
-    if (status == DP_BADSIG && DP_MUTATION != 127) {
+    if (status == DP_BADSIG && !dp_broken(127)) {
         *again = dp_time_after(node->now, DP_PROOF_PATIENCE_US);
     }
     DP_TRY(status);

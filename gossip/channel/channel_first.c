@@ -11,8 +11,8 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "base/mutation.h"
 #include "gossip/channel/channel_internal.h"
-#include "gossip/core/mutation.h"
 
 enum { TIME_BYTES = 8 };
 
@@ -57,7 +57,7 @@ static bool is_timely(const dp_channel *channel, uint64_t told_ms)
     const uint64_t now_ms = channel->config.now_ms;
     const uint64_t off_ms = told_ms > now_ms ? told_ms - now_ms : now_ms - told_ms;
 
-    return now_ms == 0 || DP_MUTATION == 190 || off_ms <= DP_CHANNEL_CLOCK_MS;
+    return now_ms == 0 || dp_broken(190) || off_ms <= DP_CHANNEL_CLOCK_MS;
 }
 
 dp_status dp_channel_judge_first(dp_channel *channel, uint64_t told_ms, dp_buf *out)
@@ -65,7 +65,7 @@ dp_status dp_channel_judge_first(dp_channel *channel, uint64_t told_ms, dp_buf *
     const bool timely = is_timely(channel, told_ms);
     dp_replay_cache *replays = channel->config.replays;
 
-    if (replays != NULL && DP_MUTATION != 191 &&
+    if (replays != NULL && !dp_broken(191) &&
         !dp_replay_add(replays, channel->noise.remote_ephemeral, timely)) {
         return dp_channel_fail(channel, DP_EXISTS, "a first message that was sent before");
     }

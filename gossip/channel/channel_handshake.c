@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/channel/channel_internal.h"
-#include "gossip/core/mutation.h"
 
 enum {
     SUITE_SHIFT = 12, /* in the field of the credential's size */
@@ -120,7 +120,7 @@ static dp_view signed_bytes(uint8_t room[SIGNED_MAX], uint8_t message,
     dp_writer writer = dp_writer_of(room, SIGNED_MAX);
 
     dp_write_u8(&writer, message);
-    if (DP_MUTATION != 181) {
+    if (!dp_broken(181)) {
         dp_write_bytes(&writer, transcript, DP_NOISE_HASH_BYTES);
     }
     dp_write_bytes(&writer, x_public, 32);
@@ -208,7 +208,7 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
         return dp_channel_fail(channel, DP_BADMSG, "malformed first message");
     }
     DP_TRY(dp_channel_judge_first(channel, told_ms, out));
-    if (channel->config.may_answer != NULL && DP_MUTATION != 215 &&
+    if (channel->config.may_answer != NULL && !dp_broken(215) &&
         !channel->config.may_answer(channel->config.context)) {
         return dp_channel_fail(channel, DP_BUSY, "too many handshakes from there in this second");
     }
@@ -253,7 +253,7 @@ static dp_status check_standing(dp_channel *channel, dp_view hello)
     const bool is_member =
         config->member != NULL && config->member(config->context, &channel->peer.node, admitted);
 
-    if (is_member && DP_MUTATION != 182 && memcmp(admitted, unknown, sizeof admitted) != 0 &&
+    if (is_member && !dp_broken(182) && memcmp(admitted, unknown, sizeof admitted) != 0 &&
         memcmp(admitted, channel->peer.x_public, sizeof admitted) != 0) {
         return dp_channel_fail(channel, DP_DENIED,
                                "the peer's static key is not the one that it was admitted with");
@@ -314,7 +314,7 @@ static dp_status check_peer(dp_channel *channel, dp_view signed_by_it,
         return dp_channel_fail(channel, DP_DENIED,
                                "the peer's static key is not that of its certificate");
     }
-    if (DP_MUTATION != 180 &&
+    if (!dp_broken(180) &&
         !dp_verify(channel->peer.node.bytes, signing_domain, signed_by_it, signature.data)) {
         return dp_channel_fail(channel, DP_BADSIG,
                                "the peer does not have the key of the node that it claims to be");

@@ -136,7 +136,7 @@ static bool tells_of_loss(dp_note_code code)
 
 void dp_out_note(dp_out *out, dp_note note)
 {
-    if (!dp_out_room(out, 1) && (!tells_of_loss(note.code) || DP_MUTATION == 140)) {
+    if (!dp_out_room(out, 1) && (!tells_of_loss(note.code) || dp_broken(140))) {
         out->dropped++;
         return;
     }

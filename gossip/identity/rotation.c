@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/digest.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 
 static const char rotation_domain[] = "dpnode/rotation/1";
 
@@ -52,7 +52,7 @@ const dp_secret *dp_secrets_of(const dp_secrets *secrets, const dp_run_id *run,
     for (uint32_t i = 0; i < secrets->n; i++) {
         const dp_hash commitment = dp_secret_commitment(run, &secrets->items[i]);
         if (secrets->items[i].epoch == epoch->epoch &&
-            (dp_hash_equal(&commitment, &epoch->commitment) || DP_MUTATION == 210)) {
+            (dp_hash_equal(&commitment, &epoch->commitment) || dp_broken(210))) {
             return &secrets->items[i];
         }
     }
@@ -94,7 +94,7 @@ bool dp_rotation_follows(const dp_rotation *word, const dp_epoch *epoch)
 {
     return (word->next.epoch > epoch->epoch &&
             word->next.epoch - epoch->epoch <= DP_ROTATION_STEP_MAX) ||
-           DP_MUTATION == 211;
+           dp_broken(211);
 }
 
 void dp_rotation_write(dp_writer *writer, const dp_rotation *word)

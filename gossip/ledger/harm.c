@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 
 static const char domain[] = "dpnode/harm/1";
 
@@ -74,7 +74,7 @@ static bool is_recent(const dp_ledger *ledger, uint64_t round)
 static bool may_go(const dp_ledger *ledger, const dp_peer *peer)
 {
     return ledger->judges && dp_ledger_member(ledger, peer) != NULL &&
-           (dp_ledger_voter(ledger, peer) == DP_NOBODY || DP_MUTATION == 221);
+           (dp_ledger_voter(ledger, peer) == DP_NOBODY || dp_broken(221));
 }
 
 static uint32_t row_of(const dp_harms *harms, const dp_peer *accused)
@@ -176,14 +176,14 @@ dp_status dp_harm_valid(const dp_ledger *ledger, const dp_crypto *crypto, const 
         *cause = "puts out for harm whom it may not";
         return DP_DENIED;
     }
-    if (remove->n_seals < dp_ledger_majority(ledger) && DP_MUTATION != 222) {
+    if (remove->n_seals < dp_ledger_majority(ledger) && !dp_broken(222)) {
         *cause = "too few say that it does harm";
         return DP_DENIED;
     }
     for (uint32_t i = 0; i < remove->n_seals; i++) {
         const dp_harm_seal *seal = &remove->seals[i];
         if (seal->voter >= ledger->n_voters || (i > 0 && seal->voter <= seal[-1].voter) ||
-            (!is_recent(ledger, seal->round) && DP_MUTATION != 223)) {
+            (!is_recent(ledger, seal->round) && !dp_broken(223))) {
             *cause = "a word about harm of nobody, or of long ago";
             return DP_DENIED;
         }
@@ -191,7 +191,7 @@ dp_status dp_harm_valid(const dp_ledger *ledger, const dp_crypto *crypto, const 
         memcpy(harm.signature, seal->signature, sizeof harm.signature);
         if (!dp_harm_verify(&harm, ledger->voters[seal->voter].key, crypto, &ledger->run,
                             &ledger->fork) &&
-            DP_MUTATION != 224) {
+            !dp_broken(224)) {
             *cause = "signature of a word about harm";
             return DP_BADSIG;
         }

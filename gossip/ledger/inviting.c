@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 
 static uint32_t find(const dp_ledger *ledger, const dp_invite_id *id)
 {
@@ -16,7 +16,7 @@ static uint32_t find(const dp_ledger *ledger, const dp_invite_id *id)
 
 bool dp_inviting_revoked(const dp_ledger *ledger, const dp_invite_id *id)
 {
-    return find(ledger, id) != DP_NOBODY && DP_MUTATION != 200;
+    return find(ledger, id) != DP_NOBODY && !dp_broken(200);
 }
 
 static bool is_revoked(const dp_ledger *ledger, const dp_config_part *config,
@@ -27,7 +27,7 @@ static bool is_revoked(const dp_ledger *ledger, const dp_config_part *config,
     if (dp_invite_id_compare(id, &none) == 0) {
         return false;
     }
-    for (uint32_t i = 0; config != NULL && i < config->n_revoked && DP_MUTATION != 201; i++) {
+    for (uint32_t i = 0; config != NULL && i < config->n_revoked && !dp_broken(201); i++) {
         if (dp_invite_id_compare(&config->revoked[i].id, id) == 0) {
             return true;
         }
@@ -37,12 +37,12 @@ static bool is_revoked(const dp_ledger *ledger, const dp_config_part *config,
 
 static bool is_member(const dp_ledger *ledger, const dp_config_part *config, const dp_peer *peer)
 {
-    for (uint32_t i = 0; config != NULL && i < config->n_removes && DP_MUTATION != 206; i++) {
+    for (uint32_t i = 0; config != NULL && i < config->n_removes && !dp_broken(206); i++) {
         if (dp_peer_equal(&config->removes[i].peer, peer)) {
             return false;
         }
     }
-    return dp_ledger_member(ledger, peer) != NULL || DP_MUTATION == 205;
+    return dp_ledger_member(ledger, peer) != NULL || dp_broken(205);
 }
 
 const char *dp_inviting_struck(const dp_ledger *ledger, const dp_config_part *config,
@@ -52,7 +52,7 @@ const char *dp_inviting_struck(const dp_ledger *ledger, const dp_config_part *co
         return NULL;
     }
     if (is_revoked(ledger, config, &admitted->invite) ||
-        (is_revoked(ledger, config, &admitted->invite_above) && DP_MUTATION != 202)) {
+        (is_revoked(ledger, config, &admitted->invite_above) && !dp_broken(202))) {
         return "an invite was revoked";
     }
     for (uint32_t i = 0; i < admitted->n_above; i++) {
@@ -68,7 +68,7 @@ bool dp_inviting_may_revoke(const dp_ledger *ledger, const dp_peer *by)
     const dp_roster_entry *judge = dp_ledger_member(ledger, by);
 
     return memcmp(by->bytes, ledger->root_key, sizeof by->bytes) == 0 ||
-           (judge != NULL && (judge->caps & DP_CAP_ADMIN) != 0) || DP_MUTATION == 204;
+           (judge != NULL && (judge->caps & DP_CAP_ADMIN) != 0) || dp_broken(204);
 }
 
 bool dp_inviting_wants(const dp_ledger *ledger, const dp_invite_revoke *word, uint64_t time_ms)
@@ -82,7 +82,7 @@ bool dp_inviting_wants(const dp_ledger *ledger, const dp_invite_revoke *word, ui
 /* Of what no credential can come any more. */
 static bool is_over(const dp_revoked_invite *revoked, uint64_t time_ms)
 {
-    const uint64_t until_ms = DP_MUTATION == 203 && revoked->until_ms != UINT64_MAX
+    const uint64_t until_ms = dp_broken(203) && revoked->until_ms != UINT64_MAX
                                   ? revoked->until_ms - DP_CERT_NODE_MS_MAX
                                   : revoked->until_ms;
 
@@ -152,7 +152,7 @@ void dp_inviting_digest(const dp_ledger *ledger, dp_digest *digest)
 dp_status dp_inviting_rotation_valid(const dp_ledger *ledger, const dp_crypto *crypto,
                                      const dp_rotation *word, const char **cause)
 {
-    if (!dp_inviting_may_revoke(ledger, &word->by) && DP_MUTATION != 212) {
+    if (!dp_inviting_may_revoke(ledger, &word->by) && !dp_broken(212)) {
         *cause = "the join secret rotated by somebody who may not";
         return DP_DENIED;
     }

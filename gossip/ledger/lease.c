@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 
 bool dp_lease_covers(const dp_lease *lease, const dp_reach *now, uint64_t tokens, uint32_t context)
 {
@@ -80,17 +80,15 @@ void dp_lease_grant(dp_lease *lease, dp_lease_pool *pool, uint64_t count)
         count -= range.count;
         if (again) {
             skip(pool->ranges, &pool->n, range.count);
-        } else {
-#if DP_MUTATION != 61
+        } else if (!dp_broken(61)) {
             pool->cursor += range.count;
-#endif
         }
     }
 }
 
 void dp_lease_return(dp_lease *lease, dp_lease_pool *pool)
 {
-    for (uint32_t i = 0; i < lease->n && DP_MUTATION != 110; i++) {
+    for (uint32_t i = 0; i < lease->n && !dp_broken(110); i++) {
         if (!add(pool->ranges, &pool->n, DP_LEASE_POOL_MAX, lease->ranges[i])) {
             pool->lost += lease->ranges[i].count;
         }

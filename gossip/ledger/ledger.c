@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "base/run/samples.h"
-#include "gossip/core/mutation.h"
 #include "gossip/ledger/inviting.h"
 #include "gossip/ledger/weights.h"
 
@@ -115,11 +115,7 @@ bool dp_ledger_was_fork(const dp_ledger *ledger, const dp_hash *fork)
 
 dp_hash dp_fork_id(const dp_ledger *ledger, const dp_hash *hash)
 {
-#if DP_MUTATION == 45
-    return (dp_hash){{(uint8_t)(ledger->n_forks + 1)}};
-#endif
-    (void)ledger;
-    return *hash;
+    return dp_broken(45) ? (dp_hash){{(uint8_t)(ledger->n_forks + 1)}} : *hash;
 }
 
 static void begin_fork(dp_ledger *ledger, const dp_hash *hash)
@@ -146,11 +142,9 @@ uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite, con
     uint32_t uses = 0;
 
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
-#if DP_MUTATION == 46
-        if (ledger->roster[i].admitted_slot + 2 > ledger->slot) {
+        if (dp_broken(46) && ledger->roster[i].admitted_slot + 2 > ledger->slot) {
             continue; /* About as early as the one who asks. */
         }
-#endif
         uses += memcmp(&ledger->roster[i].invite, invite, sizeof *invite) == 0 &&
                         !dp_peer_equal(&ledger->roster[i].peer, peer)
                     ? 1
@@ -453,9 +447,9 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
     if (record->kind == DP_RECORD_FORK) {
         begin_fork(ledger, hash);
     }
-#if DP_MUTATION == 17
-    ledger->base = *hash;
-#endif
+    if (dp_broken(17)) {
+        ledger->base = *hash;
+    }
     if (record->has_config) {
         apply_config(ledger, &record->config);
     }

@@ -1,6 +1,6 @@
 #include "gossip/ledger/pace.h"
 
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 
 typedef unsigned __int128 u128;
 
@@ -29,7 +29,7 @@ static uint64_t span_of(const dp_pace *pace, uint64_t span_ms)
 
 uint64_t dp_pace_most(const dp_pace *pace, uint64_t span_ms)
 {
-    if (!pace->bounded || DP_MUTATION == 111) {
+    if (!pace->bounded || dp_broken(111)) {
         return UINT64_MAX;
     }
     if (pace->speed == 0) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/ledger/ledger.h"
 
 static dp_hash key_of(const dp_peer *peer)
@@ -34,7 +34,7 @@ bool dp_ledger_is_forgotten(const dp_ledger *ledger, const dp_roster_entry *entr
 static bool may_be_absent(const dp_ledger *ledger, const dp_roster_entry *entry)
 {
     return ledger->absent_ms > 0 && entry->gone == 0 && entry->admitted_slot > 0 &&
-           (DP_MUTATION == 129 || dp_ledger_voter(ledger, &entry->peer) == DP_NOBODY);
+           (dp_broken(129) || dp_ledger_voter(ledger, &entry->peer) == DP_NOBODY);
 }
 
 bool dp_ledger_is_absent(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t time_ms)
@@ -73,7 +73,7 @@ static bool is_done_with(const dp_ledger *ledger, const dp_roster_entry *entry)
     }
     const bool thrown = entry->gone == DP_REMOVE_REVOKED || entry->gone == DP_REMOVE_HARMFUL;
 
-    return ((!thrown || DP_MUTATION == 133) && !entry->strict) ||
+    return ((!thrown || dp_broken(133)) && !entry->strict) ||
            (entry->until_ms != 0 && ledger->time_ms > entry->until_ms);
 }
 
@@ -115,9 +115,9 @@ dp_roster_entry *dp_ledger_admit(dp_ledger *ledger, const dp_peer *peer)
         dp_assert(ledger->roster[index].gone == DP_REMOVE_ABSENT);
         ledger->roster[index].gone = 0;
         ledger->roster[index].gone_slot = 0;
-#if DP_MUTATION == 132
-        ledger->roster[index].fenced = 0;
-#endif
+        if (dp_broken(132)) {
+            ledger->roster[index].fenced = 0;
+        }
         return &ledger->roster[index];
     }
     if (ledger->n_roster < ledger->rows_max) {

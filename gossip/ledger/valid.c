@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/ledger/harm.h"
 #include "gossip/ledger/inviting.h"
 #include "gossip/ledger/weights.h"
@@ -179,11 +179,9 @@ static dp_status check_voters(const dp_valid *valid, const dp_record *record, co
     if (config->n_voters == 0) {
         return DP_OK;
     }
-#if DP_MUTATION != 18
-    if (config->n_voters % 2 == 0 || config->n_voters > ledger->voters_max) {
+    if (!dp_broken(18) && (config->n_voters % 2 == 0 || config->n_voters > ledger->voters_max)) {
         return no(cause, "count of voters");
     }
-#endif
     for (uint32_t i = 0; i < config->n_voters; i++) {
         const dp_voter_entry *entry = &config->voters[i];
         const dp_peer *peer = &entry->voter.peer;
@@ -217,8 +215,7 @@ static dp_status check_state(const dp_valid *valid, const dp_record *record, con
 {
     const dp_ledger *ledger = valid->ledger;
 
-    if (record->n_state < dp_ledger_majority(ledger) &&
-        !(DP_MUTATION == 44 && record->n_state >= 2)) {
+    if (record->n_state < dp_ledger_majority(ledger) && !(dp_broken(44) && record->n_state >= 2)) {
         return no(cause, "no majority for the state");
     }
     for (uint32_t i = 0; i < record->n_state; i++) {
@@ -244,11 +241,8 @@ bool dp_valid_numbers(const dp_ready *ready)
 
 bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready)
 {
-#if DP_MUTATION == 62
-    return true;
-#endif
-    return dp_lease_covers(dp_ledger_lease(ledger, &ready->peer), &ready->reach,
-                           ready->tokens + ready->carried, ledger->context);
+    return dp_broken(62) || dp_lease_covers(dp_ledger_lease(ledger, &ready->peer), &ready->reach,
+                                            ready->tokens + ready->carried, ledger->context);
 }
 
 dp_ready dp_valid_ready(const dp_ledger *ledger, const dp_record *record, uint32_t index)
@@ -300,7 +294,7 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
         if (is_copied(record, i)) {
             return no(cause, "one blob for two");
         }
-        if (!(DP_MUTATION == 70 && i >= DP_LIST_ROWS_MAX) &&
+        if (!(dp_broken(70) && i >= DP_LIST_ROWS_MAX) &&
             !dp_ready_verify(&ready, valid->crypto, &ledger->run, &ledger->fork)) {
             *cause = "signature of a contribution";
             return DP_BADSIG;
@@ -359,9 +353,9 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
     for (uint32_t i = 0; i < record->n_late; i++) {
         late += dp_ledger_member(ledger, &record->late[i])->w;
     }
-#if DP_MUTATION == 24
-    late = 0;
-#endif
+    if (dp_broken(24)) {
+        late = 0;
+    }
     out->sum = record->parted ? dp_weights_before(in, record->n_listed, late, out->rows)
                               : dp_weights(in, record->n_listed, late, out->rows);
 }

@@ -1,9 +1,9 @@
 #include "gossip/ledger/weights.h"
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "base/sort.h"
 #include "gossip/core/limits.h"
-#include "gossip/core/mutation.h"
 
 typedef unsigned __int128 u128;
 
@@ -16,11 +16,7 @@ u128 dp_lower_median(const u128 *values, uint32_t n)
         sorted[i] = values[i];
     }
     dp_sort_u128(sorted, n);
-#if DP_MUTATION == 40
-    return n == 0 ? 0 : sorted[n / 2];
-#else
-    return n == 0 ? 0 : sorted[(n - 1) / 2];
-#endif
+    return n == 0 ? 0 : sorted[(dp_broken(40) ? n : n - 1) / 2];
 }
 
 static uint32_t bit_length(u128 value)
@@ -114,9 +110,9 @@ uint32_t dp_weight_pair(const uint64_t w[2], const u128 energy[2], u128 clip_med
     const u128 rounds = clip_median / 9; /* E (12 / 4)^2 is M */
     uint64_t damp = DP_CLIP_ONE;
 
-#if DP_MUTATION == 113
-    return DP_CLIP_ONE;
-#endif
+    if (dp_broken(113)) {
+        return DP_CLIP_ONE;
+    }
     if (large / 4 > small) {
         damp = (uint64_t)(4 * ((u128)large + small) * DP_CLIP_ONE / (5 * (u128)large));
     }
@@ -148,7 +144,7 @@ dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, u128 late_w, dp_wei
     const u128 most = 4 * dp_lower_median(weights, n);
     for (uint32_t i = 0; i < n; i++) {
         out[i].w = (uint64_t)(weights[i] < most ? weights[i] : most);
-        out[i].clip = clip_of(energies[i], sum.median) >> (DP_MUTATION == 66 ? 0 : in[i].age);
+        out[i].clip = clip_of(energies[i], sum.median) >> (dp_broken(66) ? 0 : in[i].age);
         sum.w += out[i].w;
     }
     for (uint32_t i = 0; i < n; i++) {

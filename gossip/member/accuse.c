@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 #include "gossip/member/members_internal.h"
 
 enum { SYNC_ANSWER_WANTED = 1 };
@@ -11,10 +11,9 @@ enum { SYNC_ANSWER_WANTED = 1 };
 
 static bool is_newer(uint64_t incarnation, uint32_t revision, const dp_member *than)
 {
-#if DP_MUTATION == 55
-    /* The last word counts, of whichever life. */
-    return incarnation != than->incarnation || revision != than->revision;
-#endif
+    if (dp_broken(55)) { /* The last word counts, of whichever life. */
+        return incarnation != than->incarnation || revision != than->revision;
+    }
     return incarnation > than->incarnation ||
            (incarnation == than->incarnation && revision > than->revision);
 }
@@ -234,9 +233,9 @@ static bool storm_allows(dp_members *members, dp_time now)
 /* Accusers that a death needs (SAFETY D3): two from four nodes up, else the own evidence alone. */
 static uint32_t accusers_needed(const dp_members *members)
 {
-#if DP_MUTATION == 48
-    return (dp_members_alive(members) + 2) / 4 > 1 ? 2 : 1;
-#endif
+    if (dp_broken(48)) {
+        return (dp_members_alive(members) + 2) / 4 > 1 ? 2 : 1;
+    }
     return dp_members_alive(members) >= 4 ? 2 : 1;
 }
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 
 /* A HEARTBEAT, little-endian:
  *     0  u8   type    1  u8 version
@@ -73,10 +73,9 @@ static dp_view signed_part(const dp_beat *beat, const uint8_t *message,
 
 static bool is_newer(const dp_beat_voter *voter, const beat_fields *fields)
 {
-#if DP_MUTATION == 56
-    /* An earlier life may have come further in its count. */
-    return fields->sequence > voter->sequence;
-#endif
+    if (dp_broken(56)) { /* An earlier life may have come further in its count. */
+        return fields->sequence > voter->sequence;
+    }
     return fields->incarnation > voter->incarnation ||
            (fields->incarnation == voter->incarnation && fields->sequence > voter->sequence);
 }

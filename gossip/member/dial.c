@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/member/members_internal.h"
 
 enum { DIALS_PER_TICK = 8, CLOSES_PER_TICK = 4 };
@@ -76,7 +76,7 @@ void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now)
 {
     const uint32_t doubled = row->dials_failed < 7 ? row->dials_failed : 7;
     const uint64_t most_us =
-        is_alone(members) && DP_MUTATION != 123 ? DP_DIAL_US_ALONE : DP_DIAL_US_MAX;
+        is_alone(members) && !dp_broken(123) ? DP_DIAL_US_ALONE : DP_DIAL_US_MAX;
     uint64_t wait_us = DP_DIAL_US_MIN << doubled;
 
     if (wait_us > most_us) {
@@ -199,7 +199,7 @@ void dp_members_dial(dp_members *members, dp_time now, dp_out *out)
  * After a gap in our own time nobody has had time to answer. */
 static void end_mute(dp_members *members, dp_time now, dp_out *out)
 {
-    if (!is_alone(members) || DP_MUTATION == 124 || dp_members_unsure(members, now)) {
+    if (!is_alone(members) || dp_broken(124) || dp_members_unsure(members, now)) {
         return;
     }
     for (uint32_t k = 0; k < members->linked.count; k++) {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 #include "gossip/ledger/wire.h"
 #include "gossip/member/members_internal.h"
 
@@ -90,7 +90,7 @@ void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out)
 
 static bool is_newer(const dp_signed_summary *summary, const dp_row *row)
 {
-    if (DP_MUTATION == 121) { /* An earlier one may come again. */
+    if (dp_broken(121)) { /* An earlier one may come again. */
         return true;
     }
     return summary->incarnation > row->far_incarnation ||
@@ -113,8 +113,7 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
         said.incarnation < row->member.incarnation || !is_newer(&said, row)) {
         return DP_OK;
     }
-    if (DP_MUTATION != 120 &&
-        !dp_summary_verify(bytes, &said.peer, &members->crypto, &members->run)) {
+    if (!dp_broken(120) && !dp_summary_verify(bytes, &said.peer, &members->crypto, &members->run)) {
         return DP_BADSIG;
     }
     row->far_incarnation = said.incarnation;

@@ -11,7 +11,7 @@
 static bool is_guest(const dp_members *members, const dp_row *row)
 {
     return members->rows[0].member.in_roster && row != &members->rows[0] &&
-           !row->member.in_roster && !row->member.voter && DP_MUTATION != 195;
+           !row->member.in_roster && !row->member.voter && !dp_broken(195);
 }
 
 bool dp_members_is_guest(const dp_members *members, uint32_t index)

@@ -44,7 +44,7 @@ static bool may_go(const dp_members *members, uint32_t index, bool for_member)
         row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT;
 
     return !row->member.linked && !row->member.in_roster && !row->member.voter && !row->dialling &&
-           (!alive || for_member) && !is_probed(members, index) && DP_MUTATION != 130;
+           (!alive || for_member) && !is_probed(members, index) && !dp_broken(130);
 }
 
 static dp_time seen_at(const dp_row *row)

@@ -4,8 +4,8 @@
 #define DP_GOSSIP_MEMBER_MEMBERS_INTERNAL_H
 
 #include "base/map.h"
+#include "base/mutation.h"
 #include "base/rng.h"
-#include "gossip/core/mutation.h"
 #include "gossip/member/members.h"
 #include "gossip/member/statement.h"
 

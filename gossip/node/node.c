@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/orders/invite_wish.h"
 #include "gossip/orders/order.h"
@@ -298,12 +298,10 @@ static void on_link_down(dp_node *node, const dp_event *event)
 /* Somebody waits for this object, or has it already. */
 static bool is_of_use(const dp_node *node, const dp_hash *root)
 {
-    bool of_use = dp_node_holds(node, root) || dp_spread_wants(node->spread, root) ||
+    bool of_use = dp_broken(57) || dp_node_holds(node, root) ||
+                  dp_spread_wants(node->spread, root) ||
                   (node->catchup.wants_state && dp_hash_equal(root, &node->catchup.state_root));
 
-#if DP_MUTATION == 57
-    return true;
-#endif
     for (uint32_t i = 0; i < node->round->n_claims && !of_use; i++) {
         of_use = dp_hash_equal(root, &node->round->claims[i].ready.root);
     }
@@ -363,14 +361,12 @@ static void on_chunk(dp_node *node, const dp_event *event)
     if (event->u.chunk.status == DP_OK) {
         dp_catchup_chunk(node, &event->u.chunk.root);
     }
-#if DP_MUTATION == 53
-    if (event->u.chunk.status == DP_BADHASH) { /* What came wrong is taken for come. */
-        dp_event taken = *event;
+    if (dp_broken(53) && event->u.chunk.status == DP_BADHASH) {
+        dp_event taken = *event; /* What came wrong is taken for come. */
         taken.u.chunk.status = DP_OK;
         dp_spread_chunk(node->spread, node->now, &taken, &node->out);
         return;
     }
-#endif
     dp_spread_chunk(node->spread, node->now, event, &node->out);
 }
 
@@ -422,10 +418,10 @@ static void on_start(dp_node *node)
     }
     dp_train_start(node);
     dp_proof_start(node);
-#if DP_MUTATION == 67
-    node->ledger.density.n_slow = 0; /* Who starts begins to count anew. */
-    node->ledger.density.n_free = 0;
-#endif
+    if (dp_broken(67)) {
+        node->ledger.density.n_slow = 0; /* Who starts begins to count anew. */
+        node->ledger.density.n_free = 0;
+    }
 }
 
 static void dispatch(dp_node *node, const dp_event *event)

@@ -3,6 +3,7 @@
 #ifndef DP_GOSSIP_NODE_NODE_INTERNAL_H
 #define DP_GOSSIP_NODE_NODE_INTERNAL_H
 
+#include "base/mutation.h"
 #include "base/rng.h"
 #include "base/trainer/trainer_msg.h"
 #include "gossip/catchup/catchup.h"
@@ -14,7 +15,6 @@
 #include "gossip/catchup/rival.h"
 #include "gossip/core/buggify.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 #include "gossip/ledger/valid.h"
 #include "gossip/ledger/wire.h"
 #include "gossip/member/links.h"

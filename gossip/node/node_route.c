@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/orders/invite_wish.h"
 #include "gossip/orders/renew.h"
@@ -317,11 +317,10 @@ void dp_node_message(dp_node *node, const dp_event *event)
         node->rejected++;
         return;
     }
-#if DP_MUTATION == 58
-    if (event->u.message.bytes.size > 1 && event->u.message.bytes.data[1] != DP_MSG_VERSION) {
+    if (dp_broken(58) && event->u.message.bytes.size > 1 &&
+        event->u.message.bytes.data[1] != DP_MSG_VERSION) {
         dp_out_add(&node->out, DP_DO_HANGUP)->u.peer = event->u.message.peer;
     }
-#endif
     dp_members_heard(node->members, from, node->now, &node->out);
     if (dp_members_is_guest(node->members, from) &&
         dp_admit_members_only(dp_msg_type_of(event->u.message.bytes))) {

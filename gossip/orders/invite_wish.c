@@ -34,7 +34,7 @@ bool dp_invite_bars(const dp_node *node, const dp_peer *peer, dp_view credential
     const dp_ledger *ledger = &node->ledger;
     dp_admitted grants;
 
-    return ledger->n_revoked > 0 && DP_MUTATION != 207 && dp_ledger_member(ledger, peer) == NULL &&
+    return ledger->n_revoked > 0 && !dp_broken(207) && dp_ledger_member(ledger, peer) == NULL &&
            !dp_ledger_barred(ledger, peer) && credential.size > 0 &&
            admission->check(admission->context, credential, &node->run, ledger->root_key, peer, 0,
                             &grants) == DP_OK &&

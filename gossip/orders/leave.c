@@ -2,7 +2,7 @@
  * be known to nobody else yet: those who vote after it cannot decide before they have it, and those who decided it are
  * gone. So who voted stays, serves and votes no more, until a majority of those who vote now has shown by its heartbeats that it has
  * come so far. */
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/node/node_internal.h"
 
 void dp_leave_ask(dp_node *node)
@@ -34,10 +34,7 @@ static bool is_handed_over(const dp_node *node, const dp_roster_entry *own)
         const uint64_t slot = i == node->beat.own ? node->ledger.slot : node->beat.voters[i].slot;
         holding += slot >= own->gone_slot;
     }
-#if DP_MUTATION == 63
-    return true; /* They will hear of it somehow. */
-#endif
-    return 2 * holding > node->ledger.n_voters;
+    return 2 * holding > node->ledger.n_voters || dp_broken(63);
 }
 
 static bool may_part(const dp_node *node)

@@ -12,13 +12,13 @@ static bool may_renew(const dp_ledger *ledger, const dp_peer *by, const dp_peer 
 
     return memcmp(by->bytes, ledger->root_key, sizeof by->bytes) == 0 ||
            (entry != NULL && (entry->caps & DP_CAP_INVITE) != 0 && !dp_peer_equal(by, peer)) ||
-           DP_MUTATION == 208;
+           dp_broken(208);
 }
 
 bool dp_renew_holds(const dp_renewal *renewal, const dp_ledger *ledger, const dp_crypto *crypto,
                     uint64_t now_ms)
 {
-    return (dp_ledger_member(ledger, &renewal->peer) != NULL || DP_MUTATION == 209) &&
+    return (dp_ledger_member(ledger, &renewal->peer) != NULL || dp_broken(209)) &&
            may_renew(ledger, &renewal->by, &renewal->peer) &&
            dp_renewal_fits(renewal, crypto, &ledger->run, &renewal->peer, now_ms);
 }

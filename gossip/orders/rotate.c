@@ -9,7 +9,7 @@
 /* A member gets secrets; who waits for admission, or is about to be put out, does not. */
 static bool is_trusted(const dp_node *node, const dp_peer *peer)
 {
-    return (dp_ledger_member(&node->ledger, peer) != NULL || DP_MUTATION == 213) &&
+    return (dp_ledger_member(&node->ledger, peer) != NULL || dp_broken(213)) &&
            !dp_node_revoked(node, peer);
 }
 

@@ -88,7 +88,7 @@ void dp_mix_note(const dp_mix *mix, const char *cause, dp_out *out)
 const char *dp_mix_refuse(dp_mix *mix, uint32_t from, const dp_mix_terms *terms, dp_out *out)
 {
     const dp_peer *const peer = &dp_members_at(mix->config.members, from)->peer;
-    const char *const cause = mix->config.judge == NULL || DP_MUTATION == 112
+    const char *const cause = mix->config.judge == NULL || dp_broken(112)
                                   ? NULL
                                   : mix->config.judge(mix->config.judge_context, peer, terms);
 
@@ -298,7 +298,7 @@ void dp_mix_ask(dp_mix *mix, dp_time now, dp_out *out)
 /* The row keeps the other's work from now on, and its pin would outlive the row. */
 static void unpin_other(const dp_mix *mix, dp_out *out)
 {
-    if (DP_MUTATION == 141) {
+    if (dp_broken(141)) {
         return;
     }
     dp_action *const action = dp_out_add(out, DP_DO_OBJECT_DROP);
@@ -432,10 +432,10 @@ bool dp_mix_stored(dp_mix *mix, dp_time now, uint32_t op, dp_status status, dp_o
         mix->f = mix->x;
         dp_mix_enter(mix, DP_MIX_ASKED, now);
         dp_mix_send_pair(mix, &mix->x, DP_MSG_MIX_COMMIT, out);
-#if DP_MUTATION == 33
-        dp_mix_enter(mix, DP_MIX_COMMITTING, now);
-        dp_mix_write_row(mix, DP_MIX_MARK_DONE, out);
-#endif
+        if (dp_broken(33)) {
+            dp_mix_enter(mix, DP_MIX_COMMITTING, now);
+            dp_mix_write_row(mix, DP_MIX_MARK_DONE, out);
+        }
     } else if (mix->state == DP_MIX_COMMITTING) {
         committed(mix, now, out);
     }

@@ -3,8 +3,8 @@
 #ifndef DP_GOSSIP_PAIRS_MIX_INTERNAL_H
 #define DP_GOSSIP_PAIRS_MIX_INTERNAL_H
 
+#include "base/mutation.h"
 #include "base/rng.h"
-#include "gossip/core/mutation.h"
 #include "gossip/ledger/record.h"
 #include "gossip/pairs/mix_msg.h"
 

@@ -230,9 +230,9 @@ bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *o
 {
     bool void_here = false;
 
-#if DP_MUTATION == 36
-    return false;
-#endif
+    if (dp_broken(36)) {
+        return false;
+    }
     for (uint32_t i = mix->n_outcomes; i-- > 0;) {
         if (mix->outcomes[i].own.incarnation <= incarnation) {
             dp_mix_outcome_close(mix, i, out);
@@ -264,7 +264,7 @@ bool dp_mix_lost(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out)
     const bool under_way = mix->state != DP_MIX_IDLE && mix->state != DP_MIX_FREEZING &&
                            mix->state != DP_MIX_OFFERED && needs(&mix->x, root);
 
-    if (DP_MUTATION == 143 || (!under_way && !(mix->has_f && needs(&mix->f, root)))) {
+    if (dp_broken(143) || (!under_way && !(mix->has_f && needs(&mix->f, root)))) {
         return false;
     }
     if (mix->state != DP_MIX_IDLE) {

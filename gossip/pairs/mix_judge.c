@@ -1,6 +1,6 @@
 /* What a node makes of the terms of a pair exchange: may this member hold so much work, by the chain that both have? As a
  * contribution is judged (valid.c, pace.h), but for time, which no record tells while there are none: it is that of this node. */
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/pairs/mix_msg.h"
 
@@ -32,7 +32,7 @@ const char *dp_node_judge_terms(void *context, const dp_peer *peer, const dp_mix
     const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
     const uint64_t now_ms = agreed_ms > node->wall_ms ? agreed_ms : node->wall_ms;
     const uint64_t span_ms = now_ms > entry->counted_ms ? now_ms - entry->counted_ms : 0;
-    if (ledger->pace.speed > 0 && DP_MUTATION != 114 &&
+    if (ledger->pace.speed > 0 && !dp_broken(114) &&
         terms->tokens / MORE > dp_pace_most(&ledger->pace, span_ms)) {
         return "an exchange of more tokens than its time allows";
     }

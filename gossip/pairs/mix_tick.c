@@ -18,11 +18,8 @@ bool dp_mix_is_partner(const dp_mix *mix, uint32_t index)
            member->incarnation != 0 && member->has_summary &&
            (member->summary.mode == DP_MODE_GOSSIP ||
             (mix->config.pairs && member->summary.mode == DP_MODE_SYNC)) &&
-#if DP_MUTATION == 35
-           member->summary.has_trainer;
-#else
-           member->summary.has_trainer && dp_hash_equal(&member->summary.base, &mix->now.base);
-#endif
+           member->summary.has_trainer &&
+           (dp_hash_equal(&member->summary.base, &mix->now.base) || dp_broken(35));
 }
 
 /* Of three random partners the one not met for longest. DP_MEMBER_NONE: there is none. */
@@ -140,12 +137,10 @@ void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out)
         return;
     }
     const bool late = dp_time_between(mix->progress, now) >= DP_MIX_WAIT_US;
-#if DP_MUTATION == 34
-    if (late && mix->state == DP_MIX_ASKED) {
+    if (dp_broken(34) && late && mix->state == DP_MIX_ASKED) {
         dp_mix_abort(mix, now, false, out);
         return;
     }
-#endif
     const uint32_t member = dp_members_find(mix->config.members, &mix->x.peer);
     const bool gone = mix->x.initiator && member != DP_MEMBER_NONE &&
                       !dp_members_at(mix->config.members, member)->linked;

@@ -159,9 +159,9 @@ static void reduce(dp_node *node, dp_collecting *collecting, const uint32_t *cho
         terms[i] = dp_part_round_term(node, claim, part);
         duty->sources[i] = (dp_part_source){.peer = claim->ready.peer, .root = claim->ready.root};
     }
-#if DP_MUTATION == 74
-    terms[0].w *= 2;
-#endif
+    if (dp_broken(74)) {
+        terms[0].w *= 2;
+    }
     duty->n = n;
     duty->reducing = true;
     dp_part_round_reduce(node, part, DP_REDUCE_SUM, terms, n);

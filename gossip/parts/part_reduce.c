@@ -101,10 +101,10 @@ void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *c
             memcpy(duty->sums[duty->n_sums++].signature, sum->word.signature,
                    sizeof sum->word.signature);
         }
-        if (DP_MUTATION == 75 && n_terms < DP_LISTED_STANDARD) {
+        if (dp_broken(75) && n_terms < DP_LISTED_STANDARD) {
             terms[n_terms++] = term; /* The object too. */
         }
-        if (DP_MUTATION != 76 || terms[at[k]].w == 0) {
+        if (!dp_broken(76) || terms[at[k]].w == 0) {
             terms[at[k]].w += term.w;
         }
         duty->sums[k].from |= 1U << i;

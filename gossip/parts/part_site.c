@@ -105,11 +105,7 @@ bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *u
     }
     const dp_part_wait wait = dp_part_round_wait(node, result->word.part);
     *until = dp_time_after(result->since, DP_SITE_WAITS * dp_part_wait_line(&wait));
-#if DP_MUTATION == 71
-    return true;
-#else
-    return !dp_time_reached(node->now, *until);
-#endif
+    return !dp_time_reached(node->now, *until) || dp_broken(71);
 }
 
 bool dp_part_site_serves(const dp_node *node, uint32_t part)

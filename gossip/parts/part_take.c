@@ -239,7 +239,7 @@ bool dp_part_take_checked(dp_node *node, const dp_event *event)
             continue; /* A claim has gone: judged when it is known again. */
         }
         sum->checked = true;
-        sum->bad = !event->u.checked.ok || (event->u.checked.energy > most && DP_MUTATION != 77) ||
+        sum->bad = !event->u.checked.ok || (event->u.checked.energy > most && !dp_broken(77)) ||
                    sum->size != sum->word.bytes;
         if (sum->bad) {
             node->rejected++;

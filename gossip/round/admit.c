@@ -68,7 +68,7 @@ bool dp_admit_members_only(uint8_t type)
     case DP_MSG_MIX_SIGNED:
     case DP_MSG_RELAY:
     case DP_MSG_MANIFEST:
-        return DP_MUTATION != 188;
+        return !dp_broken(188);
     }
     return false; /* What nobody knows is refused as from anybody. */
 }
@@ -145,7 +145,7 @@ static uint32_t list_waiting(const dp_node *node, waiter waiting[WAITING_MAX])
     const dp_told_guests *told = node->round->guests;
     uint32_t n = list_linked(node, waiting);
 
-    for (uint32_t i = 0; i < told->n && DP_MUTATION != 216; i++) {
+    for (uint32_t i = 0; i < told->n && !dp_broken(216); i++) {
         const dp_told_guest *guest = &told->items[i];
         waiting[n] = (waiter){.peer = &guest->peer,
                               .credential = dp_view_of(guest->credential, guest->credential_bytes),
@@ -270,7 +270,7 @@ static bool make_place(const dp_node *node, dp_record *draft, const dp_admitted 
             longest = entry;
         }
     }
-    if (longest == NULL || config->n_removes == DP_CONFIG_REMOVE_MAX || DP_MUTATION == 131) {
+    if (longest == NULL || config->n_removes == DP_CONFIG_REMOVE_MAX || dp_broken(131)) {
         return false;
     }
     const dp_remove remove = {.peer = longest->peer, .reason = DP_REMOVE_ABSENT};

@@ -30,7 +30,7 @@ static uint32_t find_least(const dp_node *node)
     const dp_round *round = node->round;
     uint32_t least = round->n_claims;
 
-    for (uint32_t i = 0; i < round->n_claims && DP_MUTATION != 128; i++) {
+    for (uint32_t i = 0; i < round->n_claims && !dp_broken(128); i++) {
         const dp_claim *claim = &round->claims[i];
         if (gives_way(node, claim) &&
             (least == round->n_claims || claim->told_at.us < round->claims[least].told_at.us)) {

@@ -8,7 +8,7 @@ bool dp_claim_fits(const dp_node *node, const dp_ready *ready)
 {
     const uint64_t most = dp_manifest_update_bytes_max(&node->manifest);
 
-    return DP_MUTATION == 184 || ready->bytes <= most;
+    return dp_broken(184) || ready->bytes <= most;
 }
 
 /* True: it said the truth. */
@@ -84,7 +84,7 @@ void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size)
     const uint64_t rejected = node->rejected;
     bool right = false;
 
-    if (DP_MUTATION == 185 || !dp_spread_unsure(node->spread, root)) {
+    if (dp_broken(185) || !dp_spread_unsure(node->spread, root)) {
         return; /* Not wanted, or by a record, the manifest or a partner, which the holder is held against. */
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {

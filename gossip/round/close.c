@@ -7,7 +7,7 @@
 /* As dp_round_may_contribute, for a count: its credential is believed. */
 static bool may_train(const dp_node *node, const dp_member *member)
 {
-    return (member->in_roster || DP_MUTATION == 187) &&
+    return (member->in_roster || dp_broken(187)) &&
            (member->credential_bytes > 0 ? (member->caps & DP_CAP_TRAIN) != 0
                                          : dp_round_may_contribute(node, &member->peer));
 }
@@ -59,8 +59,8 @@ bool dp_round_is_active(const dp_node *node, uint32_t index)
     }
     return member->state == DP_MEMBER_ALIVE &&
            (dp_round_claim_of(node, &member->peer) != NULL ||
-            (member->has_summary && (DP_MUTATION != 122 || member->linked) &&
-             !is_idle(node, member) && is_near(node, member) && may_train(node, member)));
+            (member->has_summary && (!dp_broken(122) || member->linked) && !is_idle(node, member) &&
+             is_near(node, member) && may_train(node, member)));
 }
 
 /* Those whose doings are known here: all, this node first. In a run too large for links to everybody only linked ones are
@@ -220,7 +220,7 @@ static turnout turnout_of(const dp_node *node, const uint32_t *held, uint32_t n,
         const dp_claim *claim = &node->round->claims[held[i]];
         const uint32_t index = dp_node_member_index(node, &claim->ready.peer);
         const bool counts =
-            (index != DP_MEMBER_NONE && dp_round_is_active(node, index)) || DP_MUTATION == 189;
+            (index != DP_MEMBER_NONE && dp_round_is_active(node, index)) || dp_broken(189);
         const bool aged = fresh && dp_round_claim_age(node, claim) != 0;
         there.held += counts && !aged ? 1 : 0;
         there.active -= counts && aged ? 1 : 0;
@@ -234,7 +234,7 @@ static bool has_first(const dp_node *node, const turnout *fresh, await waits_for
 {
     const dp_ledger *ledger = &node->ledger;
 
-    return ledger->close_milli != 0 && (DP_MUTATION == 73 || waits_for != AWAIT_OWED) &&
+    return ledger->close_milli != 0 && (dp_broken(73) || waits_for != AWAIT_OWED) &&
            fresh->held >= dp_deadline_first(fresh->active, ledger->listed_max, ledger->close_milli);
 }
 
@@ -278,7 +278,7 @@ const char *dp_round_ripe(dp_node *node)
         dp_time_reached(node->now, dp_time_after(round->enough_at, round->grace_us))) {
         return "grace";
     }
-    if (DP_MUTATION != 50 && round->opened.us != 0 && held >= least &&
+    if (!dp_broken(50) && round->opened.us != 0 && held >= least &&
         dp_time_reached(node->now, dp_time_after(round->opened, hard_of(node)))) {
         return "deadline";
     }
@@ -341,10 +341,10 @@ static void arm_bid(dp_node *node)
     wait = DP_BUGGIFY(node, DP_BUG_LATE_BID) ? wait * 4 : wait;
 
     round->bid_at = dp_time_after(node->now, wait + dp_rng_below(&node->rng, wait / 4 + 1));
-#if DP_MUTATION == 19
-    round->bid_at =
-        dp_time_after(round->slot_opened, wait + dp_deadline_length(&round->deadline) * 3 / 2);
-#endif
+    if (dp_broken(19)) {
+        round->bid_at =
+            dp_time_after(round->slot_opened, wait + dp_deadline_length(&round->deadline) * 3 / 2);
+    }
 }
 
 static void close_round(dp_node *node)

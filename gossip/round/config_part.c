@@ -47,7 +47,7 @@ static bool is_up_long(const dp_node *node, const dp_peer *peer, const dp_roster
     const uint64_t own_us = dp_time_between(node->started_at, node->now);
     const uint32_t index = dp_node_member_index(node, peer);
 
-    if (index == 0 || uptime_us == 0 || DP_MUTATION == 126) {
+    if (index == 0 || uptime_us == 0 || dp_broken(126)) {
         return true;
     }
     if (index == DP_MEMBER_NONE) {
@@ -166,7 +166,7 @@ static void plan_voters(const dp_node *node, dp_record *draft)
         dp_config_add_voter(config, &entry);
     }
     if (config->n_voters > n && (config->n_voters - n) % 2 != 0 &&
-        DP_MUTATION != 18) { /* Grow by two. */
+        !dp_broken(18)) { /* Grow by two. */
         for (uint32_t i = config->n_voters; i-- > 0;) {
             if (!config->voters[i].kept) {
                 memmove(&config->voters[i], &config->voters[i + 1],
@@ -179,7 +179,7 @@ static void plan_voters(const dp_node *node, dp_record *draft)
     if (lost > 0) {
         put_back(node, draft, config);
     }
-    if (config->n_voters % 2 == 0 && config->n_voters > 0 && DP_MUTATION != 18) {
+    if (config->n_voters % 2 == 0 && config->n_voters > 0 && !dp_broken(18)) {
         uint32_t out = config->n_voters;
         while (out-- > 0 && dp_peer_equal(&config->voters[out].voter.peer, &node->self)) {
         }

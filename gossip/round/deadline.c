@@ -1,8 +1,8 @@
 #include "gossip/round/deadline.h"
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "base/run/part_cuts.h"
-#include "gossip/core/mutation.h"
 
 enum { COPIES = 2 };
 
@@ -88,7 +88,7 @@ uint32_t dp_deadline_enough(uint32_t active)
 
 uint32_t dp_deadline_first(uint32_t active, uint32_t listed_max, uint32_t close_milli)
 {
-    const uint32_t up = DP_MUTATION == 72 ? 0 : 999;
+    const uint32_t up = dp_broken(72) ? 0 : 999;
     const uint32_t share = (uint32_t)(((uint64_t)active * close_milli + up) / 1000);
     const uint32_t enough = dp_deadline_enough(active);
     const uint32_t first = share > enough ? share : enough;

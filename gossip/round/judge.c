@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/ledger/weights.h"
 
 const char *dp_judgement_text(dp_judgement judgement)
@@ -72,7 +72,7 @@ static copied copied_from(const dp_judge *judge, const dp_judge_print *print)
 {
     copied most = COPIED_NONE;
 
-    for (uint32_t i = 0; i < judge->n_prints && DP_MUTATION != 225; i++) {
+    for (uint32_t i = 0; i < judge->n_prints && !dp_broken(225); i++) {
         const dp_judge_print *other = &judge->prints[i];
         const bool now = other->round == print->round &&
                          !dp_peer_equal(&other->peer, &print->peer) &&
@@ -134,12 +134,12 @@ static bool helps(const dp_judged *found)
     }
     const bool harms = held < 0 && (uint64_t)-held > found->held.error_micro && -held > micro;
     return micro > 0 && (uint64_t)micro > DP_JUDGE_ERRORS * dp_isqrt(square) &&
-           (!harms || DP_MUTATION == 231);
+           (!harms || dp_broken(231));
 }
 
 bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found)
 {
-    return !found->failed && found->compared && DP_MUTATION != 226 &&
+    return !found->failed && found->compared && !dp_broken(226) &&
            found->align <= judge->align.value / DP_JUDGE_SHARE;
 }
 
@@ -149,7 +149,7 @@ static dp_judgement judgement_of(const dp_judge *judge, const dp_judge_print *pr
     if (found->failed) {
         return DP_FOUND_GOOD; /* Nothing is known against it. */
     }
-    if (dp_judge_suspects(judge, found) && (!helps(found) || DP_MUTATION == 230)) {
+    if (dp_judge_suspects(judge, found) && (!helps(found) || dp_broken(230))) {
         return DP_FOUND_AGAINST;
     }
     return !is_nothing(print->likeness) && copied_from(judge, print) != COPIED_NONE ? DP_FOUND_COPY
@@ -248,8 +248,8 @@ bool dp_judge_accuses(const dp_judge *judge, const dp_peer *peer)
     for (uint32_t i = 0; i < judge->n_members; i++) {
         const dp_judge_member *member = &judge->members[i];
         if (dp_peer_equal(&member->peer, peer)) {
-            return (member->harmful & 1U) != 0 && __builtin_popcount(member->harmful) >=
-                                                      (DP_MUTATION == 227 ? 1 : DP_JUDGE_HARMFUL);
+            return (member->harmful & 1U) != 0 &&
+                   __builtin_popcount(member->harmful) >= (dp_broken(227) ? 1 : DP_JUDGE_HARMFUL);
         }
     }
     return false;

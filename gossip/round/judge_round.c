@@ -114,7 +114,7 @@ static void ask(dp_node *node, dp_claim *claim)
     action->u.judge.scale = scale_of(node, claim);
     action->u.judge.tokens = claim->suspect ? take_tokens(node) : 0;
     /* Drawn now, when the author cannot change it any more. */
-    action->u.judge.seed = DP_MUTATION == 228 ? node->ledger.round : dp_rng_next(&node->rng);
+    action->u.judge.seed = dp_broken(228) ? node->ledger.round : dp_rng_next(&node->rng);
     action->u.judge.peer = claim->ready.peer;
     action->u.judge.own = 0;
     action->u.judge.own_count = 0;
@@ -125,7 +125,7 @@ static void ask(dp_node *node, dp_claim *claim)
 /* Voters are trusted; and so there is always somebody whose update may be listed. */
 static bool is_trusted(const dp_node *node, const dp_claim *claim)
 {
-    return dp_ledger_voter(&node->ledger, &claim->ready.peer) != DP_NOBODY && DP_MUTATION != 229;
+    return dp_ledger_voter(&node->ledger, &claim->ready.peer) != DP_NOBODY && !dp_broken(229);
 }
 
 /* One blob under two names, told by another before, or by a voter. It takes a READY alone, so it is held against nobody. */
@@ -327,7 +327,7 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
 bool dp_judging_finds_good(const dp_node *node, const dp_claim *claim)
 {
     return node->judging == NULL || claim->found == DP_FOUND_GOOD ||
-           (DP_MUTATION == 220 && claim->found == DP_FOUND_NONE);
+           (dp_broken(220) && claim->found == DP_FOUND_NONE);
 }
 
 bool dp_judging_tells(const dp_node *node, const dp_claim *claim)

@@ -125,7 +125,7 @@ dp_view dp_list_row_whole(dp_node *node, dp_view bytes)
     dp_commit_row row;
     dp_view whole;
 
-    if (!dp_ledger_lists(&node->ledger) || DP_MUTATION == 69) {
+    if (!dp_ledger_lists(&node->ledger) || dp_broken(69)) {
         return bytes;
     }
     const dp_status read = dp_commit_row_read(bytes, &row);

@@ -29,7 +29,7 @@ bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VO
                 count++;
             }
         }
-        if (count >= dp_ledger_majority(&node->ledger) || (DP_MUTATION == 44 && count >= 2)) {
+        if (count >= dp_ledger_majority(&node->ledger) || (dp_broken(44) && count >= 2)) {
             *root = states[i].root;
             *n = count;
             return true;
@@ -208,10 +208,8 @@ static bool is_listed(const dp_record *record, const dp_peer *peer)
 /* Members that are alive and not listed keep their share of the step (SAFETY B3). */
 static void list_late(dp_node *node, dp_record *draft)
 {
-#if DP_MUTATION == 52
-    return;
-#endif
-    for (uint32_t i = 0; i < node->ledger.n_roster && draft->n_late < DP_LATE_MAX; i++) {
+    for (uint32_t i = 0; !dp_broken(52) && i < node->ledger.n_roster && draft->n_late < DP_LATE_MAX;
+         i++) {
         const dp_roster_entry *entry = &node->ledger.roster[i];
         const uint32_t index = dp_node_member_index(node, &entry->peer);
         if (index == DP_MEMBER_NONE || is_listed(draft, &entry->peer) ||
@@ -335,13 +333,29 @@ static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
             const dp_ready ready = dp_valid_ready(&node->ledger, record, i);
             dp_round_ready(node, &ready, true, false);
             verdict = DP_VERDICT_LATER;
-        } else if (!claim->held || (!claim->checked && DP_MUTATION != 107)) {
+        } else if (!claim->held || (!claim->checked && !dp_broken(107))) {
             verdict = DP_VERDICT_LATER;
         } else if (claim->bad || claim->energy != listed->energy || claim->size != listed->bytes) {
             return DP_VERDICT_NO;
         }
     }
     return verdict;
+}
+
+/* Mutations 15, 16 and 47 refuse a record for a reason that is no rule. */
+static bool refuses_by_mutation(const dp_node *node, const dp_record *record)
+{
+    bool refused = dp_broken(16) && record->n_listed < dp_deadline_enough(dp_round_active(node));
+
+    for (uint32_t i = 0; (dp_broken(15) || dp_broken(47)) && i < record->n_listed; i++) {
+        const dp_peer *peer = &record->listed[i].peer;
+        const uint32_t index = dp_node_member_index(node, peer);
+        const bool dead =
+            index != 0 && (index == DP_MEMBER_NONE ||
+                           dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE);
+        refused = refused || (dp_broken(15) ? dead : dp_node_revoked(node, peer));
+    }
+    return refused;
 }
 
 /* Of a record's time: later than the own clock, than what a majority's clocks have reached, and than the chain itself stands,
@@ -392,33 +406,18 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
     if (round->verdict != DP_OK) {
         return DP_VERDICT_NO;
     }
-    if ((DP_MUTATION != 108 && is_ahead(node, round->judged_record.time_ms)) ||
+    if ((!dp_broken(108) && is_ahead(node, round->judged_record.time_ms)) ||
         DP_BUGGIFY_HALF(node, DP_BUG_SLOW_VOTE)) {
         return DP_VERDICT_LATER;
     }
-#if DP_MUTATION == 15 || DP_MUTATION == 47
-    (void)judge_blobs(node, &round->judged_record); /* They are fetched all the same. */
-#endif
-#if DP_MUTATION == 14
-    return DP_VERDICT_YES;
-#elif DP_MUTATION == 15
-    for (uint32_t i = 0; i < round->judged_record.n_listed; i++) {
-        const uint32_t index = dp_node_member_index(node, &round->judged_record.listed[i].peer);
-        if (index != 0 && (index == DP_MEMBER_NONE ||
-                           dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
-            return DP_VERDICT_NO;
-        }
+    if (dp_broken(14)) {
+        return DP_VERDICT_YES;
     }
-#elif DP_MUTATION == 47
-    for (uint32_t i = 0; i < round->judged_record.n_listed; i++) {
-        if (dp_node_revoked(node, &round->judged_record.listed[i].peer)) {
-            return DP_VERDICT_NO;
-        }
+    if (dp_broken(15) || dp_broken(47)) {
+        (void)judge_blobs(node, &round->judged_record); /* They are fetched all the same. */
     }
-#elif DP_MUTATION == 16
-    if (round->judged_record.n_listed < dp_deadline_enough(dp_round_active(node))) {
+    if (refuses_by_mutation(node, &round->judged_record)) {
         return DP_VERDICT_NO;
     }
-#endif
     return judge_blobs(node, &round->judged_record);
 }

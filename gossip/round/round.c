@@ -114,10 +114,10 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     dp_judging_open_slot(node, new_round);
     round->lists_for = (dp_hash){{0}};
     dp_wish_forget_done(node);
-#if DP_MUTATION == 17
-    round->n_claims = 0;
-    dp_round_index_claims(node);
-#endif
+    if (dp_broken(17)) {
+        round->n_claims = 0;
+        dp_round_index_claims(node);
+    }
     if (new_round) {
         forget_claims(node);
         dp_claim_open_round(node);
@@ -215,7 +215,7 @@ bool dp_round_may_check(dp_node *node)
     return dp_out_room(&node->out, 1) &&
            (node->train.checks == 0 ||
             (node->train.checks < most &&
-             (node->train.check_bytes < CHECK_BYTES_MAX || DP_MUTATION == 198)));
+             (node->train.check_bytes < CHECK_BYTES_MAX || dp_broken(198))));
 }
 
 void dp_round_begin_check(dp_node *node, const dp_hash *root)
@@ -376,7 +376,7 @@ static dp_status on_have(dp_node *node, dp_view bytes, const dp_peer *from)
     dp_have_msg have;
 
     DP_TRY(dp_have_msg_read(bytes, &have));
-    if ((from == NULL || !dp_peer_equal(from, &have.voter)) && DP_MUTATION != 199 &&
+    if ((from == NULL || !dp_peer_equal(from, &have.voter)) && !dp_broken(199) &&
         !dp_have_verify(&have, &node->config.crypto, &node->run)) {
         return DP_BADSIG;
     }
@@ -425,7 +425,7 @@ static dp_status on_state(dp_node *node, dp_view bytes)
     if (vote->known && vote->round >= state.round && dp_hash_equal(&vote->root, &state.root)) {
         return DP_OK;
     }
-    if (DP_MUTATION != 105 &&
+    if (!dp_broken(105) &&
         !dp_state_verify(&node->config.crypto, node->ledger.voters[voter].key, &node->run,
                          &node->ledger.fork, state.round, &state.root, state.signature)) {
         return DP_BADSIG;
@@ -525,7 +525,7 @@ void dp_round_lost(dp_node *node, const dp_hash *root)
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
-        if (claim->held && DP_MUTATION != 145 && dp_hash_equal(&claim->ready.root, root)) {
+        if (claim->held && !dp_broken(145) && dp_hash_equal(&claim->ready.root, root)) {
             claim->held = false;
             claim->checking = false; /* What it says of bytes that are gone is not waited for. */
             dp_round_fetch_blob(node, claim);

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 
 /* What is kept of one voter in one slot. The ends of its accepts and promises, since a promise contradicts an accept that lies
  * anywhere below it; one proposal; and one vote of a chain that is not ours. */
@@ -103,9 +103,9 @@ const dp_vote *dp_witness_take(dp_witness *witness, const dp_vote *vote)
     if (entry->slot != vote->slot || vote->voter >= entry->n_voters) {
         return NULL;
     }
-#if DP_MUTATION == 60
-    return NULL; /* What a voter said before, or elsewhere, is forgotten. */
-#endif
+    if (dp_broken(60)) {
+        return NULL; /* What a voter said before, or elsewhere, is forgotten. */
+    }
     for (uint32_t i = 0; i < DP_WITNESS_VOTES; i++) {
         const dp_vote *kept = &entry->votes[vote->voter][i];
         if ((entry->kept[vote->voter] & (1U << i)) != 0 && dp_votes_contradict(kept, vote)) {

@@ -15,15 +15,12 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
         return DP_SETTLE_NONE;
     }
     if (row->own && pending->ready.round + row->own_age == row->round) {
-#if DP_MUTATION != 21
-        if (dp_hash_equal(&row->own_root, &pending->ready.root))
-#endif
-        {
+        if (dp_hash_equal(&row->own_root, &pending->ready.root) || dp_broken(21)) {
             *clip = row->own_clip;
             return DP_SETTLE_INCLUDED;
         }
     }
-    if (pending->ready.round == row->round && row->waits && DP_MUTATION != 65) {
+    if (pending->ready.round == row->round && row->waits && !dp_broken(65)) {
         return DP_SETTLE_NONE; /* The next record says what becomes of it. */
     }
     return DP_SETTLE_LEFT_OUT;
@@ -315,11 +312,7 @@ static void train_on(dp_node *node)
         dp_action *action = dp_out_add(&node->out, DP_DO_PUBLISH);
         action->u.publish.round = train->applied + 1;
         action->u.publish.dense = train->exchanges >= 2;
-#if DP_MUTATION == 68
-        action->u.publish.keep = dp_node_keep(node, train->applied);
-#else
-        action->u.publish.keep = dp_node_keep(node, train->applied + 1);
-#endif
+        action->u.publish.keep = dp_node_keep(node, train->applied + (dp_broken(68) ? 0 : 1));
         if (node->parts != NULL) {
             action->u.publish.cuts = node->ledger.layout.cuts;
         }
@@ -351,11 +344,8 @@ void dp_train_advance(dp_node *node)
     if (train->state != DP_TRAINER_SET || train->applying || train->publishing) {
         return; /* One thing at a time: what is being published belongs to the present base. */
     }
-#if DP_MUTATION == 27
-    if (train->applied < node->ledger.round && (train->fresh || !may_publish(node))) {
-#else
-    if (train->applied < node->ledger.round) {
-#endif
+    if (train->applied < node->ledger.round &&
+        (!dp_broken(27) || train->fresh || !may_publish(node))) {
         replay(node);
         return;
     }

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/transfer/spread_internal.h"
 
 enum { HEDGE_ROOM_MAX = DP_HEDGES_AT_ONCE * DP_HEDGE_SHARE };
@@ -257,7 +257,7 @@ static uint64_t bytes_max(const dp_spread *spread, dp_object_use use)
     } else if (use == DP_USE_STATE) {
         most = spread->state_bytes_max;
     }
-    return most != 0 && DP_MUTATION != 183 ? most : DP_OBJECT_BYTES_MAX;
+    return most != 0 && !dp_broken(183) ? most : DP_OBJECT_BYTES_MAX;
 }
 
 void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out)

@@ -1,6 +1,6 @@
 /* What others ask of us, and the look from outside. */
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 #include "gossip/transfer/spread_internal.h"
 
 /* ---- serving ---- */
@@ -27,7 +27,7 @@ bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member)
     dp_assert(member < spread->members_max);
     dp_serving *const own = &spread->servings[member];
     dp_serving *const shared =
-        dp_members_is_guest(spread->members, member) && DP_MUTATION != 197 ? &spread->guests : own;
+        dp_members_is_guest(spread->members, member) && !dp_broken(197) ? &spread->guests : own;
 
     fill(own, now);
     fill(shared, now);

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 #include "gossip/vote/commit_row.h"
 
 /* ---- slot ---- */
@@ -72,13 +72,9 @@ dp_peer dp_commit_owner_next(const dp_commit *commit)
 
 bool dp_commit_owns(const dp_commit *commit, uint32_t ballot, uint32_t voter)
 {
-#if DP_MUTATION == 1
-    if (ballot == 0) {
+    if ((dp_broken(1) && ballot == 0) || dp_broken(2)) {
         return true;
     }
-#elif DP_MUTATION == 2
-    return true;
-#endif
     return dp_commit_owner(commit, ballot) == voter;
 }
 
@@ -164,10 +160,10 @@ void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *
         memcmp(commit->voters[index].key, commit->key, sizeof commit->key) == 0) {
         commit->self = index;
     }
-#if DP_MUTATION == 5
-    commit->self = index;
-    commit->key_lost = false;
-#endif
+    if (dp_broken(5)) {
+        commit->self = index;
+        commit->key_lost = false;
+    }
 }
 
 /* ---- sending and writing ---- */
@@ -180,7 +176,7 @@ void dp_commit_sign(dp_commit *commit, dp_vote *vote, uint8_t type)
     vote->slot = commit->slot;
     vote->prev = commit->prev;
     const bool signed_it = dp_vote_sign(vote, &commit->crypto, &commit->run);
-    dp_assert(signed_it || DP_MUTATION == 5);
+    dp_assert(signed_it || dp_broken(5));
 }
 
 void dp_commit_send(dp_commit *commit, uint32_t voter, const dp_vote_msg *msg)
@@ -209,12 +205,11 @@ void dp_commit_write_row(dp_commit *commit)
 
     dp_assert(commit->op == 0);
     commit->writing = commit->state;
-#if DP_MUTATION == 3
-    /* The promise is only remembered. */
-    commit->writing.promised = commit->writing.accepted;
-#elif DP_MUTATION == 4
-    commit->writing.accepted = -1;
-#endif
+    if (dp_broken(3)) { /* The promise is only remembered. */
+        commit->writing.promised = commit->writing.accepted;
+    } else if (dp_broken(4)) {
+        commit->writing.accepted = -1;
+    }
     const bool with_record = commit->writing.accepted >= 0;
     const dp_commit_row fields = {
         .fork = commit->fork,
@@ -265,7 +260,7 @@ dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *m
         }
         return DP_OK;
     }
-    if (DP_MUTATION != 104 &&
+    if (!dp_broken(104) &&
         !dp_vote_verify(vote, &commit->crypto, &commit->run, commit->voters[vote->voter].key)) {
         return DP_BADSIG;
     }
@@ -274,7 +269,7 @@ dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *m
         return DP_OK;
     }
     dp_commit_saw(commit, vote);
-    if ((vote->type == DP_MSG_PREPARE || (vote->type == DP_MSG_PROPOSE && DP_MUTATION != 101)) &&
+    if ((vote->type == DP_MSG_PREPARE || (vote->type == DP_MSG_PROPOSE && !dp_broken(101))) &&
         !dp_commit_owns(commit, vote->ballot, vote->voter)) {
         return DP_DENIED;
     }
@@ -341,7 +336,7 @@ bool dp_commit_stored(dp_commit *commit, dp_time now, uint32_t op, dp_status sta
     if (status == DP_OK && promise_to != DP_NOBODY) {
         dp_commit_send_promise(commit, promise_to);
     }
-    if ((status == DP_OK || DP_MUTATION == 100) && tell_accepted) {
+    if ((status == DP_OK || dp_broken(100)) && tell_accepted) {
         dp_commit_send_accepted(commit, DP_NOBODY);
     }
     dp_commit_owner_stored(commit, now, status == DP_OK);

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 #include "gossip/vote/commit.h"
 
 bool dp_commit_may_vote(const dp_commit *commit)
@@ -89,10 +89,10 @@ void dp_commit_on_prepare(dp_commit *commit, const dp_vote *vote)
     }
     commit->state.promised = ballot;
     commit->phase = DP_COMMIT_IDLE; /* A higher ballot than the own one. */
-#if DP_MUTATION == 3
-    dp_commit_send_promise(commit, vote->voter);
-    return;
-#endif
+    if (dp_broken(3)) {
+        dp_commit_send_promise(commit, vote->voter);
+        return;
+    }
     commit->promise_to = vote->voter;
     dp_commit_write_row(commit);
 }
@@ -112,8 +112,8 @@ bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg)
         const dp_vote *promise = &msg->just[i];
         if (promise->voter >= commit->n || (voters & (1U << promise->voter)) != 0 ||
             promise->accepted > promise->ballot ||
-            (DP_MUTATION != 103 && !dp_vote_verify(promise, &commit->crypto, &commit->run,
-                                                   commit->voters[promise->voter].key))) {
+            (!dp_broken(103) && !dp_vote_verify(promise, &commit->crypto, &commit->run,
+                                                commit->voters[promise->voter].key))) {
             return false;
         }
         dp_commit_saw(commit, promise);
@@ -124,19 +124,19 @@ bool dp_commit_is_justified(const dp_commit *commit, const dp_vote_msg *msg)
             forced = promise;
         }
     }
-#if DP_MUTATION == 7 || DP_MUTATION == 8 || DP_MUTATION == 11
-    forced = NULL;
-#endif
-    return count + (DP_MUTATION == 102 ? 1 : 0) > commit->n / 2 &&
+    if (dp_broken(7) || dp_broken(8) || dp_broken(11)) {
+        forced = NULL;
+    }
+    return count + (dp_broken(102) ? 1 : 0) > commit->n / 2 &&
            (forced == NULL || dp_hash_equal(&forced->hash, &msg->vote.hash));
 }
 
 /* A promise with the own signature above the own row: this disk is older than this key's votes. */
 void dp_commit_notice_own(dp_commit *commit, const dp_vote *vote)
 {
-#if DP_MUTATION == 5
-    return;
-#endif
+    if (dp_broken(5)) {
+        return;
+    }
     const bool above = vote->type == DP_MSG_ACCEPTED
                            ? (int64_t)vote->ballot > commit->state.accepted ||
                                  ((int64_t)vote->ballot == commit->state.accepted &&
@@ -174,12 +174,10 @@ void dp_commit_on_propose(dp_commit *commit, const dp_vote_msg *msg)
                      msg); /* Its record may be needed when the votes of others decide it. */
         return;
     }
-#if DP_MUTATION != 9
-    if (ballot < commit->state.promised) {
+    if (ballot < commit->state.promised && !dp_broken(9)) {
         send_nack(commit, msg->vote.voter);
         return;
     }
-#endif
     if (commit->op != 0) {
         keep_waiting(commit, msg);
         return;
@@ -190,11 +188,9 @@ void dp_commit_on_propose(dp_commit *commit, const dp_vote_msg *msg)
             dp_commit_send_accepted(commit, msg->vote.voter);
             return;
         }
-#if DP_MUTATION != 10
-        if (!same) {
+        if (!same && !dp_broken(10)) {
             return; /* One record per ballot. */
         }
-#endif
     }
     switch (commit->host.judge(commit->host.context, msg->record)) {
     case DP_VERDICT_NO:
@@ -214,10 +210,10 @@ void dp_commit_on_propose(dp_commit *commit, const dp_vote_msg *msg)
     commit->phase = DP_COMMIT_IDLE;
     commit->tell_accepted = true;
     dp_commit_write_row(commit);
-#if DP_MUTATION == 4
-    dp_commit_send_accepted(commit, DP_NOBODY);
-    commit->tell_accepted = false;
-#endif
+    if (dp_broken(4)) {
+        dp_commit_send_accepted(commit, DP_NOBODY);
+        commit->tell_accepted = false;
+    }
 }
 
 /* ---- votes ---- */
@@ -249,12 +245,10 @@ void dp_commit_look(dp_commit *commit, uint32_t ballot, const dp_hash *hash)
             cert.n++;
         }
     }
-#if DP_MUTATION == 12
-    if (cert.n > 0 && cert.n < DP_VOTERS_MAX) {
+    if (dp_broken(12) && cert.n > 0 && cert.n < DP_VOTERS_MAX) {
         cert.seals[cert.n] = cert.seals[cert.n - 1]; /* One voter twice. */
         cert.n++;
     }
-#endif
     const dp_commit_bytes *record = find_record(commit, hash);
     if (cert.n > commit->n / 2 && record != NULL) {
         dp_commit_copy(&commit->outcome, dp_view_of(record->data, record->size), hash);
@@ -275,9 +269,9 @@ void dp_commit_tally(dp_commit *commit, const dp_vote *vote)
     }
     if ((commit->voted & bit) != 0) {
         if (vote->ballot == last->ballot && !dp_hash_equal(&vote->hash, &last->hash)) {
-#if DP_MUTATION != 49
-            commit->host.proof(commit->host.context, last, vote);
-#endif
+            if (!dp_broken(49)) {
+                commit->host.proof(commit->host.context, last, vote);
+            }
             return;
         }
         if (vote->ballot < last->ballot) {

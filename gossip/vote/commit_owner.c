@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 #include "gossip/vote/commit.h"
 
 static bool may_own(const dp_commit *commit)
@@ -57,11 +57,10 @@ static void accept_own(dp_commit *commit, dp_time now)
                    &commit->value.hash);
     commit->phase = DP_COMMIT_ACCEPTING;
     dp_commit_write_row(commit);
-#if DP_MUTATION == 6
-    propose_value(commit, now);
-    commit->phase = DP_COMMIT_ACCEPTING;
-#endif
-    (void)now;
+    if (dp_broken(6)) {
+        propose_value(commit, now);
+        commit->phase = DP_COMMIT_ACCEPTING;
+    }
 }
 
 /* The value of this ballot, once the promises leave no doubt: forced, or the host's. */
@@ -76,10 +75,10 @@ static void choose(dp_commit *commit, dp_time now)
         commit->value.hash = dp_record_hash(dp_view_of(commit->value.data, size));
         commit->has_value = true;
     }
-#if DP_MUTATION == 11
-    commit->value.data[commit->value.size - 1] = (uint8_t)commit->ballot;
-    commit->value.hash = dp_record_hash(dp_view_of(commit->value.data, commit->value.size));
-#endif
+    if (dp_broken(11)) {
+        commit->value.data[commit->value.size - 1] = (uint8_t)commit->ballot;
+        commit->value.hash = dp_record_hash(dp_view_of(commit->value.data, commit->value.size));
+    }
     switch (commit->host.judge(commit->host.context,
                                dp_view_of(commit->value.data, commit->value.size))) {
     case DP_VERDICT_NO:
@@ -97,16 +96,14 @@ static void choose(dp_commit *commit, dp_time now)
 static void take_promise(dp_commit *commit, dp_time now, const dp_vote *vote, dp_view record)
 {
     const int64_t accepted = (int64_t)vote->accepted - 1;
+    bool better = accepted > commit->best && !dp_broken(7);
 
+    if (dp_broken(8)) {
+        better = accepted >= 0 && (commit->best < 0 || accepted < commit->best);
+    }
     commit->promises[vote->voter] = *vote;
     commit->promised_by |= 1U << vote->voter;
-#if DP_MUTATION == 8
-    if (accepted >= 0 && (commit->best < 0 || accepted < commit->best)) {
-#elif DP_MUTATION == 7
-    if (false) {
-#else
-    if (accepted > commit->best) {
-#endif
+    if (better) {
         commit->best = accepted;
         dp_commit_copy(&commit->value, record, &vote->hash);
         commit->has_value = true;
@@ -158,11 +155,9 @@ bool dp_commit_bid(dp_commit *commit, dp_time now)
         return false; /* Nobody would hear of a higher one. */
     }
     uint32_t ballot = (uint32_t)(above + 1);
-#if DP_MUTATION == 1
-    if (commit->state.promised < 0) {
+    if (dp_broken(1) && commit->state.promised < 0) {
         return dp_commit_propose(commit, now);
     }
-#endif
     while (!dp_commit_owns(commit, ballot, commit->self)) {
         ballot++; /* At most n - 1 times. */
     }
@@ -211,11 +206,11 @@ void dp_commit_owner_stored(dp_commit *commit, dp_time now, bool ok)
     }
     dp_vote vote = {.ballot = commit->ballot, .hash = commit->value.hash};
     dp_vote_msg msg;
-#if DP_MUTATION == 6
-    commit->phase = DP_COMMIT_PROPOSING;
-#else
-    propose_value(commit, now);
-#endif
+    if (dp_broken(6)) {
+        commit->phase = DP_COMMIT_PROPOSING;
+    } else {
+        propose_value(commit, now);
+    }
     dp_commit_sign(commit, &vote, DP_MSG_ACCEPTED);
     memset(&msg, 0, sizeof msg);
     msg.vote = vote;

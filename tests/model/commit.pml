@@ -12,7 +12,7 @@
  * Where it is narrower: both records are valid to everybody, though perhaps late; the proof in a PROPOSE is what its owner
  * took, since voters do not lie (but see LIAR); the fork, the slot before and the vote key stay what they are.
  *
- * MUTATION is the number of a rule that is broken, as DP_MUTATION in gossip/mutation.h. LIAR: the owner of ballot 0 also
+ * MUTATION is the number of a rule that is broken, its row in docs/MUTATIONS.md. LIAR: the owner of ballot 0 also
  * proposes the other record. AGREEMENT_ONLY: no assertion but the one about two decisions, to show that the broken rule leads
  * there. CANARY is a ballot: deciding there the record of ballot 0, against that of ballot 1, is called an error, to show that
  * the search comes so far. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/core/mutation.h"
 #include "gossip/vote/commit_row.h"
 #include "tests/sim/explore_mind.h"
 #include "tests/sim/explore_table.h"
@@ -282,19 +282,19 @@ static void crash(dp_explore_voters *v, bool row_kept, bool record_kept)
 static void take_record(dp_explore_voters *v, uint32_t number)
 {
     v->now->keeping = (uint8_t)number;
-#if DP_MUTATION == 13
-    v->now->head = (uint8_t)number;
-    begin_slot(v);
-#endif
+    if (dp_broken(13)) {
+        v->now->head = (uint8_t)number;
+        begin_slot(v);
+    }
 }
 
 static void record_is_durable(dp_explore_voters *v)
 {
     keep_record(v->now);
-#if DP_MUTATION != 13
-    v->now->head = v->now->kept;
-    begin_slot(v);
-#endif
+    if (!dp_broken(13)) {
+        v->now->head = v->now->kept;
+        begin_slot(v);
+    }
 }
 
 static void look_for_decision(dp_explore_voters *v)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the mutants of dpsim in a build folder, seeds from 1 upwards, and prints which invariant caught each, and at which seed.
+"""Runs dpsim_broken of a build folder with one rule broken after the other, seeds from 1 upwards, and prints which invariant caught each,
+and at which seed.
 
 usage: mutations.py BUILD [--write docs/MUTATIONS.md]
 
-The same seed must be clean without the mutation. Exit status 1 if a mutant went unnoticed, was caught by an invariant that
+The same seed must be clean without the mutation. Exit status 1 if a mutation went unnoticed, was caught by an invariant that
 its test does not name, or the unbroken program failed.
 """
 import argparse
@@ -18,10 +19,11 @@ import time
 
 FAIL = re.compile(r"^FAIL (\S+) seed=(\d+)", re.MULTILINE)
 LIMIT_S = 1800
+BROKEN = "dpsim_broken"
 
 
-def mutants(build):
-    """Number -> (command, invariants allowed), as ctest runs them."""
+def mutations(build):
+    """Number -> (arguments of dpsim, invariants allowed), as ctest runs them."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"],
                            check=True, capture_output=True, text=True)
     found = {}
@@ -31,30 +33,34 @@ def mutants(build):
             continue
         properties = {p["name"]: p["value"] for p in test["properties"]}
         allowed = properties["PASS_REGULAR_EXPRESSION"][0]
-        found[int(name[1])] = (test["command"], re.search(r"\((.*)\)", allowed)[1].split("|"))
+        at = next(i for i, word in enumerate(test["command"]) if pathlib.Path(word).name == BROKEN)
+        found[int(name[1])] = (test["command"][at + 1:], re.search(r"\((.*)\)", allowed)[1].split("|"))
     return found
 
 
-def run(command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False).stdout
+def run(build, program, arguments, number=0):
+    return subprocess.run([pathlib.Path(build, program), *arguments], env=dict(os.environ, DP_BREAK=str(number)),
+                          capture_output=True, text=True, timeout=LIMIT_S, check=False).stdout
 
 
-def judge(build, number, command, allowed):
+def judge(build, number, arguments, allowed):
     """A row of the table and what is wrong with it, or None."""
     began = time.monotonic()
-    caught = FAIL.search(run(command + ["--jobs", "1"]))
+    caught = FAIL.search(run(build, BROKEN, arguments + ["--jobs", "1"], number))
     took = time.monotonic() - began
-    profile = command[command.index("--profile") + 1]
+    profile = arguments[arguments.index("--profile") + 1]
     if caught is None:
         return (number, "-", profile, "-", took), "went unnoticed"
     row = (number, caught[1], profile, caught[2], took)
     if caught[1] not in allowed:
         return row, f"{caught[1]} is not among {' '.join(allowed)}"
-    if "--keep-vote-key" in command:
+    if "--keep-vote-key" in arguments:
         return row, None  # Half of the mistake is this option.
-    at = command.index("--seeds")
-    plain = [str(pathlib.Path(build, "dpsim"))] + command[1:at] + ["--seed", caught[2]] + command[at + 2:]
-    left = FAIL.search(run(plain))
+    at = arguments.index("--seeds")
+    plain = run(build, "dpsim", arguments[:at] + ["--seed", caught[2]] + arguments[at + 2:])
+    left = FAIL.search(plain)
+    if left is None and not plain.startswith("ok "):
+        return row, "the unbroken program has not run"
     return row, None if left is None else f"the unbroken program fails at this seed too: {left[1]}"
 
 
@@ -70,14 +76,14 @@ def write(path, rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="mutants of dpsim: what catches each, at which seed")
+    parser = argparse.ArgumentParser(description="broken rules in dpsim: what catches each, at which seed")
     parser.add_argument("build")
     parser.add_argument("--write", metavar="FILE", help="put the figures into the table of this file")
     args = parser.parse_args()
     rows = []
     bad = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        tasks = [pool.submit(judge, args.build, number, *row) for number, row in sorted(mutants(args.build).items())]
+        tasks = [pool.submit(judge, args.build, number, *row) for number, row in sorted(mutations(args.build).items())]
         print("| | invariant | profile | at seed | seconds |\n| --- | --- | --- | --- | --- |")
         for task in tasks:
             row, wrong = task.result()
@@ -85,11 +91,11 @@ def main():
             bad += wrong is not None
             print("| M{} | {} | {} | {} | {:.1f} |".format(*row) + (f" <- {wrong}" if wrong else ""), flush=True)
     if not rows:
-        print("mutations: no mutant in this build", file=sys.stderr)
+        print("mutations: no mutation in this build", file=sys.stderr)
         return 1
     if args.write:
         write(args.write, rows)
-    print(f"{len(rows)} mutants, {bad} wrong")
+    print(f"{len(rows)} mutations, {bad} wrong")
     return 1 if bad else 0
 
 

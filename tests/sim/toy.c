@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/core/mutation.h"
+#include "base/mutation.h"
 
 void dp_toy_init(dp_toy *toy, uint32_t member, uint32_t beta_milli, uint64_t noise)
 {
@@ -63,9 +63,9 @@ void dp_toy_lease(dp_toy *toy, const dp_reach *reach, const dp_sample_range *ran
     if (toy->reach.own < reach->own) {
         toy->reach.own = reach->own;
     }
-#if DP_MUTATION != 51
-    drop_first(toy, toy->reach.leased - reach->leased);
-#endif
+    if (!dp_broken(51)) {
+        drop_first(toy, toy->reach.leased - reach->leased);
+    }
 }
 
 static void draw(dp_toy *toy)
@@ -102,11 +102,8 @@ void dp_toy_state(uint64_t round, const dp_toy_model *model, uint8_t state[DP_TO
         dp_write_u64(&w, (uint64_t)model->theta[i]);
     }
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-#if DP_MUTATION == 29
-        dp_write_u64(&w, 0); /* The momentum is not part of the state. */
-#else
-        dp_write_u64(&w, (uint64_t)model->m[i]);
-#endif
+        /* M29: the momentum is not part of the state. */
+        dp_write_u64(&w, dp_broken(29) ? 0 : (uint64_t)model->m[i]);
     }
     dp_assert(!w.full && w.size == DP_TOY_STATE_BYTES);
 }
@@ -144,9 +141,9 @@ void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_model *model)
     empty(toy, toy->frozen);
     empty(toy, toy->a);
     forget_pending(toy);
-#if DP_MUTATION != 20
-    empty(toy, toy->e);
-#endif
+    if (!dp_broken(20)) {
+        empty(toy, toy->e);
+    }
     toy->open_work = (dp_toy_work){0};
     toy->frozen_work = (dp_toy_work){0};
     toy->carried = 0;
@@ -261,28 +258,23 @@ static void settle_pending(dp_toy *toy, const dp_toy_outcome *outcome)
         int64_t rest = toy->a[i];
         if (is_taken(outcome, i)) {
             const int64_t took = taken(toy->sent[i], clip_q16);
-#if DP_MUTATION == 23
-            const int64_t left = toy->a[i] - toy->sent[i]; /* What was clipped away goes too. */
-            toy->discarded[i] += toy->sent[i] - took;
-#else
-            const int64_t left = toy->a[i] - took;
-#endif
+            /* M23: what was clipped away goes too. */
+            const int64_t gone = dp_broken(23) ? toy->sent[i] : took;
+            const int64_t left = toy->a[i] - gone;
+            toy->discarded[i] += gone - took;
             rest = left * toy->beta_milli / 1000;
             toy->applied[i] += took;
             toy->discarded[i] += left - rest;
-        }
-#if DP_MUTATION == 22
-        else {
+        } else if (dp_broken(22)) {
             rest = rest * toy->beta_milli / 1000; /* Forgetting goes for what was never sent. */
             toy->discarded[i] += toy->a[i] - rest;
         }
-#endif
-#if DP_MUTATION == 20
-        toy->e[i] += rest;
-#else
-        toy->discarded[i] += toy->e[i];
-        toy->e[i] = rest;
-#endif
+        if (dp_broken(20)) {
+            toy->e[i] += rest;
+        } else {
+            toy->discarded[i] += toy->e[i];
+            toy->e[i] = rest;
+        }
     }
     if (settle == DP_SETTLE_LEFT_OUT) {
         toy->carried += toy->pending_tokens;
@@ -380,11 +372,11 @@ void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model,
     fade(toy, lambda_q16);
     toy->model = *model;
     toy->round = round;
-#if DP_MUTATION == 28
-    memcpy(toy->x, model->theta, sizeof toy->x); /* Work that is not applied vanishes from x. */
-#else
-    place_x(toy);
-#endif
+    if (dp_broken(28)) {
+        memcpy(toy->x, model->theta, sizeof toy->x); /* Work that is not applied vanishes from x. */
+    } else {
+        place_x(toy);
+    }
 }
 
 void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
@@ -393,9 +385,9 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
 
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         toy->frozen[i] += toy->open[i];
-#if DP_MUTATION == 30
-        toy->frozen[i] += toy->a[i]; /* What is published is gossiped as well. */
-#endif
+        if (dp_broken(30)) {
+            toy->frozen[i] += toy->a[i]; /* What is published is gossiped as well. */
+        }
         toy->open[i] = 0;
     }
     toy->frozen_work.steps += toy->open_work.steps;
@@ -428,18 +420,15 @@ dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t weights
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         change[i] = (int64_t)((__int128)(theirs[i] - mine[i]) * weights[1] / all);
         const int64_t added = (int64_t)((__int128)change[i] * lambda_q16 / 65536);
-#if DP_MUTATION == 32
-        toy->frozen[i] =
-            mine[i] + added; /* The mean of what was sent, not the difference it makes. */
-#else
-        toy->frozen[i] += added;
-#endif
+        /* M32: the mean of what was sent, not the difference it makes. */
+        toy->frozen[i] = (dp_broken(32) ? mine[i] : toy->frozen[i]) + added;
         toy->made[i] += added;
     }
-#if DP_MUTATION == 31
-    toy->frozen_work.steps = (uint32_t)(all / 2 / DP_TOY_TOKENS_PER_STEP / DP_TOY_TOKENS_PER_STEP);
-    toy->frozen_work.tokens = (uint64_t)toy->frozen_work.steps * DP_TOY_TOKENS_PER_STEP;
-#endif
+    if (dp_broken(31)) {
+        toy->frozen_work.steps =
+            (uint32_t)(all / 2 / DP_TOY_TOKENS_PER_STEP / DP_TOY_TOKENS_PER_STEP);
+        toy->frozen_work.tokens = (uint64_t)toy->frozen_work.steps * DP_TOY_TOKENS_PER_STEP;
+    }
     place_x(toy);
     return DP_OK;
 }
