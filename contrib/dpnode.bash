@@ -2,7 +2,7 @@
 _dpnode() {
   local word=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} words='' common='--json --socket --help'
   if ((COMP_CWORD == 1)); then
-    words='up down doctor run invite token join status peers audit rounds why logs pause resume drain limits leave revoke ckpt sample eval train data swarm bench completion version --help --version'
+    words='up down doctor run invite token join status peers audit rounds why logs pause resume drain limits leave revoke ckpt sample eval train data swarm completion version --help --version'
   else
     if ((COMP_CWORD > 2)); then verb+=" ${COMP_WORDS[2]}"; fi
     case $verb in
@@ -46,7 +46,6 @@ _dpnode() {
     'data verify') words="$common" ;;
     'data'*) words="$common" ;;
     'swarm'*) words="--nodes --demo --text --rounds --dir $common" ;;
-    'bench'*) words="--nodes --kill-every --kinds --spare --down --duration --round --mode --parts --proxy --seed --control-share $common" ;;
     'completion'*) words="$common" ;;
     'version'*) words="$common" ;;
     esac
