@@ -7,11 +7,6 @@
 
 enum {
     ONE = 65536,
-    STEP_SHARE = 4, /* as gossip/round/judge_round.c has them */
-    SUSPECT_SHARE = 4,
-    SUSPECT_WINDOWS = 4,
-    BUDGET_NUMERATOR = 9,
-    BUDGET_DENOMINATOR = 400,
     TOLD_US = 1000 /* between two READY: hostile workers, who are last, know all others */
 };
 
@@ -40,15 +35,7 @@ static uint32_t scale_of(const session *s, uint32_t worker)
 {
     const double norm = defence_norm(s->round->workers[worker].d, s->round->elements);
     const double clip = norm > s->round->median ? s->round->median / norm : 1;
-    return (uint32_t)(clip * ONE) / STEP_SHARE;
-}
-
-static uint32_t take_tokens(session *s, const dp_trainer *voter)
-{
-    const uint64_t part = s->left / SUSPECT_SHARE;
-    const uint64_t least = (uint64_t)SUSPECT_WINDOWS * dp_trainer_manifest(voter)->context;
-    s->left -= part;
-    return (uint32_t)(part > least ? part : least);
+    return (uint32_t)(clip * ONE) / DP_JUDGE_STEP_SHARE;
 }
 
 static dp_status measure(session *s, uint32_t voter, uint32_t worker, uint32_t tokens,
@@ -78,7 +65,9 @@ static dp_status judge_one(session *s, dp_judge *judge, uint32_t voter, uint32_t
         return DP_OK;
     }
     if (dp_judge_suspects(judge, &found)) {
-        DP_TRY(measure(s, voter, worker, take_tokens(s, s->shipped->trainers[voter]), &found));
+        const dp_manifest *const manifest = dp_trainer_manifest(s->shipped->trainers[voter]);
+        const uint32_t tokens = dp_judge_take(&s->left, manifest->context);
+        DP_TRY(measure(s, voter, worker, tokens, &found));
         s->tests++;
     }
     *good =
@@ -93,7 +82,7 @@ static dp_status ask_voter(session *s, uint32_t voter, bool keeps, uint32_t *hav
     dp_judge_member members[QUALITY_WORKERS];
     memcpy(members, judge.members, sizeof members);
     judge.members = members;
-    s->left = s->shipped->training_tokens / BUDGET_DENOMINATOR * BUDGET_NUMERATOR;
+    s->left = dp_judge_budget(s->shipped->training_tokens);
     dp_judge_open_round(&judge);
     for (uint32_t i = 0; i < s->round->n; i++) {
         bool good = false;

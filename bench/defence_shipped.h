@@ -1,5 +1,6 @@
-/* The rule that ships, by the product's own code: the trainers of the voters measure (compute/trainer/trainer.h), gossip/round/judge.h finds and accuses. What
- * gossip/round/judge_round.c adds is here in short: who is asked what, the budget of suspects, and the majority of voters. */
+/* The rule of the product, by its own code: the trainers of the voters measure (compute/trainer/trainer.h), gossip/round/judge.h
+ * finds, accuses and sets the budget. This file replaces gossip/round/judge_round.c: it asks each voter about each update and counts
+ * the voters. */
 #ifndef DP_BENCH_DEFENCE_SHIPPED_H
 #define DP_BENCH_DEFENCE_SHIPPED_H
 

@@ -213,7 +213,7 @@ static void keep_voters(const dp_node *node, dp_record *draft)
         }
     }
     config->n_removes = kept;
-    /* Newcomers were given the places of those that stay. */
+    /* Drop admissions that used the places of the removals above. */
     while (config->n_admits > 0 &&
            !dp_ledger_has_place(&node->ledger, config->n_admits, config->n_removes)) {
         config->n_admits--;

@@ -20,6 +20,24 @@ const char *dp_judgement_text(dp_judgement judgement)
     return "";
 }
 
+/* A token is passed forward twice for each of two gains; in training it costs as much as three passes. */
+enum { BUDGET_NUMERATOR = 9, BUDGET_DENOMINATOR = 400, SUSPECT_SHARE = 4, SUSPECT_WINDOWS = 4 };
+
+uint64_t dp_judge_budget(uint64_t trained)
+{
+    return trained / BUDGET_DENOMINATOR * BUDGET_NUMERATOR;
+}
+
+uint32_t dp_judge_take(uint64_t *left, uint32_t context)
+{
+    const uint64_t part = *left / SUSPECT_SHARE;
+    const uint64_t least = (uint64_t)SUSPECT_WINDOWS * context;
+    const uint64_t tokens = part > least ? part : least;
+
+    *left -= part;
+    return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
+}
+
 void dp_judge_open_round(dp_judge *judge)
 {
     dp_usual *usual = &judge->align;

@@ -20,7 +20,9 @@ enum {
     DP_JUDGE_HARMFUL = 6,       /* so many harmful ones accuse a member */
     DP_JUDGE_SAMPLES_MAX = 128, /* updates of a round that its medians are of: the first ones */
     DP_JUDGE_PRINTS_MAX = 512,  /* updates that copies are looked for among: the newest, */
-    DP_JUDGE_PRINT_ROUNDS = 8   /* of so many rounds */
+    DP_JUDGE_PRINT_ROUNDS = 8,  /* of so many rounds */
+    DP_JUDGE_STEP_SHARE =
+        4 /* a gain is measured at this part of the clipped step of a round: short enough for the loss to follow it */
 };
 
 typedef enum dp_judgement {
@@ -64,6 +66,10 @@ typedef struct dp_judge {
     dp_judge_member *members; /* the caller's room for members_max */
 } dp_judge;
 
+/* Tokens, for each kind of gain, that the suspects of a round may take: 3 % of the voter's own training on so many tokens. */
+uint64_t dp_judge_budget(uint64_t trained);
+/* Takes the tokens of one suspect from what is left: a quarter, and windows enough for an error of their mean. context: tokens of a window. */
+uint32_t dp_judge_take(uint64_t *left, uint32_t context);
 /* A new round: what was measured in the one before is what is usual now. */
 void dp_judge_open_round(dp_judge *judge);
 /* Must its gain be measured too, before anything is said of it? Data unlike the others' lead elsewhere, and still help. */

@@ -8,10 +8,6 @@
 #include "gossip/node/node_internal.h"
 #include "gossip/round/judge.h"
 
-/* Of what a voter's own training in a round costs, looking at suspects may cost this share: 3 %. A token is passed forward twice for each of
- * two gains; in training it costs as much as three passes. */
-enum { BUDGET_NUMERATOR = 9, BUDGET_DENOMINATOR = 400 };
-
 typedef struct dp_judging {
     uint32_t asked;  /* DP_DO_JUDGE without answer */
     uint64_t tokens; /* of the budget of this round, for each kind of gain */
@@ -52,23 +48,6 @@ static bool can_judge(const dp_node *node)
            node->train.applied == node->ledger.round;
 }
 
-enum { SUSPECT_SHARE = 4, SUSPECT_WINDOWS = 4 };
-
-/* A quarter of what is left of the round's budget, for each kind of gain, and windows enough for an error of their mean. */
-static uint32_t take_tokens(dp_node *node)
-{
-    dp_judging *judging = node->judging;
-    const uint64_t part = judging->tokens / SUSPECT_SHARE;
-    const uint64_t least = (uint64_t)SUSPECT_WINDOWS * node->ledger.context;
-    const uint64_t tokens = part > least ? part : least;
-
-    judging->tokens -= part;
-    return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
-}
-
-/* Of the step that a round of such updates makes, clipped: short enough for the loss to follow its direction. */
-enum { STEP_SHARE = 4 };
-
 static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
 {
     const dp_weight_in in = {.tokens = claim->ready.tokens,
@@ -76,7 +55,8 @@ static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
                              .rounds = 1,
                              .energy = claim->energy};
 
-    return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip / STEP_SHARE;
+    return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip /
+           DP_JUDGE_STEP_SHARE;
 }
 
 /* The samples between what the chain has counted of its author and what the claim says. */
@@ -112,7 +92,8 @@ static void ask(dp_node *node, dp_claim *claim)
     action->u.judge.root = claim->ready.root;
     action->u.judge.keep = dp_node_keep(node, claim->ready.round);
     action->u.judge.scale = scale_of(node, claim);
-    action->u.judge.tokens = claim->suspect ? take_tokens(node) : 0;
+    action->u.judge.tokens =
+        claim->suspect ? dp_judge_take(&node->judging->tokens, node->ledger.context) : 0;
     /* Drawn now, when the author cannot change it any more. */
     action->u.judge.seed = dp_broken(228) ? node->ledger.round : dp_rng_next(&node->rng);
     action->u.judge.peer = claim->ready.peer;
@@ -317,7 +298,7 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
     if (new_round) {
         forget_unlisted(node);
         const uint64_t own = node->train.pending.has ? node->train.pending.ready.tokens : 0;
-        judging->tokens = own / BUDGET_DENOMINATOR * BUDGET_NUMERATOR;
+        judging->tokens = dp_judge_budget(own);
         dp_judge_open_round(&judging->judge);
     }
 }

@@ -5,8 +5,8 @@ usage: tests/attack/run.py [BINARIES] [ATTACK...]
 
 Four daemons train; a token for one node has been used by one of them, and dpattack uses it too, or connects without saying anything. A row tells,
 without the attack and under it: rounds in ten seconds, what the busiest daemon takes of a processor, the memory of the largest; then how long a
-newcomer with a token of its own took to join meanwhile, and what the attacker had. An attacker computes on machines of its own, so the one here gets
-only the processor time that the daemons and their trainers leave. Exit status 1 when a bound is broken.
+newcomer with a token of its own took to join meanwhile, and what the attacker had. The attacker runs at nice 5: below the daemons, above
+their trainers. Exit status 1 when a bound is broken.
 """
 
 import json
@@ -24,7 +24,7 @@ from small_run import create_and_join  # noqa: E402
 
 WATCH_S = 7
 ROUND_S = 0.4
-ROUNDS_LEAST = 0.5      # of those without the attack; the attacker takes processor time of the same machine
+ROUNDS_LEAST = 0.5      # of those without the attack
 MEMORY_MOST = 64 << 20  # more than before
 JOIN_MOST_S = 6
 
@@ -148,7 +148,7 @@ ATTACKS = {
     "identity": by_client("identity", 6, lambda field, had: had["links_most"] == 0, ids),
     # Rounds that wait for it, and places: identities of a token that is used up.
     "guests": by_client("guests", 60, lambda field, had: field.members() <= 4 + field.joined),
-    # The same by the thousand: the processor time of their handshakes.
+    # A thousand of them: their handshakes take processor time.
     "many": by_client("guests", 1000, lambda field, had: field.members() <= 4 + field.joined),
     # Tables full of members that do not exist.
     "talk": by_client("talk", 60, lambda field, had: len(field.nodes[0].ask("peers")["peers"]) < 100),

@@ -1,4 +1,4 @@
-/* Every setting of a manifest travels: a row of the tables that the bytes lack would be its default at every other node. */
+/* Every setting of a manifest is part of its bytes. A setting that fields[] lacks would have its default at every other node. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/run/run_mode.h"
 #include "tests/lib/check.h"
 
-/* True: a manifest that differs from base in these bytes is valid, and comes back as it was. Fails if it comes back otherwise. */
+/* True if a manifest that differs from base in this setting is valid. The test fails if encode and decode lose the setting. */
 static bool travels(const dp_manifest *base, size_t offset, const void *value, size_t size,
                     const char *key)
 {

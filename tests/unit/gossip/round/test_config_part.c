@@ -186,7 +186,7 @@ static void a_sole_voter_stays_while_nobody_may_follow(void **state)
     kit_close(world);
 }
 
-/* A newcomer waits for its place meanwhile. Without the place the record would not be valid, and no round would be decided. */
+/* A newcomer waits for the voter's place. A record that admits it without the place is invalid, and no round would be decided. */
 static void a_sole_voter_of_a_full_run_that_cannot_leave_admits_nobody(void **state)
 {
     kit_world *world = kit_open(3);

@@ -366,6 +366,22 @@ static void where_there_is_no_room_the_member_judged_longest_ago_is_forgotten(vo
     assert_int_equal(judge.align.n, DP_JUDGE_SAMPLES_MAX);
 }
 
+static void
+suspects_share_three_percent_of_a_voters_training_and_get_four_windows_at_least(void **state)
+{
+    uint64_t left = dp_judge_budget(400000);
+
+    (void)state;
+    assert_int_equal(left, 9000); /* Four passes for each token, of three in training: 3 %. */
+    assert_int_equal(dp_judge_take(&left, 64), 2250);
+    assert_int_equal(left, 6750);
+    for (int i = 0; i < 64; i++) {
+        assert_true(dp_judge_take(&left, 64) >= 4 * 64);
+    }
+    left = UINT64_MAX;
+    assert_int_equal(dp_judge_take(&left, 64), UINT32_MAX);
+}
+
 static void every_judgement_has_words(void **state)
 {
     (void)state;
@@ -398,6 +414,8 @@ int main(void)
         cmocka_unit_test_setup(what_could_not_be_measured_is_held_against_nobody, setup),
         cmocka_unit_test_setup(where_there_is_no_room_the_member_judged_longest_ago_is_forgotten,
                                setup),
+        cmocka_unit_test(
+            suspects_share_three_percent_of_a_voters_training_and_get_four_windows_at_least),
         cmocka_unit_test(every_judgement_has_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
