@@ -1,18 +1,6 @@
 /* How many elements of an update travel in the round under way, and what a proposer says of the lines (density.h). */
 #include "gossip/node/node_internal.h"
 
-uint32_t dp_node_keep(const dp_node *node, uint64_t round)
-{
-    const dp_density *const density = &node->ledger.density;
-
-    if (!dp_density_moves(density)) {
-        return 0;
-    }
-    return round == node->ledger.round + 1 ? density->keep
-           : round == node->ledger.round   ? density->before
-                                           : 0;
-}
-
 /* From READY to blob; forever, if it has not come when the round goes on without it. False: there was hardly time yet. */
 static bool waited(const dp_node *node, const dp_claim *claim, uint64_t round_us, uint64_t *wait)
 {

@@ -1,0 +1,41 @@
+/* What every part of a node asks: who a peer is here, what the run keeps, what is said in the log. */
+#include "gossip/node/node_internal.h"
+
+void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a,
+                  uint64_t b, const char *cause)
+{
+    dp_note note = {.code = code, .round = round, .a = a, .b = b, .cause = cause};
+
+    if (peer != NULL) {
+        note.peer = *peer;
+    }
+    dp_out_note(&node->out, note);
+}
+
+uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer)
+{
+    return dp_members_find(node->members, peer);
+}
+
+bool dp_node_is_voter(const dp_node *node)
+{
+    return dp_ledger_voter(&node->ledger, &node->self) != DP_NOBODY;
+}
+
+uint32_t dp_node_keep(const dp_node *node, uint64_t round)
+{
+    const dp_density *const density = &node->ledger.density;
+
+    if (!dp_density_moves(density)) {
+        return 0;
+    }
+    return round == node->ledger.round + 1 ? density->keep
+           : round == node->ledger.round   ? density->before
+                                           : 0;
+}
+
+void dp_node_reopen(dp_node *node)
+{
+    node->reopening = true;
+    dp_out_add(&node->out, DP_DO_REOPEN);
+}
