@@ -18,16 +18,16 @@ enum { HASTY_MAX = 4, REPLAY_ROUNDS = 4, AHEAD_MAX = DP_WANTED_MAX / 2 };
 
 void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot)
 {
-    if (slot > node->ledger.slot && slot > node->catchup.hint_slot) {
-        node->catchup.hint_slot = slot;
-        node->catchup.hint_peer = *peer;
+    if (slot > node->ledger.slot && slot > node->catchup->hint_slot) {
+        node->catchup->hint_slot = slot;
+        node->catchup->hint_peer = *peer;
         node->dirty = true;
     }
 }
 
 static bool doubted(const dp_node *node, const dp_peer *peer)
 {
-    return dp_doubted(&node->catchup.doubt, peer, node->now);
+    return dp_doubted(&node->catchup->doubt, peer, node->now);
 }
 
 /* Who is asked first: members by the chain as known here, then others, then who is doubted. */
@@ -44,13 +44,13 @@ static uint32_t rank_of(const dp_node *node, const dp_member *member)
 static bool find_source_of(dp_node *node, uint32_t rank, dp_peer *source)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
-    const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
-    const bool hinted = node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
+    const uint32_t hint = dp_node_member_index(node, &node->catchup->hint_peer);
+    const bool hinted = node->catchup->hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
                         hint != 0 && dp_members_at(node->members, hint)->linked &&
                         rank_of(node, dp_members_at(node->members, hint)) == rank;
 
-    if (hinted && !dp_peer_equal(&node->catchup.hint_peer, &node->catchup.asked)) {
-        *source = node->catchup.hint_peer;
+    if (hinted && !dp_peer_equal(&node->catchup->hint_peer, &node->catchup->asked)) {
+        *source = node->catchup->hint_peer;
         return true;
     }
     const bool any = linked->count > 0 && dp_members_slot_most(node->members) > node->ledger.slot;
@@ -65,7 +65,7 @@ static bool find_source_of(dp_node *node, uint32_t rank, dp_peer *source)
         }
     }
     if (hinted) {
-        *source = node->catchup.hint_peer;
+        *source = node->catchup->hint_peer;
         return true;
     }
     return false;
@@ -83,11 +83,11 @@ static bool find_source(dp_node *node, dp_peer *source)
 
 bool dp_catchup_behind(const dp_node *node)
 {
-    const uint32_t hint = dp_node_member_index(node, &node->catchup.hint_peer);
+    const uint32_t hint = dp_node_member_index(node, &node->catchup->hint_peer);
 
-    if (node->catchup.hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
+    if (node->catchup->hint_slot > node->ledger.slot && hint != DP_MEMBER_NONE &&
         dp_members_at(node->members, hint)->linked && !dp_members_is_guest(node->members, hint) &&
-        !doubted(node, &node->catchup.hint_peer)) {
+        !doubted(node, &node->catchup->hint_peer)) {
         return true;
     }
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -105,7 +105,7 @@ bool dp_catchup_behind(const dp_node *node)
 
 static void ask(dp_node *node)
 {
-    dp_catchup *catchup = &node->catchup;
+    dp_catchup *catchup = node->catchup;
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
     dp_peer source;
 
@@ -136,7 +136,7 @@ static void ask(dp_node *node)
  * the two would talk of it without end. */
 static void end_message(dp_node *node, bool good)
 {
-    dp_catchup *catchup = &node->catchup;
+    dp_catchup *catchup = node->catchup;
 
     catchup->size = 0;
     if (good) {
@@ -151,7 +151,7 @@ static void end_message(dp_node *node, bool good)
 /* The next record of the message at hand, if the one before has been written. */
 void dp_catchup_next(dp_node *node)
 {
-    dp_catchup *catchup = &node->catchup;
+    dp_catchup *catchup = node->catchup;
 
     while (catchup->size > 0 && node->chain->op == 0 && !node->chain->failed) {
         if (catchup->next >= catchup->parsed.n) {
@@ -182,7 +182,7 @@ void dp_catchup_next(dp_node *node)
 
 dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from)
 {
-    dp_catchup *catchup = &node->catchup;
+    dp_catchup *catchup = node->catchup;
 
     const size_t most =
         dp_ledger_lists(&node->ledger) ? (size_t)DP_RECORDS_BYTES_MAX : (size_t)DP_MESSAGE_MAX;
@@ -235,8 +235,8 @@ static uint64_t replay_bytes(const dp_node *node, uint64_t round)
 /* Chunks of it are here, and what comes after it can be had. */
 static bool is_part(const dp_node *node, const dp_summary *summary)
 {
-    return !dp_hash_is_zero(&node->catchup.part) &&
-           dp_hash_equal(&summary->saved_root, &node->catchup.part) &&
+    return !dp_hash_is_zero(&node->catchup->part) &&
+           dp_hash_equal(&summary->saved_root, &node->catchup->part) &&
            replay_bytes(node, summary->saved_round) != UINT64_MAX;
 }
 
@@ -283,7 +283,7 @@ bool dp_catchup_needs_no_state(const dp_node *node)
 
 bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
 {
-    const dp_catchup *catchup = &node->catchup;
+    const dp_catchup *catchup = node->catchup;
 
     if (node->ledger.round <= round + REPLAY_ROUNDS ||
         (catchup->gave_up_at.us != 0 &&
@@ -304,10 +304,10 @@ bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
 /* A state was chosen because it is less to fetch, and nobody gives it: replay, while that is possible. */
 static bool give_up_state(dp_node *node)
 {
-    dp_catchup *catchup = &node->catchup;
+    dp_catchup *catchup = node->catchup;
 
-    const uint64_t from =
-        node->train.state == DP_TRAINER_SET ? node->train.applied : dp_train_newest_ckpt(node);
+    const uint64_t from = node->standing.state == DP_TRAINER_SET ? node->standing.applied
+                                                                 : dp_train_newest_ckpt(node);
 
     if ((dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US &&
          !DP_BUGGIFY(node, DP_BUG_NO_STATE_WAIT)) ||
@@ -326,7 +326,7 @@ static bool give_up_state(dp_node *node)
 
 static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint64_t bytes)
 {
-    dp_catchup *catchup = &node->catchup;
+    dp_catchup *catchup = node->catchup;
 
     catchup->state_root = *root;
     catchup->part = (dp_hash){{0}}; /* It is this one, or of no use any more. */
@@ -337,7 +337,7 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
     if (catchup->hasty == 0) { /* Else one is waited for since then, whichever. */
         catchup->state_moved = node->now;
     }
-    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied, round,
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->standing.applied, round,
                  "state");
     if (dp_node_holds(node, &catchup->state_root)) {
         dp_catchup_object(node, &catchup->state_root);
@@ -357,9 +357,9 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
  * state of which chunks are here is asked for all the same; when nobody gives it, another is taken after DP_STATE_PATIENCE_US. */
 static bool resume_part(dp_node *node, uint64_t least)
 {
-    const dp_hash part = node->catchup.part;
+    const dp_hash part = node->catchup->part;
 
-    if (dp_hash_is_zero(&part) || node->catchup.wants_state) {
+    if (dp_hash_is_zero(&part) || node->catchup->wants_state) {
         return false;
     }
     for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
@@ -380,7 +380,7 @@ static bool resume_part(dp_node *node, uint64_t least)
  * members stay with a state, so the wait doubles each time. */
 static bool is_outdated(const dp_node *node)
 {
-    const dp_catchup *catchup = &node->catchup;
+    const dp_catchup *catchup = node->catchup;
     const dp_rowset *linked = dp_members_linked(node->members);
 
     if (!dp_spread_waits(node->spread, &catchup->state_root) ||
@@ -400,8 +400,8 @@ static bool is_outdated(const dp_node *node)
 void dp_catchup_state(dp_node *node)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
-    dp_catchup *catchup = &node->catchup;
-    const uint64_t least = node->train.has_theta ? node->train.applied + 1 : 1;
+    dp_catchup *catchup = node->catchup;
+    const uint64_t least = node->standing.has_theta ? node->standing.applied + 1 : 1;
     const uint32_t best = best_state(node, least);
 
     if (resume_part(node, least) || best == DP_MEMBER_NONE) {
@@ -437,15 +437,15 @@ void dp_catchup_state(dp_node *node)
 
 void dp_catchup_chunk(dp_node *node, const dp_hash *root)
 {
-    if (node->catchup.wants_state && dp_hash_equal(root, &node->catchup.state_root)) {
-        node->catchup.state_moved = node->now;
-        node->catchup.hasty = 0;
+    if (node->catchup->wants_state && dp_hash_equal(root, &node->catchup->state_root)) {
+        node->catchup->state_moved = node->now;
+        node->catchup->hasty = 0;
     }
 }
 
 void dp_catchup_object(dp_node *node, const dp_hash *root)
 {
-    dp_catchup *catchup = &node->catchup;
+    dp_catchup *catchup = node->catchup;
 
     if (!catchup->wants_state || !dp_hash_equal(root, &catchup->state_root)) {
         return;
@@ -459,9 +459,9 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
     action->u.keep.round = catchup->state_round;
     dp_train_ckpt(node, catchup->state_round, root, catchup->state_bytes, true);
     /* A trainer that is stuck on missing blobs starts anew from here. */
-    if (node->train.state == DP_TRAINER_SET && !node->train.applying && catchup->stuck_at.us != 0 &&
-        node->train.applied < catchup->state_round) {
-        node->train.publishing = false;
+    if (node->standing.state == DP_TRAINER_SET && !node->standing.applying &&
+        catchup->stuck_at.us != 0 && node->standing.applied < catchup->state_round) {
+        node->train->publishing = false;
         dp_train_unload(node);
     }
     node->dirty = true;
@@ -471,7 +471,7 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
  * updates (SAFETY G3). */
 static void fetch_ahead(dp_node *node)
 {
-    for (uint64_t round = node->catchup.state_round + 1;
+    for (uint64_t round = node->catchup->state_round + 1;
          round <= node->ledger.round && dp_spread_count(node->spread) < AHEAD_MAX; round++) {
         dp_ring_row *row = dp_chain_row(node, round);
         if (row != NULL) {
@@ -483,13 +483,13 @@ static void fetch_ahead(dp_node *node)
 void dp_catchup_tick(dp_node *node)
 {
     dp_catchup_next(node);
-    if (node->catchup.wants_state && !dp_spread_wants(node->spread, &node->catchup.state_root)) {
-        node->catchup.wants_state = false;
+    if (node->catchup->wants_state && !dp_spread_wants(node->spread, &node->catchup->state_root)) {
+        node->catchup->wants_state = false;
     }
-    if (node->catchup.wants_state && is_outdated(node)) {
+    if (node->catchup->wants_state && is_outdated(node)) {
         dp_catchup_state(node);
     }
-    if (node->catchup.wants_state && !give_up_state(node)) {
+    if (node->catchup->wants_state && !give_up_state(node)) {
         fetch_ahead(node);
     }
 }
@@ -497,10 +497,10 @@ void dp_catchup_tick(dp_node *node)
 dp_time dp_catchup_wake(const dp_node *node)
 {
     /* While a record is being written its STORED event goes on with it. */
-    if (node->catchup.asked_at.us == 0 || node->chain->op != 0 || node->chain->failed ||
-        node->catchup.size > 0) {
+    if (node->catchup->asked_at.us == 0 || node->chain->op != 0 || node->chain->failed ||
+        node->catchup->size > 0) {
         return DP_NEVER;
     }
-    const dp_time due = dp_time_after(node->catchup.asked_at, RECORDS_WAIT_US);
+    const dp_time due = dp_time_after(node->catchup->asked_at, RECORDS_WAIT_US);
     return due.us > node->now.us ? due : dp_time_after(node->now, RECORDS_WAIT_US / 10);
 }

@@ -4,8 +4,8 @@
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
-#include "gossip/orders/rotate.h"
+#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/rotate.h"
 
 dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round)
 {
@@ -160,7 +160,7 @@ static bool remember_round(dp_node *node, const dp_record *record)
 /* What has become of the publication of this node. */
 static void note_outcome(dp_node *node, const dp_record *record, bool own)
 {
-    const dp_pending *pending = &node->train.pending;
+    const dp_pending *pending = &node->train->pending;
 
     if (own) {
         dp_node_note(node, DP_NOTE_COUNTED, record->round, NULL, node->chain->own_clip, 0, "");
@@ -259,8 +259,8 @@ static void apply_record(dp_node *node, const dp_record *record, const dp_hash *
     }
     node->chain->cuts = node->ledger.layout.cuts; /* Of this record; the next has others. */
     dp_ledger_apply(&node->ledger, record, hash, node->chain->admitted);
-    node->leave.voted =
-        votes || (node->leave.voted && dp_ledger_member(&node->ledger, &node->self) == NULL);
+    node->leave->voted =
+        votes || (node->leave->voted && dp_ledger_member(&node->ledger, &node->self) == NULL);
     dp_fork_applied(node, record, hash, bytes);
     dp_witness_begin(node->witness, &node->ledger);
     if (is_round) {

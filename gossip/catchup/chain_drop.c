@@ -13,12 +13,12 @@ static bool is_no_blob(const dp_node *node, const dp_hash *root)
         }
     }
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        if (node->train.ckpts[i].has && dp_hash_equal(&node->train.ckpts[i].root, root)) {
+        if (node->ckpts->at[i].has && dp_hash_equal(&node->ckpts->at[i].root, root)) {
             return true;
         }
     }
     return dp_hash_equal(&manifest->tokenizer, root) ||
-           (node->catchup.wants_state && dp_hash_equal(&node->catchup.state_root, root));
+           (node->catchup->wants_state && dp_hash_equal(&node->catchup->state_root, root));
 }
 
 static bool is_needed(const dp_node *node, const dp_hash *root)
@@ -79,7 +79,7 @@ static uint64_t first_kept(const dp_node *node)
         for (uint32_t i = 0; row != NULL && i < row->n; i++) {
             bytes += row->items[i].bytes;
         }
-        if (round + DP_WINDOW_ROUNDS <= newest && bytes > node->train.tensor_bytes / 4) {
+        if (round + DP_WINDOW_ROUNDS <= newest && bytes > node->standing.tensor_bytes / 4) {
             break;
         }
     }

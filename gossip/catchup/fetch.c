@@ -52,7 +52,7 @@ static void fetch_wanted(dp_node *node, const dp_ring_row *row, uint32_t from, d
 
 bool dp_train_fetch_row(dp_node *node, dp_ring_row *row)
 {
-    const dp_catchup *catchup = &node->catchup;
+    const dp_catchup *catchup = node->catchup;
     const dp_priority priority =
         row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
     const uint32_t first = first_missing(node, row);

@@ -203,10 +203,10 @@ void dp_fork_save_first(dp_node *node)
     forks->saving = true;
     forks->asked_at = node->now;
     dp_action *action = dp_out_add(&node->out, DP_DO_SAVE);
-    action->u.save.round = node->train.applied;
-    action->u.save.slot = dp_chain_row(node, node->train.applied)->slot;
-    action->u.save.state_root = node->train.state_root;
-    action->u.save.tensor_root = node->train.tensor_root;
+    action->u.save.round = node->standing.applied;
+    action->u.save.slot = dp_chain_row(node, node->standing.applied)->slot;
+    action->u.save.state_root = node->standing.state_root;
+    action->u.save.tensor_root = node->standing.tensor_root;
     action->u.save.must = true;
 }
 

@@ -52,13 +52,13 @@ static void halt(dp_node *node)
     dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
     action->u.note = (dp_note){.code = DP_NOTE_REJECTED,
                                .round = node->ledger.slot + 1,
-                               .peer = node->proof.culprit,
-                               .cause = is_votes(&node->proof) ? "voted twice" : "two forks"};
+                               .peer = node->proof->culprit,
+                               .cause = is_votes(node->proof) ? "voted twice" : "two forks"};
 }
 
 static void write_row(dp_node *node)
 {
-    dp_proof *proof = &node->proof;
+    dp_proof *proof = node->proof;
     dp_action *action = dp_out_store(&node->out, DP_STORE_PROOF, &proof->op);
 
     proof->failed = false;
@@ -73,7 +73,7 @@ static dp_view message_of(const dp_proof *proof)
 
 static void take(dp_node *node, uint32_t culprit, dp_view message)
 {
-    dp_proof *proof = &node->proof;
+    dp_proof *proof = node->proof;
     dp_writer writer = dp_writer_of(proof->row, sizeof proof->row);
 
     proof->culprit = node->ledger.voters[culprit].peer;
@@ -104,7 +104,7 @@ void dp_proof_found(void *context, const dp_vote *a, const dp_vote *b)
 
 dp_status dp_proof_message(dp_node *node, uint32_t from, dp_view message)
 {
-    dp_time *again = &node->proof.again[from];
+    dp_time *again = &node->proof->again[from];
     uint32_t culprit = 0;
 
     if (node->halted) {
@@ -124,7 +124,7 @@ dp_status dp_proof_message(dp_node *node, uint32_t from, dp_view message)
 
 void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_record *other)
 {
-    dp_proof *proof = &node->proof;
+    dp_proof *proof = node->proof;
     dp_writer writer = dp_writer_of(proof->row, sizeof proof->row);
 
     if (node->halted) {
@@ -142,7 +142,7 @@ void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_reco
 
 void dp_proof_stop(dp_node *node, const dp_stop *stop)
 {
-    dp_proof *proof = &node->proof;
+    dp_proof *proof = node->proof;
     dp_writer writer = dp_writer_of(proof->row, sizeof proof->row);
 
     dp_write_u8(&writer, FORM_STOP);
@@ -172,7 +172,7 @@ static dp_status restore_stop(dp_node *node, dp_view row)
 
 bool dp_proof_of_votes(const dp_node *node)
 {
-    return node->halted && is_votes(&node->proof);
+    return node->halted && is_votes(node->proof);
 }
 
 /* The other FORK is met again as it was met first, if the own one is still ours. */
@@ -186,17 +186,17 @@ static dp_status restore_forks(dp_node *node, dp_view row)
     DP_TRY(dp_reader_finish(&reader));
     const dp_hash hash = dp_record_hash(own);
     const dp_hash id = dp_fork_id(&node->ledger, &hash);
-    if (!dp_hash_equal(&id, &node->ledger.fork) || row.size > sizeof node->proof.row) {
+    if (!dp_hash_equal(&id, &node->ledger.fork) || row.size > sizeof node->proof->row) {
         return DP_OK;
     }
-    memcpy(node->proof.row, row.data, row.size);
-    node->proof.row_size = row.size;
+    memcpy(node->proof->row, row.data, row.size);
+    node->proof->row_size = row.size;
     return dp_fork_restore_other(node, other);
 }
 
 dp_status dp_proof_restore(dp_node *node, dp_view row)
 {
-    dp_proof *proof = &node->proof;
+    dp_proof *proof = node->proof;
     uint32_t culprit = 0;
 
     if (row.size < DP_PROOF_ROW_HEAD) {
@@ -228,14 +228,14 @@ dp_status dp_proof_restore(dp_node *node, dp_view row)
 
 void dp_proof_start(dp_node *node)
 {
-    if (node->proof.row_size > 0) {
+    if (node->proof->row_size > 0) {
         halt(node);
     }
 }
 
 bool dp_proof_stored(dp_node *node, uint32_t op, dp_status status)
 {
-    dp_proof *proof = &node->proof;
+    dp_proof *proof = node->proof;
 
     if (proof->op == 0 || op != proof->op) {
         return false;
@@ -247,15 +247,15 @@ bool dp_proof_stored(dp_node *node, uint32_t op, dp_status status)
 
 void dp_proof_tick(dp_node *node)
 {
-    if (node->proof.failed && dp_time_between(node->proof.stored_at, node->now) >= DP_REPEAT_US) {
+    if (node->proof->failed && dp_time_between(node->proof->stored_at, node->now) >= DP_REPEAT_US) {
         write_row(node);
     }
 }
 
 void dp_proof_tell(dp_node *node, const dp_peer *to)
 {
-    if (node->halted && is_votes(&node->proof)) {
-        dp_node_send(node, to, message_of(&node->proof));
+    if (node->halted && is_votes(node->proof)) {
+        dp_node_send(node, to, message_of(node->proof));
     } else if (node->halted) {
         dp_fork_tell(node, to);
     }

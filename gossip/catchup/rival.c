@@ -51,11 +51,11 @@ void dp_rival_fetch(dp_node *node, const dp_peer *from, uint64_t slot)
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
     if (node->halted || slot == 0 || dp_witness_find(node->witness, slot) == NULL ||
-        (node->rival_asked_at.us != 0 &&
-         dp_time_between(node->rival_asked_at, node->now) < ASK_AGAIN_US)) {
+        (node->proof->rival_asked_at.us != 0 &&
+         dp_time_between(node->proof->rival_asked_at, node->now) < ASK_AGAIN_US)) {
         return;
     }
-    node->rival_asked_at = node->now;
+    node->proof->rival_asked_at = node->now;
     dp_wire_write_records_get(&writer, slot, DP_WITNESS_SLOTS);
     dp_node_send(node, from, dp_view_of(writer.data, writer.size));
 }

@@ -5,8 +5,8 @@
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
 #include "gossip/orders/order.h"
+#include "gossip/requests/invite_wish.h"
 #include "gossip/round/judge_round.h"
 
 void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
@@ -19,7 +19,7 @@ void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
      * C5). */
     if (dp_mix_fence_self(node->mix, node->now, incarnation, &node->out)) {
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0, "fenced");
-        if (node->train.state == DP_TRAINER_SET) {
+        if (node->standing.state == DP_TRAINER_SET) {
             dp_train_reload(node, "fenced");
         }
     }
@@ -39,10 +39,10 @@ static void set_mode(dp_node *node, dp_mode mode, const char *cause)
 
 static void update_mode(dp_node *node)
 {
-    const bool synced = node->config.observer
-                            ? !dp_catchup_behind(node)
-                            : node->train.has_theta && (node->train.applied == node->ledger.round ||
-                                                        node->mode != DP_MODE_JOINING);
+    const bool synced = node->config.observer ? !dp_catchup_behind(node)
+                                              : node->standing.has_theta &&
+                                                    (node->standing.applied == node->ledger.round ||
+                                                     node->mode != DP_MODE_JOINING);
 
     if (node->mode == DP_MODE_LEFT) {
         dp_leave_tick(node);
@@ -85,22 +85,25 @@ static bool exchanges(const dp_node *node)
 
 static void tell_parts(dp_node *node)
 {
-    const dp_train *train = &node->train;
-    dp_summary summary = {
-        .slot = node->ledger.slot,
-        .fork = dp_fork_tag(&node->ledger.fork),
-        .head = node->ledger.head,
-        .base = node->ledger.base,
-        .round = train->applied,
-        .mode = node->mode,
-        .has_trainer = train->state == DP_TRAINER_SET && !node->config.observer && !node->leaving,
-        .step_us = train->step_us < UINT32_MAX ? (uint32_t)train->step_us : UINT32_MAX};
+    const dp_train *train = node->train;
+    dp_summary summary = {.slot = node->ledger.slot,
+                          .fork = dp_fork_tag(&node->ledger.fork),
+                          .head = node->ledger.head,
+                          .base = node->ledger.base,
+                          .round = node->standing.applied,
+                          .mode = node->mode,
+                          .has_trainer = node->standing.state == DP_TRAINER_SET &&
+                                         !node->config.observer && !node->leaving,
+                          .step_us = node->standing.step_us < UINT32_MAX
+                                         ? (uint32_t)node->standing.step_us
+                                         : UINT32_MAX};
     const dp_roster_entry *own = dp_ledger_member(&node->ledger, &node->self);
     const dp_mix_now mix = {.gossip = exchanges(node) && train->training && !train->publishing &&
-                                      !train->applying && train->applied == node->ledger.round &&
-                                      own != NULL && own->fenced < node->config.incarnation,
+                                      !node->standing.applying &&
+                                      node->standing.applied == node->ledger.round && own != NULL &&
+                                      own->fenced < node->config.incarnation,
                             .base = node->ledger.base,
-                            .round = train->applied,
+                            .round = node->standing.applied,
                             .clip_median = node->ledger.clip_median};
 
     const dp_ckpt *const ckpt = dp_train_told_ckpt(node);
@@ -164,7 +167,7 @@ static bool is_of_use(const dp_node *node, const dp_hash *root)
 {
     bool of_use = dp_broken(57) || dp_node_holds(node, root) ||
                   dp_spread_wants(node->spread, root) ||
-                  (node->catchup.wants_state && dp_hash_equal(root, &node->catchup.state_root));
+                  (node->catchup->wants_state && dp_hash_equal(root, &node->catchup->state_root));
 
     for (uint32_t i = 0; i < node->round->n_claims && !of_use; i++) {
         of_use = dp_hash_equal(root, &node->round->claims[i].ready.root);
@@ -271,8 +274,8 @@ static void on_start(dp_node *node)
     dp_commit_begin(node->commit, &node->ledger, &node->self);
     dp_round_open_slot(node, true);
     dp_members_start(node->members, node->now, node->wall_ms, &node->out);
-    if (node->train.pending.has) {
-        dp_mix_published(node->mix, node->train.pending.f_order);
+    if (node->train->pending.has) {
+        dp_mix_published(node->mix, node->train->pending.f_order);
     }
     dp_mix_start(node->mix, node->now, &node->out);
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
@@ -351,12 +354,12 @@ static void dispatch(dp_node *node, const dp_event *event)
         dp_judging_judged(node, event);
         break;
     case DP_EV_FROZEN:
-        node->train.steps = 0;
+        node->train->steps = 0;
         (void)dp_mix_frozen(node->mix, node->now, event, &node->out);
         break;
     case DP_EV_MIXED:
-        node->train.exchanges++;
-        node->train.mixed++;
+        node->train->exchanges++;
+        node->train->mixed++;
         (void)dp_mix_mixed(node->mix, node->now, event, &node->out);
         break;
     case DP_EV_COMMAND:
@@ -422,7 +425,7 @@ dp_time dp_node_wake(const dp_node *node)
     wake = dp_time_min(wake, dp_mix_wake(node->mix));
     wake = dp_time_min(wake, dp_catchup_wake(node));
     wake = dp_time_min(wake, dp_train_wake(node));
-    if (node->chain->failed || node->train.row_failed || node->proof.failed) {
+    if (node->chain->failed || node->train->row_failed || node->proof->failed) {
         wake = dp_time_min(wake, dp_time_after(node->now, DP_REPEAT_US));
     }
     return wake;

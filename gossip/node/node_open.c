@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
-#include "gossip/orders/rotate.h"
+#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/rotate.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/vote/commit_row.h"
@@ -50,7 +50,7 @@ static void forget_member(void *context, uint32_t index)
     dp_mix_forget(node->mix, index);
     node->round->missed[index] = 0;
     node->round->gave_way[index] = false;
-    node->proof.again[index] = (dp_time){0};
+    node->proof->again[index] = (dp_time){0};
     if (node->parts != NULL) {
         node->parts->site.near[index / 64] &= ~(1ULL << (index % 64));
     }
@@ -130,10 +130,10 @@ static dp_status open_tables(dp_node *node)
     chain->ring_items = dp_reserve((size_t)DP_RING_ROUNDS * listed, sizeof *chain->ring_items);
     chain->record = dp_reserve(lists ? DP_RECORD_WHOLE_MAX : DP_RECORD_BYTES_MAX, 1);
     node->held = dp_reserve(node->held_max, sizeof *node->held);
-    node->apply_items = dp_reserve(listed, sizeof *node->apply_items);
-    node->catchup.records = dp_reserve(lists ? DP_RECORDS_BYTES_MAX : DP_MESSAGE_MAX, 1);
+    node->train->apply_items = dp_reserve(listed, sizeof *node->train->apply_items);
+    node->catchup->records = dp_reserve(lists ? DP_RECORDS_BYTES_MAX : DP_MESSAGE_MAX, 1);
     if (round->claims == NULL || chain->ring_items == NULL || chain->record == NULL ||
-        node->held == NULL || node->apply_items == NULL || node->catchup.records == NULL) {
+        node->held == NULL || node->train->apply_items == NULL || node->catchup->records == NULL) {
         return DP_NOMEM;
     }
     for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
@@ -155,7 +155,13 @@ static dp_status open_tables(dp_node *node)
 static dp_status open_memory(dp_node *node)
 {
     node->commit = dp_reserve(1, sizeof *node->commit);
+    node->requests = dp_reserve(1, sizeof *node->requests);
+    node->leave = dp_reserve(1, sizeof *node->leave);
     node->chain = dp_reserve(1, sizeof *node->chain);
+    node->ckpts = dp_reserve(1, sizeof *node->ckpts);
+    node->catchup = dp_reserve(1, sizeof *node->catchup);
+    node->proof = dp_reserve(1, sizeof *node->proof);
+    node->train = dp_reserve(1, sizeof *node->train);
     node->round = dp_reserve(1, sizeof *node->round);
     node->forks = dp_reserve(1, sizeof *node->forks);
     if (node->manifest.reduce == DP_REDUCE_PARTS) {
@@ -168,15 +174,19 @@ static dp_status open_memory(dp_node *node)
     node->witness = dp_reserve(1, sizeof *node->witness);
     if (node->round != NULL) {
         node->round->guests = dp_reserve(1, sizeof *node->round->guests);
-        node->round->invites = dp_reserve(1, sizeof *node->round->invites);
-        node->round->rotate = dp_reserve(1, sizeof *node->round->rotate);
     }
-    if (node->commit == NULL || node->chain == NULL || node->round == NULL || node->forks == NULL ||
-        node->witness == NULL || node->round->guests == NULL || node->round->invites == NULL ||
-        node->round->rotate == NULL) {
+    if (node->requests != NULL) {
+        node->requests->invites = dp_reserve(1, sizeof *node->requests->invites);
+        node->requests->rotate = dp_reserve(1, sizeof *node->requests->rotate);
+    }
+    if (node->commit == NULL || node->requests == NULL || node->leave == NULL ||
+        node->chain == NULL || node->ckpts == NULL || node->catchup == NULL ||
+        node->proof == NULL || node->train == NULL || node->round == NULL || node->forks == NULL ||
+        node->witness == NULL || node->round->guests == NULL || node->requests->invites == NULL ||
+        node->requests->rotate == NULL) {
         return DP_NOMEM;
     }
-    node->round->rotate->held = node->config.secrets;
+    node->requests->rotate->held = node->config.secrets;
     DP_TRY(open_tables(node));
     DP_TRY(open_parts(node));
     return node->ledger.judges ? dp_judging_open(node) : DP_OK;
@@ -244,8 +254,6 @@ void dp_node_close(dp_node *node)
         dp_map_close(&node->round->claim_of);
         dp_free(node->round->vote_row);
         dp_free(node->round->guests);
-        dp_free(node->round->invites);
-        dp_free(node->round->rotate);
         dp_free(node->round->whole);
         dp_free(node->round->claims);
     }
@@ -255,7 +263,22 @@ void dp_node_close(dp_node *node)
         dp_free(node->chain->unlisted);
     }
     dp_judging_close(node);
-    dp_free(node->apply_items);
+    if (node->requests != NULL) {
+        dp_free(node->requests->invites);
+        dp_free(node->requests->rotate);
+    }
+    if (node->train != NULL) {
+        dp_free(node->train->apply_items);
+    }
+    if (node->catchup != NULL) {
+        dp_free(node->catchup->records);
+    }
+    dp_free(node->requests);
+    dp_free(node->leave);
+    dp_free(node->ckpts);
+    dp_free(node->catchup);
+    dp_free(node->proof);
+    dp_free(node->train);
     dp_free(node->commit);
     dp_free(node->chain);
     dp_free(node->round);
@@ -263,7 +286,6 @@ void dp_node_close(dp_node *node)
     dp_free(node->parts);
     dp_free(node->held);
     dp_free(node->witness);
-    dp_free(node->catchup.records);
     dp_free(node);
 }
 
@@ -309,7 +331,7 @@ dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t si
 
 void dp_node_restore_part(dp_node *node, const dp_hash *root)
 {
-    node->catchup.part = *root;
+    node->catchup->part = *root;
 }
 
 dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,

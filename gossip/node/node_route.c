@@ -4,9 +4,9 @@
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
-#include "gossip/orders/renew.h"
-#include "gossip/orders/rotate.h"
+#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/renew.h"
+#include "gossip/requests/rotate.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
 
@@ -93,7 +93,7 @@ static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
 /* The own update of this round, which thin uplinks give to one voter first (relay.h)? */
 static bool is_refused(dp_node *node, const dp_hash *root, uint32_t from)
 {
-    const dp_pending *const pending = &node->train.pending;
+    const dp_pending *const pending = &node->train->pending;
     const dp_rowset *const linked = dp_members_linked(node->members);
 
     if (node->mode != DP_MODE_SYNC || node->parts != NULL || !pending->has ||
@@ -104,7 +104,7 @@ static bool is_refused(dp_node *node, const dp_hash *root, uint32_t from)
     dp_relay_ask ask = {.now = node->now,
                         .root = *root,
                         .bytes = pending->ready.bytes,
-                        .uplink = node->train.uplink,
+                        .uplink = node->standing.uplink,
                         .askers = linked->count,
                         .peer = dp_members_at(node->members, from)->peer,
                         .round_us = (uint64_t)node->manifest.round_ms * 1000,

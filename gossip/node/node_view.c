@@ -3,12 +3,12 @@
 
 #include "gossip/identity/invite.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
+#include "gossip/requests/invite_wish.h"
 
 /* Index 0 is this node, which has no summary of its own. */
 static uint32_t count_idle(const dp_node *node)
 {
-    uint32_t idle = node->train.state == DP_TRAINER_SET ? 0 : 1;
+    uint32_t idle = node->standing.state == DP_TRAINER_SET ? 0 : 1;
 
     for (uint32_t i = 1; i < dp_members_count(node->members); i++) {
         const dp_member *member = dp_members_at(node->members, i);
@@ -19,16 +19,16 @@ static uint32_t count_idle(const dp_node *node)
 
 void dp_node_look(const dp_node *node, dp_node_view *view)
 {
-    const dp_train *train = &node->train;
+    const dp_train *train = node->train;
 
     memset(view, 0, sizeof *view);
     view->mode = node->mode;
     view->slot = node->ledger.slot;
     view->head = node->ledger.head;
     view->round = node->ledger.round;
-    view->applied = train->applied;
-    if (train->has_theta) {
-        view->state_root = train->state_root;
+    view->applied = node->standing.applied;
+    if (node->standing.has_theta) {
+        view->state_root = node->standing.state_root;
     }
     view->tokens = node->ledger.tokens;
     view->members = node->ledger.n_members;
@@ -42,7 +42,7 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     }
     view->quorum = dp_beat_quorum(&node->beat);
     view->training = train->training;
-    view->culprit = node->proof.culprit;
+    view->culprit = node->proof->culprit;
     view->listed_last = node->chain->listed_last;
     view->exchanges = train->mixed;
     view->rejected = node->rejected;
@@ -54,7 +54,7 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
         view->sums_made = node->parts->sums_made;
         view->sums_taken = node->parts->sums_taken;
     }
-    view->diverged = node->train.diverged;
+    view->diverged = node->train->diverged;
     view->bytes_waiting = dp_spread_bytes_waiting(node->spread);
     view->bytes_wanted = dp_spread_bytes_wanted(node->spread);
     view->sources = dp_spread_sources(node->spread);
@@ -146,9 +146,9 @@ bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
     view->caps = entry != NULL ? entry->caps : member->caps;
     view->incarnation = member->incarnation;
     view->rtt_us = member->rtt.srtt_us;
-    view->round = index == 0 ? node->train.applied : member->summary.round;
+    view->round = index == 0 ? node->standing.applied : member->summary.round;
     view->included = entry != NULL ? entry->included : 0;
-    view->step_us = index == 0 ? (uint32_t)node->train.step_us : member->summary.step_us;
+    view->step_us = index == 0 ? (uint32_t)node->standing.step_us : member->summary.step_us;
     view->n_addrs = member->n_addrs;
     memcpy(view->addrs, member->addrs, sizeof view->addrs);
     return true;
@@ -197,8 +197,6 @@ void dp_node_buggify(dp_node *node, uint32_t mask)
 
 dp_status dp_node_check(const dp_node *node, dp_why *why)
 {
-    const dp_train *train = &node->train;
-
     DP_TRY(dp_commit_check(node->commit, why));
     DP_TRY(dp_members_check(node->members, why));
     DP_TRY(dp_beat_check(&node->beat, why));
@@ -209,9 +207,9 @@ dp_status dp_node_check(const dp_node *node, dp_why *why)
                           (unsigned long long)node->commit->slot,
                           (unsigned long long)node->ledger.slot);
     }
-    if (train->has_theta && train->applied > node->ledger.round) {
+    if (node->standing.has_theta && node->standing.applied > node->ledger.round) {
         return dp_why_set(why, DP_CORRUPT, "state of round %llu on a chain of %llu rounds",
-                          (unsigned long long)train->applied,
+                          (unsigned long long)node->standing.applied,
                           (unsigned long long)node->ledger.round);
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {

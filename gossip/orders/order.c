@@ -4,9 +4,9 @@
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
 #include "gossip/orders/order.h"
-#include "gossip/orders/rotate.h"
+#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/rotate.h"
 
 /* The root key is here, and it is this run's. */
 static bool has_root(const dp_node *node)
@@ -92,7 +92,7 @@ static dp_status revoke(dp_node *node, const dp_order *order)
     const dp_status status = dp_wish_remove(node, &remove);
     if (status != DP_OK) {
         return dp_why_set(order->why, status, "%u removals wait for the next record already",
-                          node->round->n_removes);
+                          node->requests->n_removes);
     }
     return tell_whether_somebody_decides(node, order);
 }
@@ -164,7 +164,7 @@ static void add_own_vote(dp_node *node, dp_record *draft)
     memcpy(own.voter.key, node->config.vote_public_key, sizeof own.voter.key);
     if (node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
         entry->admitted_slot < draft->slot && (entry->caps & DP_CAP_VOTE) != 0 &&
-        !dp_peer_equal(&node->proof.culprit, &node->self) &&
+        !dp_peer_equal(&node->proof->culprit, &node->self) &&
         dp_voter_ok_sign(&node->config.crypto, &node->run, &draft->prev, own.voter.key,
                          own.signature)) {
         dp_config_add_voter(&draft->config, &own);
@@ -186,7 +186,7 @@ static uint32_t choose_voters(dp_node *node, dp_record *draft)
             config->n_voters == node->ledger.voters_max || index == DP_MEMBER_NONE || index == 0 ||
             dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE || other == NULL ||
             (other->caps & DP_CAP_VOTE) == 0 || dp_node_revoked(node, &offer->peer) ||
-            dp_peer_equal(&node->proof.culprit, &offer->peer)) {
+            dp_peer_equal(&node->proof->culprit, &offer->peer)) {
             continue;
         }
         dp_voter_entry next = {.voter = {.peer = offer->peer}};
@@ -284,7 +284,7 @@ static dp_status may_fork(const dp_node *node, const dp_order *order)
                           "nothing calls for it: this node hears a majority of the voters, or does "
                           "not know yet whether it does");
     }
-    if (!node->train.has_theta || node->train.applied != node->ledger.round) {
+    if (!node->standing.has_theta || node->standing.applied != node->ledger.round) {
         return dp_why_set(order->why, DP_AGAIN,
                           "the state of round %llu, from which all would go on, is not here",
                           (unsigned long long)node->ledger.round);
@@ -348,7 +348,7 @@ static void draft_fork(const dp_node *node, const dp_order *order, dp_record *dr
     draft->prev = order->back ? dp_fork_head(node, slot)->hash : ledger->head;
     draft->time_ms = node->wall_ms > ledger->time_ms ? node->wall_ms : ledger->time_ms;
     draft->round = order->back ? order->round : ledger->round;
-    draft->state_root = order->back ? order->state_root : node->train.state_root;
+    draft->state_root = order->back ? order->state_root : node->standing.state_root;
     draft->has_config = true;
 }
 
@@ -373,8 +373,8 @@ static dp_status fork_chain(dp_node *node, const dp_order *given)
     const uint64_t round = draft->round;
     dp_status removed = put_out_again(node, draft);
     if (removed == DP_OK && node->halted &&
-        !dp_peer_is_zero(&node->proof.culprit)) { /* Who voted twice is put out. */
-        removed = put_out(node, draft, &node->proof.culprit);
+        !dp_peer_is_zero(&node->proof->culprit)) { /* Who voted twice is put out. */
+        removed = put_out(node, draft, &node->proof->culprit);
     }
     removed = removed == DP_OK ? revoke_again(node, draft) : removed;
     if (removed != DP_OK) {

@@ -140,7 +140,7 @@ static bool is_of_use(const dp_node *node, const dp_event *event)
     const uint32_t part = event->u.early.part;
 
     return node->parts != NULL && event->u.early.round == node->ledger.round + 1 &&
-           node->train.state == DP_TRAINER_SET && node->train.applied == node->ledger.round &&
+           node->standing.state == DP_TRAINER_SET && node->standing.applied == node->ledger.round &&
            !dp_train_undecided(node) && part < cuts->n &&
            event->u.early.first == cuts->first[part] &&
            event->u.early.end == dp_part_end(cuts, part);

@@ -14,7 +14,7 @@ static const dp_part_cuts *cuts_of(const dp_node *node)
 
 bool dp_part_round_may_check(dp_node *node)
 {
-    return node->train.state != DP_TRAINER_OFF && dp_round_may_check(node);
+    return node->standing.state != DP_TRAINER_OFF && dp_round_may_check(node);
 }
 
 void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part)

@@ -52,7 +52,7 @@ bool dp_part_site_takes_part(const dp_node *node, uint32_t index)
     const dp_member *member = dp_members_at(node->members, index);
 
     if (index == 0) {
-        return node->train.state == DP_TRAINER_SET && !node->config.observer && !node->leaving;
+        return node->standing.state == DP_TRAINER_SET && !node->config.observer && !node->leaving;
     }
     return member->linked && member->state == DP_MEMBER_ALIVE && member->has_summary &&
            member->summary.has_trainer && member->summary.mode == DP_MODE_SYNC;

@@ -148,7 +148,7 @@ static void take_back(dp_node *node, const listable *ready, uint32_t part)
 
 static bool may_work(const dp_node *node)
 {
-    return node->train.state == DP_TRAINER_SET && node->mode == DP_MODE_SYNC && !node->paused &&
+    return node->standing.state == DP_TRAINER_SET && node->mode == DP_MODE_SYNC && !node->paused &&
            !node->halted && !node->leaving && !node->config.observer &&
            dp_round_may_contribute(node, &node->self);
 }
@@ -310,7 +310,7 @@ void dp_part_round_tick(dp_node *node)
     dp_part_round_sweep(node);
     node->parts->wake_at = DP_NEVER;
     dp_part_round_look_again(node);
-    if (!may_work(node) || node->train.applied != node->ledger.round) {
+    if (!may_work(node) || node->standing.applied != node->ledger.round) {
         return;
     }
     if (dp_round_ripe(node) != NULL && node->parts->ripe_at.us == 0) {

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
+#include "gossip/requests/invite_wish.h"
 
 /* Between records that only admit: so many nodes at once, not one by one. */
 #define ADMIT_PAUSE_US DP_SECOND

@@ -14,7 +14,7 @@ static bool may_train(const dp_node *node, const dp_member *member)
 
 static bool works_here(const dp_node *node)
 {
-    return node->train.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
+    return node->standing.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
            !node->config.observer;
 }
 
@@ -104,7 +104,7 @@ uint32_t dp_round_others_ready(const dp_node *node)
 
 static uint64_t slowest_step(const dp_node *node)
 {
-    uint64_t slowest = node->train.step_us;
+    uint64_t slowest = node->standing.step_us;
 
     for (uint32_t i = 1; i < watched_count(node); i++) {
         const dp_member *member = dp_members_at(node->members, watched_at(node, i));

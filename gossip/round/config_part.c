@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
-#include "gossip/orders/rotate.h"
+#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/rotate.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
 
@@ -237,8 +237,8 @@ static void list_removals(const dp_node *node, dp_record *draft)
 {
     dp_config_part *config = &draft->config;
 
-    for (uint32_t i = 0; i < node->round->n_removes; i++) {
-        const dp_remove *remove = &node->round->removes[i];
+    for (uint32_t i = 0; i < node->requests->n_removes; i++) {
+        const dp_remove *remove = &node->requests->removes[i];
         if (dp_ledger_member(&node->ledger, &remove->peer) != NULL &&
             !dp_config_removes(config, &remove->peer) && config->n_removes < DP_CONFIG_REMOVE_MAX) {
             dp_config_add_removal(config, remove);
@@ -272,8 +272,8 @@ static void add_fence(dp_config_part *config, const dp_fence *fence)
 
 static void list_fences(const dp_node *node, dp_record *draft)
 {
-    for (uint32_t i = 0; i < node->round->n_fences; i++) {
-        const dp_fence_wish *wish = &node->round->fences[i];
+    for (uint32_t i = 0; i < node->requests->n_fences; i++) {
+        const dp_fence_wish *wish = &node->requests->fences[i];
         const uint32_t index = dp_ledger_find(&node->ledger, &wish->fence.peer);
         if (index != DP_NOBODY && node->ledger.roster[index].fenced < wish->fence.incarnation &&
             dp_wish_lasts(node, wish) && !is_alive(node, &wish->fence.peer)) {

@@ -44,8 +44,8 @@ void dp_judging_close(dp_node *node)
 static bool can_judge(const dp_node *node)
 {
     return node->judging != NULL && node->commit->self != DP_NOBODY &&
-           node->train.state == DP_TRAINER_SET && !node->train.applying &&
-           node->train.applied == node->ledger.round;
+           node->standing.state == DP_TRAINER_SET && !node->standing.applying &&
+           node->standing.applied == node->ledger.round;
 }
 
 static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
@@ -297,7 +297,7 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
     dp_harms_prune(&judging->harms, &node->ledger, changed);
     if (new_round) {
         forget_unlisted(node);
-        const uint64_t own = node->train.pending.has ? node->train.pending.ready.tokens : 0;
+        const uint64_t own = node->train->pending.has ? node->train->pending.ready.tokens : 0;
         judging->tokens = dp_judge_budget(own);
         dp_judge_open_round(&judging->judge);
     }

@@ -182,16 +182,16 @@ void dp_round_state_own(dp_node *node)
 {
     const uint32_t self = node->commit->self;
 
-    if (self == DP_NOBODY || node->commit->key_lost || !node->train.has_theta ||
-        node->train.applied != node->ledger.round) {
+    if (self == DP_NOBODY || node->commit->key_lost || !node->standing.has_theta ||
+        node->standing.applied != node->ledger.round) {
         return;
     }
     dp_state_vote *vote = &node->round->states[self];
     if (vote->known && vote->round == node->ledger.round &&
-        dp_hash_equal(&vote->root, &node->train.state_root)) {
+        dp_hash_equal(&vote->root, &node->standing.state_root)) {
         return;
     }
-    *vote = (dp_state_vote){.round = node->ledger.round, .root = node->train.state_root};
+    *vote = (dp_state_vote){.round = node->ledger.round, .root = node->standing.state_root};
     vote->known = dp_state_sign(&node->config.crypto, &node->run, &node->ledger.fork, vote->round,
                                 &vote->root, vote->signature);
     dp_round_tell_state(node);
@@ -213,24 +213,24 @@ bool dp_round_may_check(dp_node *node)
     const uint32_t most = DP_BUGGIFY(node, DP_BUG_ONE_CHECK) ? 1 : DP_CHECKS_MAX;
 
     return dp_out_room(&node->out, 1) &&
-           (node->train.checks == 0 ||
-            (node->train.checks < most &&
-             (node->train.check_bytes < CHECK_BYTES_MAX || dp_broken(198))));
+           (node->round->checks == 0 ||
+            (node->round->checks < most &&
+             (node->round->check_bytes < CHECK_BYTES_MAX || dp_broken(198))));
 }
 
 void dp_round_begin_check(dp_node *node, const dp_hash *root)
 {
-    node->train.check_bytes = node->train.checks > 0 ? node->train.check_bytes : 0;
-    node->train.checks++;
-    node->train.check_bytes += dp_node_size(node, root);
+    node->round->check_bytes = node->round->checks > 0 ? node->round->check_bytes : 0;
+    node->round->checks++;
+    node->round->check_bytes += dp_node_size(node, root);
 }
 
 static void end_check(dp_node *node, const dp_hash *root)
 {
     const uint64_t bytes = dp_node_size(node, root); /* 0, if it was let go of meanwhile. */
 
-    node->train.checks -= node->train.checks > 0 ? 1 : 0;
-    node->train.check_bytes -= bytes < node->train.check_bytes ? bytes : node->train.check_bytes;
+    node->round->checks -= node->round->checks > 0 ? 1 : 0;
+    node->round->check_bytes -= bytes < node->round->check_bytes ? bytes : node->round->check_bytes;
 }
 
 void dp_round_check_blob(dp_node *node, dp_claim *claim)
@@ -270,7 +270,7 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
     }
     if (dp_node_holds(node, root)) {
         hold(node, claim, dp_node_size(node, root));
-        if (node->train.state != DP_TRAINER_OFF) {
+        if (node->standing.state != DP_TRAINER_OFF) {
             dp_round_check_blob(node, claim);
         }
         return;
@@ -486,7 +486,7 @@ static void fetch_unwanted(dp_node *node)
     dp_round *round = node->round;
 
     if (!round->unwanted ||
-        (node->train.state == DP_TRAINER_SET && node->train.applied < node->ledger.round)) {
+        (node->standing.state == DP_TRAINER_SET && node->standing.applied < node->ledger.round)) {
         return;
     }
     round->unwanted = false;
@@ -508,7 +508,7 @@ void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size)
         dp_claim *claim = &node->round->claims[i];
         if (!claim->held && dp_hash_equal(&claim->ready.root, root)) {
             hold(node, claim, size);
-            if (node->train.state != DP_TRAINER_OFF) {
+            if (node->standing.state != DP_TRAINER_OFF) {
                 dp_round_check_blob(node, claim);
             }
             node->dirty = true;

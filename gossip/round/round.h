@@ -12,7 +12,6 @@
 #include "gossip/ledger/record.h"
 #include "gossip/ledger/valid.h"
 #include "gossip/member/links.h"
-#include "gossip/orders/wish.h"
 #include "gossip/round/claim.h"
 #include "gossip/round/deadline.h"
 #include "gossip/round/judge.h"
@@ -27,7 +26,6 @@ enum {
     DP_CHECKS_MAX = 24, /* blobs at the trainer to be decoded */
 };
 #define DP_REPEAT_US_MAX (4 * DP_SECOND)
-#define DP_REPEAT_US (500 * DP_MS) /* READY, HAVE, STATE, VOTER_OK are told again */
 /* A claim of which nothing has come gives way after this time, when there are too many. */
 #define DP_CLAIM_PATIENCE_US (2 * DP_SECOND)
 #define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
@@ -103,18 +101,14 @@ typedef struct dp_round {
     uint8_t *whole;    /* DP_RECORD_WHOLE_MAX; NULL in a run without lists, as the next one */
     uint8_t *vote_row; /* the row of the vote with the whole record in it */
     struct dp_told_guests *guests;
-    struct dp_invite_wishes *invites; /* invite_wish.h */
-    struct dp_rotate *rotate;         /* rotate.h */
-    dp_hash lists_for;                /* the record whose lists were last asked for: */
+    dp_hash lists_for; /* the record whose lists were last asked for: */
     dp_time lists_asked_at;
     uint32_t lists_asked; /* times */
     dp_span fsync;
+    uint32_t checks;      /* DP_DO_CHECK without answer, */
+    uint64_t check_bytes; /* and what they hold */
     uint32_t n_offers;
     dp_voter_ok_msg offers[DP_OFFERS_MAX];
-    uint32_t n_removes;
-    dp_remove removes[DP_REMOVES_MAX];
-    uint32_t n_fences;
-    dp_fence_wish fences[DP_FENCES_MAX];
     dp_time voter_seen[DP_VOTERS_MAX]; /* when this voter was last not dead */
 } dp_round;
 

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/renew.h"
+#include "gossip/requests/renew.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
 
@@ -21,8 +21,8 @@ static bool may_offer(const dp_node *node)
     const uint64_t uptime = dp_time_between(node->started_at, node->now);
 
     return node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
-           (entry->caps & DP_CAP_VOTE) != 0 && node->train.has_theta &&
-           node->train.applied ==
+           (entry->caps & DP_CAP_VOTE) != 0 && node->standing.has_theta &&
+           node->standing.applied ==
                node->ledger.round && /* A voter can give back every state from its own on. */
            uptime >= (uint64_t)node->manifest.voter_uptime_s * DP_SECOND &&
            (index == DP_NOBODY || needs_fork(node) ||
@@ -209,7 +209,7 @@ void dp_round_repeat(dp_node *node)
             if (!dp_spread_wants(node->spread, &claim->ready.root)) {
                 dp_round_fetch_blob(node, claim);
             }
-        } else if (!claim->checked && node->train.state != DP_TRAINER_OFF) {
+        } else if (!claim->checked && node->standing.state != DP_TRAINER_OFF) {
             dp_round_check_blob(node, claim);
         }
     }

@@ -13,7 +13,7 @@ enum { READY_BYTES = 2 + 32 + 8 + 32 + 32 + 8 + 8 + 8 + 16 + 4 + 4 + 32 + DP_SIG
 
 bool dp_train_undecided(const dp_node *node)
 {
-    const dp_pending *pending = &node->train.pending;
+    const dp_pending *pending = &node->train->pending;
 
     return pending->has && dp_round_is_open(node, &pending->ready);
 }
@@ -50,7 +50,7 @@ static bool read_parts(dp_reader *reader, dp_pending *pending)
 
 void dp_train_write_row(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
     dp_writer writer = dp_writer_of(train->row, sizeof train->row);
     dp_view row;
 
@@ -95,7 +95,7 @@ dp_status dp_node_pending_parts(dp_view row, dp_part_list *parts)
 
 dp_status dp_train_restore(dp_node *node, dp_view row)
 {
-    dp_pending *pending = &node->train.pending;
+    dp_pending *pending = &node->train->pending;
     dp_pending read = {.has = true, .durable = true};
     dp_reader reader = dp_reader_of(row);
     const uint8_t version = dp_read_u8(&reader);
@@ -127,14 +127,14 @@ dp_status dp_train_restore(dp_node *node, dp_view row)
         return DP_OK;
     }
     *pending = read;
-    node->train.revived = true;
+    node->train->revived = true;
     return DP_OK;
 }
 
 /* Tell the contribution of the round under way; the same one after a restart. */
 void dp_train_announce(dp_node *node)
 {
-    const dp_pending *pending = &node->train.pending;
+    const dp_pending *pending = &node->train->pending;
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
     if (!pending->has || !pending->durable || !dp_train_undecided(node) || node->halted) {
@@ -152,7 +152,7 @@ void dp_train_announce(dp_node *node)
 
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
     dp_mix_frozen_view frozen;
 
     if (train->op == 0 || op != train->op) {
@@ -194,7 +194,7 @@ static void keep_own(dp_node *node, const dp_hash *root, uint64_t bytes)
     dp_action *keep = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
     keep->u.keep.root = *root;
     keep->u.keep.use = DP_USE_BLOB;
-    keep->u.keep.round = node->train.pending.ready.round;
+    keep->u.keep.round = node->train->pending.ready.round;
 }
 
 /* Of the publication before: its round may have ended before anybody heard of it. */
@@ -214,7 +214,7 @@ static void drop_parts(dp_node *node, const dp_pending *old, const dp_part_list 
 
 void dp_train_published(dp_node *node, const dp_event *event)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
     dp_mix_frozen_view frozen;
 
     if (!train->publishing) {
@@ -224,7 +224,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
     train->steps = 0;
     train->tokens = 0;
     train->exchanges = 0;
-    train->uplink = event->u.published.rate;
+    node->standing.uplink = event->u.published.rate;
     dp_pending pending = {.has = true,
                           .made_here = true,
                           .a_root = event->u.published.a_root,
@@ -243,7 +243,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
                                .reach = event->u.published.reach,
                                .steps = event->u.published.steps,
                                .loss_micro = event->u.published.loss_micro,
-                               .state_root = train->state_root};
+                               .state_root = node->standing.state_root};
     if (node->parts != NULL) {
         make_parted(node, &pending.ready, event);
     }

@@ -7,10 +7,10 @@
 
 static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t *clip)
 {
-    const dp_pending *pending = &node->train.pending;
+    const dp_pending *pending = &node->train->pending;
 
     *clip = 0;
-    if (!pending->has || pending->settled || node->train.fresh ||
+    if (!pending->has || pending->settled || node->train->fresh ||
         pending->ready.round > row->round) {
         return DP_SETTLE_NONE;
     }
@@ -30,37 +30,37 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
  * back from it was part of that other one too (SAFETY B5). */
 static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
 {
-    return node->train.revived && row->own &&
-           !dp_hash_equal(&row->own_root, &node->train.pending.ready.root);
+    return node->train->revived && row->own &&
+           !dp_hash_equal(&row->own_root, &node->train->pending.ready.root);
 }
 
 /* One missed gap of the chain costs this round's share of lambda; a fresh trainer pays all of it with its RESTORE. */
 static uint32_t discount(dp_node *node, const dp_ring_row *row)
 {
-    if (!node->train.fresh && is_overtaken(node, row)) {
+    if (!node->train->fresh && is_overtaken(node, row)) {
         dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536, 0, "old copy");
         return 0;
     }
-    if (node->train.fresh || row->touched) {
+    if (node->train->fresh || row->touched) {
         return 65536;
     }
-    const uint32_t lambda = dp_train_fade(&node->train, row);
+    const uint32_t lambda = dp_train_fade(node->train, row);
     dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536 - lambda, 0, "lambda");
     return lambda;
 }
 
 static void replay(dp_node *node)
 {
-    dp_train *train = &node->train;
-    dp_ring_row *row = dp_chain_row(node, train->applied + 1);
-    dp_ring_row *after = dp_chain_row(node, train->applied + 2);
+    dp_train *train = node->train;
+    dp_ring_row *row = dp_chain_row(node, node->standing.applied + 1);
+    dp_ring_row *after = dp_chain_row(node, node->standing.applied + 2);
 
     if (row == NULL) {
         dp_train_reload(node, "state");
         return;
     }
-    if (!node->catchup.wants_state && dp_catchup_prefers_state(node, train->applied)) {
-        node->catchup.stuck_at = node->now;
+    if (!node->catchup->wants_state && dp_catchup_prefers_state(node, node->standing.applied)) {
+        node->catchup->stuck_at = node->now;
         dp_catchup_state(node);
     }
     const bool whole = dp_train_fetch_row(node, row);
@@ -68,16 +68,16 @@ static void replay(dp_node *node)
         (void)dp_train_fetch_row(node, after);
     }
     if (!whole) {
-        if (node->catchup.stuck_at.us == 0) {
-            node->catchup.stuck_at = node->now;
+        if (node->catchup->stuck_at.us == 0) {
+            node->catchup->stuck_at = node->now;
         }
         if (row->dropped ||
-            dp_time_between(node->catchup.stuck_at, node->now) > DP_STATE_PATIENCE_US) {
+            dp_time_between(node->catchup->stuck_at, node->now) > DP_STATE_PATIENCE_US) {
             dp_catchup_state(node);
         }
         return;
     }
-    node->catchup.stuck_at = (dp_time){0};
+    node->catchup->stuck_at = (dp_time){0};
     dp_action *action = dp_out_add(&node->out, DP_DO_APPLY);
     action->u.apply.round = row->round;
     action->u.apply.tokens = row->tokens;
@@ -89,13 +89,13 @@ static void replay(dp_node *node)
     }
     action->u.apply.settle = settle_of(node, row, &action->u.apply.clip);
     action->u.apply.n_items = row->n;
-    action->u.apply.items = node->apply_items;
+    action->u.apply.items = node->train->apply_items;
     for (uint32_t i = 0; i < row->n; i++) {
-        node->apply_items[i] = (dp_apply_item){.root = row->items[i].root,
-                                               .bytes = row->items[i].bytes,
-                                               .q = row->items[i].q,
-                                               .first = row->items[i].first,
-                                               .end = row->items[i].end};
+        node->train->apply_items[i] = (dp_apply_item){.root = row->items[i].root,
+                                                      .bytes = row->items[i].bytes,
+                                                      .q = row->items[i].q,
+                                                      .first = row->items[i].first,
+                                                      .end = row->items[i].end};
     }
     action->u.apply.cuts = row->cuts;
     action->u.apply.taken = row->own_taken;
@@ -106,26 +106,24 @@ static void replay(dp_node *node)
     if (action->u.apply.settle == DP_SETTLE_INCLUDED && train->pending.made_here) {
         train->revived = false; /* Nobody else speaks for this node. */
     }
-    train->applying = true;
+    node->standing.applying = true;
 }
 
 static void on_applied(dp_node *node, const dp_event *event)
 {
-    dp_train *train = &node->train;
-
-    if (!train->applying || event->u.applied.round != train->applied + 1) {
+    if (!node->standing.applying || event->u.applied.round != node->standing.applied + 1) {
         return;
     }
-    train->applying = false;
+    node->standing.applying = false;
     if (event->u.applied.status != DP_OK) {
         dp_node_note(node, DP_NOTE_DIVERGED, event->u.applied.round, NULL, 0, 0, "apply failed");
         dp_train_reload(node, "state");
         return;
     }
-    train->tensor_bytes = event->u.applied.tensor_bytes;
+    node->standing.tensor_bytes = event->u.applied.tensor_bytes;
     dp_node_note(node, DP_NOTE_APPLIED, event->u.applied.round, NULL, 0, 0, "");
     dp_train_arrive(node, event->u.applied.round, &event->u.applied.tensor_root);
-    if (train->applied == node->ledger.round) {
+    if (node->standing.applied == node->ledger.round) {
         node->round->repeat_at = node->now; /* An offer to vote waits for the state. */
     }
     node->dirty = true;
@@ -135,14 +133,14 @@ static void on_applied(dp_node *node, const dp_event *event)
 
 void dp_train_certified(dp_node *node, uint64_t round)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
     dp_hash certified;
 
-    if (!train->has_theta || train->applied != round || train->applying ||
+    if (!node->standing.has_theta || node->standing.applied != round || node->standing.applying ||
         !dp_chain_certified(node, round, &certified)) {
         return;
     }
-    if (!dp_hash_equal(&certified, &train->state_root)) {
+    if (!dp_hash_equal(&certified, &node->standing.state_root)) {
         dp_train_diverged(node);
     } else if (train->strikes > 0 && ++train->matches >= DP_MATCHES_MIN) {
         train->strikes = 0;
@@ -152,19 +150,20 @@ void dp_train_certified(dp_node *node, uint64_t round)
 
 static void save(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
     dp_hash certified;
-    const dp_ring_row *row = dp_chain_row(node, train->applied);
+    const dp_ring_row *row = dp_chain_row(node, node->standing.applied);
 
-    if (train->saved || row == NULL || !dp_chain_certified(node, train->applied, &certified)) {
+    if (train->saved || row == NULL ||
+        !dp_chain_certified(node, node->standing.applied, &certified)) {
         return;
     }
     train->saved = true;
     dp_action *action = dp_out_add(&node->out, DP_DO_SAVE);
-    action->u.save.round = train->applied;
+    action->u.save.round = node->standing.applied;
     action->u.save.slot = row->slot;
     action->u.save.state_root = certified;
-    action->u.save.tensor_root = train->tensor_root;
+    action->u.save.tensor_root = node->standing.tensor_root;
 }
 
 static bool is_alive(const void *context, const dp_peer *peer)
@@ -179,7 +178,7 @@ static bool is_alive(const void *context, const dp_peer *peer)
 /* In a run of more members than a record lists not everybody publishes for every round. */
 static bool is_turn(dp_node *node, uint64_t elapsed_us)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
     if (node->ledger.n_members <= dp_turn_members(&node->ledger)) {
         return true;
@@ -210,26 +209,26 @@ static uint32_t own_share(const dp_node *node)
  * late too. */
 static uint64_t part_us(const dp_node *node)
 {
-    const dp_train *train = &node->train;
+    const dp_train *train = node->train;
     const dp_round *round = node->round;
     const uint64_t round_us = (uint64_t)node->manifest.round_ms * 1000;
     const uint32_t alive = dp_members_alive(node->members);
 
-    if (train->uplink == 0 || !train->pending.made_here || alive < 2) {
+    if (node->standing.uplink == 0 || !train->pending.made_here || alive < 2) {
         return round_us;
     }
     const uint64_t late_us = dp_time_between(round->slot_opened, round->opened);
     const uint64_t bytes = train->pending.ready.bytes;
-    const uint64_t send_us = node->parts != NULL
-                                 ? dp_deadline_scatter(bytes, own_share(node), train->uplink)
-                                 : dp_deadline_send(bytes, alive - 1, train->uplink);
+    const uint64_t send_us =
+        node->parts != NULL ? dp_deadline_scatter(bytes, own_share(node), node->standing.uplink)
+                            : dp_deadline_send(bytes, alive - 1, node->standing.uplink);
     return dp_deadline_part(round_us, late_us, send_us);
 }
 
 static bool has_had_its_part(const dp_node *node)
 {
     return dp_time_between(node->round->opened, node->now) >= part_us(node) ||
-           node->train.steps >= node->manifest.inner_steps_max;
+           node->train->steps >= node->manifest.inner_steps_max;
 }
 
 static bool others_wait(const dp_node *node)
@@ -246,7 +245,7 @@ bool dp_train_is_due(const dp_node *node)
 
 static bool may_publish(dp_node *node)
 {
-    const dp_train *train = &node->train;
+    const dp_train *train = node->train;
     const uint64_t elapsed = dp_time_between(node->round->opened, node->now);
 
     if (node->mode != DP_MODE_SYNC || train->steps == 0 || dp_train_undecided(node) ||
@@ -262,8 +261,8 @@ static void open_trainer(dp_node *node)
 {
     const bool whole = dp_train_fetch_data(node);
 
-    if (whole && !node->train.opening && !node->config.observer) {
-        node->train.opening = true;
+    if (whole && !node->train->opening && !node->config.observer) {
+        node->train->opening = true;
         dp_out_add(&node->out, DP_DO_TRAINER_OPEN);
     }
 }
@@ -275,7 +274,7 @@ void dp_train_start(dp_node *node)
 
 static void train_on(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
     const bool may = !node->paused && !node->halted && !node->leaving &&
                      node->mode != DP_MODE_LEFT &&
                      dp_ledger_member(&node->ledger, &node->self) != NULL;
@@ -290,10 +289,10 @@ static void train_on(dp_node *node)
     }
     const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);
     const uint64_t granted = lease != NULL ? lease->granted : 0;
-    if (!train->training || train->train_round != train->applied + 1 ||
+    if (!train->training || train->train_round != node->standing.applied + 1 ||
         train->train_granted != granted) {
         dp_action *action = dp_out_add(&node->out, DP_DO_TRAIN);
-        action->u.train.round = train->applied + 1;
+        action->u.train.round = node->standing.applied + 1;
         action->u.train.tokens = node->ledger.tokens;
         action->u.train.reach = dp_train_reach(node);
         if (lease != NULL) {
@@ -305,14 +304,15 @@ static void train_on(dp_node *node)
             action->u.train.cuts = node->ledger.layout.cuts;
         }
         train->training = true;
-        train->train_round = train->applied + 1;
+        train->train_round = node->standing.applied + 1;
         train->train_granted = granted;
     }
     if (may_publish(node)) {
         dp_action *action = dp_out_add(&node->out, DP_DO_PUBLISH);
-        action->u.publish.round = train->applied + 1;
+        action->u.publish.round = node->standing.applied + 1;
         action->u.publish.dense = train->exchanges >= 2;
-        action->u.publish.keep = dp_node_keep(node, train->applied + (dp_broken(68) ? 0 : 1));
+        action->u.publish.keep =
+            dp_node_keep(node, node->standing.applied + (dp_broken(68) ? 0 : 1));
         if (node->parts != NULL) {
             action->u.publish.cuts = node->ledger.layout.cuts;
         }
@@ -325,33 +325,33 @@ static void train_on(dp_node *node)
 
 void dp_train_advance(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
-    if (train->state == DP_TRAINER_OFF) {
+    if (node->standing.state == DP_TRAINER_OFF) {
         open_trainer(node);
         return;
     }
-    if (train->state == DP_TRAINER_EMPTY) {
+    if (node->standing.state == DP_TRAINER_EMPTY) {
         dp_train_load(node);
         return;
     }
-    if (train->state == DP_TRAINER_MOVING) {
+    if (node->standing.state == DP_TRAINER_MOVING) {
         return;
     }
-    if (train->applied == node->ledger.round) {
+    if (node->standing.applied == node->ledger.round) {
         dp_round_state_own(node);
     }
-    if (train->state != DP_TRAINER_SET || train->applying || train->publishing) {
+    if (node->standing.state != DP_TRAINER_SET || node->standing.applying || train->publishing) {
         return; /* One thing at a time: what is being published belongs to the present base. */
     }
-    if (train->applied < node->ledger.round &&
+    if (node->standing.applied < node->ledger.round &&
         (!dp_broken(27) || train->fresh || !may_publish(node))) {
         replay(node);
         return;
     }
     if (node->round->opened.us == 0) {
         node->round->opened = node->now;
-        dp_node_note(node, DP_NOTE_ROUND_OPENED, train->applied + 1, NULL, 0, 0, "");
+        dp_node_note(node, DP_NOTE_ROUND_OPENED, node->standing.applied + 1, NULL, 0, 0, "");
     }
     if (train->fresh) {
         dp_train_bring_back(node);
@@ -362,23 +362,23 @@ void dp_train_advance(dp_node *node)
 
 void dp_train_tick(dp_node *node)
 {
-    if (node->train.barred.us != 0 && dp_time_reached(node->now, node->train.barred)) {
-        node->train.barred = (dp_time){0};
+    if (node->train->barred.us != 0 && dp_time_reached(node->now, node->train->barred)) {
+        node->train->barred = (dp_time){0};
         node->dirty = true;
     }
-    if (node->train.row_failed) {
+    if (node->train->row_failed) {
         dp_train_write_row(node);
     }
 }
 
 dp_time dp_train_wake(const dp_node *node)
 {
-    const dp_train *train = &node->train;
+    const dp_train *train = node->train;
 
-    if (train->state == DP_TRAINER_EMPTY && !dp_time_reached(node->now, train->barred)) {
+    if (node->standing.state == DP_TRAINER_EMPTY && !dp_time_reached(node->now, train->barred)) {
         return train->barred;
     }
-    if (train->state != DP_TRAINER_SET || !train->training || dp_train_undecided(node) ||
+    if (node->standing.state != DP_TRAINER_SET || !train->training || dp_train_undecided(node) ||
         node->round->opened.us == 0) {
         return DP_NEVER;
     }
@@ -390,16 +390,16 @@ dp_time dp_train_wake(const dp_node *node)
 
 static void trainer_down(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
-    train->state = DP_TRAINER_OFF;
-    train->has_theta = false;
-    train->applying = false;
+    node->standing.state = DP_TRAINER_OFF;
+    node->standing.has_theta = false;
+    node->standing.applying = false;
     train->publishing = false;
     train->training = false;
     train->train_round = 0;
     train->steps = 0;
-    train->checks = 0;
+    node->round->checks = 0;
     if (train->pending.has && !train->pending.settled && !dp_train_undecided(node)) {
         train->pending.settled = true; /* The RESTORE settles it. */
     }
@@ -416,11 +416,11 @@ static void trainer_down(dp_node *node)
 
 void dp_train_event(dp_node *node, const dp_event *event)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
     switch ((int)event->type) {
     case DP_EV_TRAINER_UP:
-        train->state = DP_TRAINER_EMPTY;
+        node->standing.state = DP_TRAINER_EMPTY;
         train->opening = true;
         for (uint32_t i = 0; i < node->round->n_claims; i++) {
             if (node->round->claims[i].held && !node->round->claims[i].checked) {
@@ -438,12 +438,12 @@ void dp_train_event(dp_node *node, const dp_event *event)
         dp_train_at(node, event);
         break;
     case DP_EV_TRAINED:
-        if (train->state != DP_TRAINER_SET) {
+        if (node->standing.state != DP_TRAINER_SET) {
             break; /* Of drawers that a load has emptied since. */
         }
         train->steps = event->u.trained.steps;
         train->tokens = event->u.trained.tokens;
-        train->step_us = event->u.trained.step_us;
+        node->standing.step_us = event->u.trained.step_us;
         node->dirty = may_publish(node); /* Else progress changes nothing, */
         if (node->manifest.pairs == DP_ON && dp_mix_busy(node->mix) && dp_train_is_due(node)) {
             node->dirty = true; /* ... unless an exchange has to end for it. */

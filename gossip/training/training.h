@@ -14,16 +14,8 @@
 #include "gossip/round/round_msg.h"
 
 enum {
-    DP_CKPTS_MAX = 4, /* own checkpoints remembered */
     DP_PENDING_ROW_MAX = 2048,
 };
-
-typedef enum dp_trainer_state {
-    DP_TRAINER_OFF = 0, /* no process, or not open */
-    DP_TRAINER_EMPTY,   /* open, holds no theta */
-    DP_TRAINER_MOVING,  /* INIT or LOAD under way */
-    DP_TRAINER_SET      /* holds theta of round applied */
-} dp_trainer_state;
 
 /* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 3 | READY message | 32 root of
  * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero | u64 order of its row. In a run of parts version 4:
@@ -45,31 +37,12 @@ typedef struct dp_pending {
     dp_part_cuts cuts; /* of parts */
 } dp_pending;
 
-typedef struct dp_ckpt {
-    bool has;
-    bool bad;
-    bool fetched; /* held by DP_USE_STATE; else the driver's own checkpoints hold it */
-    uint64_t round;
-    dp_hash root;
-    uint64_t bytes;
-    dp_time since; /* zero: of an earlier life */
-} dp_ckpt;
-
 typedef struct dp_train {
-    dp_trainer_state state;
-    uint32_t checks;      /* DP_DO_CHECK without answer, */
-    uint64_t check_bytes; /* and what they hold */
-    bool opening;         /* DP_DO_TRAINER_OPEN was asked */
-    bool fresh;           /* loaded, residual and pending not yet brought back */
+    bool opening; /* DP_DO_TRAINER_OPEN was asked */
+    bool fresh;   /* loaded, residual and pending not yet brought back */
     bool
         revived; /* what the trainer holds may come from a row that an earlier process wrote, maybe long ago */
-    bool has_theta;
-    uint64_t applied;
     uint64_t emptied; /* round at which all work was discarded: what there is now is not older */
-    dp_hash tensor_root;
-    uint64_t tensor_bytes;
-    dp_hash state_root; /* own, of applied */
-    bool applying;
     bool training;
     bool publishing;
     uint64_t
@@ -86,7 +59,6 @@ typedef struct dp_train {
     uint64_t moving_round;
     dp_hash moving_root; /* zero: from the seed */
     uint32_t steps;
-    uint64_t step_us;
     uint64_t tokens;
     uint64_t turn_round; /* for which turn_before (turn.h) was found */
     uint32_t turn_before;
@@ -94,16 +66,15 @@ typedef struct dp_train {
     dp_pending pending;
     uint32_t op; /* of the DP_STORE_PENDING under way */
     uint8_t row[DP_PENDING_ROW_MAX];
-    dp_ckpt ckpts[DP_CKPTS_MAX];
-    uint32_t uplink;    /* kB/s, as last told; 0: unknown */
     uint64_t exchanges; /* since the last publication */
     uint64_t mixed;     /* ever */
     /* A trainer whose states are not the certified ones: from the third time in a row it rests, each time for longer. */
     uint32_t strikes;
     uint32_t
         matches; /* certified states in a row that were its own; DP_MATCHES_MIN forgive all strikes */
-    uint64_t diverged; /* strikes ever */
-    dp_time barred;    /* until then it loads nothing */
+    uint64_t diverged;          /* strikes ever */
+    dp_time barred;             /* until then it loads nothing */
+    dp_apply_item *apply_items; /* of the DP_DO_APPLY under way */
 } dp_train;
 
 enum { DP_STRIKES_MAX = 3, DP_MATCHES_MIN = 8, DP_BAR_DOUBLINGS_MAX = 6 };

@@ -10,7 +10,7 @@ static const uint64_t known_us = 10 * DP_SECOND;
 
 static bool works(const dp_node *node)
 {
-    return node->train.state == DP_TRAINER_SET && node->mode == DP_MODE_SYNC && !node->leaving &&
+    return node->standing.state == DP_TRAINER_SET && node->mode == DP_MODE_SYNC && !node->leaving &&
            !node->config.observer;
 }
 

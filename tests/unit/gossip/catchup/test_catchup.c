@@ -122,11 +122,11 @@ static void a_state_that_the_chain_does_not_certify_is_not_fetched(void **state)
     serves(node, 1, round, &lie);
     serves(node, 2, node->ledger.round + 1, &lie); /* Nor one of a round that is not decided. */
     dp_catchup_state(node);
-    assert_false(node->catchup.wants_state);
+    assert_false(node->catchup->wants_state);
     assert_false(dp_spread_wants(node->spread, &lie));
     serves(node, 1, round, &world->nodes[1].saved_root);
     dp_catchup_state(node);
-    assert_true(node->catchup.wants_state);
+    assert_true(node->catchup->wants_state);
     assert_true(dp_spread_wants(node->spread, &world->nodes[1].saved_root));
     assert_false(dp_spread_wants(node->spread, &lie));
     kit_close(world);
@@ -216,10 +216,10 @@ static void updates_that_a_loaded_state_holds_are_not_fetched_any_more(void **st
                                     DP_PRIORITY_ROUND, &node->out),
                      DP_OK);
     dp_train_unload(node);
-    node->train.state = DP_TRAINER_MOVING;
-    node->train.moving_round = round;
+    node->standing.state = DP_TRAINER_MOVING;
+    node->train->moving_round = round;
     dp_train_at(node, &event);
-    assert_int_equal(node->train.state, DP_TRAINER_SET);
+    assert_int_equal(node->standing.state, DP_TRAINER_SET);
     assert_false(dp_spread_wants(node->spread, &root));
     kit_close(world);
 }

@@ -192,7 +192,7 @@ static void a_fork_without_the_root_key_is_none(void **state)
     record.prev = node->ledger.head;
     record.time_ms = node->ledger.time_ms;
     record.round = node->ledger.round;
-    record.state_root = node->train.state_root;
+    record.state_root = node->standing.state_root;
     record.config.n_voters = 1;
     entry->voter.peer = kit_peer(1);
     kit_vote_key(1, entry->voter.key);

@@ -287,11 +287,11 @@ static void a_pending_row_that_cannot_be_read_or_is_anothers_is_refused(void **s
     disk->pending[1] = DP_MSG_HAVE; /* Not a READY. */
     assert_int_equal(dp_node_restore_pending(node, dp_view_of(disk->pending, disk->pending_size)),
                      DP_BADMSG);
-    assert_false(node->train.pending.has);
+    assert_false(node->train->pending.has);
     disk->pending[1] = DP_MSG_READY;
     assert_int_equal(dp_node_restore_pending(node, dp_view_of(disk->pending, disk->pending_size)),
                      DP_OK);
-    assert_true(node->train.pending.has);
+    assert_true(node->train->pending.has);
     dp_node_close(node);
     kit_close(world);
 }
@@ -320,7 +320,7 @@ static void a_proof_row_that_cannot_be_read_is_refused_and_halts_nobody(void **s
     row[0] = STOP;
     assert_int_equal(dp_node_restore_proof(node, dp_view_of(row, DP_PROOF_ROW_HEAD + 10)),
                      DP_BADMSG);
-    assert_int_equal(node->proof.row_size, 0);
+    assert_int_equal(node->proof->row_size, 0);
     assert_false(node->forks->stop.has);
     dp_node_close(node);
     kit_close(world);

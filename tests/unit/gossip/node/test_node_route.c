@@ -193,14 +193,14 @@ static void behind_a_thin_uplink_the_second_who_asks_for_the_update_hears_not_he
     kit_world *world = three();
     dp_node *node = world->nodes[0].node;
     const dp_hash other = {{3, 4, 5}};
-    dp_pending *pending = &node->train.pending;
+    dp_pending *pending = &node->train->pending;
 
     (void)state;
     *pending = (dp_pending){
         .has = true,
         .settled = true,
         .ready = {.round = node->ledger.round + 1, .root = {{9, 9}}, .bytes = 4000 * 1000}};
-    node->train.uplink = 1000;
+    node->standing.uplink = 1000;
     dp_relay_came(&node->relay, DP_SECOND);
     const dp_hash root = pending->ready.root;
     assert_true(gets_info(world, 1, &root));
@@ -331,7 +331,7 @@ static void a_blob_out_of_reach_has_its_claim_shown_to_members(void **state)
                       .steps = 1,
                       .tokens = 100,
                       .reach = {.own = 1U << 30},
-                      .state_root = near->train.state_root};
+                      .state_root = near->standing.state_root};
     ready.root.bytes[0] = 77;
     assert_true(dp_ready_sign(&ready, &author, &run, &near->ledger.fork));
     dp_ready_msg_write(&writer, &ready);

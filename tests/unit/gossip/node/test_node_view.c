@@ -201,10 +201,10 @@ static void the_check_notices_a_chain_that_its_parts_do_not_stand_on(void **stat
     node->commit->slot++;
     damaged(world, "votes in slot");
     node->commit->slot--;
-    const uint64_t applied = node->train.applied;
-    node->train.applied = node->ledger.round + 1;
+    const uint64_t applied = node->standing.applied;
+    node->standing.applied = node->ledger.round + 1;
     damaged(world, "state of round");
-    node->train.applied = applied;
+    node->standing.applied = applied;
     assert_true(node->round->n_claims < node->round->claims_max);
     node->round->claims[node->round->n_claims++].ready.round = 1;
     damaged(world, "a contribution of another round");

@@ -98,15 +98,15 @@ static void a_member_without_the_right_revokes_nobody_and_an_admin_others(void *
 static void nobody_revokes_itself_a_stranger_or_one_more_than_fit(void **state)
 {
     kit_world *world = kit_together(2);
-    dp_round *round = world->nodes[0].node->round;
+    dp_requests *requests = world->nodes[0].node->requests;
 
     (void)state;
     refuse(world, 0, revoke(0), DP_BADARG, "can leave");
     refuse(world, 0, revoke(5), DP_NOTFOUND, "no member of the run");
     for (uint32_t i = 0; i < DP_REMOVES_MAX; i++) {
-        round->removes[i] = (dp_remove){.peer = kit_peer(6 + i), .reason = DP_REMOVE_LEFT};
+        requests->removes[i] = (dp_remove){.peer = kit_peer(6 + i), .reason = DP_REMOVE_LEFT};
     }
-    round->n_removes = DP_REMOVES_MAX;
+    requests->n_removes = DP_REMOVES_MAX;
     refuse(world, 0, revoke(1), DP_AGAIN, "8 removals wait");
     kit_close(world);
 }
@@ -135,12 +135,12 @@ static void who_puts_out_the_only_voter_is_told_what_goes_on_from_there(void **s
 static void a_fork_needs_the_state_that_all_would_go_on_from(void **state)
 {
     kit_world *world = alone();
-    dp_train *train = &world->nodes[0].node->train;
+    dp_standing *standing = &world->nodes[0].node->standing;
 
     (void)state;
-    train->has_theta = false;
+    standing->has_theta = false;
     refuse(world, 0, (dp_order){.kind = DP_ORDER_FORK}, DP_AGAIN, "from which all would go on");
-    train->has_theta = true;
+    standing->has_theta = true;
     kit_close(world);
 }
 
@@ -183,7 +183,7 @@ static void a_root_key_that_does_not_sign_forks_nothing(void **state)
     /* Halted, it would put out who voted twice, and that takes a signature too. */
     refused_domain = "dpnode/remove/1";
     node->halted = true;
-    node->proof.culprit = kit_peer(1);
+    node->proof->culprit = kit_peer(1);
     refuse(world, 0, fork, DP_DENIED, "did not sign");
     node->halted = false;
     kit_close(world);
@@ -382,7 +382,7 @@ static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
     refuse(world, 0, order, DP_DENIED, "does not hold here");
     /* Who voted twice is among them: once is enough. */
     node->halted = true;
-    node->proof.culprit = kit_peer(20);
+    node->proof->culprit = kit_peer(20);
     refuse(world, 0, order, DP_DENIED, "does not hold here");
     node->halted = false;
     ledger->n_roster = n_roster;

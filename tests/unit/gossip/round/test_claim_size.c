@@ -130,7 +130,7 @@ static void few_large_updates_are_decoded_at_a_time_and_one_always(void **state)
     (void)state;
     memset(world->actions, 0, sizeof *world->actions);
     dp_out_begin(&node->out, world->actions);
-    node->train.checks = 0;
+    node->round->checks = 0;
     dp_node_hold(node, &large, (uint64_t)200 << 20);
     dp_round_begin_check(node, &large);
     assert_true(dp_round_may_check(node));

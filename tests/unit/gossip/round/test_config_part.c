@@ -241,7 +241,7 @@ static void who_is_revoked_is_out_at_once_and_then_by_the_chain(void **state)
         assert_int_equal(kit_look(world, i).listed_last, 3);
         assert_false(votes(world, i, 3));
     }
-    assert_int_equal(world->nodes[0].node->round->n_removes, 0);
+    assert_int_equal(world->nodes[0].node->requests->n_removes, 0);
     kit_close(world);
 }
 

@@ -74,7 +74,7 @@ static void another_publication_of_a_round_that_is_counted_brings_nothing_back(v
     kit_boot(world, 2);
     kit_link_all(world);
     dp_node *const made = node->node;
-    dp_pending *const pending = &made->train.pending;
+    dp_pending *const pending = &made->train->pending;
     assert_true(pending->has);
     made->chain->own_round = pending->ready.round;
     made->chain->own_root = dp_hash_of("test", dp_view_text("the first one"));
@@ -132,7 +132,7 @@ static void a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on(v
         kit_kill(world, 2);
         kit_boot(world, 2);
         dp_event lost = {.type = DP_EV_OBJECT_LOST};
-        const dp_pending *pending = &node->node->train.pending;
+        const dp_pending *pending = &node->node->train->pending;
         assert_true(pending->has);
         lost.u.object.root = which == 0 ? pending->a_root : pending->blob_root;
         kit_event_in(world, 2, &lost);
@@ -158,7 +158,7 @@ static void a_publication_whose_blob_comes_back_is_whole(void **state)
 {
     kit_world *world = three();
     dp_node *node = world->nodes[2].node;
-    dp_pending *pending = &node->train.pending;
+    dp_pending *pending = &node->train->pending;
     const dp_hash vector = {{1, 2, 3}};
 
     (void)state;

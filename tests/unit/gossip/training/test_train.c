@@ -21,15 +21,15 @@ static void who_was_emptied_keeps_what_it_does_next(void **state)
 static bool is_due_after(dp_node *node, uint64_t elapsed_us)
 {
     const dp_time now = node->now;
-    const uint32_t steps = node->train.steps;
+    const uint32_t steps = node->train->steps;
     const uint32_t n_claims = node->round->n_claims;
 
-    node->train.steps = 0;
+    node->train->steps = 0;
     node->round->n_claims = 0; /* Nobody waits. */
     node->now = (dp_time){.us = node->round->opened.us + elapsed_us};
     const bool is_due = dp_train_is_due(node);
     node->now = now;
-    node->train.steps = steps;
+    node->train->steps = steps;
     node->round->n_claims = n_claims;
     return is_due;
 }
@@ -43,11 +43,11 @@ static void parts_leave_a_thin_line_before_the_round_is_over(void **state)
 
     (void)state;
     node->round->slot_opened = node->round->opened;
-    node->train.pending.made_here = true;
-    node->train.pending.ready.bytes = 200 * 1000;
-    node->train.uplink = 0;
+    node->train->pending.made_here = true;
+    node->train->pending.ready.bytes = 200 * 1000;
+    node->standing.uplink = 0;
     CHECK(!is_due_after(node, round_us - 1) && is_due_after(node, round_us));
-    node->train.uplink = 1000; /* 200 ms, of which those of a part added up here are spared. */
+    node->standing.uplink = 1000; /* 200 ms, of which those of a part added up here are spared. */
     node->ledger.layout.cuts = cuts;
     for (uint32_t p = 0; p < cuts.n; p++) {
         node->ledger.layout.owners[p] = kit_peer(p);
@@ -57,7 +57,7 @@ static void parts_leave_a_thin_line_before_the_round_is_over(void **state)
     node->ledger.layout.owners[0] = kit_peer(1);
     CHECK(is_due_after(node, round_us - 200 * DP_MS));
     CHECK(!is_due_after(node, round_us - 200 * DP_MS - 1));
-    node->train.uplink = 1; /* Never nothing. */
+    node->standing.uplink = 1; /* Never nothing. */
     CHECK(!is_due_after(node, round_us / 4 - 1) && is_due_after(node, round_us / 4));
     kit_close(world);
 }

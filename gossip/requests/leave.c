@@ -8,20 +8,21 @@
 void dp_leave_ask(dp_node *node)
 {
     node->leaving = true;
-    node->leave.asked_at = node->now;
-    node->own_remove = (dp_remove){
+    node->leave->asked_at = node->now;
+    node->requests->own_remove = (dp_remove){
         .peer = node->self, .reason = DP_REMOVE_LEFT, .incarnation = node->config.incarnation};
-    if (!dp_remove_sign(&node->own_remove, &node->config.crypto, DP_KEY_IDENTITY, &node->run)) {
-        node->own_remove = (dp_remove){0};
+    if (!dp_remove_sign(&node->requests->own_remove, &node->config.crypto, DP_KEY_IDENTITY,
+                        &node->run)) {
+        node->requests->own_remove = (dp_remove){0};
     } else {
-        DP_IGNORE(dp_wish_remove(node, &node->own_remove)); /* Full: it is told again. */
+        DP_IGNORE(dp_wish_remove(node, &node->requests->own_remove)); /* Full: it is told again. */
     }
     node->round->repeat_at = node->now;
 }
 
 void dp_leave_taken_out(dp_node *node)
 {
-    node->leave.left_at = node->now;
+    node->leave->left_at = node->now;
     dp_leave_tick(node);
 }
 
@@ -42,14 +43,14 @@ static bool may_part(const dp_node *node)
     const uint32_t index = dp_ledger_find(&node->ledger, &node->self);
     const dp_roster_entry *own = index != DP_NOBODY ? &node->ledger.roster[index] : NULL;
 
-    return own == NULL || own->gone != DP_REMOVE_LEFT || !node->leave.voted ||
+    return own == NULL || own->gone != DP_REMOVE_LEFT || !node->leave->voted ||
            is_handed_over(node, own) ||
-           dp_time_between(node->leave.left_at, node->now) >= DP_LINGER_US;
+           dp_time_between(node->leave->left_at, node->now) >= DP_LINGER_US;
 }
 
 void dp_leave_tick(dp_node *node)
 {
-    if (node->leave.left_at.us != 0 && may_part(node)) {
+    if (node->leave->left_at.us != 0 && may_part(node)) {
         dp_members_leave(node->members, node->now, node->wall_ms, true, &node->out);
     }
 }
@@ -70,7 +71,7 @@ dp_leaving dp_leave_state(const dp_node *node)
     const uint64_t limit_us = DP_LEAVE_US + (alone || (votes && dp_beat_quorum(&node->beat))
                                                  ? 3ULL * node->manifest.round_ms * DP_MS
                                                  : 0);
-    if (dp_time_between(node->leave.asked_at, node->now) < limit_us) {
+    if (dp_time_between(node->leave->asked_at, node->now) < limit_us) {
         return DP_LEAVING_WAITS;
     }
     return alone ? DP_LEAVING_NEEDED : DP_LEAVING_FREE;

@@ -88,17 +88,17 @@ static void steps_of_before_a_load_are_no_reason_to_publish(void **state)
     dp_event trained = {.type = DP_EV_TRAINED};
 
     (void)state;
-    for (uint32_t i = 0; i < 100 && node->train.steps == 0; i++) {
+    for (uint32_t i = 0; i < 100 && node->train->steps == 0; i++) {
         kit_run_ms(world, KIT_STEP_MS);
     }
-    assert_true(node->train.steps > 0);
+    assert_true(node->train->steps > 0);
     dp_out_begin(&node->out, &actions);
     dp_train_unload(node);
-    assert_int_equal(node->train.steps, 0);
-    assert_int_equal(node->train.tokens, 0);
+    assert_int_equal(node->train->steps, 0);
+    assert_int_equal(node->train->tokens, 0);
     trained.u.trained.steps = 5;
     dp_train_event(node, &trained); /* On its way while the load was asked for. */
-    assert_int_equal(node->train.steps, 0);
+    assert_int_equal(node->train->steps, 0);
     kit_close(world);
 }
 
@@ -163,15 +163,15 @@ static void the_state_of_which_chunks_are_here_goes_before_a_newer_one(void **st
     node->started_at = node->now;
     dp_node_restore_part(node, &(dp_hash){{5}});
     dp_catchup_state(node); /* Whoever gives it may be linked soon. */
-    assert_false(node->catchup.wants_state);
+    assert_false(node->catchup->wants_state);
     node->now = dp_time_after(node->now, DP_STATE_PATIENCE_US);
     dp_catchup_state(node);
-    assert_int_equal(node->catchup.state_round, newer);
-    node->catchup.wants_state = false;
+    assert_int_equal(node->catchup->state_round, newer);
+    node->catchup->wants_state = false;
     dp_node_restore_part(node, &root);
     dp_catchup_state(node);
-    assert_true(node->catchup.wants_state);
-    assert_int_equal(node->catchup.state_round, older);
+    assert_true(node->catchup->wants_state);
+    assert_int_equal(node->catchup->state_round, older);
     kit_close(world);
 }
 
@@ -327,11 +327,11 @@ static void frozen_work_that_is_in_a_publication_comes_back_once(void **state)
     const dp_peer partner = kit_peer(3);
     dp_node_fence(node, &partner, 1); /* Ended: F stands alone. */
     assert_true(dp_mix_frozen_row(node->mix, &frozen));
-    node->train.pending.has = true;
-    node->train.pending.durable = true;
+    node->train->pending.has = true;
+    node->train->pending.durable = true;
     for (uint32_t inside = 0; inside <= 1; inside++) {
         uint32_t restores = 0;
-        node->train.pending.f_root = inside == 1 ? frozen.f_root : (dp_hash){{0}};
+        node->train->pending.f_root = inside == 1 ? frozen.f_root : (dp_hash){{0}};
         dp_out_begin(&node->out, &actions);
         dp_train_bring_back(node);
         for (uint32_t i = 0; i < actions.count; i++) {
@@ -384,11 +384,11 @@ static void who_is_fenced_gives_up_its_exchange_and_the_work_in_it(void **state)
     kit_run_ms(world, 500);
     dp_node *const node = world->nodes[1].node;
     assert_true(dp_mix_frozen_row(node->mix, &frozen));
-    assert_int_equal(node->train.state, DP_TRAINER_SET);
+    assert_int_equal(node->standing.state, DP_TRAINER_SET);
     fence(world, 1, 1);
     assert_false(dp_mix_view(node->mix).in_doubt);
     assert_false(dp_mix_frozen_row(node->mix, &frozen));
-    assert_int_equal(node->train.state,
+    assert_int_equal(node->standing.state,
                      DP_TRAINER_EMPTY); /* Its trainer still has it: it is loaded anew. */
     kit_close(world);
 }
@@ -403,9 +403,9 @@ samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing(void
     const uint64_t granted = dp_ledger_lease(&node->ledger, &node->self)->granted;
 
     (void)state;
-    assert_true(granted > 0 && node->train.pending.has);
-    node->train.pending.ready.round = node->ledger.round; /* decided */
-    node->train.pending.ready.reach.leased = granted;
+    assert_true(granted > 0 && node->train->pending.has);
+    node->train->pending.ready.round = node->ledger.round; /* decided */
+    node->train->pending.ready.reach.leased = granted;
     dp_out_begin(&node->out, &actions);
     dp_train_bring_back(node);
     const dp_action *restore = kit_find(&actions, DP_DO_TRAINER_RESTORE);
@@ -413,7 +413,7 @@ samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing(void
     assert_int_equal(restore->u.restore.lambda, dp_train_lambda(node->chain->gap));
     assert_true(restore->u.restore.lambda > 0);
     assert_int_equal(dp_train_reach(node).leased, granted);
-    node->train.pending.ready.reach.leased = granted + 1;
+    node->train->pending.ready.reach.leased = granted + 1;
     dp_out_begin(&node->out, &actions);
     dp_train_bring_back(node);
     restore = kit_find(&actions, DP_DO_TRAINER_RESTORE);
@@ -470,8 +470,8 @@ static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of
     node->started_at = node->now;
     dp_node_restore_part(node, &root);
     dp_catchup_state(node);
-    assert_true(node->catchup.wants_state);
-    assert_int_equal(node->catchup.state_round, older);
+    assert_true(node->catchup->wants_state);
+    assert_int_equal(node->catchup->state_round, older);
     assert_true(dp_spread_wants(node->spread, &root));
     const dp_action *ask = kit_find(&actions, DP_DO_GET_INFO);
     assert_non_null(ask);
@@ -479,7 +479,7 @@ static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of
     node->now = dp_time_after(node->now, DP_STATE_PATIENCE_US); /* Nobody gives it. */
     dp_out_begin(&node->out, &actions);
     dp_catchup_state(node);
-    assert_int_equal(node->catchup.state_round, newer);
+    assert_int_equal(node->catchup->state_round, newer);
     assert_false(dp_spread_wants(node->spread, &root));
     kit_close(world);
 }
@@ -500,7 +500,7 @@ static kit_world *with_an_older_state(dp_actions *actions, uint64_t *newer)
     dp_out_begin(&node->out, actions);
     dp_train_unload(node);
     dp_catchup_state(node);
-    assert_int_equal(node->catchup.state_round, older);
+    assert_int_equal(node->catchup->state_round, older);
     return world;
 }
 
@@ -524,9 +524,9 @@ a_state_that_nobody_who_lives_tells_of_gives_way_to_the_one_that_is_told_of(void
 
     (void)state;
     later(world, DP_SECOND, newer); /* Node 2 told of the older one a second ago. */
-    assert_true(node->catchup.state_round < newer);
+    assert_true(node->catchup->state_round < newer);
     later(world, DP_SECOND, newer);
-    assert_int_equal(node->catchup.state_round, newer);
+    assert_int_equal(node->catchup->state_round, newer);
     assert_true(dp_spread_wants(node->spread, &world->nodes[0].saved_root));
     kit_close(world);
 }
@@ -541,14 +541,14 @@ static void a_state_of_which_something_came_is_stayed_with(void **state)
     dp_event info = {.type = DP_EV_OBJECT_INFO, .now = node->now};
 
     (void)state;
-    info.u.object.root = node->catchup.state_root;
+    info.u.object.root = node->catchup->state_root;
     info.u.object.peer = kit_peer(2);
     info.u.object.size = 1000;
     info.u.object.leaves = &leaf;
     dp_out_begin(&node->out, &actions);
     dp_spread_info(node->spread, node->now, &info, &node->out);
     later(world, 2 * DP_SECOND, newer);
-    assert_true(node->catchup.state_round < newer);
+    assert_true(node->catchup->state_round < newer);
     kit_close(world);
 }
 

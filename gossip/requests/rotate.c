@@ -1,4 +1,4 @@
-#include "gossip/orders/rotate.h"
+#include "gossip/requests/rotate.h"
 
 #include <string.h>
 
@@ -30,14 +30,14 @@ static void send_word(dp_node *node)
     uint8_t room[DP_MSG_HEAD_BYTES + DP_ROTATION_BYTES + DP_JOIN_SECRET_BYTES];
     dp_writer writer = dp_writer_of(room, sizeof room);
 
-    dp_rotation_msg_write(&writer, &node->round->rotate->word, &node->round->rotate->secret);
+    dp_rotation_msg_write(&writer, &node->requests->rotate->word, &node->requests->rotate->secret);
     send_members(node, dp_view_of(room, writer.size));
 }
 
 /* The present epoch is of the chain, and its secret is not here. One of a later epoch is of a chain that was given up, and goes on. */
 static bool lacks(const dp_node *node)
 {
-    const dp_secrets *held = &node->round->rotate->held;
+    const dp_secrets *held = &node->requests->rotate->held;
     const dp_epoch *epoch = &node->ledger.epoch;
 
     return epoch->epoch > 0 && (held->n == 0 || held->items[0].epoch <= epoch->epoch) &&
@@ -47,7 +47,7 @@ static bool lacks(const dp_node *node)
 /* It is what the chain names. */
 static void keep(dp_node *node, const dp_secret *secret)
 {
-    dp_rotate *rotate = node->round->rotate;
+    dp_rotate *rotate = node->requests->rotate;
 
     if (dp_out_room(&node->out, 1) && dp_secrets_add(&rotate->held, secret)) {
         dp_out_add(&node->out, DP_DO_SECRETS)->u.secrets = rotate->held;
@@ -56,7 +56,7 @@ static void keep(dp_node *node, const dp_secret *secret)
 
 static dp_status wait_for_record(dp_node *node, const dp_rotation *word, const dp_secret *secret)
 {
-    dp_rotate *rotate = node->round->rotate;
+    dp_rotate *rotate = node->requests->rotate;
 
     rotate->waits = true;
     rotate->word = *word;
@@ -68,7 +68,7 @@ static dp_status wait_for_record(dp_node *node, const dp_rotation *word, const d
 
 dp_status dp_rotate_begin(dp_node *node, const uint8_t *secret, dp_why *why)
 {
-    const dp_rotate *rotate = node->round->rotate;
+    const dp_rotate *rotate = node->requests->rotate;
     const dp_epoch *epoch = &node->ledger.epoch;
     const uint32_t held = rotate->held.n > 0 ? rotate->held.items[0].epoch : 0;
     const uint32_t next = (held > epoch->epoch ? held : epoch->epoch) + 1;
@@ -109,7 +109,7 @@ static dp_status take_word(dp_node *node, const dp_rotation *word, const dp_secr
         keep(node, secret); /* The chain has the word already. */
         return DP_OK;
     }
-    if (node->round->rotate->waits || !dp_rotation_follows(word, &node->ledger.epoch)) {
+    if (node->requests->rotate->waits || !dp_rotation_follows(word, &node->ledger.epoch)) {
         return DP_OK; /* The first one goes into the chain; the others are told again by nobody then. */
     }
     DP_TRY(dp_inviting_rotation_valid(&node->ledger, &node->config.crypto, word, &cause));
@@ -134,7 +134,7 @@ static dp_status answer(dp_node *node, const dp_peer *from)
     uint8_t room[DP_MSG_HEAD_BYTES + 2 + DP_JOIN_SECRET_BYTES];
     dp_writer writer = dp_writer_of(room, sizeof room);
     const dp_secret *secret =
-        dp_secrets_of(&node->round->rotate->held, &node->run, &node->ledger.epoch);
+        dp_secrets_of(&node->requests->rotate->held, &node->run, &node->ledger.epoch);
 
     if (!is_trusted(node, from)) {
         return DP_DENIED;
@@ -167,7 +167,7 @@ dp_status dp_rotate_message(dp_node *node, const dp_peer *from, dp_view bytes)
 
 void dp_rotate_draft(const dp_node *node, dp_record *draft)
 {
-    const dp_rotate *rotate = node->round->rotate;
+    const dp_rotate *rotate = node->requests->rotate;
 
     draft->config.has_rotation = rotate->waits &&
                                  dp_rotation_follows(&rotate->word, &node->ledger.epoch) &&
@@ -177,7 +177,7 @@ void dp_rotate_draft(const dp_node *node, dp_record *draft)
 
 void dp_rotate_applied(dp_node *node)
 {
-    dp_rotate *rotate = node->round->rotate;
+    dp_rotate *rotate = node->requests->rotate;
     const dp_secrets one = {.n = 1, .items = {rotate->secret}};
 
     if (!rotate->waits) {
@@ -193,7 +193,7 @@ void dp_rotate_applied(dp_node *node)
 void dp_rotate_repeat(dp_node *node)
 {
     static const uint8_t question[DP_MSG_HEAD_BYTES] = {DP_MSG_SECRET_GET, DP_MSG_VERSION};
-    dp_rotate *rotate = node->round->rotate;
+    dp_rotate *rotate = node->requests->rotate;
 
     if (rotate->waits) {
         send_word(node);

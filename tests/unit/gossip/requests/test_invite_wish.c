@@ -1,7 +1,7 @@
 /* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by one. The liar holds the token of LEAKED
  * and has any number of identities. */
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
+#include "gossip/requests/invite_wish.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { VISITOR = 5, LEAKED = 7, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };
@@ -76,7 +76,7 @@ static void a_revoked_invite_admits_nobody_from_the_order_on(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         assert_false(is_member(world, i, VISITOR));
         assert_true(dp_inviting_revoked(&world->nodes[i].node->ledger, &order.invite));
-        assert_int_equal(world->nodes[i].node->round->invites->n, 0);
+        assert_int_equal(world->nodes[i].node->requests->invites->n, 0);
         assert_int_equal(dp_node_invite(world->nodes[i].node, &order.invite), DP_INVITE_REVOKED);
     }
     visit_all(world, VISITOR + 1); /* Another identity, by the same token. */
@@ -160,7 +160,7 @@ static void members_that_came_by_it_stay_unless_they_are_named(void **state)
     for (uint32_t i = 0; i < 10; i++) {
         assert_false(is_member(world, 2, VISITOR + i));
     }
-    assert_int_equal(world->nodes[1].node->round->invites->n_sweeps, 0);
+    assert_int_equal(world->nodes[1].node->requests->invites->n_sweeps, 0);
     kit_close(world);
 }
 

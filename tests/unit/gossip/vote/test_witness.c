@@ -183,7 +183,7 @@ static void a_second_certificate_of_a_decided_slot_convicts_who_signed_both(void
     kit_drain(world);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(kit_look(world, i).mode, DP_MODE_HALTED);
-        assert_true(dp_peer_equal(&world->nodes[i].node->proof.culprit, &culprit));
+        assert_true(dp_peer_equal(&world->nodes[i].node->proof->culprit, &culprit));
     }
     kit_close(world);
 }
@@ -198,24 +198,24 @@ static void who_speaks_of_records_and_gives_none_is_doubted_after_a_while(void *
     uint32_t asked = 0;
 
     (void)state;
-    for (uint32_t i = 0; i < 12 && !dp_doubted(&node->catchup.doubt, &liar, node->now); i++) {
+    for (uint32_t i = 0; i < 12 && !dp_doubted(&node->catchup->doubt, &liar, node->now); i++) {
         dp_writer writer = dp_writer_of(room, sizeof room);
-        node->catchup.hint_slot = node->ledger.slot + 1000;
-        node->catchup.hint_peer = liar;
+        node->catchup->hint_slot = node->ledger.slot + 1000;
+        node->catchup->hint_peer = liar;
         assert_true(dp_catchup_behind(node));
-        node->catchup.asked = liar; /* As if it had been asked just now. */
-        node->catchup.asked_at = node->now;
+        node->catchup->asked = liar; /* As if it had been asked just now. */
+        node->catchup->asked_at = node->now;
         dp_wire_begin_records(&writer, node->ledger.slot + 1);
         assert_true(dp_wire_add_record(&writer, dp_view_of("no record", 9), dp_view_of("", 0)));
         kit_send(world, 2, 0, dp_view_of(room, writer.size));
         kit_drain(world);
-        assert_int_equal(node->catchup.asked_at.us, node->now.us); /* Not again at once. */
+        assert_int_equal(node->catchup->asked_at.us, node->now.us); /* Not again at once. */
         asked++;
         kit_run_ms(world, 1200);
     }
     assert_true(asked >= 2 && asked <= DP_DOUBT_FAILURES + 1);
-    node->catchup.hint_slot = node->ledger.slot + 1000;
-    node->catchup.hint_peer = liar;
+    node->catchup->hint_slot = node->ledger.slot + 1000;
+    node->catchup->hint_peer = liar;
     assert_false(dp_catchup_behind(node));
     kit_close(world);
 }
@@ -357,12 +357,12 @@ static void a_life_is_fenced_on_its_own_word_alone(void **state)
 
     (void)state;
     wish(world, 1, 5, 2);
-    assert_int_equal(node->round->n_fences, 0);
+    assert_int_equal(node->requests->n_fences, 0);
     wish(world, 1, present, 2); /* Of a life that everybody knows of, too. */
-    assert_int_equal(node->round->n_fences, 0);
+    assert_int_equal(node->requests->n_fences, 0);
     wish(world, 1, 5, 1);
-    assert_int_equal(node->round->n_fences, 1);
-    assert_int_equal(node->round->fences[0].fence.incarnation, 5);
+    assert_int_equal(node->requests->n_fences, 1);
+    assert_int_equal(node->requests->fences[0].fence.incarnation, 5);
     kit_close(world);
 }
 
@@ -380,8 +380,8 @@ static void a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another(v
     for (uint64_t i = 1; i <= 2 * DP_FENCES_MAX; i++) { /* Many exchanges, many lives: one place. */
         wish(world, 1, i, 1);
     }
-    assert_int_equal(node->round->n_fences, 1);
-    assert_int_equal(node->round->fences[0].fence.incarnation, 2 * DP_FENCES_MAX);
+    assert_int_equal(node->requests->n_fences, 1);
+    assert_int_equal(node->requests->fences[0].fence.incarnation, 2 * DP_FENCES_MAX);
     assert_true(dp_life_sign(&ask, &victim, &node->run));
     ask.asker = kit_peer(1); /* The word was given to node 2, */
     dp_fence_msg_write(&writer, &ask);
@@ -392,8 +392,8 @@ static void a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another(v
     dp_fence_msg_write(&writer, &ask);
     kit_send(world, 2, 0, dp_view_of(room, writer.size));
     kit_drain(world);
-    assert_int_equal(node->round->n_fences, 1);
-    assert_int_equal(node->round->fences[0].fence.incarnation, 2 * DP_FENCES_MAX);
+    assert_int_equal(node->requests->n_fences, 1);
+    assert_int_equal(node->requests->fences[0].fence.incarnation, 2 * DP_FENCES_MAX);
     kit_close(world);
 }
 
@@ -404,16 +404,16 @@ static void a_request_for_a_fence_ends_when_nobody_repeats_it(void **state)
 
     (void)state;
     wish(world, 1, 5, 1);
-    assert_int_equal(node->round->n_fences, 1);
-    assert_true(dp_wish_lasts(node, &node->round->fences[0]));
+    assert_int_equal(node->requests->n_fences, 1);
+    assert_true(dp_wish_lasts(node, &node->requests->fences[0]));
     kit_run_ms(world, 20000);
     wish(world, 1, 5, 1); /* Still in doubt. */
     kit_run_ms(world, 20000);
     dp_wish_forget_done(node);
-    assert_int_equal(node->round->n_fences, 1);
+    assert_int_equal(node->requests->n_fences, 1);
     kit_run_ms(world, 11000);
     dp_wish_forget_done(node);
-    assert_int_equal(node->round->n_fences, 0);
+    assert_int_equal(node->requests->n_fences, 0);
     kit_close(world);
 }
 
@@ -433,12 +433,12 @@ static void wishes_and_offers_about_nobody_take_no_place(void **state)
     kit_send(world, 2, 0, dp_view_of(room, writer.size));
     wish(world, 1, UINT64_MAX, 9);
     assert_int_equal(node->round->n_offers, before);
-    assert_int_equal(node->round->n_fences, 0); /* No life of that number was ever begun. */
+    assert_int_equal(node->requests->n_fences, 0); /* No life of that number was ever begun. */
     wish(world, 1, 1, 9);
     wish_as(world, /* An asker that is no member. */
             &(dp_fence_ask){.fence = {.peer = kit_peer(1), .incarnation = 1}, .asker = kit_peer(9)},
             1, 2);
-    assert_int_equal(node->round->n_fences, 0);
+    assert_int_equal(node->requests->n_fences, 0);
     kit_close(world);
 }
 

@@ -1,6 +1,6 @@
 /* A node that leaves the run for good: when it is free to end. */
-#ifndef DP_GOSSIP_ORDERS_LEAVE_H
-#define DP_GOSSIP_ORDERS_LEAVE_H
+#ifndef DP_GOSSIP_REQUESTS_LEAVE_H
+#define DP_GOSSIP_REQUESTS_LEAVE_H
 
 #include <stdbool.h>
 #include <stdint.h>

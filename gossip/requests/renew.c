@@ -1,4 +1,4 @@
-#include "gossip/orders/renew.h"
+#include "gossip/requests/renew.h"
 
 #include <string.h>
 
@@ -100,11 +100,12 @@ void dp_renew_tick(dp_node *node)
     static const uint8_t question[DP_MSG_HEAD_BYTES] = {DP_MSG_RENEW_GET, DP_MSG_VERSION};
     dp_renewal own;
 
-    if (!is_due(node) || (node->renew_asked_at.us != 0 &&
-                          dp_time_between(node->renew_asked_at, node->now) < DP_RENEW_PAUSE_US)) {
+    if (!is_due(node) ||
+        (node->requests->renew_asked_at.us != 0 &&
+         dp_time_between(node->requests->renew_asked_at, node->now) < DP_RENEW_PAUSE_US)) {
         return;
     }
-    node->renew_asked_at = node->now;
+    node->requests->renew_asked_at = node->now;
     if (make(node, &node->self, &own)) { /* The root key is here. */
         DP_IGNORE(take(node, &own));
         return;

@@ -95,11 +95,11 @@ static void the_own_update_takes_as_long_as_the_own_line(void **state)
     node->round->claims[0] = *own;
     own = &node->round->claims[0];
     own->ready.bytes = 1000 * 1000;
-    node->train.uplink = 0; /* Not measured, as on a short path. */
+    node->standing.uplink = 0; /* Not measured, as on a short path. */
     assert_int_equal(dp_round_lines(node), DP_LINES_FREE);
-    node->train.uplink = 10 * 1000; /* 0.1 s of 0.5 */
+    node->standing.uplink = 10 * 1000; /* 0.1 s of 0.5 */
     assert_int_equal(dp_round_lines(node), DP_LINES_FIT);
-    node->train.uplink = 5 * 1000;
+    node->standing.uplink = 5 * 1000;
     assert_int_equal(dp_round_lines(node), DP_LINES_SLOW);
     own->bad = true; /* Nobody waits for it. */
     assert_int_equal(dp_round_lines(node), DP_LINES_FIT);

@@ -1,4 +1,4 @@
-#include "gossip/round/witness.h"
+#include "gossip/vote/witness.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* The join secret rotated among whole nodes: who gets the new one, and when it is used. The liars of these tests wait for admission and ask for the
  * secret, or give out another one than the chain names. */
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/rotate.h"
+#include "gossip/requests/rotate.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { VISITOR = 5, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };
@@ -10,7 +10,7 @@ static const uint8_t fresh[DP_JOIN_SECRET_BYTES] = {1, 2, 3};
 
 static dp_rotate *rotate_of(const kit_world *world, uint32_t i)
 {
-    return world->nodes[i].node->round->rotate;
+    return world->nodes[i].node->requests->rotate;
 }
 
 static bool sign_without_root(void *context, int key, const char *domain, dp_view bytes,

@@ -6,14 +6,14 @@
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/invite_wish.h"
-#include "gossip/orders/rotate.h"
+#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/rotate.h"
 
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer)
 {
-    for (uint32_t i = 0; i < node->round->n_removes; i++) {
-        if (node->round->removes[i].reason == DP_REMOVE_REVOKED &&
-            dp_peer_equal(&node->round->removes[i].peer, peer)) {
+    for (uint32_t i = 0; i < node->requests->n_removes; i++) {
+        if (node->requests->removes[i].reason == DP_REMOVE_REVOKED &&
+            dp_peer_equal(&node->requests->removes[i].peer, peer)) {
             return true;
         }
     }
@@ -23,25 +23,24 @@ bool dp_node_revoked(const dp_node *node, const dp_peer *peer)
 /* Wishes that the chain has fulfilled. */
 void dp_wish_forget_done(dp_node *node)
 {
-    dp_round *round = node->round;
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < round->n_removes; i++) {
-        if (dp_ledger_member(&node->ledger, &round->removes[i].peer) != NULL) {
-            round->removes[kept++] = round->removes[i];
+    for (uint32_t i = 0; i < node->requests->n_removes; i++) {
+        if (dp_ledger_member(&node->ledger, &node->requests->removes[i].peer) != NULL) {
+            node->requests->removes[kept++] = node->requests->removes[i];
         }
     }
-    round->n_removes = kept;
+    node->requests->n_removes = kept;
     kept = 0;
-    for (uint32_t i = 0; i < round->n_fences; i++) {
-        const dp_fence *fence = &round->fences[i].fence;
+    for (uint32_t i = 0; i < node->requests->n_fences; i++) {
+        const dp_fence *fence = &node->requests->fences[i].fence;
         const uint32_t index = dp_ledger_find(&node->ledger, &fence->peer);
         if (index != DP_NOBODY && node->ledger.roster[index].fenced < fence->incarnation &&
-            dp_wish_lasts(node, &round->fences[i])) {
-            round->fences[kept++] = round->fences[i];
+            dp_wish_lasts(node, &node->requests->fences[i])) {
+            node->requests->fences[kept++] = node->requests->fences[i];
         }
     }
-    round->n_fences = kept;
+    node->requests->n_fences = kept;
     dp_invite_wish_forget_done(node);
 }
 
@@ -74,14 +73,12 @@ static void bind_here(dp_node *node, const dp_remove *remove)
 
 dp_status dp_wish_remove(dp_node *node, const dp_remove *remove)
 {
-    dp_round *round = node->round;
-
     if (dp_ledger_member(&node->ledger, &remove->peer) == NULL) {
         return DP_OK;
     }
-    for (uint32_t i = 0; i < round->n_removes; i++) {
-        if (dp_peer_equal(&round->removes[i].peer, &remove->peer) &&
-            round->removes[i].reason == remove->reason) {
+    for (uint32_t i = 0; i < node->requests->n_removes; i++) {
+        if (dp_peer_equal(&node->requests->removes[i].peer, &remove->peer) &&
+            node->requests->removes[i].reason == remove->reason) {
             return DP_OK;
         }
     }
@@ -95,10 +92,10 @@ dp_status dp_wish_remove(dp_node *node, const dp_remove *remove)
     if (!dp_remove_verify(remove, &node->config.crypto, &node->run)) {
         return DP_BADSIG;
     }
-    if (round->n_removes >= DP_REMOVES_MAX) {
+    if (node->requests->n_removes >= DP_REMOVES_MAX) {
         return DP_AGAIN; /* It is told again. */
     }
-    round->removes[round->n_removes++] = *remove;
+    node->requests->removes[node->requests->n_removes++] = *remove;
     node->dirty = true;
     send_remove(node, remove); /* Before the link goes: the one concerned is told too. */
     if (remove->reason == DP_REMOVE_REVOKED) {
@@ -116,19 +113,20 @@ bool dp_wish_lasts(const dp_node *node, const dp_fence_wish *wish)
 
 void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker)
 {
-    dp_round *round = node->round;
     uint32_t at = 0;
 
     /* A node is in doubt with one at a time: its last word takes the place of its earlier ones, and of what nobody asks for any more. */
     dp_wish_forget_done(node);
-    while (at < round->n_fences && !dp_peer_equal(&round->fences[at].asker, asker)) {
+    while (at < node->requests->n_fences &&
+           !dp_peer_equal(&node->requests->fences[at].asker, asker)) {
         at++;
     }
     if (at == DP_FENCES_MAX) {
         return; /* It asks again. */
     }
-    round->n_fences += at == round->n_fences ? 1 : 0;
-    round->fences[at] = (dp_fence_wish){.fence = *fence, .asker = *asker, .asked_at = node->now};
+    node->requests->n_fences += at == node->requests->n_fences ? 1 : 0;
+    node->requests->fences[at] =
+        (dp_fence_wish){.fence = *fence, .asker = *asker, .asked_at = node->now};
 }
 
 /* It may have been carried. What its asker shows is the word of that life for an exchange with it, so nobody else can ask, about nobody else
@@ -167,12 +165,12 @@ dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes)
 void dp_wish_repeat(dp_node *node)
 {
     if (node->leaving && node->mode != DP_MODE_LEFT &&
-        dp_peer_equal(&node->own_remove.peer, &node->self)) {
-        send_remove(node, &node->own_remove);
+        dp_peer_equal(&node->requests->own_remove.peer, &node->self)) {
+        send_remove(node, &node->requests->own_remove);
     }
-    for (uint32_t i = 0; i < node->round->n_removes; i++) {
-        if (node->round->removes[i].reason == DP_REMOVE_REVOKED) {
-            send_remove(node, &node->round->removes[i]);
+    for (uint32_t i = 0; i < node->requests->n_removes; i++) {
+        if (node->requests->removes[i].reason == DP_REMOVE_REVOKED) {
+            send_remove(node, &node->requests->removes[i]);
         }
     }
     dp_invite_wish_repeat(node);

@@ -1,7 +1,7 @@
 /* Certificates that are renewed before they end: by whom, for whom, until when. The liars of these tests are a member that would stay for ever by
  * its own word, and one that was put out and goes on. */
 #include "gossip/identity/renewal.h"
-#include "gossip/orders/renew.h"
+#include "gossip/requests/renew.h"
 #include "tests/unit/gossip/node_kit.h"
 
 #define DAY_MS (24ULL * 3600 * 1000)
@@ -203,11 +203,11 @@ static void who_is_gone_or_about_to_be_gets_none(void **state)
     (void)state;
     ask(world, 2, 0);
     assert_true(answered(world));
-    node->round->removes[0] = (dp_remove){.peer = peer, .reason = DP_REMOVE_REVOKED};
-    node->round->n_removes = 1;
+    node->requests->removes[0] = (dp_remove){.peer = peer, .reason = DP_REMOVE_REVOKED};
+    node->requests->n_removes = 1;
     ask(world, 2, 0);
     assert_false(answered(world));
-    node->round->n_removes = 0;
+    node->requests->n_removes = 0;
     node->ledger.roster[dp_ledger_find(&node->ledger, &peer)].gone = DP_REMOVE_LEFT;
     ask(world, 2, 0);
     assert_false(answered(world));

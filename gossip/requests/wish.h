@@ -1,6 +1,6 @@
 /* Removals and fences that await the next record. */
-#ifndef DP_GOSSIP_ORDERS_WISH_H
-#define DP_GOSSIP_ORDERS_WISH_H
+#ifndef DP_GOSSIP_REQUESTS_WISH_H
+#define DP_GOSSIP_REQUESTS_WISH_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +20,18 @@ typedef struct dp_fence_wish {
     dp_peer asker;
     dp_time asked_at;
 } dp_fence_wish;
+
+/* What waits for the next record. */
+typedef struct dp_requests {
+    uint32_t n_removes;
+    dp_remove removes[DP_REMOVES_MAX];
+    uint32_t n_fences;
+    dp_fence_wish fences[DP_FENCES_MAX];
+    dp_remove own_remove;             /* of this node, which leaves */
+    struct dp_invite_wishes *invites; /* invite_wish.h */
+    struct dp_rotate *rotate;         /* rotate.h */
+    dp_time renew_asked_at;           /* renew.c */
+} dp_requests;
 
 /* Put out by a signed word that the chain has not yet. */
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer);

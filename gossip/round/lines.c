@@ -5,7 +5,8 @@
 static bool waited(const dp_node *node, const dp_claim *claim, uint64_t round_us, uint64_t *wait)
 {
     if (dp_peer_equal(&claim->ready.peer, &node->self)) {
-        const uint64_t rate = node->train.uplink; /* Others wait, for as long as the line takes. */
+        const uint64_t rate =
+            node->standing.uplink; /* Others wait, for as long as the line takes. */
         *wait = rate == 0 ? 0 : claim->ready.bytes * 1000 / rate;
         return true;
     }

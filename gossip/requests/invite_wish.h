@@ -1,8 +1,8 @@
 /* Invites that are to be revoked with the next record: signed words about them, kept in memory until the chain has them, and told again by
  * everybody who knows. They bind a node at once, which proposes nobody who came by such an invite; once the chain has them, its guests are cut. Beside them what an
  * order with --members has begun here: members to be put out that came by an invite, some with each record. */
-#ifndef DP_GOSSIP_ORDERS_INVITE_WISH_H
-#define DP_GOSSIP_ORDERS_INVITE_WISH_H
+#ifndef DP_GOSSIP_REQUESTS_INVITE_WISH_H
+#define DP_GOSSIP_REQUESTS_INVITE_WISH_H
 
 #include "gossip/ledger/inviting.h"
 

@@ -1,8 +1,8 @@
 /* The join secret is rotated: a word waits here for the next record, with the secret that it names, and both go to linked members at once. When the
  * chain has a word, a node that has its secret keeps it and uses it from then on; one that has not asks linked members, and goes on with what it has.
  * A secret goes over the link to a member by the chain, and to nobody else: never through a relay, nor to a newcomer. */
-#ifndef DP_GOSSIP_ORDERS_ROTATE_H
-#define DP_GOSSIP_ORDERS_ROTATE_H
+#ifndef DP_GOSSIP_REQUESTS_ROTATE_H
+#define DP_GOSSIP_REQUESTS_ROTATE_H
 
 #include "base/clock.h"
 #include "gossip/ledger/ledger.h"

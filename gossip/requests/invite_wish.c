@@ -1,4 +1,4 @@
-#include "gossip/orders/invite_wish.h"
+#include "gossip/requests/invite_wish.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 bool dp_invite_wished(const dp_node *node, const dp_invite_id *id)
 {
-    const dp_invite_wishes *wishes = node->round->invites;
+    const dp_invite_wishes *wishes = node->requests->invites;
 
     for (uint32_t i = 0; i < wishes->n; i++) {
         if (dp_invite_id_compare(&wishes->words[i].id, id) == 0) {
@@ -67,7 +67,7 @@ static void send_word(dp_node *node, const dp_invite_revoke *word)
 
 dp_status dp_invite_wish(dp_node *node, const dp_invite_revoke *word)
 {
-    dp_invite_wishes *wishes = node->round->invites;
+    dp_invite_wishes *wishes = node->requests->invites;
     const uint64_t time_ms = dp_round_time(node);
 
     if (!dp_inviting_wants(&node->ledger, word, time_ms)) {
@@ -117,7 +117,7 @@ dp_status dp_invite_wish_message(dp_node *node, dp_view bytes)
 
 void dp_invite_wish_draft(const dp_node *node, dp_record *draft)
 {
-    const dp_invite_wishes *wishes = node->round->invites;
+    const dp_invite_wishes *wishes = node->requests->invites;
     dp_config_part *config = &draft->config;
     const uint32_t room = dp_inviting_room(&node->ledger, draft->time_ms);
 
@@ -167,7 +167,7 @@ static bool sweep(dp_node *node, const dp_invite_id *id)
 
 dp_status dp_invite_sweep(dp_node *node, const dp_invite_id *id)
 {
-    dp_invite_wishes *wishes = node->round->invites;
+    dp_invite_wishes *wishes = node->requests->invites;
 
     for (uint32_t i = 0; i < wishes->n_sweeps; i++) {
         if (dp_invite_id_compare(&wishes->sweeps[i], id) == 0) {
@@ -185,7 +185,7 @@ dp_status dp_invite_sweep(dp_node *node, const dp_invite_id *id)
 
 static void sweep_on(dp_node *node)
 {
-    dp_invite_wishes *wishes = node->round->invites;
+    dp_invite_wishes *wishes = node->requests->invites;
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < wishes->n_sweeps; i++) {
@@ -200,7 +200,7 @@ static void sweep_on(dp_node *node)
 
 void dp_invite_wish_forget_done(dp_node *node)
 {
-    dp_invite_wishes *wishes = node->round->invites;
+    dp_invite_wishes *wishes = node->requests->invites;
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < wishes->n; i++) {
@@ -222,7 +222,7 @@ void dp_invite_wish_applied(dp_node *node, const dp_record *record)
 
 void dp_invite_wish_repeat(dp_node *node)
 {
-    const dp_invite_wishes *wishes = node->round->invites;
+    const dp_invite_wishes *wishes = node->requests->invites;
 
     sweep_on(node);
     for (uint32_t i = 0; i < wishes->n; i++) {

@@ -31,11 +31,10 @@ bool dp_train_is_certified(const dp_node *node, uint64_t round, const dp_hash *t
 
 static uint32_t best_ckpt(const dp_node *node)
 {
-    const dp_train *train = &node->train;
     uint32_t best = CKPT_NONE;
 
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &train->ckpts[i];
+        const dp_ckpt *ckpt = &node->ckpts->at[i];
         bool known = false;
         if (!ckpt->has || ckpt->bad || !can_replay_from(node, ckpt->round)) {
             continue;
@@ -43,7 +42,7 @@ static uint32_t best_ckpt(const dp_node *node)
         if (!dp_train_is_certified(node, ckpt->round, &ckpt->root, &known) && known) {
             continue;
         }
-        if (best == CKPT_NONE || ckpt->round > train->ckpts[best].round) {
+        if (best == CKPT_NONE || ckpt->round > node->ckpts->at[best].round) {
             best = i;
         }
     }
@@ -64,12 +63,12 @@ static void let_go(dp_node *node, dp_ckpt *ckpt)
 
 void dp_train_saved(dp_node *node, uint64_t round)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        dp_ckpt *ckpt = &train->ckpts[i];
-        const bool loading =
-            train->state == DP_TRAINER_MOVING && dp_hash_equal(&ckpt->root, &train->moving_root);
+        dp_ckpt *ckpt = &node->ckpts->at[i];
+        const bool loading = node->standing.state == DP_TRAINER_MOVING &&
+                             dp_hash_equal(&ckpt->root, &train->moving_root);
         if (ckpt->has && ckpt->fetched && ckpt->round < round && !loading) {
             let_go(node, ckpt);
             *ckpt = (dp_ckpt){0};
@@ -79,13 +78,13 @@ void dp_train_saved(dp_node *node, uint64_t round)
 
 void dp_train_lost(dp_node *node, const dp_hash *root)
 {
-    dp_pending *pending = &node->train.pending;
+    dp_pending *pending = &node->train->pending;
 
     /* A trainer that has it in memory goes on with it. The blob may come back from others; nobody else has the vector. */
     pending->lost |= pending->has && dp_hash_equal(&pending->a_root, root);
     pending->blob_lost |= pending->has && dp_hash_equal(&pending->blob_root, root);
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        dp_ckpt *ckpt = &node->train.ckpts[i];
+        dp_ckpt *ckpt = &node->ckpts->at[i];
         if (!ckpt->has || !dp_hash_equal(&ckpt->root, root)) {
             continue;
         }
@@ -100,17 +99,17 @@ void dp_train_lost(dp_node *node, const dp_hash *root)
 
 void dp_train_came(dp_node *node, const dp_hash *root)
 {
-    if (!dp_broken(146) && dp_hash_equal(&node->train.pending.blob_root, root)) {
-        node->train.pending.blob_lost = false;
+    if (!dp_broken(146) && dp_hash_equal(&node->train->pending.blob_root, root)) {
+        node->train->pending.blob_lost = false;
     }
 }
 
 void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes, bool fetched)
 {
-    dp_ckpt *oldest = &node->train.ckpts[0];
+    dp_ckpt *oldest = &node->ckpts->at[0];
 
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        dp_ckpt *ckpt = &node->train.ckpts[i];
+        dp_ckpt *ckpt = &node->ckpts->at[i];
         if (ckpt->has && ckpt->round == round) {
             oldest = ckpt;
             break;
@@ -136,7 +135,7 @@ uint64_t dp_train_own_ckpt(const dp_node *node)
     uint64_t newest = 0;
 
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        const dp_ckpt *ckpt = &node->ckpts->at[i];
         const bool own = ckpt->has && !ckpt->bad && !ckpt->fetched;
         newest = own && ckpt->round > newest ? ckpt->round : newest;
     }
@@ -148,7 +147,7 @@ uint64_t dp_train_newest_ckpt(const dp_node *node)
     uint64_t newest = 0;
 
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        const dp_ckpt *ckpt = &node->ckpts->at[i];
         newest = ckpt->has && !ckpt->bad && ckpt->round > newest ? ckpt->round : newest;
     }
     return newest;
@@ -166,7 +165,7 @@ const dp_ckpt *dp_train_proven_ckpt(const dp_node *node)
     const dp_ckpt *best = NULL;
 
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        const dp_ckpt *ckpt = &node->ckpts->at[i];
         if (!ckpt->has || ckpt->bad) {
             continue;
         }
@@ -185,7 +184,7 @@ const dp_ckpt *dp_train_told_ckpt(const dp_node *node)
     const dp_ckpt *newest = NULL;
 
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->train.ckpts[i];
+        const dp_ckpt *ckpt = &node->ckpts->at[i];
         if (ckpt->has && !ckpt->bad && (newest == NULL || ckpt->round > newest->round)) {
             newest = ckpt;
         }
@@ -228,7 +227,7 @@ static bool peers_have_a_state(const dp_node *node)
 static void begin(dp_node *node)
 {
     const dp_manifest *manifest = &node->manifest;
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
     if (!dp_train_fetch(node, &manifest->init, manifest->init_bytes)) {
         return;
@@ -242,28 +241,28 @@ static void begin(dp_node *node)
     }
     train->moving_round = 0;
     train->moving_root = manifest->init;
-    train->state = DP_TRAINER_MOVING;
+    node->standing.state = DP_TRAINER_MOVING;
 }
 
 void dp_train_load(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
     if (!knows_the_chain(node) || !dp_time_reached(node->now, train->barred)) {
         return;
     }
     const uint32_t best = best_ckpt(node);
-    if (best != CKPT_NONE && dp_catchup_prefers_state(node, train->ckpts[best].round)) {
+    if (best != CKPT_NONE && dp_catchup_prefers_state(node, node->ckpts->at[best].round)) {
         dp_catchup_state(node);
         return;
     }
     if (best != CKPT_NONE) {
         dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_LOAD);
-        action->u.load.round = train->ckpts[best].round;
-        action->u.load.root = train->ckpts[best].root;
-        train->moving_round = train->ckpts[best].round;
-        train->moving_root = train->ckpts[best].root;
-        train->state = DP_TRAINER_MOVING;
+        action->u.load.round = node->ckpts->at[best].round;
+        action->u.load.root = node->ckpts->at[best].root;
+        train->moving_round = node->ckpts->at[best].round;
+        train->moving_root = node->ckpts->at[best].root;
+        node->standing.state = DP_TRAINER_MOVING;
         return;
     }
     /* What has led to another state once would do so again. */
@@ -271,7 +270,7 @@ void dp_train_load(dp_node *node)
     /* A state may never be certified without this node (dpsim, swarm 6044). */
     const bool from_start =
         node->ledger.round <= DP_WINDOW_ROUNDS || dp_catchup_needs_no_state(node);
-    if (from_start && node->catchup.stuck_at.us == 0 && !from_peers) {
+    if (from_start && node->catchup->stuck_at.us == 0 && !from_peers) {
         begin(node);
         return;
     }
@@ -280,11 +279,11 @@ void dp_train_load(dp_node *node)
 
 void dp_train_unload(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
-    train->state = DP_TRAINER_EMPTY;
-    train->has_theta = false;
-    train->applying = false;
+    node->standing.state = DP_TRAINER_EMPTY;
+    node->standing.has_theta = false;
+    node->standing.applying = false;
     train->steps =
         0; /* What is loaded has none, and a publication of none may stand in no record. */
     train->tokens = 0;
@@ -299,14 +298,14 @@ void dp_train_unload(dp_node *node)
 
 void dp_train_reload(dp_node *node, const char *cause)
 {
-    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->train.applied,
+    dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->standing.applied,
                  node->ledger.round, cause);
     dp_train_unload(node);
 }
 
 void dp_train_diverged(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
     train->strikes++;
     train->diverged++;
@@ -317,12 +316,13 @@ void dp_train_diverged(dp_node *node)
         train->barred = dp_time_after(
             node->now, DP_BAR_US << (more < DP_BAR_DOUBLINGS_MAX ? more : DP_BAR_DOUBLINGS_MAX));
     }
-    dp_node_note(node, DP_NOTE_DIVERGED, train->applied, NULL, train->diverged, 0,
+    dp_node_note(node, DP_NOTE_DIVERGED, node->standing.applied, NULL, train->diverged, 0,
                  rests ? "own state root differs again and again; its trainer rests"
                        : "own state root differs");
     for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        if (train->ckpts[i].has && dp_hash_equal(&train->ckpts[i].root, &train->moving_root)) {
-            train->ckpts[i].bad = true;
+        if (node->ckpts->at[i].has &&
+            dp_hash_equal(&node->ckpts->at[i].root, &train->moving_root)) {
+            node->ckpts->at[i].bad = true;
         }
     }
     node->round->states[node->commit->self == DP_NOBODY ? 0 : node->commit->self].known = false;
@@ -332,7 +332,7 @@ void dp_train_diverged(dp_node *node)
 /* theta of round stands with this tensor root. */
 void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
     dp_hash digest;
     dp_hash certified;
 
@@ -340,35 +340,36 @@ void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root)
         dp_train_reload(node, "state"); /* The chain has run away meanwhile. */
         return;
     }
-    train->applied = round;
-    train->has_theta = true;
-    train->tensor_root = *tensor_root;
-    train->state_root = dp_state_root(round, tensor_root, &digest);
+    node->standing.applied = round;
+    node->standing.has_theta = true;
+    node->standing.tensor_root = *tensor_root;
+    node->standing.state_root = dp_state_root(round, tensor_root, &digest);
     train->saved = false;
-    node->catchup.stuck_at = (dp_time){0};
+    node->catchup->stuck_at = (dp_time){0};
     if (dp_chain_certified(node, round, &certified) &&
-        !dp_hash_equal(&certified, &train->state_root)) {
+        !dp_hash_equal(&certified, &node->standing.state_root)) {
         dp_train_diverged(node);
     }
 }
 
 void dp_train_at(dp_node *node, const dp_event *event)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
 
-    if (train->state != DP_TRAINER_MOVING || event->u.at.round != train->moving_round) {
+    if (node->standing.state != DP_TRAINER_MOVING || event->u.at.round != train->moving_round) {
         return;
     }
     if (event->u.at.status != DP_OK) {
         for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-            if (train->ckpts[i].has && dp_hash_equal(&train->ckpts[i].root, &train->moving_root)) {
-                train->ckpts[i].bad = true;
+            if (node->ckpts->at[i].has &&
+                dp_hash_equal(&node->ckpts->at[i].root, &train->moving_root)) {
+                node->ckpts->at[i].bad = true;
             }
         }
         dp_train_reload(node, "broken checkpoint");
         return;
     }
-    train->state = DP_TRAINER_SET;
+    node->standing.state = DP_TRAINER_SET;
     train->fresh = true;
     train->training = false;
     train->train_round = 0;
@@ -402,7 +403,7 @@ uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row)
 /* What the pending row says became of it. own_round of the chain is not after its round. */
 static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
 {
-    const dp_pending *pending = &node->train.pending;
+    const dp_pending *pending = &node->train->pending;
     const dp_chain *chain = node->chain;
     const bool included = chain->own_round == pending->ready.round &&
                           (dp_hash_equal(&chain->own_root, &pending->ready.root) || dp_broken(21));
@@ -416,7 +417,7 @@ static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
  * back was part of that publication (SAFETY B5). */
 static bool is_stale(const dp_node *node)
 {
-    const dp_pending *pending = &node->train.pending;
+    const dp_pending *pending = &node->train->pending;
     const dp_chain *chain = node->chain;
     const bool other = chain->own_round == pending->ready.round &&
                        !dp_hash_equal(&chain->own_root, &pending->ready.root) && !dp_broken(21) &&
@@ -427,7 +428,7 @@ static bool is_stale(const dp_node *node)
 
 static void bring_back_pending(dp_node *node, uint32_t lambda)
 {
-    dp_pending *pending = &node->train.pending;
+    dp_pending *pending = &node->train->pending;
     dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_RESTORE);
 
     action->u.restore.round = pending->ready.round;
@@ -461,8 +462,8 @@ dp_reach dp_train_reach(const dp_node *node)
     const uint64_t granted = lease != NULL ? lease->granted : 0;
     dp_mix_frozen_view frozen;
 
-    if (node->train.pending.has && !dp_broken(62)) {
-        reach = farther(reach, node->train.pending.ready.reach);
+    if (node->train->pending.has && !dp_broken(62)) {
+        reach = farther(reach, node->train->pending.ready.reach);
     }
     if (dp_mix_frozen_row(node->mix, &frozen) && !dp_broken(62)) {
         reach = farther(reach, frozen.reach);
@@ -484,7 +485,7 @@ static bool is_beyond(const dp_node *node, const dp_reach *reach)
 /* The trainer is new: bring back what an earlier one had published or frozen. Replay is over. */
 void dp_train_bring_back(dp_node *node)
 {
-    dp_train *train = &node->train;
+    dp_train *train = node->train;
     dp_pending *pending = &train->pending;
     dp_mix_frozen_view frozen;
     const bool has_frozen = dp_mix_frozen_row(node->mix, &frozen);
