@@ -37,12 +37,14 @@ ROOMS = {
         "vote": "core ledger",
         "transfer": "core event member",
         "pairs": "core ledger member transfer",
-        "parts": "core event ledger",
-        "orders": "core event identity ledger",
-        "round": "core event identity ledger member orders vote",
-        "catchup": "core event identity ledger orders transfer vote",
-        "training": "catchup core event round",
-        "node": "catchup core event identity ledger member orders pairs parts round training transfer vote",
+        "context": "core event identity ledger member pairs transfer vote",
+        "requests": "context core event identity ledger member",
+        "catchup": "context core event identity ledger requests transfer vote",
+        "round": "context core event identity ledger member requests vote",
+        "training": "catchup context core event round",
+        "parts": "context core event ledger round",
+        "orders": "catchup context core event identity ledger requests",
+        "node": "catchup context core event identity ledger member orders pairs parts requests round training transfer vote",
     },
     "compute": {
         "machine": "",
@@ -71,7 +73,7 @@ ROOMS = {
 }
 # The exception: sources of these rooms still include the struct of the whole node.
 SHARED = "gossip/node/node_internal.h"
-SHARED_BY = {"catchup", "member", "orders", "pairs", "parts", "round", "training"}
+SHARED_BY = {"catchup", "context", "orders", "parts", "requests", "round", "training"}
 ROOM_FILES_MAX = 35
 KERNELS = {"compute/cpu", "compute/cuda"} # A file for each kernel: as many as there are.
 HEADER_LINES_MAX = 300

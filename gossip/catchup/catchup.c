@@ -306,8 +306,8 @@ static bool give_up_state(dp_node *node)
 {
     dp_catchup *catchup = node->catchup;
 
-    const uint64_t from = node->standing.state == DP_TRAINER_SET ? node->standing.applied
-                                                                 : dp_train_newest_ckpt(node);
+    const uint64_t from =
+        node->standing.state == DP_TRAINER_SET ? node->standing.applied : dp_saved_newest(node);
 
     if ((dp_time_between(catchup->state_moved, node->now) < DP_STATE_PATIENCE_US &&
          !DP_BUGGIFY(node, DP_BUG_NO_STATE_WAIT)) ||
@@ -365,7 +365,7 @@ static bool resume_part(dp_node *node, uint64_t least)
     for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
         const uint64_t round = node->chain->ring[i].round;
         bool known = false;
-        if (round >= least && dp_train_is_certified(node, round, &part, &known) &&
+        if (round >= least && dp_saved_is_certified(node, round, &part, &known) &&
             replay_bytes(node, round) != UINT64_MAX) {
             begin_state(node, &part, round, 0);
             dp_spread_holders_all(node->spread, node->now, &part, &node->out);
@@ -457,7 +457,7 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
     action->u.keep.root = *root;
     action->u.keep.use = DP_USE_STATE;
     action->u.keep.round = catchup->state_round;
-    dp_train_ckpt(node, catchup->state_round, root, catchup->state_bytes, true);
+    dp_saved_add(node, catchup->state_round, root, catchup->state_bytes, true);
     /* A trainer that is stuck on missing blobs starts anew from here. */
     if (node->standing.state == DP_TRAINER_SET && !node->standing.applying &&
         catchup->stuck_at.us != 0 && node->standing.applied < catchup->state_round) {

@@ -166,8 +166,8 @@ static void note_outcome(dp_node *node, const dp_record *record, bool own)
         dp_node_note(node, DP_NOTE_COUNTED, record->round, NULL, node->chain->own_clip, 0, "");
     } else if (pending->has && pending->ready.round == record->round) {
         dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0,
-                     dp_round_is_open(node, &pending->ready) ? "the next round may count it"
-                                                             : "its work is carried over");
+                     dp_node_is_open(node, &pending->ready) ? "the next round may count it"
+                                                            : "its work is carried over");
     } else if (pending->has && pending->ready.round + 1 == record->round && !pending->settled &&
                node->ledger.stale) {
         dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0, "its work is carried over");

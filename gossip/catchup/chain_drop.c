@@ -12,8 +12,8 @@ static bool is_no_blob(const dp_node *node, const dp_hash *root)
             return true;
         }
     }
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        if (node->ckpts->at[i].has && dp_hash_equal(&node->ckpts->at[i].root, root)) {
+    for (uint32_t i = 0; i < DP_SAVED_MAX; i++) {
+        if (node->saved->at[i].has && dp_hash_equal(&node->saved->at[i].root, root)) {
             return true;
         }
     }
@@ -69,7 +69,7 @@ void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
  * while they come to a quarter of a state, since a replay is then the cheaper way to catch up. */
 static uint64_t first_kept(const dp_node *node)
 {
-    const dp_ckpt *const ckpt = dp_train_proven_ckpt(node);
+    const dp_saved *const ckpt = dp_saved_proven(node);
     const uint64_t newest = ckpt != NULL ? ckpt->round : 0;
     uint64_t round = node->ledger.round;
     uint64_t bytes = 0;
@@ -184,7 +184,7 @@ void dp_chain_drop_unlisted(dp_node *node)
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
-        if (dp_round_is_open(node, &claim->ready) ||
+        if (dp_node_is_open(node, &claim->ready) ||
             let_go(node, &claim->ready.root, claim->ready.round)) {
             continue;
         }

@@ -54,7 +54,7 @@ void dp_fork_applied(dp_node *node, const dp_record *record, const dp_hash *hash
 
 dp_status dp_fork_restore_other(dp_node *node, dp_view bytes)
 {
-    dp_record *record = &node->round->draft;
+    dp_record *record = &node->draft;
     const dp_hash hash = dp_record_hash(bytes);
     const dp_hash id = dp_fork_id(&node->ledger, &hash);
 
@@ -89,7 +89,7 @@ static void write_next(dp_node *node)
     if (forks->op != 0 || node->chain->op != 0) {
         return;
     }
-    if (forks->saving && dp_train_own_ckpt(node) < node->ledger.round) {
+    if (forks->saving && dp_saved_own(node) < node->ledger.round) {
         if (dp_time_between(forks->asked_at, node->now) > DP_FORK_SAVE_US) {
             forks->next.has = false;
             dp_node_note(node, DP_NOTE_REJECTED, node->ledger.round, NULL, forks->next.slot, 0,
@@ -197,7 +197,7 @@ void dp_fork_save_first(dp_node *node)
 {
     dp_forks *forks = node->forks;
 
-    if (node->ledger.round == 0 || dp_train_own_ckpt(node) == node->ledger.round) {
+    if (node->ledger.round == 0 || dp_saved_own(node) == node->ledger.round) {
         return;
     }
     forks->saving = true;
@@ -213,7 +213,7 @@ void dp_fork_save_first(dp_node *node)
 dp_status dp_fork_take(dp_node *node, dp_view bytes, const dp_peer *from)
 {
     dp_forks *forks = node->forks;
-    dp_record *record = &node->round->draft;
+    dp_record *record = &node->draft;
     const dp_hash hash = dp_record_hash(bytes);
     const dp_hash id = dp_fork_id(&node->ledger, &hash);
     const dp_valid valid = {.ledger = &node->ledger,

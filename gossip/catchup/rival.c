@@ -85,7 +85,7 @@ void dp_rival_record(dp_node *node, uint64_t slot, dp_view bytes, dp_view cert)
 {
     const dp_witness_slot *entry = dp_witness_find(node->witness, slot);
     const dp_hash hash = dp_record_hash(bytes);
-    dp_record *record = &node->round->draft; /* Nothing of it is needed between two calls. */
+    dp_record *record = &node->draft; /* Nothing of it is needed between two calls. */
     dp_cert_of_record seals;
 
     if (node->halted || entry == NULL || dp_hash_is_zero(&entry->hash) ||

@@ -1,5 +1,5 @@
 /* What every part of a node asks: who a peer is here, what the run keeps, what is said in the log. */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 
 void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a,
                   uint64_t b, const char *cause)
@@ -38,4 +38,22 @@ void dp_node_reopen(dp_node *node)
 {
     node->reopening = true;
     dp_out_add(&node->out, DP_DO_REOPEN);
+}
+
+uint64_t dp_node_record_ms(const dp_node *node)
+{
+    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+
+    return agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
+}
+
+bool dp_node_is_open(const dp_node *node, const dp_ready *ready)
+{
+    const dp_ledger *ledger = &node->ledger;
+
+    if (ready->round == ledger->round + 1) {
+        return dp_hash_equal(&ready->base, &ledger->base);
+    }
+    return ready->round == ledger->round && dp_ledger_may_be_stale(ledger, &ready->peer) &&
+           dp_hash_equal(&ready->base, &ledger->base_before);
 }

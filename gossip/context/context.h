@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "base/mutation.h"
 #include "base/rng.h"
-#include "gossip/context/config.h"
+#include "gossip/context/node_config.h"
 #include "gossip/core/buggify.h"
 #include "gossip/core/msg.h"
 #include "gossip/event/out.h"
@@ -87,13 +87,14 @@ struct dp_node {
     uint32_t held_free; /* no free place of held is before it */
     uint64_t unheld;    /* objects that were let go of, ever */
     dp_held *held;
-    bool reopening;              /* DP_DO_REOPEN was asked for */
+    bool reopening;  /* DP_DO_REOPEN was asked for */
+    dp_record draft; /* being read or written: nothing of it is needed between two calls */
     uint8_t room[DP_ROOM_BYTES]; /* a message that is being written */
     /* From the lowest room up. */
     struct dp_requests *requests; /* requests/wish.h */
     struct dp_leave *leave;       /* requests/leave.h */
     struct dp_chain *chain;       /* catchup/chain.h */
-    struct dp_ckpts *ckpts;       /* catchup/checkpoints.h */
+    struct dp_saved_all *saved;   /* catchup/saved.h */
     struct dp_catchup *catchup;   /* catchup/catchup.h */
     struct dp_proof *proof;       /* catchup/proof.h */
     struct dp_forks *forks;       /* catchup/fork.h */
@@ -111,6 +112,10 @@ void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_pee
 bool dp_node_is_voter(const dp_node *node);
 /* Index of a linked or known member in the table, or DP_MEMBER_NONE. */
 uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
+/* The time that a record drafted now has, unix ms. */
+uint64_t dp_node_record_ms(const dp_node *node);
+/* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
+bool dp_node_is_open(const dp_node *node, const dp_ready *ready);
 /* Everything anew from the store: the base has changed under all parts. */
 void dp_node_reopen(dp_node *node);
 

@@ -1,5 +1,5 @@
 /* Messages to one peer, to the voters, to all; through other voters where there is no link. */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 
 /* kept: bytes in the arena of this step. */
 static void send_kept(dp_node *node, const dp_peer *to, dp_view kept)

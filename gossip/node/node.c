@@ -106,7 +106,7 @@ static void tell_parts(dp_node *node)
                             .round = node->standing.applied,
                             .clip_median = node->ledger.clip_median};
 
-    const dp_ckpt *const ckpt = dp_train_told_ckpt(node);
+    const dp_saved *const ckpt = dp_saved_told(node);
     if (ckpt != NULL) {
         summary.saved_round = ckpt->round;
         summary.saved_root = ckpt->root;

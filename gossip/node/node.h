@@ -26,7 +26,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/run/manifest.h"
-#include "gossip/context/config.h"
+#include "gossip/context/node_config.h"
 #include "gossip/core/address.h"
 #include "gossip/core/id.h"
 #include "gossip/core/limits.h"

@@ -158,7 +158,7 @@ static dp_status open_memory(dp_node *node)
     node->requests = dp_reserve(1, sizeof *node->requests);
     node->leave = dp_reserve(1, sizeof *node->leave);
     node->chain = dp_reserve(1, sizeof *node->chain);
-    node->ckpts = dp_reserve(1, sizeof *node->ckpts);
+    node->saved = dp_reserve(1, sizeof *node->saved);
     node->catchup = dp_reserve(1, sizeof *node->catchup);
     node->proof = dp_reserve(1, sizeof *node->proof);
     node->train = dp_reserve(1, sizeof *node->train);
@@ -180,7 +180,7 @@ static dp_status open_memory(dp_node *node)
         node->requests->rotate = dp_reserve(1, sizeof *node->requests->rotate);
     }
     if (node->commit == NULL || node->requests == NULL || node->leave == NULL ||
-        node->chain == NULL || node->ckpts == NULL || node->catchup == NULL ||
+        node->chain == NULL || node->saved == NULL || node->catchup == NULL ||
         node->proof == NULL || node->train == NULL || node->round == NULL || node->forks == NULL ||
         node->witness == NULL || node->round->guests == NULL || node->requests->invites == NULL ||
         node->requests->rotate == NULL) {
@@ -275,7 +275,7 @@ void dp_node_close(dp_node *node)
     }
     dp_free(node->requests);
     dp_free(node->leave);
-    dp_free(node->ckpts);
+    dp_free(node->saved);
     dp_free(node->catchup);
     dp_free(node->proof);
     dp_free(node->train);
@@ -319,7 +319,7 @@ dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp
 dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root,
                                      uint64_t tensor_bytes)
 {
-    dp_train_ckpt(node, round, tensor_root, tensor_bytes, false);
+    dp_saved_add(node, round, tensor_root, tensor_bytes, false);
     return DP_OK;
 }
 

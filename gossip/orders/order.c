@@ -5,20 +5,9 @@
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/orders/order.h"
+#include "gossip/requests/admin_key.h"
 #include "gossip/requests/invite_wish.h"
 #include "gossip/requests/rotate.h"
-
-/* The root key is here, and it is this run's. */
-static bool has_root(const dp_node *node)
-{
-    static const char domain[] = "dpnode/probe/1";
-    const dp_crypto *crypto = &node->config.crypto;
-    const dp_view bytes = dp_view_of(node->run.bytes, sizeof node->run.bytes);
-    uint8_t signature[DP_SIGNATURE_BYTES];
-
-    return crypto->sign(crypto->context, DP_KEY_ROOT, domain, bytes, signature) &&
-           crypto->verify(crypto->context, node->ledger.root_key, domain, bytes, signature);
-}
 
 /* ---- revocation ---- */
 
@@ -31,28 +20,6 @@ static bool nobody_decides(const dp_node *node)
         left += dp_node_revoked(node, &node->ledger.voters[i].peer) ? 0 : 1;
     }
     return left < dp_ledger_majority(&node->ledger);
-}
-
-int dp_order_key(const dp_node *node, dp_peer *by)
-{
-    *by = node->self;
-    if (!has_root(node)) {
-        return DP_KEY_IDENTITY;
-    }
-    memcpy(by->bytes, node->ledger.root_key, sizeof by->bytes);
-    return DP_KEY_ROOT;
-}
-
-dp_status dp_order_remove(dp_node *node, const dp_peer *peer)
-{
-    dp_remove remove = {.peer = *peer, .reason = DP_REMOVE_REVOKED};
-    const int key = dp_order_key(node, &remove.by);
-
-    if (!dp_ledger_may_revoke(&node->ledger, &remove.by, peer) ||
-        !dp_remove_sign(&remove, &node->config.crypto, key, &node->run)) {
-        return DP_DENIED;
-    }
-    return dp_wish_remove(node, &remove);
 }
 
 /* A revocation must always be possible, also that of the only voter; going on then takes the root key. */
@@ -69,7 +36,7 @@ static dp_status revoke(dp_node *node, const dp_order *order)
 {
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &order->peer);
     dp_remove remove = {.peer = order->peer, .reason = DP_REMOVE_REVOKED};
-    const int key = dp_order_key(node, &remove.by);
+    const int key = dp_admin_key(node, &remove.by);
 
     if (dp_peer_equal(&order->peer, &node->self)) {
         return dp_why_set(order->why, DP_BADARG, "this node can leave, and not revoke itself");
@@ -124,7 +91,7 @@ static dp_status revoke_invite(dp_node *node, const dp_order *order)
     static const dp_invite_id none;
     dp_invite_revoke word = {.id = order->invite,
                              .until_ms = dp_invite_revoke_until(order->until_ms)};
-    const int key = dp_order_key(node, &word.by);
+    const int key = dp_admin_key(node, &word.by);
 
     if (dp_invite_id_compare(&order->invite, &none) == 0) {
         return dp_why_set(order->why, DP_BADARG, "this is the id of no invite");
@@ -132,9 +99,9 @@ static dp_status revoke_invite(dp_node *node, const dp_order *order)
     if (!dp_inviting_may_revoke(&node->ledger, &word.by)) {
         return refuse_invite(order, DP_DENIED);
     }
-    if (word.until_ms <= dp_round_time(node)) {
+    if (word.until_ms <= dp_node_record_ms(node)) {
         DP_IGNORE(dp_why_set(order->why, DP_OK, "nobody could come by it any more"));
-    } else if (!dp_inviting_wants(&node->ledger, &word, dp_round_time(node))) {
+    } else if (!dp_inviting_wants(&node->ledger, &word, dp_node_record_ms(node))) {
         DP_IGNORE(dp_why_set(order->why, DP_OK, "the chain had it revoked already"));
     } else if (!dp_invite_revoke_sign(&word, &node->config.crypto, key, &node->run)) {
         return dp_why_set(order->why, DP_DENIED, "the key to sign with is not here");
@@ -360,11 +327,11 @@ static dp_status fork_chain(dp_node *node, const dp_order *given)
                          .state_root = given->state_root,
                          .why = given->why};
     const dp_order *order = &at;
-    dp_record *draft = &node->round->draft;
+    dp_record *draft = &node->draft;
     uint8_t room[DP_FORK_BYTES_MAX];
     dp_view bytes;
 
-    if (!has_root(node)) {
+    if (!dp_admin_has_root(node)) {
         return dp_why_set(order->why, DP_DENIED,
                           "the run's root key is not here: it is on the node that created the run");
     }
@@ -413,7 +380,7 @@ static dp_status merge(dp_node *node, const dp_order *order)
     const dp_forks *forks = node->forks;
     dp_stop stop = {.has = true, .loser = forks->other.id, .survivor = node->ledger.fork};
 
-    if (!has_root(node)) {
+    if (!dp_admin_has_root(node)) {
         return dp_why_set(order->why, DP_DENIED,
                           "the run's root key is not here: it is on the node that created the run");
     }

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/order.h"
+#include "gossip/requests/admin_key.h"
 
 bool dp_invite_wished(const dp_node *node, const dp_invite_id *id)
 {
@@ -68,7 +68,7 @@ static void send_word(dp_node *node, const dp_invite_revoke *word)
 dp_status dp_invite_wish(dp_node *node, const dp_invite_revoke *word)
 {
     dp_invite_wishes *wishes = node->requests->invites;
-    const uint64_t time_ms = dp_round_time(node);
+    const uint64_t time_ms = dp_node_record_ms(node);
 
     if (!dp_inviting_wants(&node->ledger, word, time_ms)) {
         return DP_OK;
@@ -156,7 +156,7 @@ static bool sweep(dp_node *node, const dp_invite_id *id)
             continue;
         }
         const dp_status status =
-            dp_node_revoked(node, &entry->peer) ? DP_OK : dp_order_remove(node, &entry->peer);
+            dp_node_revoked(node, &entry->peer) ? DP_OK : dp_admin_remove(node, &entry->peer);
         left = left || status == DP_OK || status == DP_AGAIN;
         if (status == DP_AGAIN) {
             break;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/order.h"
+#include "gossip/requests/admin_key.h"
 
 /* May this key renew that member's certificate? */
 static bool may_renew(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer)
@@ -60,7 +60,7 @@ static bool is_due(const dp_node *node)
 static bool make(dp_node *node, const dp_peer *peer, dp_renewal *renewal)
 {
     *renewal = (dp_renewal){.peer = *peer, .until_ms = node->wall_ms + DP_RENEWAL_MS};
-    const int key = dp_order_key(node, &renewal->by);
+    const int key = dp_admin_key(node, &renewal->by);
 
     return may_renew(&node->ledger, &renewal->by, peer) &&
            dp_renewal_sign(renewal, &node->config.crypto, key, &node->run);

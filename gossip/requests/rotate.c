@@ -4,7 +4,7 @@
 
 #include "gossip/ledger/inviting.h"
 #include "gossip/node/node_internal.h"
-#include "gossip/orders/order.h"
+#include "gossip/requests/admin_key.h"
 
 /* A member gets secrets; who waits for admission, or is about to be put out, does not. */
 static bool is_trusted(const dp_node *node, const dp_peer *peer)
@@ -74,7 +74,7 @@ dp_status dp_rotate_begin(dp_node *node, const uint8_t *secret, dp_why *why)
     const uint32_t next = (held > epoch->epoch ? held : epoch->epoch) + 1;
     dp_secret made = {.epoch = (uint16_t)next};
     dp_rotation word = {.next = {.epoch = (uint16_t)next}};
-    const int key = dp_order_key(node, &word.by);
+    const int key = dp_admin_key(node, &word.by);
 
     if (!dp_inviting_may_revoke(&node->ledger, &word.by)) {
         return dp_why_set(why, DP_DENIED,

@@ -308,14 +308,14 @@ bool dp_config_may_stand_alone(const dp_node *node)
 
 bool dp_config_due(dp_node *node)
 {
-    dp_record *draft = &node->round->draft;
+    dp_record *draft = &node->draft;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
 
     if (!dp_config_may_stand_alone(node) && !dp_admit_may_stand_alone(node)) {
         return false;
     }
     memset(draft, 0, offsetof(dp_record, listed));
-    draft->time_ms = dp_round_time(node);
+    draft->time_ms = dp_node_record_ms(node);
     dp_config_draft(node, draft, admitted);
     return draft->has_config;
 }

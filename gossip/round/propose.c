@@ -232,18 +232,11 @@ static void list_late(dp_node *node, dp_record *draft)
     }
 }
 
-uint64_t dp_round_time(const dp_node *node)
-{
-    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
-
-    return agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
-}
-
 /* The record that this voter would have decided now; 0 when there is nothing to list. */
 size_t dp_round_value(void *context, uint8_t *out)
 {
     dp_node *node = context;
-    dp_record *draft = &node->round->draft;
+    dp_record *draft = &node->draft;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
     const dp_valid valid = {.ledger = &node->ledger,
                             .crypto = &node->config.crypto,
@@ -259,7 +252,7 @@ size_t dp_round_value(void *context, uint8_t *out)
     draft->fork = node->ledger.fork;
     draft->slot = node->ledger.slot + 1;
     draft->prev = node->ledger.head;
-    draft->time_ms = dp_round_time(node);
+    draft->time_ms = dp_node_record_ms(node);
     draft->round = node->ledger.round + 1;
     draft->base = node->ledger.base;
     if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {

@@ -72,17 +72,6 @@ uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim)
     return claim->ready.round == node->ledger.round ? 1 : 0;
 }
 
-bool dp_round_is_open(const dp_node *node, const dp_ready *ready)
-{
-    const dp_ledger *ledger = &node->ledger;
-
-    if (ready->round == ledger->round + 1) {
-        return dp_hash_equal(&ready->base, &ledger->base);
-    }
-    return ready->round == ledger->round && dp_ledger_may_be_stale(ledger, &ready->peer) &&
-           dp_hash_equal(&ready->base, &ledger->base_before);
-}
-
 /* ---- a new slot ---- */
 
 /* Those that the record left out and the next may list keep their places. */
@@ -92,7 +81,7 @@ static void forget_claims(dp_node *node)
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < round->n_claims; i++) {
-        if (dp_round_is_open(node, &round->claims[i].ready)) {
+        if (dp_node_is_open(node, &round->claims[i].ready)) {
             round->claims[kept++] = round->claims[i];
         }
     }
@@ -338,7 +327,7 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     dp_ready ready;
 
     DP_TRY(dp_ready_msg_read(bytes, &ready));
-    if (!dp_round_is_open(node, &ready) || dp_peer_equal(&ready.peer, &node->self)) {
+    if (!dp_node_is_open(node, &ready) || dp_peer_equal(&ready.peer, &node->self)) {
         return DP_OK; /* Old, early or our own: it is told again. */
     }
     const dp_claim *known = find_claim(node, &ready.peer, &ready.root);

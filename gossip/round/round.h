@@ -96,7 +96,6 @@ typedef struct dp_round {
     dp_status verdict;
     dp_record judged_record;
     dp_admitted judged_admitted[DP_CONFIG_ADMIT_MAX];
-    dp_record draft;
     dp_lists lists;    /* of records of the slot under way */
     uint8_t *whole;    /* DP_RECORD_WHOLE_MAX; NULL in a run without lists, as the next one */
     uint8_t *vote_row; /* the row of the vote with the whole record in it */
@@ -128,8 +127,6 @@ void dp_round_repeat(dp_node *node);
 dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
 /* 1: made for the round that the newest record has closed; else 0. */
 uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim);
-/* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
-bool dp_round_is_open(const dp_node *node, const dp_ready *ready);
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
 /* These claims and no others are followed from now on: the index of them is made anew. */
 void dp_round_index_claims(dp_node *node);
@@ -176,8 +173,6 @@ bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash
 uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, uint32_t *chosen);
 /* Puts a claim at the end of the list; false: its author is no member. */
 bool dp_round_list(dp_node *node, dp_record *draft, const dp_claim *claim);
-/* The time that a record drafted now has. */
-uint64_t dp_round_time(const dp_node *node);
 bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],
                          uint32_t *n);
 

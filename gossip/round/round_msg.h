@@ -1,4 +1,4 @@
-/* The small messages around a round, as bytes: contributions, holdings, state votes, offers to vote, removals, fences.
+/* The small messages around a round, as bytes: contributions, holdings, state votes, offers to vote.
  *
  *   READY      head | 32 peer | u64 t | 32 base | 32 blob root | u64 bytes | u64 tokens | u64 carried | u64 reach leased
  *              | u64 reach own | u32 steps | u32 loss | 32 state root | 64 signature; of parts then
@@ -6,10 +6,7 @@
  *   HAVE       head | 32 voter | u64 t | u8 n | 32 root each: all blobs of round t that the voter holds | 64 signature by voter, domain
  *              "dpnode/have/1", over run | voter | t | n | H("dpnode/have-roots/1", the roots). On its own link a HAVE needs none
  *   STATE      head | 32 voter | u64 t | 32 state root | 64 signature with the vote key
- *   VOTER_OK   head | 32 peer | 32 vote key | 32 chain head | 64 signature
- *   REMOVE     head | 32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature
- *   FENCE_ASK  head | 32 peer | u64 incarnation | 32 asker | 16 exchange | 64 signature of peer: that life's word for that exchange with
- *              asker (dp_life_sign) */
+ *   VOTER_OK   head | 32 peer | 32 vote key | 32 chain head | 64 signature */
 #ifndef DP_GOSSIP_ROUND_ROUND_MSG_H
 #define DP_GOSSIP_ROUND_ROUND_MSG_H
 
@@ -47,8 +44,6 @@ void dp_ready_msg_write(dp_writer *writer, const dp_ready *ready);
 void dp_have_msg_write(dp_writer *writer, const dp_have_msg *have);
 void dp_state_msg_write(dp_writer *writer, const dp_state_msg *state);
 void dp_voter_ok_msg_write(dp_writer *writer, const dp_voter_ok_msg *offer);
-void dp_remove_msg_write(dp_writer *writer, const dp_remove *remove);
-void dp_fence_msg_write(dp_writer *writer, const dp_fence_ask *ask);
 /* With the identity key; false: there is none. */
 bool dp_have_sign(dp_have_msg *have, const dp_crypto *crypto, const dp_run_id *run);
 bool dp_have_verify(const dp_have_msg *have, const dp_crypto *crypto, const dp_run_id *run);
@@ -57,7 +52,5 @@ DP_MUST dp_status dp_ready_msg_read(dp_view message, dp_ready *ready);
 DP_MUST dp_status dp_have_msg_read(dp_view message, dp_have_msg *have);
 DP_MUST dp_status dp_state_msg_read(dp_view message, dp_state_msg *state);
 DP_MUST dp_status dp_voter_ok_msg_read(dp_view message, dp_voter_ok_msg *offer);
-DP_MUST dp_status dp_remove_msg_read(dp_view message, dp_remove *remove);
-DP_MUST dp_status dp_fence_msg_read(dp_view message, dp_fence_ask *ask);
 
 #endif

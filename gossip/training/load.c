@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
 
-enum { CKPT_NONE = DP_CKPTS_MAX };
+enum { CKPT_NONE = DP_SAVED_MAX };
 
 static bool can_replay_from(const dp_node *node, uint64_t round)
 {
@@ -15,65 +15,24 @@ static bool can_replay_from(const dp_node *node, uint64_t round)
             dp_chain_row(node, round + 1) != NULL && node->ledger.round - round < DP_RING_ROUNDS);
 }
 
-bool dp_train_is_certified(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
-                           bool *known)
-{
-    dp_hash digest;
-    dp_hash certified;
-
-    *known = dp_chain_digest(node, round, &digest) && dp_chain_certified(node, round, &certified);
-    if (!*known) {
-        return false;
-    }
-    const dp_hash root = dp_state_root(round, tensor_root, &digest);
-    return dp_hash_equal(&root, &certified);
-}
-
 static uint32_t best_ckpt(const dp_node *node)
 {
     uint32_t best = CKPT_NONE;
 
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->ckpts->at[i];
+    for (uint32_t i = 0; i < DP_SAVED_MAX; i++) {
+        const dp_saved *ckpt = &node->saved->at[i];
         bool known = false;
         if (!ckpt->has || ckpt->bad || !can_replay_from(node, ckpt->round)) {
             continue;
         }
-        if (!dp_train_is_certified(node, ckpt->round, &ckpt->root, &known) && known) {
+        if (!dp_saved_is_certified(node, ckpt->round, &ckpt->root, &known) && known) {
             continue;
         }
-        if (best == CKPT_NONE || ckpt->round > node->ckpts->at[best].round) {
+        if (best == CKPT_NONE || ckpt->round > node->saved->at[best].round) {
             best = i;
         }
     }
     return best;
-}
-
-static void let_go(dp_node *node, dp_ckpt *ckpt)
-{
-    if (!ckpt->has || !ckpt->fetched) {
-        return;
-    }
-    dp_action *action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
-    action->u.keep.root = ckpt->root;
-    action->u.keep.use = DP_USE_STATE;
-    action->u.keep.round = ckpt->round;
-    dp_node_unhold(node, &ckpt->root);
-}
-
-void dp_train_saved(dp_node *node, uint64_t round)
-{
-    dp_train *train = node->train;
-
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        dp_ckpt *ckpt = &node->ckpts->at[i];
-        const bool loading = node->standing.state == DP_TRAINER_MOVING &&
-                             dp_hash_equal(&ckpt->root, &train->moving_root);
-        if (ckpt->has && ckpt->fetched && ckpt->round < round && !loading) {
-            let_go(node, ckpt);
-            *ckpt = (dp_ckpt){0};
-        }
-    }
 }
 
 void dp_train_lost(dp_node *node, const dp_hash *root)
@@ -83,18 +42,7 @@ void dp_train_lost(dp_node *node, const dp_hash *root)
     /* A trainer that has it in memory goes on with it. The blob may come back from others; nobody else has the vector. */
     pending->lost |= pending->has && dp_hash_equal(&pending->a_root, root);
     pending->blob_lost |= pending->has && dp_hash_equal(&pending->blob_root, root);
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        dp_ckpt *ckpt = &node->ckpts->at[i];
-        if (!ckpt->has || !dp_hash_equal(&ckpt->root, root)) {
-            continue;
-        }
-        if (ckpt->fetched) { /* What is left of it is of no use to anybody. */
-            let_go(node, ckpt);
-            *ckpt = (dp_ckpt){0};
-        } else {
-            ckpt->bad = true;
-        }
-    }
+    dp_saved_lost(node, root);
 }
 
 void dp_train_came(dp_node *node, const dp_hash *root)
@@ -102,96 +50,6 @@ void dp_train_came(dp_node *node, const dp_hash *root)
     if (!dp_broken(146) && dp_hash_equal(&node->train->pending.blob_root, root)) {
         node->train->pending.blob_lost = false;
     }
-}
-
-void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes, bool fetched)
-{
-    dp_ckpt *oldest = &node->ckpts->at[0];
-
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        dp_ckpt *ckpt = &node->ckpts->at[i];
-        if (ckpt->has && ckpt->round == round) {
-            oldest = ckpt;
-            break;
-        }
-        if (!ckpt->has || (oldest->has && ckpt->round < oldest->round)) {
-            oldest = ckpt;
-        }
-    }
-    if (!dp_hash_equal(&oldest->root, root) || !fetched) {
-        let_go(node, oldest);
-    }
-    *oldest = (dp_ckpt){.has = true,
-                        .fetched = fetched,
-                        .round = round,
-                        .root = *root,
-                        .bytes = bytes,
-                        .since = node->now};
-    node->dirty = true;
-}
-
-uint64_t dp_train_own_ckpt(const dp_node *node)
-{
-    uint64_t newest = 0;
-
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->ckpts->at[i];
-        const bool own = ckpt->has && !ckpt->bad && !ckpt->fetched;
-        newest = own && ckpt->round > newest ? ckpt->round : newest;
-    }
-    return newest;
-}
-
-uint64_t dp_train_newest_ckpt(const dp_node *node)
-{
-    uint64_t newest = 0;
-
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->ckpts->at[i];
-        newest = ckpt->has && !ckpt->bad && ckpt->round > newest ? ckpt->round : newest;
-    }
-    return newest;
-}
-
-static bool is_proven(const dp_node *node, uint64_t round)
-{
-    const dp_ring_row *row = dp_chain_row(node, round);
-
-    return row != NULL ? row->proven : round < node->ledger.round;
-}
-
-const dp_ckpt *dp_train_proven_ckpt(const dp_node *node)
-{
-    const dp_ckpt *best = NULL;
-
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->ckpts->at[i];
-        if (!ckpt->has || ckpt->bad) {
-            continue;
-        }
-        const bool proven = is_proven(node, ckpt->round);
-        const bool best_proven = best != NULL && is_proven(node, best->round);
-        if (best == NULL || (proven && !best_proven) ||
-            (proven == best_proven && ckpt->round > best->round)) {
-            best = ckpt;
-        }
-    }
-    return best;
-}
-
-const dp_ckpt *dp_train_told_ckpt(const dp_node *node)
-{
-    const dp_ckpt *newest = NULL;
-
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        const dp_ckpt *ckpt = &node->ckpts->at[i];
-        if (ckpt->has && !ckpt->bad && (newest == NULL || ckpt->round > newest->round)) {
-            newest = ckpt;
-        }
-    }
-    const bool lately = newest != NULL && newest->since.us != 0 &&
-                        dp_time_between(newest->since, node->now) < DP_STATE_PATIENCE_US;
-    return lately ? newest : dp_train_proven_ckpt(node);
 }
 
 /* The chain is as long here as anybody linked says; a voter may go by its own. */
@@ -252,16 +110,16 @@ void dp_train_load(dp_node *node)
         return;
     }
     const uint32_t best = best_ckpt(node);
-    if (best != CKPT_NONE && dp_catchup_prefers_state(node, node->ckpts->at[best].round)) {
+    if (best != CKPT_NONE && dp_catchup_prefers_state(node, node->saved->at[best].round)) {
         dp_catchup_state(node);
         return;
     }
     if (best != CKPT_NONE) {
         dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_LOAD);
-        action->u.load.round = node->ckpts->at[best].round;
-        action->u.load.root = node->ckpts->at[best].root;
-        train->moving_round = node->ckpts->at[best].round;
-        train->moving_root = node->ckpts->at[best].root;
+        action->u.load.round = node->saved->at[best].round;
+        action->u.load.root = node->saved->at[best].root;
+        train->moving_round = node->saved->at[best].round;
+        train->moving_root = node->saved->at[best].root;
         node->standing.state = DP_TRAINER_MOVING;
         return;
     }
@@ -319,12 +177,7 @@ void dp_train_diverged(dp_node *node)
     dp_node_note(node, DP_NOTE_DIVERGED, node->standing.applied, NULL, train->diverged, 0,
                  rests ? "own state root differs again and again; its trainer rests"
                        : "own state root differs");
-    for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-        if (node->ckpts->at[i].has &&
-            dp_hash_equal(&node->ckpts->at[i].root, &train->moving_root)) {
-            node->ckpts->at[i].bad = true;
-        }
-    }
+    dp_saved_mark_bad(node, &train->moving_root);
     node->round->states[node->commit->self == DP_NOBODY ? 0 : node->commit->self].known = false;
     dp_train_reload(node, "state");
 }
@@ -360,12 +213,7 @@ void dp_train_at(dp_node *node, const dp_event *event)
         return;
     }
     if (event->u.at.status != DP_OK) {
-        for (uint32_t i = 0; i < DP_CKPTS_MAX; i++) {
-            if (node->ckpts->at[i].has &&
-                dp_hash_equal(&node->ckpts->at[i].root, &train->moving_root)) {
-                node->ckpts->at[i].bad = true;
-            }
-        }
+        dp_saved_mark_bad(node, &train->moving_root);
         dp_train_reload(node, "broken checkpoint");
         return;
     }

@@ -15,7 +15,7 @@ bool dp_train_undecided(const dp_node *node)
 {
     const dp_pending *pending = &node->train->pending;
 
-    return pending->has && dp_round_is_open(node, &pending->ready);
+    return pending->has && dp_node_is_open(node, &pending->ready);
 }
 
 static void write_ready(dp_writer *writer, const dp_ready *ready)

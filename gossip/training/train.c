@@ -456,9 +456,11 @@ void dp_train_event(dp_node *node, const dp_event *event)
         on_applied(node, event);
         break;
     case DP_EV_SAVED:
-        dp_train_ckpt(node, event->u.saved.round, &event->u.saved.tensor_root,
-                      event->u.saved.tensor_bytes, false);
-        dp_train_saved(node, event->u.saved.round);
+        dp_saved_add(node, event->u.saved.round, &event->u.saved.tensor_root,
+                     event->u.saved.tensor_bytes, false);
+        dp_saved_drop_before(node, event->u.saved.round,
+                             node->standing.state == DP_TRAINER_MOVING ? &node->train->moving_root
+                                                                       : NULL);
         break;
     default: /* The caller sends nothing else. */
         break;

@@ -95,27 +95,11 @@ void dp_train_event(dp_node *node, const dp_event *event);
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_train_restore(dp_node *node, dp_view row);
 void dp_train_tick(dp_node *node);
-void dp_train_ckpt(dp_node *node, uint64_t round, const dp_hash *root, uint64_t bytes,
-                   bool fetched);
-/* An own checkpoint stands: fetched states before it are let go. */
-void dp_train_saved(dp_node *node, uint64_t round);
-/* Is it the state after this round? False also when that is not known. */
-bool dp_train_is_certified(const dp_node *node, uint64_t round, const dp_hash *tensor_root,
-                           bool *known);
 /* It cannot be read here any more: a checkpoint of it is neither loaded nor told of. */
 void dp_train_lost(dp_node *node, const dp_hash *root);
 void dp_train_came(dp_node *node, const dp_hash *root); /* It is whole on this disk. */
 /* Whatever the trainer can do next: load, apply, train, publish. */
 void dp_train_advance(dp_node *node);
-/* Round of the newest checkpoint of its own that it would find again; 0: none. */
-uint64_t dp_train_own_ckpt(const dp_node *node);
-uint64_t dp_train_newest_ckpt(const dp_node *node);
-/* The newest checkpoint whose certificate stands in the chain, in the record after its round (or in a FORK): of the newest state the
- * certificate is only in the memory of those who signed it, and may go with them. Without one, the newest. NULL: none. */
-const dp_ckpt *dp_train_proven_ckpt(const dp_node *node);
-/* The checkpoint that others are told of: the newest, since it is here longest, and its proof mostly comes before they ask for
- * it; the one above when no record has come for a while. NULL: none. */
-const dp_ckpt *dp_train_told_ckpt(const dp_node *node);
 void dp_train_certified(dp_node *node, uint64_t round);
 dp_time dp_train_wake(const dp_node *node);
 void dp_train_announce(dp_node *node);

@@ -10,6 +10,7 @@
 #include "gossip/member/statement.h"
 #include "gossip/member/summary.h"
 #include "gossip/pairs/mix_msg.h"
+#include "gossip/requests/request_msg.h"
 #include "gossip/round/lists.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/vote/commit_msg.h"

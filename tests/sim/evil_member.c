@@ -8,6 +8,7 @@
 #include "gossip/ledger/wire.h"
 #include "gossip/member/beat.h"
 #include "gossip/member/statement.h"
+#include "gossip/requests/request_msg.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/vote/commit_msg.h"
 #include "tests/sim/evil.h"

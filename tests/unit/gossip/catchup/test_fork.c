@@ -58,7 +58,7 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
     }
     /* The FORK proves the state that it goes on from: who returns is told of this one, not of the one before. */
     assert_int_equal(kit_look(world, 0).round, before.round);
-    assert_int_equal(dp_train_told_ckpt(world->nodes[0].node)->round, before.round);
+    assert_int_equal(dp_saved_told(world->nodes[0].node)->round, before.round);
     kit_run_ms(world, 5000);
     const dp_node_view after = kit_look(world, 0);
     assert_int_equal(after.mode, DP_MODE_SYNC);

@@ -391,8 +391,8 @@ static void data_and_states_are_not_let_go_of_as_blobs(void **state)
     node->manifest.n_shards = 1;
     node->manifest.shards[0].root = roots[0];
     node->manifest.tokenizer = roots[1];
-    node->ckpts->at[DP_CKPTS_MAX - 1].has = true;
-    node->ckpts->at[DP_CKPTS_MAX - 1].root = roots[2];
+    node->saved->at[DP_SAVED_MAX - 1].has = true;
+    node->saved->at[DP_SAVED_MAX - 1].root = roots[2];
     node->catchup->wants_state = true;
     node->catchup->state_root = roots[3];
     dp_out_begin(&node->out, &actions);

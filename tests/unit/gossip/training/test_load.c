@@ -430,7 +430,7 @@ static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **sta
     kit_world *world = three();
 
     (void)state;
-    while (dp_train_newest_ckpt(world->nodes[0].node) != kit_look(world, 0).round) {
+    while (dp_saved_newest(world->nodes[0].node) != kit_look(world, 0).round) {
         kit_run_ms(world, 10);
     }
     kit_kill(world, 1);
@@ -439,14 +439,14 @@ static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **sta
     const uint64_t round = kit_look(world, 0).round;
     kit_run_ms(world, 1000);
     assert_int_equal(kit_look(world, 0).round, round);
-    assert_int_equal(dp_train_told_ckpt(node)->round, round); /* It may yet be proven. */
+    assert_int_equal(dp_saved_told(node)->round, round); /* It may yet be proven. */
     kit_run_ms(world, 5000);
-    assert_int_equal(dp_train_told_ckpt(node)->round, round - 1);
+    assert_int_equal(dp_saved_told(node)->round, round - 1);
     kit_boot(world, 1);
     kit_link_all(world);
     kit_run_ms(world, 3000);
     assert_true(kit_look(world, 0).round > round);
-    assert_true(dp_train_told_ckpt(node)->round >= round);
+    assert_true(dp_saved_told(node)->round >= round);
     kit_close(world);
 }
 
@@ -561,16 +561,16 @@ static void a_checkpoint_that_cannot_be_read_is_told_to_nobody(void **state)
 
     (void)state;
     kit_run_ms(world, 2000);
-    const dp_ckpt *told = dp_train_told_ckpt(node);
+    const dp_saved *told = dp_saved_told(node);
     assert_non_null(told);
     const uint64_t round = told->round;
     lost.u.object.root = told->root;
     kit_event_in(world, 0, &lost);
-    told = dp_train_told_ckpt(node);
+    told = dp_saved_told(node);
     assert_true(told == NULL || !dp_hash_equal(&told->root, &lost.u.object.root));
     kit_run_ms(world, 3000);
     assert_true(kit_look(world, 0).round > round); /* It trains on, and saves the next one. */
-    told = dp_train_told_ckpt(node);
+    told = dp_saved_told(node);
     assert_true(told != NULL && told->round > round);
     kit_close(world);
 }
@@ -586,14 +586,14 @@ static void of_a_state_that_came_from_a_peer_and_cannot_be_read_nothing_stays(vo
 
     (void)state;
     dp_out_begin(&node->out, &actions);
-    dp_train_ckpt(node, 1000, &root, 1000, true);
-    assert_true(dp_hash_equal(&dp_train_told_ckpt(node)->root, &root));
+    dp_saved_add(node, 1000, &root, 1000, true);
+    assert_true(dp_hash_equal(&dp_saved_told(node)->root, &root));
     lost.u.object.root = root;
     dp_node_step(node, &lost, &actions);
     const dp_action *drop = kit_find(&actions, DP_DO_OBJECT_DROP);
     assert_non_null(drop);
     assert_true(dp_hash_equal(&drop->u.keep.root, &root));
-    assert_false(dp_hash_equal(&dp_train_told_ckpt(node)->root, &root));
+    assert_false(dp_hash_equal(&dp_saved_told(node)->root, &root));
     kit_close(world);
 }
 

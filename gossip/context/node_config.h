@@ -1,6 +1,6 @@
 /* What a node is opened with. */
-#ifndef DP_GOSSIP_CONTEXT_CONFIG_H
-#define DP_GOSSIP_CONTEXT_CONFIG_H
+#ifndef DP_GOSSIP_CONTEXT_NODE_CONFIG_H
+#define DP_GOSSIP_CONTEXT_NODE_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Objects that are here. */
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 
 bool dp_node_holds(const dp_node *node, const dp_hash *root)
 {
