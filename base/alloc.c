@@ -9,8 +9,9 @@
 
 #include "base/assert.h"
 
-/* Before each block stands its size. The block itself starts on a cache line, so it suits any type, dp_digest too,
- * and it ends where malloc's block ends, so that the address sanitizer sees an overrun of one byte. */
+/* Before each block stands its size. The block itself starts on a cache line, so it suits any type,
+ * dp_digest too, and it ends where malloc's block ends, so that the address sanitizer sees an
+ * overrun of one byte. */
 enum {
     LINE_BYTES = 64,
     RESERVE_BYTES_MIN = 64 * 1024 /* less is not worth pages of its own */

@@ -8,10 +8,12 @@
 
 /* Zeroed memory for count items of size bytes, or NULL (budget, overflow, hook, malloc). */
 void *dp_alloc(size_t count, size_t size);
-/* The same for tables that are sized by a bound and seldom full: it counts against the budget at once, and takes memory of the
- * machine page by page, as it is first written. Under the address sanitizer it is dp_alloc. */
+/* The same for tables that are sized by a bound and seldom full: it counts against the budget at
+ * once, and takes memory of the machine page by page, as it is first written. Under the address
+ * sanitizer it is dp_alloc. */
 void *dp_reserve(size_t count, size_t size);
-/* Like realloc for memory from dp_alloc; new bytes are not zeroed. NULL leaves the old block alone. */
+/* Like realloc for memory from dp_alloc; new bytes are not zeroed. NULL leaves the old block
+ * alone. */
 void *dp_realloc(void *memory, size_t size);
 void dp_free(void *memory); /* Of all three. Accepts NULL. */
 size_t dp_alloc_live_bytes(void);

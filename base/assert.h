@@ -1,4 +1,5 @@
-/* dp_assert: our own reasoning, checked in every build, release too. Never for bytes from outside. */
+/* dp_assert: our own reasoning, checked in every build, release too. Never for bytes from
+ * outside. */
 #ifndef DP_BASE_ASSERT_H
 #define DP_BASE_ASSERT_H
 

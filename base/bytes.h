@@ -1,4 +1,5 @@
-/* Bytes: views that borrow, buffers that own, and a reader and a writer that cannot overrun. Little-endian everywhere. */
+/* Bytes: views that borrow, buffers that own, and a reader and a writer that cannot overrun.
+ * Little-endian everywhere. */
 #ifndef DP_BASE_BYTES_H
 #define DP_BASE_BYTES_H
 
@@ -35,7 +36,8 @@ void dp_buf_init(dp_buf *buf, size_t max);
 void dp_buf_close(dp_buf *buf);
 /* DP_TOOBIG or DP_NOMEM; then the buffer is as before. */
 DP_MUST dp_status dp_buf_append(dp_buf *buf, dp_view bytes);
-/* Make room for size more bytes and lend a pointer to them; dp_buf.size is unchanged until dp_buf_commit. */
+/* Make room for size more bytes and lend a pointer to them; dp_buf.size is unchanged until
+ * dp_buf_commit. */
 DP_MUST dp_status dp_buf_reserve(dp_buf *buf, size_t size, uint8_t **room);
 void dp_buf_commit(dp_buf *buf, size_t size);
 void dp_buf_clear(dp_buf *buf);
@@ -67,7 +69,8 @@ size_t dp_reader_left(const dp_reader *reader);
 /* DP_OK if everything was read and nothing is left over, else DP_BADMSG. */
 DP_MUST dp_status dp_reader_finish(const dp_reader *reader);
 
-/* Writes little-endian values into memory of the caller. When it is full, full is set and nothing more is written. */
+/* Writes little-endian values into memory of the caller. When it is full, full is set and nothing
+ * more is written. */
 typedef struct dp_writer {
     uint8_t *data;
     size_t size;

@@ -18,8 +18,9 @@ static crypto_generichash_state *state_of(dp_digest *digest)
     return (crypto_generichash_state *)(void *)digest->opaque;
 }
 
-/* sodium_init picks the fastest implementation. It may be called often and by several threads; the flag only
- * saves its lock. If it fails the portable implementation is used, which gives the same bytes. */
+/* sodium_init picks the fastest implementation. It may be called often and by several threads; the
+ * flag only saves its lock. If it fails the portable implementation is used, which gives the same
+ * bytes. */
 static void pick_implementation(void)
 {
     static atomic_bool picked;

@@ -1,4 +1,5 @@
-/* BLAKE2b-256 of views, and the two-level hash that names every object (update, state, data, manifest). */
+/* BLAKE2b-256 of views, and the two-level hash that names every object (update, state, data,
+ * manifest). */
 #ifndef DP_BASE_DIGEST_H
 #define DP_BASE_DIGEST_H
 
@@ -15,8 +16,8 @@ typedef struct dp_hash {
     uint8_t bytes[DP_HASH_BYTES];
 } dp_hash;
 
-/* Incremental BLAKE2b-256 (Aumasson et al. 2013). The domain string keeps hashes of different things apart:
- * it is hashed first, followed by one zero byte. */
+/* Incremental BLAKE2b-256 (Aumasson et al. 2013). The domain string keeps hashes of different
+ * things apart: it is hashed first, followed by one zero byte. */
 typedef struct dp_digest {
     alignas(64) uint8_t opaque[384]; /* crypto_generichash_state */
 } dp_digest;
@@ -37,9 +38,9 @@ bool dp_hash_is_zero(const dp_hash *hash);
 int dp_hash_compare(const dp_hash *a, const dp_hash *b);
 
 /* An object is a run of bytes cut in chunks of one size, which follows from its total size alone:
- * 256 KiB, doubled until at most 1,024 chunks are needed, at most 4 MiB; above 4 GiB there are more chunks, up to 2,048.
- * leaf = H("dpnode/chunk/1", bytes of the chunk); root = H("dpnode/object/1", u64 size, leaves in order).
- * An empty object has no chunk and a root all the same. */
+ * 256 KiB, doubled until at most 1,024 chunks are needed, at most 4 MiB; above 4 GiB there are more
+ * chunks, up to 2,048. leaf = H("dpnode/chunk/1", bytes of the chunk); root = H("dpnode/object/1",
+ * u64 size, leaves in order). An empty object has no chunk and a root all the same. */
 enum {
     DP_CHUNK_BYTES_MIN = 256 * 1024,
     DP_CHUNK_BYTES_MAX = 4 * 1024 * 1024,

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes that this user may still write there. False: it cannot be told, as where there is no such path. Any thread. */
+/* Bytes that this user may still write there. False: it cannot be told, as where there is no such
+ * path. Any thread. */
 bool dp_disk_free(const char *path, uint64_t *bytes);
 
 enum { DP_DISK_TEXT_MAX = 320 };

@@ -85,7 +85,8 @@ const char *dp_log_quote(char *out, const char *text)
     return out;
 }
 
-/* Bytes of the UTF-8 character at text, at most left; 0 if it is none (RFC 3629, table of section 4). */
+/* Bytes of the UTF-8 character at text, at most left; 0 if it is none (RFC 3629, table of section
+ * 4). */
 static size_t utf8_size(const unsigned char *text, size_t left)
 {
     const unsigned char lead = text[0];
@@ -165,7 +166,8 @@ static bool is_json_number(const char *text, size_t size)
     return i == size;
 }
 
-/* True for "..." with a backslash only before a quote or a backslash: such a value is a JSON string as it stands. */
+/* True for "..." with a backslash only before a quote or a backslash: such a value is a JSON string
+ * as it stands. */
 static bool is_json_string(const char *text, size_t size)
 {
     if (size < 2 || text[0] != '"' || text[size - 1] != '"') {

@@ -6,8 +6,9 @@
 #include "base/assert.h"
 #include "base/rng.h"
 
-/* Linear probing. Removal shifts the following keys back instead of leaving marks, so a map that lives long never
- * fills up with them, and a search ends at the first free slot: at least half of the slots are free. */
+/* Linear probing. Removal shifts the following keys back instead of leaving marks, so a map that
+ * lives long never fills up with them, and a search ends at the first free slot: at least half of
+ * the slots are free. */
 enum { CAPACITY_MAX = 1 << 24 };
 
 dp_status dp_map_init(dp_map *map, uint32_t capacity, uint64_t seed)
@@ -46,7 +47,8 @@ static uint32_t tag_of(const dp_map *map, const dp_hash *key)
 
     _Static_assert(sizeof words == sizeof key->bytes, "a key is four words");
     memcpy(words, key->bytes, sizeof words);
-    /* Two products of keyed words, folded: who does not know the seed cannot choose keys that meet. */
+    /* Two products of keyed words, folded: who does not know the seed cannot choose keys that
+     * meet. */
     const unsigned __int128 a =
         (unsigned __int128)(words[0] ^ map->salts[0]) * (words[1] ^ map->salts[1]);
     const unsigned __int128 b =

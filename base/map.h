@@ -1,6 +1,7 @@
-/* A hash map of fixed capacity from 32-byte keys to small numbers; open addressing, keyed by an injected seed. Keys stand one after
- * the other, as many as there are, and slots of eight bytes say where: a map of much room that holds little is little memory.
- * Iterate the owner's own array, never the map: its order depends on the seed. */
+/* A hash map of fixed capacity from 32-byte keys to small numbers; open addressing, keyed by an
+ * injected seed. Keys stand one after the other, as many as there are, and slots of eight bytes say
+ * where: a map of much room that holds little is little memory. Iterate the owner's own array,
+ * never the map: its order depends on the seed. */
 #ifndef DP_BASE_MAP_H
 #define DP_BASE_MAP_H
 

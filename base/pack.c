@@ -5,7 +5,8 @@
 
 #include "base/alloc.h"
 
-/* ---- The pre-scan. Types as in the msgpack specification (Furuhashi 2013); extension types are not spoken here. */
+/* ---- The pre-scan. Types as in the msgpack specification (Furuhashi 2013); extension types are
+ * not spoken here. */
 
 /* What one head byte announces. */
 struct head {

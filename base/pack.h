@@ -1,5 +1,5 @@
-/* Bounded msgpack: a pre-scan that refuses what would hurt, readers of checked messages, and a writer.
- * Never the streaming unpacker; tensors never travel as msgpack. */
+/* Bounded msgpack: a pre-scan that refuses what would hurt, readers of checked messages, and a
+ * writer. Never the streaming unpacker; tensors never travel as msgpack. */
 #ifndef DP_BASE_PACK_H
 #define DP_BASE_PACK_H
 
@@ -10,11 +10,13 @@
 
 enum { DP_PACK_DEPTH_MAX = 8, DP_PACK_NODES_MAX = 4096, DP_PACK_BYTES_MAX = 1024 * 1024 };
 
-/* Check one complete msgpack value: depth, nodes, and no container that claims more items than bytes are left.
- * Extension types are not spoken here. Allocates nothing. DP_BADMSG or DP_TOOBIG. */
+/* Check one complete msgpack value: depth, nodes, and no container that claims more items than
+ * bytes are left. Extension types are not spoken here. Allocates nothing. DP_BADMSG or
+ * DP_TOOBIG. */
 DP_MUST dp_status dp_pack_check(dp_view bytes);
 
-/* A parsed value (msgpack-c behind it). Borrowed parts live as long as the dp_unpacked and the bytes. */
+/* A parsed value (msgpack-c behind it). Borrowed parts live as long as the dp_unpacked and the
+ * bytes. */
 typedef struct dp_unpacked dp_unpacked;
 typedef struct dp_pack_value dp_pack_value; /* one node, owned by its dp_unpacked */
 
@@ -42,7 +44,8 @@ const dp_pack_value *dp_pack_key(const dp_pack_value *map, const char *key);
 /* Copies a str value as a C string; false if it does not fit, holds a NUL, or is not there. */
 bool dp_pack_copy_text(const dp_pack_value *value, char *out, size_t out_size);
 
-/* Writer. Values go to a dp_buf; after an error every further call does nothing and dp_packer_finish tells. */
+/* Writer. Values go to a dp_buf; after an error every further call does nothing and
+ * dp_packer_finish tells. */
 typedef struct dp_packer {
     dp_buf *buf;
     dp_status status;

@@ -1,4 +1,5 @@
-/* A seeded generator for choices that must replay: xoshiro256** (Blackman, Vigna 2018). Not for keys. */
+/* A seeded generator for choices that must replay: xoshiro256** (Blackman, Vigna 2018). Not for
+ * keys. */
 #ifndef DP_BASE_RNG_H
 #define DP_BASE_RNG_H
 

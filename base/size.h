@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* "200", "200K", "200KiB" and "200KB" with K, M, G or T: steps of 1024, and with B alone behind the letter of 1000, as providers count.
- * "1.5TB": with a unit up to three places behind the point, rounded down. False: anything else, or more than 64 bits hold; *bytes stays. */
+/* "200", "200K", "200KiB" and "200KB" with K, M, G or T: steps of 1024, and with B alone behind the
+ * letter of 1000, as providers count. "1.5TB": with a unit up to three places behind the point,
+ * rounded down. False: anything else, or more than 64 bits hold; *bytes stays. */
 bool dp_size_read(const char *text, uint64_t *bytes);
 
 enum { DP_SIZE_TEXT_MAX = 24 };

@@ -1,5 +1,6 @@
-/* A few numbers put in order in place, for medians and quartiles. Not for many: the cost grows with the square, a million steps
- * for the 1,024 contributions that a record may list, and it takes no memory. */
+/* A few numbers put in order in place, for medians and quartiles. Not for many: the cost grows with
+ * the square, a million steps for the 1,024 contributions that a record may list, and it takes no
+ * memory. */
 #ifndef DP_BASE_SORT_H
 #define DP_BASE_SORT_H
 

@@ -1,4 +1,5 @@
-/* The one error type of the project: a status that every fallible function returns, its name and its sentence. */
+/* The one error type of the project: a status that every fallible function returns, its name and
+ * its sentence. */
 #ifndef DP_BASE_STATUS_H
 #define DP_BASE_STATUS_H
 
@@ -54,7 +55,8 @@ const char *dp_status_text(dp_status status);
 
 enum { DP_WHY_MAX = 512 };
 
-/* A sentence for a person: what, where, what to do. Filled by functions that read what a person wrote. */
+/* A sentence for a person: what, where, what to do. Filled by functions that read what a person
+ * wrote. */
 typedef struct dp_why {
     char text[DP_WHY_MAX];
 } dp_why;
@@ -62,7 +64,8 @@ typedef struct dp_why {
 /* Print into why (which may be NULL) and return status, so that one line does both. Truncates. */
 dp_status dp_why_set(dp_why *why, dp_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-#ifdef __clang_analyzer__ /* It sees one file at a time, and would follow calls that return another status. */
+/* It sees one file at a time, and would follow calls that return another status. */
+#ifdef __clang_analyzer__
 #define dp_why_set(why, status, ...) ((void)dp_why_set(why, status, __VA_ARGS__), (status))
 #endif
 

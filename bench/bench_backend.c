@@ -1,7 +1,9 @@
-/* What training costs on any backend, through its table (compute/backend/backend.h): tokens per second of whole steps, the share of the peak
- * that one names, and what a round takes. The anchor is the CPU backend of the same run, unless --alone.
- * bench_backend [--json] [--backend NAME|PATH] [--seconds S] [--precision P] [--tflops PEAK] [--only TEXT] [--large] [--alone]
- * --tflops: what the device can do at most in this precision, for the share (H200: 989); --large adds 124M and 1.5B. */
+/* What training costs on any backend, through its table (compute/backend/backend.h): tokens per
+ * second of whole steps, the share of the peak that one names, and what a round takes. The anchor
+ * is the CPU backend of the same run, unless --alone. bench_backend [--json] [--backend NAME|PATH]
+ * [--seconds S] [--precision P] [--tflops PEAK] [--only TEXT] [--large] [--alone] --tflops: what
+ * the device can do at most in this precision, for the share (H200: 989); --large adds 124M and
+ * 1.5B. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
-/* What a codec costs and saves on one core: GB/s of floats encoded, checked and decoded, each also as a share of memcpy's in the same
- * run; seconds for 124M parameters to encode and to decode and apply the blobs of eight peers; bytes per parameter beside the entropy
- * bound of what the codec says; and the error |a - d| / |a|. Process CPU time, best of five.
+/* What a codec costs and saves on one core: GB/s of floats encoded, checked and decoded, each also
+ * as a share of memcpy's in the same run; seconds for 124M parameters to encode and to decode and
+ * apply the blobs of eight peers; bytes per parameter beside the entropy bound of what the codec
+ * says; and the error |a - d| / |a|. Process CPU time, best of five.
  * bench_codec [--json] [--elements N] [--only CODEC]   16777216 if not given */
 #include <math.h>
 #include <stdbool.h>
@@ -134,7 +135,8 @@ static double time_encode(const bench *b, const dp_codec_ops *ops, const dp_code
     return time;
 }
 
-/* Eight peers sent the same blob: they cost the same as eight different ones that are in no cache. */
+/* Eight peers sent the same blob: they cost the same as eight different ones that are in no
+ * cache. */
 static double time_apply(const bench *b, dp_view blob)
 {
     dp_view blobs[PEERS];

@@ -1,15 +1,19 @@
-/* What hostile trainers do to a model, and what each defence costs and saves: several trainers in one process exchange updates as in
- * bench_quality, some of them send something else, and a rule leaves updates out. Losses, not times.
+/* What hostile trainers do to a model, and what each defence costs and saves: several trainers in
+ * one process exchange updates as in bench_quality, some of them send something else, and a rule
+ * leaves updates out. Losses, not times.
  *
- * bench_defence [--short | --long] [--json] [--only WORD,WORD] [--jobs N] [--seeds N] [--steps N] [--text FILE]
- *               [--reference round|before|work] [--share X] [--acquit X] [--errors X] [--bits N] [--step X] [--budget PERCENT]
- *   --short   one seed, 24 rounds with 4 workers and 10 with 16 (the default): 15 to 30 minutes of CPU
- *   --long    three seeds, four times the steps, and more kinds of data
- *   --only    the cases whose names contain one of the words. Names are survey/DATA/CODEC for the distributions of what voters
- *             measure, and CODEC-WORKERS/RULE/ATTACK, as in sparse-16/judge/drift, for runs
+ * bench_defence [--short | --long] [--json] [--only WORD,WORD] [--jobs N] [--seeds N] [--steps N]
+ *               [--text FILE] [--reference round|before|work] [--share X] [--acquit X] [--errors X]
+ *               [--bits N] [--step X] [--budget PERCENT] --short   one seed, 24 rounds with 4
+ *               workers and 10 with 16 (the default): 15 to 30 minutes of CPU --long    three
+ *               seeds, four times the steps, and more kinds of data
+ *   --only    the cases whose names contain one of the words. Names are survey/DATA/CODEC for the
+ *             distributions of what voters measure, and CODEC-WORKERS/RULE/ATTACK, as in
+ *             sparse-16/judge/drift, for runs
  *   the last row of options: the limits of the proposed rule (defence_plan.h)
- * The rules are those of defence_plan.h, the attacks too. Runs without attackers have all workers honest; "oracle/alone" leaves out
- * exactly what hostile ones send. All runs of a group begin with the model of one honest run of 1,200 steps, surveys with new weights. */
+ * The rules are those of defence_plan.h, the attacks too. Runs without attackers have all workers
+ * honest; "oracle/alone" leaves out exactly what hostile ones send. All runs of a group begin with
+ * the model of one honest run of 1,200 steps, surveys with new weights. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +206,8 @@ static void plan_surveys(work *w)
     w->n_surveys = w->n;
 }
 
-/* Sparse updates have no trimmed mean. Some rules are parts of others, and are asked only where that tells something. */
+/* Sparse updates have no trimmed mean. Some rules are parts of others, and are asked only where
+ * that tells something. */
 static bool is_planned(const settings *s, const group *g, const data *d, defence_rule rule,
                        defence_attack attack)
 {
@@ -252,7 +257,8 @@ static void plan_group(work *w, const group *g)
     }
 }
 
-/* Four honest workers, from new weights on: attacks on a model that has learnt nothing yet say little. */
+/* Four honest workers, from new weights on: attacks on a model that has learnt nothing yet say
+ * little. */
 static void make_start(void *context, size_t i)
 {
     work *const w = context;

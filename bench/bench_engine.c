@@ -1,10 +1,11 @@
-/* Tokens per second and core of training steps of the CPU engine, by process CPU time, as a share of what the core can do at most
- * (peak.h, taken in the same run), and the time of AdamW.
- * bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] [--only TEXT] [--large] [--micro N]
- * [--packs kept|shared]
- * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only the shapes whose name has TEXT; --large adds those
- * that take minutes; --micro gives an optimizer step so many micro-batches of the shape's rows. With --threads N > 1 steps on one
- * thread and on N alternate, and the ratio of their wall times is printed too,
+/* Tokens per second and core of training steps of the CPU engine, by process CPU time, as a share
+ * of what the core can do at most (peak.h, taken in the same run), and the time of AdamW.
+ * bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] [--only TEXT]
+ * [--large] [--micro N] [--packs kept|shared]
+ * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only the shapes whose
+ * name has TEXT; --large adds those that take minutes; --micro gives an optimizer step so many
+ * micro-batches of the shape's rows. With --threads N > 1 steps on one thread and on N alternate,
+ * and the ratio of their wall times is printed too,
  * beside that of loops that touch no memory: what the processors give at most in that minute.
  * bench_engine_torch.py runs it beside PyTorch. */
 #include <pthread.h>
@@ -119,8 +120,9 @@ static double peak_wall_of(const dp_ops *ops, size_t threads)
     return bench_seconds(CLOCK_MONOTONIC) - start;
 }
 
-/* How much more such loops, which touch no memory, do on so many threads than on one: what these processors can give at most
- * now; two that share a core, or that others use, give less than two. The best of a few tries in turn. */
+/* How much more such loops, which touch no memory, do on so many threads than on one: what these
+ * processors can give at most now; two that share a core, or that others use, give less than two.
+ * The best of a few tries in turn. */
 static double peak_speedup(const dp_ops *ops, size_t threads)
 {
     double best[2] = {1e9, 1e9};
@@ -272,7 +274,8 @@ static dp_status run(const struct shape *shape, const dp_ops *ops, const struct 
     return status;
 }
 
-/* The table called name, of this precision (DP_PRECISIONS: of any); NULL: this processor has none. */
+/* The table called name, of this precision (DP_PRECISIONS: of any); NULL: this processor has
+ * none. */
 static const dp_ops *ops_named(const char *name, dp_precision wanted)
 {
     for (dp_precision precision = 0; precision < DP_PRECISIONS; precision++) {
@@ -286,7 +289,8 @@ static const dp_ops *ops_named(const char *name, dp_precision wanted)
     return NULL;
 }
 
-/* Another table than was asked for would be measured under its own name, and read as the one that was. */
+/* Another table than was asked for would be measured under its own name, and read as the one that
+ * was. */
 static bool choose_ops(struct settings *settings)
 {
     const dp_precision precision = settings->precision;

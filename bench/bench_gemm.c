@@ -1,8 +1,10 @@
-/* Matrix products alone: GFLOP/s and share of the peak of one core, beside oneDNN where its library is installed.
- * bench_gemm [--json] [--seconds S]. Process CPU time; shapes of GPT-2 small and of the demo. Ours is timed with b packed (a step
- * packs each weight once and multiplies every slice of tokens with it) and, in "with pack", with b packed for every product; slices
- * of 144 rows as the engine cuts them. oneDNN gets plain row-major matrices, or with bf16 a matmul primitive: once of numbers that are
- * rounded already, and once of a in fp32, which is what an engine has and ours begins from, rounded by its own reorder. */
+/* Matrix products alone: GFLOP/s and share of the peak of one core, beside oneDNN where its library
+ * is installed. bench_gemm [--json] [--seconds S]. Process CPU time; shapes of GPT-2 small and of
+ * the demo. Ours is timed with b packed (a step packs each weight once and multiplies every slice
+ * of tokens with it) and, in "with pack", with b packed for every product; slices of 144 rows as
+ * the engine cuts them. oneDNN gets plain row-major matrices, or with bf16 a matmul primitive: once
+ * of numbers that are rounded already, and once of a in fp32, which is what an engine has and ours
+ * begins from, rounded by its own reorder. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,8 @@ static const struct shape {
 };
 enum { SLICE = 144 };
 
-/* ---- oneDNN 2.x by its C interface, opened when it is there. Its structures are only handed through. */
+/* ---- oneDNN 2.x by its C interface, opened when it is there. Its structures are only handed
+ * through. */
 
 typedef long dim; /* dnnl_dim_t */
 enum {

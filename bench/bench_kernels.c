@@ -1,12 +1,16 @@
-/* What the kernels of a step and of a round take on a card, one by one: median time of a launch, the bytes it must move, and its share of
- * what the same card copies in the same run; attention also in TFLOP/s of the causal products (4 forward, 10 backward, times length^2 / 2 *
- * head). Shapes are those of GPT-2: 124M, with --large 1558M. Bytes are those of tensors that must come from memory or go to it once; numbers
- * of a row or of a head (mean, rstd, lse) and sums of columns, below 2 % of them, are left out. Attention takes the card's best path, or
- * what DPNODE_CUDA_ATTENTION says. The last line says what equal bits in every run cost of these kernels: the embedding's gradients beside
- * a version by atomics, and the two of attention's seven products backward that sums by atomics would save, which is the most it can be.
- * Says so and ends with 77 where there is no device. Built where nvcc is; tests run it on the emulator, where times mean nothing.
- * bench_kernels [--json] [--large] [--rows N] [--only NAME] [--length N] [--heads N] [--repeats N]
- *   64 rows of 1024 tokens if not given, 12 heads of 64, the median of 21 */
+/* What the kernels of a step and of a round take on a card, one by one: median time of a launch,
+ *   the bytes it must move, and its share of what the same card copies in the same run; attention
+ *   also in TFLOP/s of the causal products (4 forward, 10 backward, times length^2 / 2 * head).
+ *   Shapes are those of GPT-2: 124M, with --large 1558M. Bytes are those of tensors that must come
+ *   from memory or go to it once; numbers of a row or of a head (mean, rstd, lse) and sums of
+ *   columns, below 2 % of them, are left out. Attention takes the card's best path, or what
+ *   DPNODE_CUDA_ATTENTION says. The last line says what equal bits in every run cost of these
+ *   kernels: the embedding's gradients beside a version by atomics, and the two of attention's
+ *   seven products backward that sums by atomics would save, which is the most it can be. Says so
+ *   and ends with 77 where there is no device. Built where nvcc is; tests run it on the emulator,
+ *   where times mean nothing. bench_kernels [--json] [--large] [--rows N] [--only NAME] [--length
+ *   N] [--heads N] [--repeats N] 64 rows of 1024 tokens if not given, 12 heads of 64, the median of
+ *   21 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +61,8 @@ static void sizes(rig *r)
     r->bytes[RIG_NEWS] = 2 * sizeof(uint64_t);
 }
 
-/* Random halves near 1; read as floats their high half says as much. Equal numbers would cost less power than real ones. */
+/* Random halves near 1; read as floats their high half says as much. Equal numbers would cost less
+ * power than real ones. */
 dp_status rig_fill(rig *r, rig_slot s, dp_rng *rng)
 {
     enum { PIECE = 1 << 20 };
@@ -227,7 +232,8 @@ static double flops_of(const rig *r, const rig_kernel *k)
     return k->flops * (double)r->rows * (double)r->heads * (double)r->head * length * length / 2.0;
 }
 
-/* Milliseconds that equal bits cost, of the kernels where another order of sums is known to be faster. */
+/* Milliseconds that equal bits cost, of the kernels where another order of sums is known to be
+ * faster. */
 typedef struct prices {
     double table;
     double atomic;

@@ -1,6 +1,7 @@
-/* Time of one step of each optimizer and of each way to keep weights, by process CPU time, as ratios to AdamW in fp32 of the
- * same run.
- * bench_optim [--json] [--rounds N] [--threads N] [--large]; --large takes GPT-2 124M (2.5 GB) instead of L4 C256. */
+/* Time of one step of each optimizer and of each way to keep weights, by process CPU time, as
+ * ratios to AdamW in fp32 of the same run.
+ * bench_optim [--json] [--rounds N] [--threads N] [--large]; --large takes GPT-2 124M (2.5 GB)
+ * instead of L4 C256. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

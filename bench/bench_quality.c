@@ -1,10 +1,12 @@
-/* Learning quality against bytes: one text, one small model, four workers, and the ways in which they may exchange what they
- * learn; prints loss and bytes of each, plots the curves, and says whether what the design builds on holds. Losses, not
- * times, so other work on the machine does not matter.
+/* Learning quality against bytes: one text, one small model, four workers, and the ways in which
+ * they may exchange what they learn; prints loss and bytes of each, plots the curves, and says
+ * whether what the design builds on holds. Losses, not times, so other work on the machine does not
+ * matter.
  *
- * bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE] [--jobs N] [--only NAME,NAME]
- *               [--seeds N] [--steps N] [--inner N] [--lr X] [--width N] [--layers N] [--alpha N] [--mu N]
- *   --short   one seed and the configurations that define the order (the default)
+ * bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE] [--jobs N] [--only
+ *               NAME,NAME] [--seeds N] [--steps N] [--inner N] [--lr X] [--width N] [--layers N]
+ *               [--alpha N] [--mu N] --short   one seed and the configurations that define the
+ *               order (the default)
  *   --long    all of them, three seeds, four times the steps: some hours
  *   --alpha, --mu   of the outer step, in 1e-3, instead of those of the table: to tune them
  * Exit status 1 when a claim does not hold. */
@@ -24,14 +26,15 @@
 /* A short run of one seed has not yet made up for what it left out or got late. */
 enum { SHORT_SLACK = 2, LONG_STEPS = 4 };
 
-/* Error feedback and outer steps; how much longer the step of a sparse update is, its codec says (dp_codec_gain). Tuned DiLoCo: the
- * best of eta 0.4 to 1, mu 0.5 to 0.9. */
+/* Error feedback and outer steps; how much longer the step of a sparse update is, its codec says
+ * (dp_codec_gain). Tuned DiLoCo: the best of eta 0.4 to 1, mu 0.5 to 0.9. */
 enum { BETA = 950, ALPHA = 1000, ETA = 500, MU = 800, OVERLAP = 5 };
 
 #define SPARSE(keep_)                                                                              \
     .workers = 4, .codec = DP_CODEC_SPARSE, .keep = (keep_), .bits = 2, .alpha_milli = ALPHA
 
-/* The first N_SHORT define the order. Before them all is what ships: the first mode, as a manifest without keys has it. */
+/* The first N_SHORT define the order. Before them all is what ships: the first mode, as a manifest
+ * without keys has it. */
 static quality_plan plans[] = {
     {.name = "shipped", .workers = 4},
     {.name = "ddp",

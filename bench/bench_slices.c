@@ -1,7 +1,9 @@
-/* What it costs to add up a round's updates in slices (compute/outer/slices.h): CPU seconds of all the slices and of the outer step of their
- * sum, as a share of the outer steps that are handed as many updates a slice at a time, which is what decoding and adding them
- * costs in any case. Best of three.
- * bench_slices [--json] [--elements N] [--updates N]   16777216 and 256 if not given; one sparse update stands for all */
+/* What it costs to add up a round's updates in slices (compute/outer/slices.h): CPU seconds of all
+ * the slices and of the outer step of their sum, as a share of the outer steps that are handed as
+ * many updates a slice at a time, which is what decoding and adding them costs in any case. Best of
+ * three.
+ * bench_slices [--json] [--elements N] [--updates N]   16777216 and 256 if not given; one sparse
+ *   update stands for all */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
-/* How fast an object of 256 MiB becomes durable, beside write + fsync of the same bytes in the same run, interleaved.
- * Like with like: in the first round both files are new and grow; later the raw file is written over and the store
- * reuses its free pages. The figures are medians of the later rounds; "fresh" is the first.
- * bench_store [--json] [--mib N] [--rounds R] [--dir DIR]   256 MiB, 6 rounds, a new folder under TMPDIR or /tmp */
+/* How fast an object of 256 MiB becomes durable, beside write + fsync of the same bytes in the same
+ * run, interleaved. Like with like: in the first round both files are new and grow; later the raw
+ * file is written over and the store reuses its free pages. The figures are medians of the later
+ * rounds; "fresh" is the first.
+ * bench_store [--json] [--mib N] [--rounds R] [--dir DIR]   256 MiB, 6 rounds, a new folder under
+ *   TMPDIR or /tmp */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* How fast text becomes tokens on one core: MB/s of process CPU time, of a tokenizer that is given, or trained on the text.
+/* How fast text becomes tokens on one core: MB/s of process CPU time, of a tokenizer that is given,
+ * or trained on the text.
  * bench_tokenizer [--json] [--tokenizer FILE] [--vocab N] TEXT    1024 tokens if neither is given
  * bench_tokenizer_hf.py runs it beside Hugging Face's tokenizers and prints the ratios. */
 #include <stdbool.h>

@@ -23,8 +23,8 @@ static float trimmed(const float *const *d, const double *f, uint32_t n, size_t 
     return (float)(sum / (n - 2 * trim));
 }
 
-/* The weighted sum where the signs of at least three quarters of those that store the element agree, so that the difference of both
- * sides is half of their number; else 0. */
+/* The weighted sum where the signs of at least three quarters of those that store the element
+ * agree, so that the difference of both sides is half of their number; else 0. */
 static float agreed(const float *const *d, const double *f, uint32_t n, size_t i)
 {
     double sum = 0;

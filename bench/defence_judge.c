@@ -100,7 +100,8 @@ static bool is_judged(const defence_round *round, uint32_t worker, uint32_t vote
     return round->workers[worker].counted && worker != voter;
 }
 
-/* The next worker to test: the one with the least alignment that is not tested, or one by chance. n: there is none. */
+/* The next worker to test: the one with the least alignment that is not tested, or one by chance.
+ * n: there is none. */
 static uint32_t next_to_test(const defence_judge *j, const defence_round *round, uint32_t voter,
                              const defence_seen *seen, dp_rng *shared)
 {

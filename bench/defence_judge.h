@@ -1,4 +1,5 @@
-/* The rules of bench_defence: which updates of a round are left out, and what replaces the weighted sum. */
+/* The rules of bench_defence: which updates of a round are left out, and what replaces the weighted
+ * sum. */
 #ifndef DP_BENCH_DEFENCE_JUDGE_H
 #define DP_BENCH_DEFENCE_JUDGE_H
 
@@ -40,7 +41,8 @@ typedef struct defence_verdicts {
     defence_likeness likeness[QUALITY_WORKERS];
 } defence_verdicts;
 
-/* Of all counted updates. Changes nothing that a later call depends on, so that an attacker can ask. */
+/* Of all counted updates. Changes nothing that a later call depends on, so that an attacker can
+ * ask. */
 DP_MUST dp_status defence_judge_ask(defence_judge *judge, const defence_round *round,
                                     defence_verdicts *out);
 /* Ends the round with these verdicts. */

@@ -99,7 +99,8 @@ void defence_eye_move(defence_eye *eye, const float *theta, const float *d, doub
     }
 }
 
-/* A DEFENCE_WINDOW long piece of a window of the model's context, so that there are more of them. */
+/* A DEFENCE_WINDOW long piece of a window of the model's context, so that there are more of
+ * them. */
 static dp_status draw(const defence_source *s, size_t context, dp_rng *rng, uint32_t *x,
                       uint32_t *y)
 {

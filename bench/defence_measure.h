@@ -1,4 +1,5 @@
-/* What a voter measures of a decoded update d: cosines, likeness and gain (docs/decisions/006-judging-updates.md). Vectors are n floats. */
+/* What a voter measures of a decoded update d: cosines, likeness and gain
+ * (docs/decisions/006-judging-updates.md). Vectors are n floats. */
 #ifndef DP_BENCH_DEFENCE_MEASURE_H
 #define DP_BENCH_DEFENCE_MEASURE_H
 
@@ -23,8 +24,8 @@ typedef struct defence_likeness {
     uint8_t bits[DP_LIKENESS_BYTES];
 } defence_likeness;
 
-/* Signs of 256 random projections (Charikar 2002) of a count sketch of 4096 sums (Charikar, Chen, Farach-Colton 2002), which keeps
- * cosines to 1/64. */
+/* Signs of 256 random projections (Charikar 2002) of a count sketch of 4096 sums (Charikar, Chen,
+ * Farach-Colton 2002), which keeps cosines to 1/64. */
 defence_likeness defence_likeness_of(const float *d, size_t n);
 uint32_t defence_distance(const defence_likeness *a, const defence_likeness *b);
 
@@ -41,7 +42,8 @@ void defence_eye_theta(defence_eye *eye, const float *theta);
 /* To theta - step d. */
 void defence_eye_move(defence_eye *eye, const float *theta, const float *d, double step);
 
-/* Windows that a test draws from: held-out ones, or training samples first .. first + count - 1 in the order of seed. */
+/* Windows that a test draws from: held-out ones, or training samples first .. first + count - 1 in
+ * the order of seed. */
 typedef struct defence_source {
     const dp_data *data;
     uint64_t seed;
@@ -49,8 +51,8 @@ typedef struct defence_source {
     uint64_t count; /* 0: held-out windows */
 } defence_source;
 
-/* gains[i]: the loss per token of theta less that of the moved model, on window i of n_windows, DEFENCE_WINDOW tokens each, drawn with
- * replacement. */
+/* gains[i]: the loss per token of theta less that of the moved model, on window i of n_windows,
+ * DEFENCE_WINDOW tokens each, drawn with replacement. */
 DP_MUST dp_status defence_gains(defence_eye *eye, const defence_source *source, dp_rng *rng,
                                 uint32_t n_windows, double *gains);
 

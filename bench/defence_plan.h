@@ -1,12 +1,13 @@
-/* The cases of bench_defence as values: what hostile workers send, what the run does against it, and with which limits. */
+/* The cases of bench_defence as values: what hostile workers send, what the run does against it,
+ * and with which limits. */
 #ifndef DP_BENCH_DEFENCE_PLAN_H
 #define DP_BENCH_DEFENCE_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Every hostile worker trains as an honest one and sends something else. The mean m is that of the honest updates of the round before
- * compression, so the attackers know more than any node does. */
+/* Every hostile worker trains as an honest one and sends something else. The mean m is that of the
+ * honest updates of the round before compression, so the attackers know more than any node does. */
 typedef enum defence_attack {
     DEFENCE_HONEST,
     DEFENCE_FLIP,      /* its own update times -1 */
@@ -16,24 +17,35 @@ typedef enum defence_attack {
     DEFENCE_COPY_NEAR, /* the same with 5 % noise in every value */
     DEFENCE_REPLAY,    /* its own honest update of four rounds before */
     DEFENCE_LAZY,      /* zero */
-    DEFENCE_DRIFT, /* its own update - size |a| m / |m|, with the largest size of at most DEFENCE_DRIFT_MAX that the rule passes */
+    /* its own update - size |a| m / |m|, with the largest size of at most DEFENCE_DRIFT_MAX that
+     * the rule passes */
+    DEFENCE_DRIFT,
     DEFENCE_COLLUDE, /* all send -m */
-    DEFENCE_NUDGE, /* its own update plus orthogonal noise, of the largest size that the rule passes */
+    /* its own update plus orthogonal noise, of the largest size that the rule passes */
+    DEFENCE_NUDGE,
     DEFENCE_ATTACKS
 } defence_attack;
 
 #define DEFENCE_DRIFT_MAX 8.0
 
 typedef enum defence_rule {
-    DEFENCE_CLIP, /* the clip to the median norm of gossip/ledger/weights.h; all other rules have it too */
-    DEFENCE_TRIM, /* coordinate-wise trimmed mean (Yin et al. 2018): a quarter of each end; codecs that keep all */
-    DEFENCE_SIGNS, /* a coordinate moves only where the signs of those that store it agree by half of their number or more */
-    DEFENCE_COSINE, /* an update counts if its cosine with the weighted sum of the others is above 0 */
+    /* the clip to the median norm of gossip/ledger/weights.h; all other rules have it too */
+    DEFENCE_CLIP,
+    /* coordinate-wise trimmed mean (Yin et al. 2018): a quarter of each end; codecs that keep
+     * all */
+    DEFENCE_TRIM,
+    /* a coordinate moves only where the signs of those that store it agree by half of their number
+     * or more */
+    DEFENCE_SIGNS,
+    /* an update counts if its cosine with the weighted sum of the others is above 0 */
+    DEFENCE_COSINE,
     DEFENCE_LOSS,     /* the loss test alone, of updates drawn by chance, within the budget */
     DEFENCE_LOSS_ALL, /* the loss test alone, of every update, with DEFENCE_ALL_TOKENS each */
     DEFENCE_SHIPPED,  /* that of the product, with its limits (defence_shipped.h) */
-    DEFENCE_JUDGE, /* the proposed rule: alignment names suspects, gain within the budget acquits them; likeness and energy */
-    DEFENCE_ALIGN, /* alignment and energy alone */
+    /* the proposed rule: alignment names suspects, gain within the budget acquits them; likeness
+     * and energy */
+    DEFENCE_JUDGE,
+    DEFENCE_ALIGN,  /* alignment and energy alone */
     DEFENCE_ORACLE, /* knows who is hostile: the honest workers alone, with the schedule of all */
     DEFENCE_RULES
 } defence_rule;
@@ -60,8 +72,8 @@ typedef struct defence_limits {
     double acquit;      /* a suspect counts where its gain is so many standard errors above 0 */
     double errors;      /* rejected where the gain is so many standard errors below 0 */
     double likeness;    /* rejected within so many bits of another update */
-    double
-        step; /* of the loss test, in steps that the run would make if all updates were this one */
+    /* of the loss test, in steps that the run would make if all updates were this one */
+    double step;
     double budget; /* the share of a node's training compute that the loss test may take */
 } defence_limits;
 

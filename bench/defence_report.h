@@ -1,4 +1,5 @@
-/* Tables of bench_defence: the final loss of each attack under each rule, against the run of the honest workers alone. */
+/* Tables of bench_defence: the final loss of each attack under each rule, against the run of the
+ * honest workers alone. */
 #ifndef DP_BENCH_DEFENCE_REPORT_H
 #define DP_BENCH_DEFENCE_REPORT_H
 

@@ -239,7 +239,8 @@ static void make(defence_round *round, defence_attack attack, uint32_t worker, d
     }
 }
 
-/* A vector of what a codec that thins leaves over has far more energy than a publication: what is sent is as long as the median. */
+/* A vector of what a codec that thins leaves over has far more energy than a publication: what is
+ * sent is as long as the median. */
 static bool is_dense(defence_attack attack)
 {
     return attack == DEFENCE_NOISE || attack == DEFENCE_DRIFT || attack == DEFENCE_COLLUDE ||

@@ -1,4 +1,5 @@
-/* One round of bench_defence as attackers and voters see it: every publication decoded. No decisions. */
+/* One round of bench_defence as attackers and voters see it: every publication decoded. No
+ * decisions. */
 #ifndef DP_BENCH_DEFENCE_ROUND_H
 #define DP_BENCH_DEFENCE_ROUND_H
 
@@ -19,8 +20,8 @@ typedef struct defence_worker {
     bool has_a;
     bool has_before;
     bool counted;
-    double
-        step; /* the run's step if all updates were d: alpha times the gain of the codec times the clip */
+    /* the run's step if all updates were d: alpha times the gain of the codec times the clip */
+    double step;
     uint64_t own_first; /* samples of its own line since its last publication */
     uint64_t own_end;
     float *past[DEFENCE_HISTORY]; /* honest, by round modulo DEFENCE_HISTORY; of hostile workers */
@@ -49,8 +50,8 @@ DP_MUST dp_status defence_round_take(defence_round *round, uint64_t number,
 void defence_round_measure(defence_round *round);
 bool defence_is_hostile(const defence_round *round, uint32_t worker);
 
-/* Appends the blob of what the hostile worker sends to out, and decodes it into d. size: of DEFENCE_DRIFT and DEFENCE_NUDGE. The same
- * size gives the same bytes until the round changes. */
+/* Appends the blob of what the hostile worker sends to out, and decodes it into d. size: of
+ * DEFENCE_DRIFT and DEFENCE_NUDGE. The same size gives the same bytes until the round changes. */
 DP_MUST dp_status defence_forge(defence_round *round, defence_attack attack, uint32_t worker,
                                 double size, dp_buf *out);
 

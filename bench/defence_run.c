@@ -79,10 +79,12 @@ static dp_status pass(defence *d, bool *all)
     return DP_OK;
 }
 
-/* The attackers know the rule, all updates and even which windows will be drawn. All of them send with the same size. */
+/* The attackers know the rule, all updates and even which windows will be drawn. All of them send
+ * with the same size. */
 static dp_status attack(defence *d, const quality_seat *seats)
 {
-    /* No rule looks at single updates: as long as what it is added to, so that nothing is left of that on the whole. */
+    /* No rule looks at single updates: as long as what it is added to, so that nothing is left of
+     * that on the whole. */
     double size = 1;
     if (has_size(d->c->attack) && decides_by_update(d->c->rule)) {
         double most = DEFENCE_DRIFT_MAX;

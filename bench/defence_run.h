@@ -1,4 +1,5 @@
-/* One run of bench_defence: the rounds of quality_run.h with hostile workers in them and a rule against these. */
+/* One run of bench_defence: the rounds of quality_run.h with hostile workers in them and a rule
+ * against these. */
 #ifndef DP_BENCH_DEFENCE_RUN_H
 #define DP_BENCH_DEFENCE_RUN_H
 
@@ -16,8 +17,8 @@ typedef struct defence_case {
 
 typedef struct defence_result {
     quality_result quality;
-    double
-        honest_seen; /* updates of honest workers that were in time, and of them those that the rule left out */
+    /* updates of honest workers that were in time, and of them those that the rule left out */
+    double honest_seen;
     double honest_rejected;
     double hostile_seen;
     double hostile_rejected;

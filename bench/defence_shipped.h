@@ -1,6 +1,7 @@
-/* The rule of the product, by its own code: the trainers of the voters measure (compute/trainer/trainer.h), gossip/round/judge.h
- * finds, accuses and sets the budget. This file replaces gossip/round/judge_round.c: it asks each voter about each update and counts
- * the voters. */
+/* The rule of the product, by its own code: the trainers of the voters measure
+ * (compute/trainer/trainer.h), gossip/round/judge.h finds, accuses and sets the budget. This file
+ * replaces gossip/round/judge_round.c: it asks each voter about each update and counts the
+ * voters. */
 #ifndef DP_BENCH_DEFENCE_SHIPPED_H
 #define DP_BENCH_DEFENCE_SHIPPED_H
 
@@ -14,12 +15,13 @@ typedef struct defence_shipped {
     dp_judge judges[DEFENCE_VOTERS];
     dp_judge_member members[DEFENCE_VOTERS][QUALITY_WORKERS];
     uint64_t training_tokens; /* of a node in a round */
-    uint64_t out
-        [QUALITY_WORKERS]; /* the round in which a majority of voters put it out of the run; 0: it is in */
+    /* the round in which a majority of voters put it out of the run; 0: it is in */
+    uint64_t out[QUALITY_WORKERS];
 } defence_shipped;
 
 void defence_shipped_open(defence_shipped *shipped);
-/* Of all counted updates of this round; as of a round that never was, where keeps is false. tests: of gain, added to. */
+/* Of all counted updates of this round; as of a round that never was, where keeps is false. tests:
+ * of gain, added to. */
 DP_MUST dp_status defence_shipped_ask(defence_shipped *shipped, const defence_round *round,
                                       bool keeps, bool rejected[QUALITY_WORKERS], uint64_t *tests);
 

@@ -87,7 +87,8 @@ static void look_at_cosines(defence_survey *s, const defence_round *round, defen
     }
 }
 
-/* Of honest updates the bits to all others; of a forged one to those of the others that are told before it. */
+/* Of honest updates the bits to all others; of a forged one to those of the others that are told
+ * before it. */
 static void look_at_likeness(defence_survey *s, const defence_judge *judge,
                              const defence_round *round, survey_samples *to, uint32_t worker)
 {

@@ -1,5 +1,5 @@
-/* What voters would measure: distributions of the statistics of honest updates and of each attack, on the way of a run in which all
- * are honest, and what thresholds make of them. */
+/* What voters would measure: distributions of the statistics of honest updates and of each attack,
+ * on the way of a run in which all are honest, and what thresholds make of them. */
 #ifndef DP_BENCH_DEFENCE_SURVEY_H
 #define DP_BENCH_DEFENCE_SURVEY_H
 
@@ -37,8 +37,8 @@ typedef struct survey_samples {
 /* Of one attack in one phase. */
 typedef struct survey_counts {
     double tested;
-    double negative[SURVEY_STEPS]
-                   [SURVEY_SIZES]; /* tests whose gain is below 0 by the errors of the limits */
+    /* tests whose gain is below 0 by the errors of the limits */
+    double negative[SURVEY_STEPS][SURVEY_SIZES];
     double judged;
     double rejected[DEFENCE_REFERENCES][SURVEY_SHARES]; /* by a majority of the voters */
 } survey_counts;

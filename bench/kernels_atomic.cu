@@ -1,4 +1,5 @@
-/* The embedding's gradients by atomic additions: what bench_kernels compares the sorted sums with. Bits differ from run to run. */
+/* The embedding's gradients by atomic additions: what bench_kernels compares the sorted sums with.
+ * Bits differ from run to run. */
 #include "bench/kernels_atomic.h"
 
 #include "compute/cuda/element.cuh"

@@ -1,4 +1,5 @@
-/* What bench_kernels compares the embedding's gradients with; nothing of dpnode calls it. Where nvcc is. */
+/* What bench_kernels compares the embedding's gradients with; nothing of dpnode calls it. Where
+ * nvcc is. */
 #ifndef DP_BENCH_KERNELS_ATOMIC_H
 #define DP_BENCH_KERNELS_ATOMIC_H
 
@@ -12,8 +13,8 @@
 extern "C" {
 #endif
 
-/* d_table[token] += dx, in the order of arrival. tokens: [n], all in the table; dx: [n][width] of bf16, width a multiple of 8; d_table:
- * rows of width floats. DP_IO when the launch fails. */
+/* d_table[token] += dx, in the order of arrival. tokens: [n], all in the table; dx: [n][width] of
+ * bf16, width a multiple of 8; d_table: rows of width floats. DP_IO when the launch fails. */
 DP_MUST dp_status kernels_embed_atomic(const uint32_t *tokens, size_t n, size_t width,
                                        const void *dx, float *d_table, cudaStream_t stream);
 

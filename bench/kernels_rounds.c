@@ -1,4 +1,5 @@
-/* What a round does on a card: a vector of parameters encoded by every codec, then the standard one's blob settled and applied. */
+/* What a round does on a card: a vector of parameters encoded by every codec, then the standard
+ * one's blob settled and applied. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ typedef struct news {
     uint32_t padding;
 } news;
 
-/* The blob is at D_WIDE, its header never written: no kernel reads it. Slots and offsets lie in what steps are done with. */
+/* The blob is at D_WIDE, its header never written: no kernel reads it. Slots and offsets lie in
+ * what steps are done with. */
 static dp_cuda_encoding encoding_of(const rig *r)
 {
     news *const told = r->at[RIG_NEWS];

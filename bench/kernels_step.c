@@ -118,7 +118,8 @@ static dp_cuda_rope rope_of(const rig *r, bool norms)
                           .kv_heads = r->heads,
                           .head = r->head,
                           .type = DP_BF16,
-                          .angles = rig_floats(r, RIG_TABLE), /* any numbers will do */
+                          /* any numbers will do */
+                          .angles = rig_floats(r, RIG_TABLE),
                           .q_gain = norms ? rig_floats(r, RIG_GAIN) : NULL,
                           .k_gain = norms ? rig_floats(r, RIG_GAIN) : NULL,
                           .eps = 1e-6F,
@@ -332,8 +333,8 @@ static dp_status snapshot(const rig *r, cudaStream_t stream)
                             r->at[RIG_SCRATCH], stream);
 }
 
-/* ---- the table. Gradients of embeddings are added to; AdamW has x, m and v both ways, and gradients; others what their
- * headers say. */
+/* ---- the table. Gradients of embeddings are added to; AdamW has x, m and v both ways, and
+ * gradients; others what their headers say. */
 
 static const rig_kernel kernels[] = {
     {"layer norm", layer_norm, 2, 0, 0, false, 0, 0, 0},

@@ -1,5 +1,6 @@
-/* What one core of this machine can do at most with the instructions of a table of operations: independent multiply-adds in
- * registers, nothing loaded. The measure of a share of the peak, taken in the same run. */
+/* What one core of this machine can do at most with the instructions of a table of operations:
+ * independent multiply-adds in registers, nothing loaded. The measure of a share of the peak, taken
+ * in the same run. */
 #ifndef DP_BENCH_PEAK_H
 #define DP_BENCH_PEAK_H
 
@@ -111,7 +112,8 @@ static peak_loop_call *peak_loop(const dp_ops *ops)
     return loop;
 }
 
-/* Floating point operations per second of one core with the instructions of this table; the best of a few tries. */
+/* Floating point operations per second of one core with the instructions of this table; the best of
+ * a few tries. */
 static double peak_of(const dp_ops *ops)
 {
     peak_loop_call *const loop = peak_loop(ops);

@@ -1,5 +1,6 @@
-/* A round of parts (compute/outer/part.h) in bench_quality: each publication is cut, each part added up and encoded again, and the
- * results are what all apply. Who owns which part does not matter to the numbers. */
+/* A round of parts (compute/outer/part.h) in bench_quality: each publication is cut, each part
+ * added up and encoded again, and the results are what all apply. Who owns which part does not
+ * matter to the numbers. */
 #ifndef DP_BENCH_QUALITY_PARTS_H
 #define DP_BENCH_QUALITY_PARTS_H
 
@@ -8,8 +9,8 @@
 #include "compute/outer/part.h"
 
 typedef struct quality_parts {
-    /* Every other one is at another site than the owner of a part, and what is there is added up and encoded before it goes to that
-     * (gossip/ledger/part_sum.h). */
+    /* Every other one is at another site than the owner of a part, and what is there is added up
+     * and encoded before it goes to that (gossip/ledger/part_sum.h). */
     bool sums;
     dp_part_cuts cuts; /* as many parts as workers, all alike */
     dp_buf results[QUALITY_WORKERS];
@@ -18,7 +19,8 @@ typedef struct quality_parts {
     uint32_t q[QUALITY_WORKERS]; /* 1: shares are in the sums */
 } quality_parts;
 
-/* From blobs of n elements with their shares (Q31), by this codec; parts->sums stands. Whatever comes, quality_parts_close must follow. */
+/* From blobs of n elements with their shares (Q31), by this codec; parts->sums stands. Whatever
+ * comes, quality_parts_close must follow. */
 DP_MUST dp_status quality_parts_make(quality_parts *parts, const dp_codec *codec, size_t n,
                                      const dp_view *blobs, const uint32_t *q, uint32_t n_blobs);
 void quality_parts_close(quality_parts *parts);

@@ -103,7 +103,8 @@ static const struct {
     const char *steady;
 } returns[] = {{"return", "shipped"}, {"return-dense", "average"}, {"return-diloco", "diloco"}};
 
-/* Gossip alone gains two thirds of what rounds of that time gain, its work is no loss when it comes back, and none comes later. */
+/* Gossip alone gains two thirds of what rounds of that time gain, its work is no loss when it comes
+ * back, and none comes later. */
 static unsigned check_return(const quality_row *rows, size_t n_rows, size_t which, bool json)
 {
     const quality_row *const away = find(rows, n_rows, returns[which].away);
@@ -173,7 +174,8 @@ unsigned quality_check(const quality_row *rows, size_t n_rows, double slack, boo
     return broken;
 }
 
-/* Curves of the first seed. Nothing sent has no place on a logarithmic axis: a level line instead. */
+/* Curves of the first seed. Nothing sent has no place on a logarithmic axis: a level line
+ * instead. */
 static void write_plot(FILE *out, const quality_row *rows, size_t n_rows, const char *png)
 {
     fprintf(out,

@@ -54,8 +54,9 @@ typedef struct run {
     dp_buf combined; /* of a hook: what replaces the weighted sum */
 } run;
 
-/* Bits of the gap before an entry, by a Rice code: b low bits, a stop bit and floor(g / 2^b) ones. Gaps between random places
- * are geometric with p = 1 / keep; b is near the log2 of their median. */
+/* Bits of the gap before an entry, by a Rice code: b low bits, a stop bit and floor(g / 2^b) ones.
+ * Gaps between random places are geometric with p = 1 / keep; b is near the log2 of their
+ * median. */
 static double gap_bits(double keep)
 {
     const double b = log2(keep) - 1;
@@ -227,7 +228,8 @@ static dp_status publish(run *r, worker *w, bool dense)
         (dp_weight_in){.tokens = done.tokens, .steps = done.steps, .rounds = rounds_of(r, w)};
     DP_TRY(dp_codec_energy(blob, dp_trainer_elements(w->trainer), &w->claim.energy));
     w->carried = done.carried;
-    /* H = 1 sends after every step; the blob has one size whatever the steps behind it. Who is alone sends nothing. */
+    /* H = 1 sends after every step; the blob has one size whatever the steps behind it. Who is
+     * alone sends nothing. */
     const uint64_t times = r->plan->kind == QUALITY_AS_ONE ? r->scale->inner : r->n > 1;
     w->bytes += blob.size * times;
     quality_plan sent = *r->plan; /* What has lost a publication keeps more elements. */
@@ -240,7 +242,8 @@ static dp_status publish(run *r, worker *w, bool dense)
     return DP_OK;
 }
 
-/* Rounds that wait for who is late in each: the third without it, then ever fewer (gossip/round/deadline.h). */
+/* Rounds that wait for who is late in each: the third without it, then ever fewer
+ * (gossip/round/deadline.h). */
 static bool is_in_time(run *r, const worker *w)
 {
     if (r->plan->slow_late && w->steps < r->scale->inner) {
@@ -424,7 +427,8 @@ static dp_status look(run *r)
     return DP_OK;
 }
 
-/* What goes to owners and the own result are together as long as one blob, with a header for each. */
+/* What goes to owners and the own result are together as long as one blob, with a header for
+ * each. */
 static dp_status make_parts(run *r, const decision *d, quality_parts *parts)
 {
     const dp_trainer *const any = r->workers[0].trainer;

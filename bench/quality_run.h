@@ -1,5 +1,6 @@
-/* One experiment of bench_quality and bench_defence: several trainers in one process that exchange updates as the nodes of a run do, with the
- * trainer, the codecs, the weights and the clips of the product. There is no network and no vote: who is counted is drawn. */
+/* One experiment of bench_quality and bench_defence: several trainers in one process that exchange
+ * updates as the nodes of a run do, with the trainer, the codecs, the weights and the clips of the
+ * product. There is no network and no vote: who is counted is drawn. */
 #ifndef DP_BENCH_QUALITY_RUN_H
 #define DP_BENCH_QUALITY_RUN_H
 
@@ -34,11 +35,14 @@ typedef struct quality_scale {
 
 typedef enum quality_kind {
     QUALITY_ROUNDS, /* local steps, then a round that counts publications */
-    QUALITY_AS_ONE, /* one node with the batch of all: a round for every step (H = 1), to rounding */
-    QUALITY_GOSSIP /* pairs exchange frozen work; one round at the end folds it back, or rounds between */
+    /* one node with the batch of all: a round for every step (H = 1), to rounding */
+    QUALITY_AS_ONE,
+    /* pairs exchange frozen work; one round at the end folds it back, or rounds between */
+    QUALITY_GOSSIP
 } quality_kind;
 
-/* A worker between its publication and the record. The pointers are valid during the call of the hook. */
+/* A worker between its publication and the record. The pointers are valid during the call of the
+ * hook. */
 typedef struct quality_seat {
     dp_trainer *trainer;
     const float *a; /* the newest update before compression; NULL: none in this round */
@@ -48,12 +52,14 @@ typedef struct quality_seat {
     bool rejected;       /* set by the hook: the record leaves the update out */
 } quality_seat;
 
-/* Changes what a round adds up. The workers are asked in the order of their index. Rounds with hooks have no overlap and no parts. */
+/* Changes what a round adds up. The workers are asked in the order of their index. Rounds with
+ * hooks have no overlap and no parts. */
 typedef struct quality_hooks {
     void *context;
     /* After the publications of round number round. */
     dp_status (*publications)(void *context, uint64_t round, quality_seat *seats, uint32_t n);
-    /* NULL: the weighted sum, times the gain of the codec. Else fills g, which replaces it: as many floats as a model has elements. */
+    /* NULL: the weighted sum, times the gain of the codec. Else fills g, which replaces it: as many
+     * floats as a model has elements. */
     dp_status (*combine)(void *context, const dp_view *blobs, const uint32_t *q, uint32_t n_blobs,
                          float *g);
 } quality_hooks;
@@ -70,9 +76,9 @@ typedef struct quality_plan {
     dp_codec_kind codec;
     uint32_t keep; /* sparse, random: one element of so many travels; else 0 */
     uint32_t bits; /* ... with so many bits */
-    uint32_t
-        keep_most; /* down to one of so many where lines are slow, as in the middle half of the rounds, and free in the others;
-                           0: keep always */
+    /* down to one of so many where lines are slow, as in the middle half of the rounds, and free in
+     * the others; 0: keep always */
+    uint32_t keep_most;
     uint32_t beta_milli;   /* error feedback; 0: none */
     uint32_t alpha_milli;  /* outer step */
     uint32_t mu_milli;     /* its momentum */
@@ -82,10 +88,11 @@ typedef struct quality_plan {
     bool parts;     /* rounds of parts; the codec keeps all */
     bool sums;      /* ... of two sites, sums of which travel (round.site_sums) */
     bool unlike;    /* steps per round as 1 : 1/2 : 1/4 : 1 */
-    bool
-        slow_late; /* the two slow ones of these come too late for every round that does not wait for them */
-    bool
-        away; /* QUALITY_AWAY rounds in the middle that nobody closes: pairs exchange, and the last of them brings back what they have */
+    /* the two slow ones of these come too late for every round that does not wait for them */
+    bool slow_late;
+    /* QUALITY_AWAY rounds in the middle that nobody closes: pairs exchange, and the last of them
+     * brings back what they have */
+    bool away;
     bool stale; /* who came too late for a round counts in the next one, at half its clip */
 } quality_plan;
 
@@ -112,11 +119,13 @@ typedef struct quality_result {
     quality_point points[QUALITY_POINTS_MAX];
 } quality_result;
 
-/* seed: of weights, batches and drops. Replicas must hold the same bytes after every round: DP_DIVERGED otherwise. */
+/* seed: of weights, batches and drops. Replicas must hold the same bytes after every round:
+ * DP_DIVERGED otherwise. */
 void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,
                  uint64_t seed, quality_result *result);
 
-/* Bytes of one publication of n parameters. Sparse: entries at random places; what clusters takes a little more or less. */
+/* Bytes of one publication of n parameters. Sparse: entries at random places; what clusters takes a
+ * little more or less. */
 double quality_bytes_of(const quality_plan *plan, double n);
 
 #endif

@@ -51,7 +51,8 @@ static unsigned option_count(const dp_verb *verb)
     return count;
 }
 
-/* The option called name (size characters), or with that letter; *slot is its place among the verb's, or -1. */
+/* The option called name (size characters), or with that letter; *slot is its place among the
+ * verb's, or -1. */
 static const dp_option *find_option(const dp_verb *verb, const char *name, size_t size, char letter,
                                     int *slot)
 {

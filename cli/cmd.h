@@ -1,5 +1,5 @@
-/* A verb of the command line as a row of a table, and the arguments that one call of it got. What a verb prints and
- * how it ends is here too, so that all of them speak alike; no socket is. */
+/* A verb of the command line as a row of a table, and the arguments that one call of it got. What a
+ * verb prints and how it ends is here too, so that all of them speak alike; no socket is. */
 #ifndef DP_CLI_CMD_H
 #define DP_CLI_CMD_H
 
@@ -37,17 +37,17 @@ typedef struct dp_option {
 typedef struct dp_cmd dp_cmd;
 
 typedef struct dp_verb {
-    const char
-        *program;     /* NULL: a verb of dpnode. Else the program that this is all of; name is "" */
-    const char *name; /* "join", or of two words: "run create" */
+    /* NULL: a verb of dpnode. Else the program that this is all of; name is "" */
+    const char *program;
+    const char *name;        /* "join", or of two words: "run create" */
     int (*run)(dp_cmd *cmd); /* exit status */
     const char *arguments;   /* "TOKEN|-" */
     const char *summary;     /* without a full stop */
     const char *examples;    /* lines for --help */
     unsigned n_args_min;
     unsigned n_args_max;
-    dp_option options
-        [DP_OPTIONS_MAX]; /* ends with a NULL name; --json, --socket and --help are everybody's */
+    /* ends with a NULL name; --json, --socket and --help are everybody's */
+    dp_option options[DP_OPTIONS_MAX];
 } dp_verb;
 
 struct dp_cmd {
@@ -56,8 +56,8 @@ struct dp_cmd {
     bool help;
     char socket[DP_CONTROL_PATH_MAX + 1];
     bool socket_given; /* by option or environment */
-    const char *values
-        [DP_OPTIONS_MAX]; /* of the verb's options; "" for a flag that is on, NULL if absent */
+    /* of the verb's options; "" for a flag that is on, NULL if absent */
+    const char *values[DP_OPTIONS_MAX];
     const char *args[DP_ARGUMENTS_MAX];
     unsigned n_args;
 };
@@ -66,13 +66,15 @@ struct dp_cmd {
 DP_MUST dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
                                dp_control_error *error);
 void dp_cmd_help(const dp_verb *verb);
-/* Whether verbs of two words begin with this one, and their help: "run" has run create and others. */
+/* Whether verbs of two words begin with this one, and their help: "run" has run create and
+ * others. */
 bool dp_cmd_has_group(const char *word);
 void dp_cmd_help_group(const char *word);
 
 /* Value of an option by its name, or NULL. The verb must have that option. */
 const char *dp_cmd_option(const dp_cmd *cmd, const char *name);
-/* The option as a number of least to most. False, with *error filled, if it is none; absent leaves *number alone. */
+/* The option as a number of least to most. False, with *error filled, if it is none; absent leaves
+ * *number alone. */
 bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t most,
                    uint64_t *number, dp_control_error *error);
 /* The same for a span of time as seconds: 90, 90s, 15m, 24h, 7d. */
@@ -82,10 +84,11 @@ bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds,
 /* Fill an error. code is stable ("E0101"); why and fix may be "". */
 void dp_error_set(dp_control_error *error, int exit, const char *code, const char *fix,
                   const char *what, const char *why);
-/* Say it, on stderr in three lines, or with --json as {"error":{...}} on stdout; gives its exit status. */
+/* Say it, on stderr in three lines, or with --json as {"error":{...}} on stdout; gives its exit
+ * status. */
 int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error);
-/* Print one JSON value as one line on stdout, at once, so that a reader of a stream sees it. Takes value.
- * Gives 0, or DP_EXIT_IO when nobody reads any more. */
+/* Print one JSON value as one line on stdout, at once, so that a reader of a stream sees it. Takes
+ * value. Gives 0, or DP_EXIT_IO when nobody reads any more. */
 int dp_cmd_print(json_t *value);
 
 /* The rows that verbs.c lists. */

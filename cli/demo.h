@@ -1,4 +1,5 @@
-/* The built-in demo: a manifest as text, and the King James Bible from Debian's bible-kjv as a file. */
+/* The built-in demo: a manifest as text, and the King James Bible from Debian's bible-kjv as a
+ * file. */
 #ifndef DP_CLI_DEMO_H
 #define DP_CLI_DEMO_H
 
@@ -8,7 +9,8 @@
 /* docs/examples/kjv.yaml holds the same text. */
 extern const char dp_demo_kjv[];
 
-/* Write the text to a new file, whose path goes to path and which the caller removes. 0 or the exit status of *error. */
+/* Write the text to a new file, whose path goes to path and which the caller removes. 0 or the exit
+ * status of *error. */
 DP_MUST int dp_demo_text(char path[DP_CLI_PATH_MAX], dp_control_error *error);
 
 #endif

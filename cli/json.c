@@ -19,7 +19,8 @@ static json_t *hex_of(dp_view bytes)
     return json;
 }
 
-/* Bytes of the UTF-8 sequence that starts here; 1 for a byte that starts none, with *valid false. */
+/* Bytes of the UTF-8 sequence that starts here; 1 for a byte that starts none, with *valid
+ * false. */
 static size_t sequence(dp_view text, size_t at, bool *valid)
 {
     const uint8_t first = text.data[at];

@@ -1,4 +1,5 @@
-/* From the daemon's msgpack to JSON, whole: what the daemon says is what --json shows. No parsing of JSON here. */
+/* From the daemon's msgpack to JSON, whole: what the daemon says is what --json shows. No parsing
+ * of JSON here. */
 #ifndef DP_CLI_JSON_H
 #define DP_CLI_JSON_H
 
@@ -6,11 +7,13 @@
 
 #include "base/pack.h"
 
-/* A new reference; NULL when memory ran out. Binary becomes lower-case hexadecimal, text that is not UTF-8 loses the
- * bytes that are not, whole numbers above 2^63 - 1 and numbers that are not finite become text and null. */
+/* A new reference; NULL when memory ran out. Binary becomes lower-case hexadecimal, text that is
+ * not UTF-8 loses the bytes that are not, whole numbers above 2^63 - 1 and numbers that are not
+ * finite become text and null. */
 json_t *dp_json_of(const dp_pack_value *value);
 
-/* Fields of an object, with a standard for what is absent or of another type. Borrowed from object. */
+/* Fields of an object, with a standard for what is absent or of another type. Borrowed from
+ * object. */
 const char *dp_json_text(const json_t *object, const char *key, const char *standard);
 long long dp_json_int(const json_t *object, const char *key, long long standard);
 double dp_json_real(const json_t *object, const char *key, double standard);

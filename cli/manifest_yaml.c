@@ -445,7 +445,8 @@ static dp_status read_stream(reading *self)
     return expect(self, YAML_STREAM_END_EVENT, "a second document begins here; a manifest is one");
 }
 
-/* What dp_manifest_check finds wrong, at the place of the first key that its sentence names and the file gives. */
+/* What dp_manifest_check finds wrong, at the place of the first key that its sentence names and the
+ * file gives. */
 static dp_status check(reading *self)
 {
     dp_why why = {""};

@@ -1,12 +1,15 @@
-/* A run manifest as a person writes it: YAML in, dp_manifest out, and for every mistake the line, the column and what to
- * do. Total: any bytes give a manifest or a sentence. YAML never travels; base/run/manifest.h has the form that does.
+/* A run manifest as a person writes it: YAML in, dp_manifest out, and for every mistake the line,
+ * the column and what to do. Total: any bytes give a manifest or a sentence. YAML never travels;
+ * base/run/manifest.h has the form that does.
  *
  *   name: kjv                    # and text: PATH, relative to the file
- *   model: {preset: gpt2-124m}   # or {layers: 4, width: 128, ...}; what is given besides a preset wins over it
+ *   model: {preset: gpt2-124m}   # or {layers: 4, width: 128, ...}; what is given besides a preset
+ *     wins over it
  *   round: {mode: diloco}        # the same with base/run/run_mode.h
- *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot, or whole (train.lr: 3e-3)
- * Refused: anchors, aliases and tags, a key twice, more than one document, what is deeper than a section, more than
- * DP_YAML_BYTES_MAX bytes. */
+ *   train: ...  round: ...       # the keys of dp_manifest_rows, cut at the dot, or whole
+ *     (train.lr: 3e-3)
+ * Refused: anchors, aliases and tags, a key twice, more than one document, what is deeper than a
+ * section, more than DP_YAML_BYTES_MAX bytes. */
 #ifndef DP_CLI_MANIFEST_YAML_H
 #define DP_CLI_MANIFEST_YAML_H
 
@@ -19,8 +22,9 @@ typedef struct dp_manifest_file {
     char text_path[DP_YAML_TEXT_MAX]; /* as written; "" if absent */
 } dp_manifest_file;
 
-/* file_name stands before line and column in *what. model: what model keys are that the file does not give, as of a preset; NULL:
- * their standards. DP_BADMSG: *what and *fix (may stay "") are filled, *file is not to
+/* file_name stands before line and column in *what. model: what model keys are that the file does
+ * not give, as of a preset; NULL: their standards. DP_BADMSG: *what and *fix (may stay "") are
+ * filled, *file is not to
  * be used. */
 DP_MUST dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name,
                                         const dp_model_config *model, dp_manifest_file *file,

@@ -1,4 +1,5 @@
-/* Where things are when nobody says: the folders that the daemon takes too (system folders for root, XDG otherwise). */
+/* Where things are when nobody says: the folders that the daemon takes too (system folders for
+ * root, XDG otherwise). */
 #ifndef DP_CLI_PATHS_H
 #define DP_CLI_PATHS_H
 
@@ -11,7 +12,8 @@ enum { DP_CLI_PATH_MAX = 512 };
 
 /* The daemon's directory: given (may be NULL), else DPNODE_DIR, else the standard. */
 void dp_path_dir(const char *given, char path[DP_CLI_PATH_MAX]);
-/* The daemon's socket in DPNODE_SOCKET, else the standard one. May be longer than a socket's path can be. */
+/* The daemon's socket in DPNODE_SOCKET, else the standard one. May be longer than a socket's path
+ * can be. */
 void dp_path_socket(char path[DP_CLI_PATH_MAX]);
 /* A program beside this one, or its bare name when it is not there, so that PATH decides. */
 void dp_path_program(const char *name, char path[DP_CLI_PATH_MAX]);

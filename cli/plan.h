@@ -1,5 +1,5 @@
-/* What a run takes of this machine before it is made: memory and text as dpnode-worker counts them, room on the disk. The command line
- * links no engine. */
+/* What a run takes of this machine before it is made: memory and text as dpnode-worker counts them,
+ * room on the disk. The command line links no engine. */
 #ifndef DP_CLI_PLAN_H
 #define DP_CLI_PLAN_H
 
@@ -8,22 +8,27 @@
 
 #include "base/run/manifest.h"
 
-/* The line of dpnode-worker --plan on a backend (NULL: the CPU), owned by the caller; NULL where there is no such program, or it says nothing sensible. */
+/* The line of dpnode-worker --plan on a backend (NULL: the CPU), owned by the caller; NULL where
+ * there is no such program, or it says nothing sensible. */
 json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend, uint64_t data_bytes);
-/* About how much memory the shards of what lies at path will take, before they are made: a folder's are there already, and a
- * text counts as itself, since a token is rarely shorter than the two or four bytes that it takes. 0 where nothing can be read. */
+/* About how much memory the shards of what lies at path will take, before they are made: a folder's
+ * are there already, and a text counts as itself, since a token is rarely shorter than the two or
+ * four bytes that it takes. 0 where nothing can be read. */
 uint64_t dp_plan_data_bytes(const char *path);
 /* The same for a person, on stdout. */
 void dp_plan_print(const json_t *plan);
 
-/* The model of weights to start from, as dpnode-worker --model tells it. False: it cannot be told; who prepares the run says why. */
+/* The model of weights to start from, as dpnode-worker --model tells it. False: it cannot be told;
+ * who prepares the run says why. */
 bool dp_plan_model(const char *weights, dp_model_config *model);
 
 enum { DP_PLAN_WHY_MAX = 512 };
-/* Whether the data at path holds one sequence to train on. Only a short text is read, which dpnode-worker prepares in a folder
- * that goes again; a long one is believed. False: why tells; true also where there is no such program. */
+/* Whether the data at path holds one sequence to train on. Only a short text is read, which
+ * dpnode-worker prepares in a folder that goes again; a long one is believed. False: why tells;
+ * true also where there is no such program. */
 bool dp_plan_text_holds(const dp_manifest *manifest, const char *path, char why[DP_PLAN_WHY_MAX]);
-/* Whether the disk of dir, which need not be there yet, has room for the run (base/run/prepared.h). False: why tells. */
+/* Whether the disk of dir, which need not be there yet, has room for the run (base/run/prepared.h).
+ * False: why tells. */
 bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const char *dir,
                         char why[DP_PLAN_WHY_MAX]);
 

@@ -1,4 +1,5 @@
-/* How results look to a person: tables, spans of time, sizes, and progress that only a terminal sees. */
+/* How results look to a person: tables, spans of time, sizes, and progress that only a terminal
+ * sees. */
 #ifndef DP_CLI_PRINT_H
 #define DP_CLI_PRINT_H
 
@@ -28,7 +29,8 @@ void dp_print_harmless(char *text);
 /* text on stdout with control characters but line breaks and tabs left out. */
 void dp_print_text(const char *text);
 
-/* A table for the terminal. Columns are added first, then rows cell by cell; print also frees it. */
+/* A table for the terminal. Columns are added first, then rows cell by cell; print also frees
+ * it. */
 typedef struct dp_table dp_table;
 dp_table *dp_table_open(const char *const *columns, unsigned count, unsigned right_mask);
 void dp_table_row(dp_table *table);

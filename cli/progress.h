@@ -1,4 +1,5 @@
-/* What long calls say while they run: one line per phase for a person, one object per line with --json. */
+/* What long calls say while they run: one line per phase for a person, one object per line with
+ * --json. */
 #ifndef DP_CLI_PROGRESS_H
 #define DP_CLI_PROGRESS_H
 

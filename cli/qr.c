@@ -16,7 +16,8 @@ static bool dark(const QRcode *code, int row, int column)
 
 void dp_qr_print(const char *text)
 {
-    /* Two modules per character: upper half, lower half. Light modules are drawn, for dark terminals. */
+    /* Two modules per character: upper half, lower half. Light modules are drawn, for dark
+     * terminals. */
     static const char *const blocks[4] = {"\xe2\x96\x88", "\xe2\x96\x80", "\xe2\x96\x84", " "};
     if (strcmp(nl_langinfo(CODESET), "UTF-8") !=
         0) { /* NOLINT(concurrency-mt-unsafe): one thread */

@@ -183,7 +183,8 @@ static void cannot(const char *path, const char *what, dp_control_error *error)
                  why.text);
 }
 
-/* Makes the daemon's directory and opens its log. -1 with an error: where the log cannot be written, nothing else can. */
+/* Makes the daemon's directory and opens its log. -1 with an error: where the log cannot be
+ * written, nothing else can. */
 static int open_log(const dp_start *start, dp_control_error *error)
 {
     char log[DP_CLI_PATH_MAX + 16];

@@ -1,4 +1,5 @@
-/* Starting the daemon when none answers: found beside this program, detached, its words in DIR/dpnoded.log. */
+/* Starting the daemon when none answers: found beside this program, detached, its words in
+ * DIR/dpnoded.log. */
 #ifndef DP_CLI_START_H
 #define DP_CLI_START_H
 
@@ -22,14 +23,16 @@ DP_MUST int dp_start_spawn(const dp_start *start, pid_t *pid, dp_control_error *
 /* Start a daemon and wait until it answers. *pid: of the daemon. 0 or the exit status of *error. */
 DP_MUST int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error);
 
-/* For join, run create and up, whose options dir and listen are used: *client is open to the daemon at the socket,
- * which is started when none answers; *started tells. 0 or the exit status of *error. */
+/* For join, run create and up, whose options dir and listen are used: *client is open to the daemon
+ * at the socket, which is started when none answers; *started tells. 0 or the exit status of
+ * *error. */
 DP_MUST int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started,
                              dp_control_error *error);
 
 /* Whether dp_start_if_none would start one, and in which directory. */
 bool dp_start_would(const dp_cmd *cmd, char dir[DP_CLI_PATH_MAX]);
-/* End the daemon that dp_start_if_none has started, because nothing came of what it was started for. */
+/* End the daemon that dp_start_if_none has started, because nothing came of what it was started
+ * for. */
 void dp_start_undo(const dp_cmd *cmd);
 
 #define DP_START_OPTIONS                                                                           \

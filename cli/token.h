@@ -6,8 +6,8 @@
 
 enum { DP_TOKEN_INPUT_MAX = 8192 };
 
-/* The token named by cmd's first argument: itself, "-" for standard input, absent for DPNODE_TOKEN. Blanks around it are
- * cut. 0 or the exit status of *error. token holds secrets. */
+/* The token named by cmd's first argument: itself, "-" for standard input, absent for DPNODE_TOKEN.
+ * Blanks around it are cut. 0 or the exit status of *error. token holds secrets. */
 DP_MUST int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX],
                            dp_control_error *error);
 

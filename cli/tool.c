@@ -136,7 +136,8 @@ static void end_streams(const child *c)
     close(c->err);
 }
 
-/* Standard error is a sentence, which a pipe holds whole, so it can wait until the answer is read. */
+/* Standard error is a sentence, which a pipe holds whole, so it can wait until the answer is
+ * read. */
 static dp_status finish(dp_cli_tool *tool, const child *c)
 {
     int status = 0;

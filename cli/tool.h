@@ -1,5 +1,5 @@
-/* A tool of dpnode-worker, run as a process of its own: the command line links no engine. Its words, its run, and what a person
- * is told when it fails. */
+/* A tool of dpnode-worker, run as a process of its own: the command line links no engine. Its
+ * words, its run, and what a person is told when it fails. */
 #ifndef DP_CLI_TOOL_H
 #define DP_CLI_TOOL_H
 
@@ -16,11 +16,12 @@ enum {
 typedef struct dp_cli_tool {
     int exit;                                /* of the tool */
     char answer[DP_CLI_TOOL_ANSWER_MAX + 1]; /* its standard output */
-    char
-        words[DP_CLI_TOOL_WORDS_MAX + 1]; /* its standard error, without the line feed at the end */
+    /* its standard error, without the line feed at the end */
+    char words[DP_CLI_TOOL_WORDS_MAX + 1];
 } dp_cli_tool;
 
-/* What follows the program's name, ended by NULL; begins zeroed. What is too much is left out, and the run says DP_TOOBIG. */
+/* What follows the program's name, ended by NULL; begins zeroed. What is too much is left out, and
+ * the run says DP_TOOBIG. */
 typedef struct dp_cli_words {
     const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 2];
     size_t count;
@@ -31,20 +32,22 @@ void dp_cli_words_add(dp_cli_words *words, const char *word);
 void dp_cli_words_pair(dp_cli_words *words, const char *flag, const char *value);
 /* An option of the verb that the tool knows by the same name, flag ("--out"), if it was given. */
 void dp_cli_words_option(dp_cli_words *words, const dp_cmd *cmd, const char *flag);
-/* A manifest as a file that lives in memory, which tools inherit: its descriptor, and its path for them. -1: no memory. */
+/* A manifest as a file that lives in memory, which tools inherit: its descriptor, and its path for
+ * them. -1: no memory. */
 int dp_cli_tool_manifest(const dp_manifest *manifest, char path[DP_CLI_TOOL_PATH_MAX]);
 
-/* arguments: after the program's name, ended by NULL. Waits until the tool ends. DP_NOTFOUND: dpnode-worker cannot be run;
- * DP_TOOBIG (arguments, answer), DP_AGAIN (no process). */
+/* arguments: after the program's name, ended by NULL. Waits until the tool ends. DP_NOTFOUND:
+ * dpnode-worker cannot be run; DP_TOOBIG (arguments, answer), DP_AGAIN (no process). */
 DP_MUST dp_status dp_cli_tool_run(dp_cli_tool *tool, const char *const *arguments);
 
 /* The same for another program of this release ("dpnoded"). */
 DP_MUST dp_status dp_cli_tool_run_program(dp_cli_tool *tool, const char *program,
                                           const char *const *arguments);
 
-/* The same for a tool that tells as it goes: each line of its standard output, without its line feed, is given to on_line; one
- * of more than DP_CLI_TOOL_LINE_MAX bytes is cut. SIGINT and SIGTERM to this process are passed on to the tool meanwhile, and
- * it gets SIGTERM should this process die. answer stays empty. */
+/* The same for a tool that tells as it goes: each line of its standard output, without its line
+ * feed, is given to on_line; one of more than DP_CLI_TOOL_LINE_MAX bytes is cut. SIGINT and SIGTERM
+ * to this process are passed on to the tool meanwhile, and it gets SIGTERM should this process die.
+ * answer stays empty. */
 enum { DP_CLI_TOOL_LINE_MAX = 4096 };
 typedef void dp_cli_on_line(void *context, const char *line);
 DP_MUST dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
@@ -58,10 +61,12 @@ typedef struct dp_cli_failure {
     const char *what;
 } dp_cli_failure;
 
-/* Say why there was no answer, and give the exit status: no process, no memory, no such program ... */
+/* Say why there was no answer, and give the exit status: no process, no memory, no such program
+ * ... */
 int dp_cli_tool_missing(const dp_cmd *cmd, dp_status status);
-/* ... or the tool's own failure, whose reason is what it said. The first row of its exit status counts, of the verb's (ended by
- * an exit of 0, may be NULL), then of what all have: an option, a path, a disk. unexpected: what to do about any other end. */
+/* ... or the tool's own failure, whose reason is what it said. The first row of its exit status
+ * counts, of the verb's (ended by an exit of 0, may be NULL), then of what all have: an option, a
+ * path, a disk. unexpected: what to do about any other end. */
 int dp_cli_tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const dp_cli_failure *rows,
                        const char *unexpected);
 

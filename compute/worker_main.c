@@ -1,21 +1,30 @@
-/* dpnode-worker: the built-in trainer as a process of its own, and the tools that prepare data and export models.
+/* dpnode-worker: the built-in trainer as a process of its own, and the tools that prepare data and
+ * export models.
  *
  *   dpnode-worker --fd N [--threads N] [--processes N] [--nice N] [--backend B]
- *                 [--celsius-max N] [--watts-max N]   speak the trainer protocol on the inherited socket N
- *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS] [--backend B] [--threads N] [--processes N]
- *                                                      make the objects of a run (prepare.h); print a line of JSON; with a
- *                                                      backend only if the model fits there, else exit 69
- *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN] [--gguf TYPE | --llmc TYPE]
- *   dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]   its newest checkpoint; print {"step"}
- *   dpnode-worker --model WEIGHTS                      print the model section of a manifest that can start from them
+ *                 [--celsius-max N] [--watts-max N]   speak the trainer protocol on the inherited
+ *                   socket N
+ *   dpnode-worker --prepare TEXT FOLDER --manifest FILE [--from WEIGHTS] [--backend B] [--threads
+ *                                                      N] [--processes N] make the objects of a run
+ *                                                      (prepare.h); print a line of JSON; with a
+ *                                                      backend only if the model fits there, else
+ *                                                      exit 69
+ *   dpnode-worker --export MANIFEST STATE TOKENIZER FOLDER [--umask NNN] [--gguf TYPE | --llmc
+ *     TYPE]
+ *   dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]   its newest
+ *     checkpoint; print {"step"}
+ *   dpnode-worker --model WEIGHTS                      print the model section of a manifest that
+ *     can start from them
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
- *   dpnode-worker --look [--backend B] [--patience S]  processors, memory and device here (look.h), as a line of JSON; S
- *                                                      seconds for a part of the self-test, under a tool that slows it down
- *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B]
- *                                                      what training takes here, on each card where B names
- *                                                      several, as a line of JSON; "-": stdin
+ *   dpnode-worker --look [--backend B] [--patience S]  processors, memory and device here (look.h),
+ *                                                      as a line of JSON; S seconds for a part of
+ *                                                      the self-test, under a tool that slows it
+ *                                                      down
+ *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B] what
+ *                                                      training takes here, on each card where B
+ *                                                      names several, as a line of JSON; "-": stdin
  * SIGTERM or a closed socket ends it at once. */
 #include <errno.h>
 #include <getopt.h>
@@ -229,7 +238,8 @@ static void tell(const char *sentence)
     fprintf(stderr, "dpnode-worker: %s\n", sentence);
 }
 
-/* Of each process, where there are several: those of the machine, or as many as were told, are shared out. */
+/* Of each process, where there are several: those of the machine, or as many as were told, are
+ * shared out. */
 static size_t threads_of(const arguments *args, size_t processes)
 {
     const size_t all = args->threads > 0 ? (size_t)args->threads : dp_pool_threads_default();
@@ -290,7 +300,8 @@ static int plan(const arguments *args, const char *path)
     return print_line(status, &why, &line);
 }
 
-/* Whether this machine could train it: the model before the text is read, which may take long, then with its shards. */
+/* Whether this machine could train it: the model before the text is read, which may take long, then
+ * with its shards. */
 static dp_status prepare_what_fits(const arguments *args, const dp_prepare_job *job,
                                    dp_prepared *made, bool *fits, dp_why *why)
 {
@@ -369,8 +380,9 @@ static dp_team *start_team(const arguments *args)
     return team;
 }
 
-/* Lowers the priority of this process. Linux with autogroups (sched(7), on by default) shares processors between sessions first, and a
- * niceness counts inside its session only: so this process gets a session of its own, and that gets the same niceness. */
+/* Lowers the priority of this process. Linux with autogroups (sched(7), on by default) shares
+ * processors between sessions first, and a niceness counts inside its session only: so this process
+ * gets a session of its own, and that gets the same niceness. */
 static void lower_priority(int by)
 {
     errno = 0;

@@ -139,7 +139,8 @@ static void use_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES])
     daemon->has_root = true;
 }
 
-/* A key that is there and cannot be used is an error: else the founder would find out when its run needs it. */
+/* A key that is there and cannot be used is an error: else the founder would find out when its run
+ * needs it. */
 static dp_status load_root(dp_daemon *daemon, dp_why *why)
 {
     const char *dir = daemon->config->dir;
@@ -275,8 +276,9 @@ static bool has_chain(const dp_daemon *daemon, const dp_run_id *run)
     return dp_chain_head(daemon->store, run, &head) == DP_OK;
 }
 
-/* The store has lost the run, or what it says of it is damaged: with its certificate and its key the node is a member still. Where all of
- * the store was lost, what it had not published and its vote key are gone; the chain and the state come from peers. */
+/* The store has lost the run, or what it says of it is damaged: with its certificate and its key
+ * the node is a member still. Where all of the store was lost, what it had not published and its
+ * vote key are gone; the chain and the state come from peers. */
 static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_facts *facts,
                              dp_why *why)
 {
@@ -448,8 +450,8 @@ static int run(const dp_config *config, dp_log_sink *log, bool *again)
     return exit_status;
 }
 
-/* No core file and no other process of this user gets at the keys. A sanitizer and a debugger look into the process, so a
- * build for them stays open. */
+/* No core file and no other process of this user gets at the keys. A sanitizer and a debugger look
+ * into the process, so a build for them stays open. */
 static void hide_memory(void)
 {
     const struct rlimit no_core = {0, 0};

@@ -138,7 +138,8 @@ static dp_status insert_row(dp_store *store, const dp_hash *hash, dp_view bytes)
     dp_query query = dp_query_of(&store->chunks, sql);
     dp_bind_hash(&query, hash);
     dp_bind_u64(&query, bytes.size);
-    /* Bound by hand: a checksum of the whole chunk, which dp_bind_view would add, is not wanted here. */
+    /* Bound by hand: a checksum of the whole chunk, which dp_bind_view would add, is not wanted
+     * here. */
     if (query.status == DP_OK) {
         query.status =
             dp_sql_status(&store->chunks, sqlite3_bind_blob64(query.stmt, 3, bytes.data, bytes.size,
@@ -207,8 +208,8 @@ static dp_status forget_body(dp_store *store, void *context)
     return dp_query_run(&mark);
 }
 
-/* A chunk whose bytes are wrong counts as missing from now on. If the disk does not let us write that down, the next
- * reader finds out again. */
+/* A chunk whose bytes are wrong counts as missing from now on. If the disk does not let us write
+ * that down, the next reader finds out again. */
 static void forget(dp_store *store, const dp_hash *hash, int64_t id)
 {
     dp_hash copy = *hash;

@@ -148,7 +148,8 @@ dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t round)
     return set_state(store, run, round, DP_CKPT_COMPLETE);
 }
 
-/* Begun and not committed it would keep a place, and the bytes of its object, until the next start. */
+/* Begun and not committed it would keep a place, and the bytes of its object, until the next
+ * start. */
 static dp_status adopt_body(dp_store *store, void *context)
 {
     const struct begin *begin = (const struct begin *)context;
@@ -230,7 +231,8 @@ static dp_status read_tensors(dp_store *store, const dp_ckpt *ckpt, dp_buf *tens
     return DP_OK;
 }
 
-/* Does this failure say that the checkpoint is bad (and not the machine, or the caller's buffer)? */
+/* Does this failure say that the checkpoint is bad (and not the machine, or the caller's
+ * buffer)? */
 static bool is_damage(dp_status status)
 {
     return status == DP_BADHASH || status == DP_NOTFOUND || status == DP_AGAIN ||
@@ -309,7 +311,8 @@ static dp_status prune_body(dp_store *store, void *context)
     return DP_OK;
 }
 
-/* First and last complete checkpoint (indices into a list, newest first) older and younger than some age. */
+/* First and last complete checkpoint (indices into a list, newest first) older and younger than
+ * some age. */
 struct border {
     uint32_t newest_over;
     uint32_t oldest_within;

@@ -13,8 +13,9 @@
 #include "store/inside.h"
 #include "store/schema.h"
 
-/* EXCLUSIVE before the first read: no shared-memory file, so that a full disk can still be opened. secure_delete is on
- * in Debian's build and would write everything twice. mmap stays off: an I/O error would be a signal. */
+/* EXCLUSIVE before the first read: no shared-memory file, so that a full disk can still be opened.
+ * secure_delete is on in Debian's build and would write everything twice. mmap stays off: an I/O
+ * error would be a signal. */
 #define COMMON_PRAGMAS                                                                             \
     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA secure_delete=OFF; PRAGMA synchronous=FULL; PRAGMA "    \
     "mmap_size=0;"                                                                                 \
@@ -68,7 +69,8 @@ typedef struct header {
     uint32_t application;
 } header;
 
-/* SQLite file format: versions of the format at bytes 18 and 19, user_version at byte 60, application id at byte 68, big-endian. */
+/* SQLite file format: versions of the format at bytes 18 and 19, user_version at byte 60,
+ * application id at byte 68, big-endian. */
 static dp_status read_header(const dp_dir *dir, const char *name, header *out, dp_why *why)
 {
     uint8_t bytes[100];
@@ -90,8 +92,8 @@ static dp_status read_header(const dp_dir *dir, const char *name, header *out, d
     return DP_OK;
 }
 
-/* Wrong bits in the header, rather than another program's or a later one's file: SQLite would open it to read alone, or the name is wrong
- * beside files of ours, or no program has such a version. */
+/* Wrong bits in the header, rather than another program's or a later one's file: SQLite would open
+ * it to read alone, or the name is wrong beside files of ours, or no program has such a version. */
 static bool is_spoilt(const dp_dir *dir, const header *is)
 {
     enum { FORMAT_MAX = 2, VERSION_MAX = DP_STORE_VERSION + 1000 };
@@ -101,8 +103,8 @@ static bool is_spoilt(const dp_dir *dir, const header *is)
             is->version > VERSION_MAX || (!named && dp_dir_has(dir, DP_STORE_BALLAST_NAME)));
 }
 
-/* Look at the header before SQLite does, which may write while it recovers. What is not a database at all is left to SQLite, and what is
- * spoilt to open_file. */
+/* Look at the header before SQLite does, which may write while it recovers. What is not a database
+ * at all is left to SQLite, and what is spoilt to open_file. */
 static dp_status peek(const dp_dir *dir, const char *name, dp_why *why)
 {
     header is;
@@ -124,8 +126,8 @@ static dp_status peek(const dp_dir *dir, const char *name, dp_why *why)
     return DP_OK;
 }
 
-/* What a check found. A page that could not be read is told as a finding too, with SQLite's code: no reason to take the
- * file for damaged and set it aside. */
+/* What a check found. A page that could not be read is told as a finding too, with SQLite's code:
+ * no reason to take the file for damaged and set it aside. */
 static dp_status finding(dp_sql *sql, const char *text)
 {
     static const char unread[] = "error code=";
@@ -156,8 +158,9 @@ static dp_status check(dp_sql *sql, const char *pragma)
     return status;
 }
 
-/* Each page may be sound and the file still be of two times: a log that lost its end, beside pages that were written from it. An
- * index then names rows that its table lacks, and what is fetched again could never be written. It is made anew from the table. */
+/* Each page may be sound and the file still be of two times: a log that lost its end, beside pages
+ * that were written from it. An index then names rows that its table lacks, and what is fetched
+ * again could never be written. It is made anew from the table. */
 static dp_status check_rows(dp_sql *sql)
 {
     const dp_status status = check(sql, "PRAGMA integrity_check(1)");
@@ -184,8 +187,8 @@ static dp_status schema_text(dp_sql *sql, dp_buf *text)
     return status;
 }
 
-/* A wrong bit in it may refuse nothing: a column of another name is missing in every query, at every start. DP_CORRUPT unless it is
- * what the steps make. */
+/* A wrong bit in it may refuse nothing: a column of another name is missing in every query, at
+ * every start. DP_CORRUPT unless it is what the steps make. */
 static dp_status check_schema(dp_sql *sql, const struct file *file)
 {
     dp_sql fresh = {0};
@@ -281,8 +284,8 @@ static dp_status open_meta(dp_store *store, dp_store_report *report)
     return status;
 }
 
-/* True once the index of meta.db has been complete: a crash while it is rebuilt must not let the sweep of the next
- * start take the chunks that were not indexed yet. */
+/* True once the index of meta.db has been complete: a crash while it is rebuilt must not let the
+ * sweep of the next start take the chunks that were not indexed yet. */
 static bool is_ready(dp_store *store)
 {
     dp_buf flag;
@@ -352,7 +355,8 @@ static dp_status open_all(dp_store *store, dp_store_report *report, dp_why *why)
     if (status == DP_OK) {
         status = dp_store_recover(store, report);
     }
-    /* On a full disk the store opens all the same: it can be read, and what recovery drops is dropped next time. */
+    /* On a full disk the store opens all the same: it can be read, and what recovery drops is
+     * dropped next time. */
     return status == DP_NOSPACE ? DP_OK : status;
 }
 
@@ -365,8 +369,9 @@ static const struct file *damaged_file(const dp_store *store, const dp_store_rep
     return store->chunks.failed == DP_CORRUPT && !report->chunks_rebuilt ? &chunks_file : NULL;
 }
 
-/* Damage that the checks do not see shows itself while both files are brought into one story: a store that could then never be
- * opened again would lose more than one of which a file is rebuilt. Each file once. */
+/* Damage that the checks do not see shows itself while both files are brought into one story: a
+ * store that could then never be opened again would lose more than one of which a file is rebuilt.
+ * Each file once. */
 static dp_status open_or_rebuild(dp_store *store, dp_store_report *report, dp_why *why)
 {
     dp_status status = open_all(store, report, why);
@@ -482,7 +487,8 @@ dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *contex
     const dp_status status = run_once(store, body, context);
     if (status == DP_NOSPACE && store->meta.full && store->ballast_held) {
         store->ballast_held = false;
-        /* Where it could not be removed, or somebody did it already, the second try tells if there is room. */
+        /* Where it could not be removed, or somebody did it already, the second try tells if there
+         * is room. */
         DP_IGNORE(dp_dir_release(&store->dir, DP_STORE_BALLAST_NAME));
         return run_once(store, body, context);
     }

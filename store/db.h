@@ -1,17 +1,19 @@
-/* The store directory of one node: two SQLite files, a lock and a ballast file, opened, checked and written
- * transaction by transaction. It does not know what the bytes mean.
+/* The store directory of one node: two SQLite files, a lock and a ballast file, opened, checked and
+ * written transaction by transaction. It does not know what the bytes mean.
  *
  *   lock       held with flock while the store is open; holds the pid as text
- *   meta.db    small rows: votes, chain, checkpoints, journal, index of objects (WAL, synchronous=FULL)
+ *   meta.db    small rows: votes, chain, checkpoints, journal, index of objects (WAL,
+ *              synchronous=FULL)
  *   chunks.db  the bytes of objects in chunks of at most 4 MiB (rollback journal, synchronous=FULL)
  *   reserve.bin  ballast: released when the disk is full, so that meta.db can still be written
  *
- * Threads: none. All calls on one dp_store come from one thread (the saver); every call blocks until it is done.
- * Durability: a function that writes returns DP_OK only after COMMIT and fsync; dp_object_put_chunk alone is
- * durable later (see object.h). Inside dp_store_atomically that moment is the return of the outermost call.
- * Errors of every writing function, beside its own: DP_NOSPACE (disk or quota full; nothing was written, reading
- * goes on, the same call may succeed later), DP_NOMEM (nothing was written), DP_IO and DP_CORRUPT (the file is not
- * used for writing any more until the store is opened again: see dp_store_failed). */
+ * Threads: none. All calls on one dp_store come from one thread (the saver); every call blocks
+ * until it is done. Durability: a function that writes returns DP_OK only after COMMIT and fsync;
+ * dp_object_put_chunk alone is durable later (see object.h). Inside dp_store_atomically that moment
+ * is the return of the outermost call. Errors of every writing function, beside its own: DP_NOSPACE
+ * (disk or quota full; nothing was written, reading goes on, the same call may succeed later),
+ * DP_NOMEM (nothing was written), DP_IO and DP_CORRUPT (the file is not used for writing any more
+ * until the store is opened again: see dp_store_failed). */
 #ifndef DP_STORE_DB_H
 #define DP_STORE_DB_H
 
@@ -43,10 +45,10 @@ typedef struct dp_store_options {
 /* What opening found and did; every field zero means a quiet start. */
 typedef struct dp_store_report {
     bool created; /* The directory held no store. */
-    bool
-        meta_rebuilt; /* meta.db was unreadable or missing: votes, chain and checkpoints are gone. */
-    bool
-        chunks_rebuilt; /* chunks.db was damaged or missing: chunks that could not be read are gone. */
+    /* meta.db was unreadable or missing: votes, chain and checkpoints are gone. */
+    bool meta_rebuilt;
+    /* chunks.db was damaged or missing: chunks that could not be read are gone. */
+    bool chunks_rebuilt;
     char moved_to[64];        /* What the damaged meta.db is called now, or "". */
     uint32_t objects_dropped; /* Nothing referred to them, or they were never finished. */
     uint32_t chunks_swept;    /* Rows in chunks.db that no object wanted. */
@@ -60,29 +62,32 @@ typedef struct dp_store_report {
 /* Ballast and margin of 64 MiB, no quota. */
 dp_store_options dp_store_options_default(void);
 
-/* Open or create the store in dir (made with mode 0700 if absent; its parent must exist). options may be NULL (the
- * defaults), report and why may be NULL. DP_BUSY: a living process holds it, why names its pid. DP_VERSION: written
- * by a newer program; the databases are untouched. DP_BADMSG: the files are databases of something else. DP_IO,
- * DP_NOSPACE, DP_NOMEM, DP_DENIED. On failure *store is untouched and nothing stays locked. */
+/* Open or create the store in dir (made with mode 0700 if absent; its parent must exist). options
+ * may be NULL (the defaults), report and why may be NULL. DP_BUSY: a living process holds it, why
+ * names its pid. DP_VERSION: written by a newer program; the databases are untouched. DP_BADMSG:
+ * the files are databases of something else. DP_IO, DP_NOSPACE, DP_NOMEM, DP_DENIED. On failure
+ * *store is untouched and nothing stays locked. */
 DP_MUST dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_options *options,
                                 dp_store_report *report, dp_why *why);
 /* Accepts NULL. Chunks put and not yet flushed are dropped. */
 void dp_store_close(dp_store *store);
 
-/* Run body inside one transaction on meta.db: all of its writes become durable together, or none. Calls nest; an
- * inner failure must be returned by the outer body. When the disk is full the ballast is released and body runs a
- * second time, so it must not depend on how often it ran. Returns what body returned, or why COMMIT failed. */
+/* Run body inside one transaction on meta.db: all of its writes become durable together, or none.
+ * Calls nest; an inner failure must be returned by the outer body. When the disk is full the
+ * ballast is released and body runs a second time, so it must not depend on how often it ran.
+ * Returns what body returned, or why COMMIT failed. */
 typedef dp_status dp_store_body(dp_store *store, void *context);
 DP_MUST dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *context);
 
-/* Small facts under text keys (at most DP_STORE_KEY_MAX characters). get appends to out; DP_NOTFOUND. */
+/* Small facts under text keys (at most DP_STORE_KEY_MAX characters). get appends to out;
+ * DP_NOTFOUND. */
 DP_MUST dp_status dp_store_get(dp_store *store, const char *key, dp_buf *out);
 DP_MUST dp_status dp_store_put(dp_store *store, const char *key, dp_view value);
 /* Absent keys are fine. */
 DP_MUST dp_status dp_store_delete(dp_store *store, const char *key);
 
-/* The next incarnation: larger than every one given before and than floor, durable before it is returned. Pass unix
- * seconds as floor, so that the number grows even after meta.db was rebuilt. */
+/* The next incarnation: larger than every one given before and than floor, durable before it is
+ * returned. Pass unix seconds as floor, so that the number grows even after meta.db was rebuilt. */
 DP_MUST dp_status dp_store_bump_incarnation(dp_store *store, uint64_t floor, uint64_t *incarnation);
 
 /* Bytes in use in both files, free pages not counted. */
@@ -93,10 +98,11 @@ DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);
 /* True while reserve.bin has its full size. */
 bool dp_store_ballast_held(const dp_store *store);
-/* Allocate the ballast again after space came back: enough for it and for the margin of big writes. DP_NOSPACE: not yet. */
+/* Allocate the ballast again after space came back: enough for it and for the margin of big writes.
+ * DP_NOSPACE: not yet. */
 DP_MUST dp_status dp_store_refill_ballast(dp_store *store);
-/* DP_OK, or the error (DP_IO, DP_CORRUPT) that ended writing to one of the files. The daemon should then exit and
- * start again; never retry a failed fsync. */
+/* DP_OK, or the error (DP_IO, DP_CORRUPT) that ended writing to one of the files. The daemon should
+ * then exit and start again; never retry a failed fsync. */
 dp_status dp_store_failed(const dp_store *store);
 
 #endif

@@ -134,7 +134,8 @@ static bool is_key(const char *name)
     return size > 4 && strcmp(name + size - 4, ".key") == 0;
 }
 
-/* What may lie in a directory before the first start: nothing but what a new disk and `dpnode up` leave there. */
+/* What may lie in a directory before the first start: nothing but what a new disk and `dpnode up`
+ * leave there. */
 static bool is_expected(const char *name)
 {
     static const char *const names[] = {".", "..", "lost+found", "dpnoded.log"};
@@ -156,7 +157,8 @@ static void tighten_file(dp_dir *dir, const char *name)
     }
 }
 
-/* Goes through the entries. tighten: their modes; else *foreign: one is there that a store does not have. */
+/* Goes through the entries. tighten: their modes; else *foreign: one is there that a store does not
+ * have. */
 static dp_status walk(dp_dir *dir, bool tighten, bool *foreign)
 {
     const int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -229,7 +231,8 @@ static dp_status make_private(dp_dir *dir, dp_why *why)
         }
         dir->mode_was = mode;
     }
-    /* Files made under another umask; a process that has one open, or another name of it, keeps it. */
+    /* Files made under another umask; a process that has one open, or another name of it, keeps
+     * it. */
     const dp_status status = walk(dir, true, &any);
     return status == DP_OK ? DP_OK : dp_why_set(why, status, "cannot list directory %s", dir->path);
 }

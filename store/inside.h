@@ -1,5 +1,5 @@
-/* What the files of this folder share and nobody else sees: the open store, its batch of chunks, and the steps of
- * opening. */
+/* What the files of this folder share and nobody else sees: the open store, its batch of chunks,
+ * and the steps of opening. */
 #ifndef DP_STORE_INSIDE_H
 #define DP_STORE_INSIDE_H
 
@@ -40,7 +40,8 @@ struct dp_store {
 };
 
 /* ---- chunk.c: rows of chunks.db and the index of them. Hashes are trusted where it says so. */
-/* Add a chunk to the batch unless it is here already. The hash must have been checked or computed by the caller. */
+/* Add a chunk to the batch unless it is here already. The hash must have been checked or computed
+ * by the caller. */
 DP_MUST dp_status dp_chunk_add(dp_store *store, const dp_hash *hash, dp_view bytes);
 /* True if the chunk is here, in the batch or in the index; id and size may be NULL. */
 DP_MUST dp_status dp_chunk_find(dp_store *store, const dp_hash *hash, int64_t *id, uint32_t *size);
@@ -54,7 +55,8 @@ DP_MUST dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size
 DP_MUST dp_status dp_chunk_begin(dp_store *store);
 /* Commit the rows in chunks.db (first half of SAFETY R1). */
 DP_MUST dp_status dp_chunk_commit(dp_store *store);
-/* Name the rows in meta.db (second half); inside a transaction. Then dp_chunk_done after it succeeded. */
+/* Name the rows in meta.db (second half); inside a transaction. Then dp_chunk_done after it
+ * succeeded. */
 DP_MUST dp_status dp_chunk_index(dp_store *store);
 void dp_chunk_done(dp_store *store);
 /* Commit and name the rows. What a failure dropped is told by the next dp_object_flush. */
@@ -85,11 +87,14 @@ DP_MUST dp_status dp_object_require(dp_store *store, const dp_hash *root);
 DP_MUST dp_status dp_ckpt_make_room(dp_store *store);
 
 /* ---- recover.c: SAFETY R8. */
-/* Bring both files into one story: unfinished checkpoints, orphan chunks, index rows without a chunk. */
+/* Bring both files into one story: unfinished checkpoints, orphan chunks, index rows without a
+ * chunk. */
 DP_MUST dp_status dp_store_recover(dp_store *store, dp_store_report *report);
-/* After meta.db was rebuilt empty: index every chunk that verifies and every object whose recipe is there. */
+/* After meta.db was rebuilt empty: index every chunk that verifies and every object whose recipe is
+ * there. */
 DP_MUST dp_status dp_store_reindex(dp_store *store, dp_store_report *report);
-/* Copy the readable rows of a damaged chunks.db, now called moved, into the new one, then remove it. */
+/* Copy the readable rows of a damaged chunks.db, now called moved, into the new one, then remove
+ * it. */
 DP_MUST dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *report);
 
 #endif

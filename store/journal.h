@@ -1,5 +1,5 @@
-/* The journal of events, for `dpnode why` and `dpnode logs`: what a node wants to tell a person, append-only and bounded.
- * Nothing is decided by it. */
+/* The journal of events, for `dpnode why` and `dpnode logs`: what a node wants to tell a person,
+ * append-only and bounded. Nothing is decided by it. */
 #ifndef DP_STORE_JOURNAL_H
 #define DP_STORE_JOURNAL_H
 

@@ -1,5 +1,5 @@
-/* Leases: a state that peers are fetching stays a while longer than its checkpoint. A lease is a pin whose round is the time it
- * was given, in seconds of the caller's clock. */
+/* Leases: a state that peers are fetching stays a while longer than its checkpoint. A lease is a
+ * pin whose round is the time it was given, in seconds of the caller's clock. */
 #include "store/ckpt.h"
 #include "store/inside.h"
 

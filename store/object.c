@@ -180,7 +180,8 @@ static dp_status put_recipe(dp_store *store, const dp_hash *root, uint64_t size,
     return status;
 }
 
-/* Any reason will do for the recipe: it only has to survive the next collect after meta.db was lost. */
+/* Any reason will do for the recipe: it only has to survive the next collect after meta.db was
+ * lost. */
 static dp_status any_pin(dp_store *store, const dp_hash *root, dp_pin *pin)
 {
     static const char sql[] = "SELECT run,kind,round FROM pin WHERE root=?1 UNION ALL"

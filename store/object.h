@@ -1,5 +1,5 @@
-/* Content-addressed objects in chunks (base/digest.h names them): written whole or chunk by chunk in any order, read
- * with every hash checked, and kept exactly as long as something refers to them.
+/* Content-addressed objects in chunks (base/digest.h names them): written whole or chunk by chunk
+ * in any order, read with every hash checked, and kept exactly as long as something refers to them.
  *
  * An object lives while a pin, a checkpoint or a row of the protocol (rows.h) names its root.
  * Nothing is counted: what nobody names is dropped by dp_object_collect and at start. Writing order
@@ -40,38 +40,40 @@ typedef struct dp_object_info {
     bool complete;      /* dp_object_commit has succeeded. */
 } dp_object_info;
 
-/* Announce an object that will come in chunks, and pin it. leaves: dp_object_chunks(size) hashes. DP_BADHASH: root
- * does not follow from size and leaves. DP_TOOBIG: above DP_OBJECT_BYTES_MAX. Known objects are only pinned: a
- * download that a crash cut off goes on where it was. */
+/* Announce an object that will come in chunks, and pin it. leaves: dp_object_chunks(size) hashes.
+ * DP_BADHASH: root does not follow from size and leaves. DP_TOOBIG: above DP_OBJECT_BYTES_MAX.
+ * Known objects are only pinned: a download that a crash cut off goes on where it was. */
 DP_MUST dp_status dp_object_begin(dp_store *store, const dp_hash *root, uint64_t size,
                                   const dp_hash *leaves, const dp_pin *pin);
-/* Store one chunk. DP_BADHASH: not the bytes of that leaf; nothing was stored. DP_NOTFOUND: no such object or index.
- * A chunk that is already here is DP_OK at once. Durable after dp_object_flush or dp_object_commit; batches are
- * flushed at DP_STORE_BATCH_BYTES by themselves. If a flush fails, the chunks of the batch are missing again. */
+/* Store one chunk. DP_BADHASH: not the bytes of that leaf; nothing was stored. DP_NOTFOUND: no such
+ * object or index. A chunk that is already here is DP_OK at once. Durable after dp_object_flush or
+ * dp_object_commit; batches are flushed at DP_STORE_BATCH_BYTES by themselves. If a flush fails,
+ * the chunks of the batch are missing again. */
 DP_MUST dp_status dp_object_put_chunk(dp_store *store, const dp_hash *root, uint32_t index,
                                       dp_view chunk);
-/* Make all chunks put so far durable, of every object. DP_AGAIN, once: a write that failed in between, of this or of
- * another object, took chunks with it; dp_object_missing tells which. */
+/* Make all chunks put so far durable, of every object. DP_AGAIN, once: a write that failed in
+ * between, of this or of another object, took chunks with it; dp_object_missing tells which. */
 DP_MUST dp_status dp_object_flush(dp_store *store);
 /* Flush and mark the object complete. DP_AGAIN: chunks are missing. Repeating it is DP_OK. */
 DP_MUST dp_status dp_object_commit(dp_store *store, const dp_hash *root);
-/* A pin for one writer of an object, who begins and gives up without asking who else writes the same one: nobody is given it
- * twice, and when the store opens those of an earlier life are gone. */
+/* A pin for one writer of an object, who begins and gives up without asking who else writes the
+ * same one: nobody is given it twice, and when the store opens those of an earlier life are
+ * gone. */
 dp_pin dp_object_writing(dp_store *store, const dp_hash *run);
 /* As dp_object_commit, and pin takes the place of writing in the same transaction. */
 DP_MUST dp_status dp_object_commit_as(dp_store *store, const dp_hash *root, const dp_pin *writing,
                                       const dp_pin *pin);
-/* bitmap: bit i (of byte i / 8, lowest first) set for each missing chunk; (n_chunks + 7) / 8 bytes, at most
- * bitmap_bytes, else DP_TOOBIG. n_missing may be NULL. DP_NOTFOUND. */
+/* bitmap: bit i (of byte i / 8, lowest first) set for each missing chunk; (n_chunks + 7) / 8 bytes,
+ * at most bitmap_bytes, else DP_TOOBIG. n_missing may be NULL. DP_NOTFOUND. */
 DP_MUST dp_status dp_object_missing(dp_store *store, const dp_hash *root, uint8_t *bitmap,
                                     size_t bitmap_bytes, uint32_t *n_missing);
 
-/* A whole object from memory: hash, write, commit, pin. One transaction on each file for up to DP_STORE_BATCH_BYTES.
- * root may be NULL. */
+/* A whole object from memory: hash, write, commit, pin. One transaction on each file for up to
+ * DP_STORE_BATCH_BYTES. root may be NULL. */
 DP_MUST dp_status dp_object_put(dp_store *store, dp_view bytes, const dp_pin *pin, dp_hash *root);
 
-/* The same with leaves that the caller computed (on other threads, say) from these very bytes: they are trusted here
- * and only found wrong when the object is read. */
+/* The same with leaves that the caller computed (on other threads, say) from these very bytes: they
+ * are trusted here and only found wrong when the object is read. */
 DP_MUST dp_status dp_object_put_hashed(dp_store *store, dp_view bytes, const dp_hash *leaves,
                                        const dp_pin *pin, dp_hash *root);
 
@@ -80,12 +82,14 @@ DP_MUST dp_status dp_object_stat(dp_store *store, const dp_hash *root, dp_object
 /* leaves: n_leaves == info.n_chunks, else DP_BADARG. */
 DP_MUST dp_status dp_object_leaves(dp_store *store, const dp_hash *root, dp_hash *leaves,
                                    uint32_t n_leaves);
-/* Read one chunk into out (capacity bytes), *size = its size. Works on incomplete objects. DP_NOTFOUND: object, index
- * or chunk; DP_TOOBIG: capacity; DP_BADHASH: the bytes on disk are not what the leaf names: the chunk is forgotten,
- * so that it counts as missing and can be put again. */
+/* Read one chunk into out (capacity bytes), *size = its size. Works on incomplete objects.
+ * DP_NOTFOUND: object, index or chunk; DP_TOOBIG: capacity; DP_BADHASH: the bytes on disk are not
+ * what the leaf names: the chunk is forgotten, so that it counts as missing and can be put
+ * again. */
 DP_MUST dp_status dp_object_read_chunk(dp_store *store, const dp_hash *root, uint32_t index,
                                        void *out, size_t capacity, size_t *size);
-/* The whole object into out, which holds size == info.size bytes, else DP_BADARG. DP_AGAIN: not complete. */
+/* The whole object into out, which holds size == info.size bytes, else DP_BADARG. DP_AGAIN: not
+ * complete. */
 DP_MUST dp_status dp_object_read(dp_store *store, const dp_hash *root, void *out, uint64_t size);
 /* Read and check every chunk through a buffer of one chunk. DP_BADHASH, DP_AGAIN, DP_NOTFOUND. */
 DP_MUST dp_status dp_object_verify(dp_store *store, const dp_hash *root);

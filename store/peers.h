@@ -1,5 +1,5 @@
-/* Peers seen before: their keys and addresses, so that a node finds its run again after a restart. Not the
- * membership: who is alive is decided elsewhere. */
+/* Peers seen before: their keys and addresses, so that a node finds its run again after a restart.
+ * Not the membership: who is alive is decided elsewhere. */
 #ifndef DP_STORE_PEERS_H
 #define DP_STORE_PEERS_H
 

@@ -1,5 +1,5 @@
-/* A large object put into the store in pieces, so that a vote can be written between two of them. Not a stream: all bytes are
- * in memory from the beginning. */
+/* A large object put into the store in pieces, so that a vote can be written between two of them.
+ * Not a stream: all bytes are in memory from the beginning. */
 #ifndef DP_STORE_PIECES_H
 #define DP_STORE_PIECES_H
 
@@ -19,11 +19,11 @@ typedef struct dp_pieces {
     bool begun;
 } dp_pieces;
 
-/* The next piece. DP_OK: the object is whole, durable and pinned. DP_AGAIN: call again. Else it has failed, and what was
- * written goes with the next collect once nothing pins it. */
+/* The next piece. DP_OK: the object is whole, durable and pinned. DP_AGAIN: call again. Else it has
+ * failed, and what was written goes with the next collect once nothing pins it. */
 DP_MUST dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store);
-/* It has failed, or is given up: the next collect takes what was written, unless it was whole before or somebody else is
- * writing it too. */
+/* It has failed, or is given up: the next collect takes what was written, unless it was whole
+ * before or somebody else is writing it too. */
 void dp_pieces_drop(const dp_pieces *pieces, dp_store *store);
 void dp_pieces_close(dp_pieces *pieces);
 

@@ -310,7 +310,8 @@ dp_status dp_store_reindex(dp_store *store, dp_store_report *report)
 
 /* ---- chunks.db is damaged: what can still be read moves into the new one. */
 
-/* Copy rows in one direction until the damage. Returns why it ended: DP_NOTFOUND at the last row. */
+/* Copy rows in one direction until the damage. Returns why it ended: DP_NOTFOUND at the last
+ * row. */
 static dp_status copy_rows(dp_store *store, dp_sql *old, const char *sql, uint8_t *scratch,
                            dp_store_report *report)
 {
@@ -378,7 +379,8 @@ dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *
     if (status == DP_NOMEM || dp_store_failed(store) != DP_OK) {
         return status;
     }
-    /* Copied as far as the damage and the disk allowed. Nothing in the old file is of use any more. */
+    /* Copied as far as the damage and the disk allowed. Nothing in the old file is of use any
+     * more. */
     DP_TRY(dp_chunk_flush(store));
     DP_TRY(dp_store_atomically(store, salvaged_body, NULL));
     return dp_dir_release(&store->dir, moved);

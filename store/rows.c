@@ -17,7 +17,8 @@ static dp_status read_row(const dp_query *query, dp_row *row)
     return DP_OK;
 }
 
-/* The roots that the row of that name keeps now, zero where there is none. A damaged row keeps nothing to rely on. */
+/* The roots that the row of that name keeps now, zero where there is none. A damaged row keeps
+ * nothing to rely on. */
 static dp_status read_kept(dp_store *store, const dp_hash *run, const char *name,
                            dp_hash keep[DP_ROW_KEEPS])
 {

@@ -1,11 +1,13 @@
 #include "store/schema.h"
 
-/* Hashes are blobs of 32 bytes; times are unix milliseconds. A column named chk is a checksum of the other columns of
- * the row (sql.h): SQLite has none of its own, and a flipped bit in a vote would be worse than a lost one. */
+/* Hashes are blobs of 32 bytes; times are unix milliseconds. A column named chk is a checksum of
+ * the other columns of the row (sql.h): SQLite has none of its own, and a flipped bit in a vote
+ * would be worse than a lost one. */
 const char *const dp_schema_meta[DP_STORE_VERSION] = {
     "CREATE TABLE kv(key TEXT PRIMARY KEY, val BLOB NOT NULL, chk BLOB NOT NULL) WITHOUT ROWID;"
 
-    /* Objects and their chunks. An index row exists only for a chunk that is committed in chunks.db. */
+    /* Objects and their chunks. An index row exists only for a chunk that is committed in
+     * chunks.db. */
     "CREATE TABLE object(id INTEGER PRIMARY KEY, root BLOB NOT NULL UNIQUE CHECK(length(root)=32),"
     " size INTEGER NOT NULL, complete INTEGER NOT NULL CHECK(complete IN(0,1)));"
     "CREATE TABLE part(object_id INTEGER NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL "
@@ -60,8 +62,9 @@ const char *const dp_schema_meta[DP_STORE_VERSION] = {
     "row;",
 };
 
-/* data is the last column: a scan for ids and hashes then never follows the overflow pages. recipe repeats what
- * meta.db knows of a complete object, so that a lost meta.db costs no downloads; leaves: the hashes in order. */
+/* data is the last column: a scan for ids and hashes then never follows the overflow pages. recipe
+ * repeats what meta.db knows of a complete object, so that a lost meta.db costs no downloads;
+ * leaves: the hashes in order. */
 const char *const dp_schema_chunks[DP_STORE_VERSION] = {
     "CREATE TABLE chunk(id INTEGER PRIMARY KEY, hash BLOB NOT NULL CHECK(length(hash)=32), size "
     "INTEGER NOT NULL,"

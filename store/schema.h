@@ -1,4 +1,5 @@
-/* The tables of both databases, as the steps that lead from an empty file to the newest version. SQL text only. */
+/* The tables of both databases, as the steps that lead from an empty file to the newest version.
+ * SQL text only. */
 #ifndef DP_STORE_SCHEMA_H
 #define DP_STORE_SCHEMA_H
 

@@ -74,7 +74,8 @@ void dp_sql_trust(dp_sql *sql)
 
 void dp_sql_tolerate(dp_sql *sql)
 {
-    /* With a writable schema SQLite reads a file that is shorter than its header says, as far as it goes. */
+    /* With a writable schema SQLite reads a file that is shorter than its header says, as far as it
+     * goes. */
     sqlite3_db_config(sql->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
     sqlite3_db_config(sql->db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, NULL);
 }
@@ -133,7 +134,8 @@ dp_status dp_sql_commit(dp_sql *sql)
 void dp_sql_rollback(dp_sql *sql)
 {
     sqlite3_stmt *rollback = NULL;
-    /* After some errors SQLite has rolled back already; ROLLBACK would then be an error of its own. */
+    /* After some errors SQLite has rolled back already; ROLLBACK would then be an error of its
+     * own. */
     if (!sqlite3_get_autocommit(sql->db) && cached(sql, rollback_sql, &rollback) == DP_OK) {
         sqlite3_step(rollback);
         sqlite3_reset(rollback); /* The error that led here is the one to report. */

@@ -1,5 +1,5 @@
-/* A thin layer over SQLite for this folder: one connection, cached statements, typed binding, and SQLite's codes as
- * dp_status. Nothing outside store/ includes it. */
+/* A thin layer over SQLite for this folder: one connection, cached statements, typed binding, and
+ * SQLite's codes as dp_status. Nothing outside store/ includes it. */
 #ifndef DP_STORE_SQL_H
 #define DP_STORE_SQL_H
 
@@ -23,7 +23,8 @@ typedef struct dp_sql {
     bool full;        /* The last error was a full disk in this file. */
 } dp_sql;
 
-/* Open without reading anything yet. Whatever is in a write-ahead log stays there at close until dp_sql_trust. */
+/* Open without reading anything yet. Whatever is in a write-ahead log stays there at close until
+ * dp_sql_trust. */
 DP_MUST dp_status dp_sql_open(dp_sql *sql, const char *path, const char *vfs);
 void dp_sql_trust(dp_sql *sql);
 /* For salvage: read what can be read of a damaged file. */
@@ -36,8 +37,9 @@ dp_status dp_sql_status(dp_sql *sql, int code);
 DP_MUST dp_status dp_sql_exec(dp_sql *sql, const char *text);
 /* The first column of the first row. DP_NOTFOUND: no row. */
 DP_MUST dp_status dp_sql_number(dp_sql *sql, const char *text, int64_t *value);
-/* Run steps[user_version] .. steps[count - 1], each with its new user_version in one transaction. *from: the version
- * found. DP_VERSION: newer than count; DP_BADMSG: tables of something else. Nothing is written then. */
+/* Run steps[user_version] .. steps[count - 1], each with its new user_version in one transaction.
+ * *from: the version found. DP_VERSION: newer than count; DP_BADMSG: tables of something else.
+ * Nothing is written then. */
 DP_MUST dp_status dp_sql_migrate(dp_sql *sql, const char *const *steps, uint32_t count,
                                  uint32_t *from);
 DP_MUST dp_status dp_sql_begin(dp_sql *sql);
@@ -46,7 +48,8 @@ DP_MUST dp_status dp_sql_commit(dp_sql *sql);
 void dp_sql_rollback(dp_sql *sql);
 
 /* One statement being bound and stepped. The first error sticks and every later call returns it.
- * Values are bound in order. A checksum over all values bound (or read) so far can be bound (or compared). */
+ * Values are bound in order. A checksum over all values bound (or read) so far can be bound (or
+ * compared). */
 typedef struct dp_query {
     dp_sql *sql;
     sqlite3_stmt *stmt;
@@ -65,7 +68,8 @@ void dp_bind_text(dp_query *query, const char *text); /* Likewise. */
 void dp_bind_check(dp_query *query);
 /* Run to the end, expecting no rows. */
 DP_MUST dp_status dp_query_run(dp_query *query);
-/* DP_OK: a row is there to read. DP_NOTFOUND: no more. After anything but DP_OK the query has ended. */
+/* DP_OK: a row is there to read. DP_NOTFOUND: no more. After anything but DP_OK the query has
+ * ended. */
 DP_MUST dp_status dp_query_next(dp_query *query);
 /* Needed after a row when the rest is not wanted; harmless otherwise. */
 void dp_query_end(dp_query *query);

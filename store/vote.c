@@ -79,7 +79,8 @@ static dp_status destroy_body(dp_store *store, void *context)
 {
     static const char wipe_sql[] = "UPDATE vote SET secret=zeroblob(64) WHERE run=?";
     static const char drop_sql[] = "DELETE FROM vote WHERE run=?";
-    /* Overwritten first: secure_delete is off, so a deleted row alone would stay readable in a free page. */
+    /* Overwritten first: secure_delete is off, so a deleted row alone would stay readable in a free
+     * page. */
     dp_query wipe = dp_query_of(&store->meta, wipe_sql);
     dp_bind_hash(&wipe, (const dp_hash *)context);
     DP_TRY(dp_query_run(&wipe));

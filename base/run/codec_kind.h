@@ -1,7 +1,8 @@
-/* Which codecs there are for updates: one row for each, with its name, its number and the options it takes. What they do to
- * numbers is in compute/codec/codec.h.
+/* Which codecs there are for updates: one row for each, with its name, its number and the options
+ * it takes. What they do to numbers is in compute/codec/codec.h.
  *
- * A codec is a row here and one file compute/codec/codec_<name>.c that defines dp_codec_<name> (compute/codec/codec_family.h). */
+ * A codec is a row here and one file compute/codec/codec_<name>.c that defines dp_codec_<name>
+ * (compute/codec/codec_family.h). */
 #ifndef DP_BASE_RUN_CODEC_KIND_H
 #define DP_BASE_RUN_CODEC_KIND_H
 
@@ -10,8 +11,9 @@
 
 #include "base/status.h"
 
-/* name, NAME, number | elements under one scale: least, most (powers of two), standard; zeros: it has no scales
- *                    | whether it keeps some elements only, one of keep, with bits for each */
+/* name, NAME, number | elements under one scale: least, most (powers of two), standard; zeros: it
+ *                    has no scales | whether it keeps some elements only, one of keep, with bits
+ *                    for each */
 #define DP_CODEC_LIST(ROW)                                                                         \
     ROW(fp32, FP32, 1, 0, 0, 0, false)                                                             \
     ROW(bf16, BF16, 2, 0, 0, 0, false)                                                             \
@@ -48,9 +50,10 @@ typedef struct dp_codec_row {
     bool thins;
 } dp_codec_row;
 
-/* How far the outer step goes along an update of this codec that keeps one element of keep, Q16: 65536 of a codec that keeps all. What
- * others leave over comes rounds later and decayed, which a longer step makes up for; an update that holds its work whole counts once.
- * Measured (docs/BENCHMARKS.md, learning quality). */
+/* How far the outer step goes along an update of this codec that keeps one element of keep, Q16:
+ * 65536 of a codec that keeps all. What others leave over comes rounds later and decayed, which a
+ * longer step makes up for; an update that holds its work whole counts once. Measured
+ * (docs/BENCHMARKS.md, learning quality). */
 uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep);
 
 /* NULL if there is no such codec. */
@@ -58,8 +61,9 @@ const dp_codec_row *dp_codec_row_of(unsigned kind);
 /* "sparse"; NULL if there is none. And back; false. */
 const char *dp_codec_name(dp_codec_kind kind);
 bool dp_codec_named(const char *name, dp_codec_kind *kind);
-/* Whether a codec takes these options; block 0 is its standard, keep and bits do not matter to those that keep all. Otherwise
- * DP_BADARG with a sentence that begins with the key of the manifest. */
+/* Whether a codec takes these options; block 0 is its standard, keep and bits do not matter to
+ * those that keep all. Otherwise DP_BADARG with a sentence that begins with the key of the
+ * manifest. */
 DP_MUST dp_status dp_codec_options_check(dp_codec_kind kind, uint32_t block, uint32_t keep,
                                          uint32_t bits, dp_why *why);
 

@@ -13,7 +13,8 @@
         .most = (most_), .standard = (standard_)                                                   \
     }
 
-/* Limits of the model keep every tensor index, object and activation within what one node can hold and hash. */
+/* Limits of the model keep every tensor index, object and activation within what one node can hold
+ * and hash. */
 static const dp_manifest_row rows[] = {
     ROW(layers, "model.layers", "", 1, 1, 128, 4, "Transformer blocks."),
     ROW(width, "model.width", "", 1, 8, 16384, 128, "Channels per token."),
@@ -317,7 +318,8 @@ uint32_t dp_manifest_moments(const dp_manifest *manifest)
     return manifest->outer_mu_milli > 0 ? 1 : 0;
 }
 
-/* With what the tensors of compute/model/model.h are padded to, of which a layer has fewer than 16, and room for heads. */
+/* With what the tensors of compute/model/model.h are padded to, of which a layer has fewer than 16,
+ * and room for heads. */
 static uint64_t vector_bytes_max(const dp_manifest *manifest)
 {
     const dp_model_config config = dp_manifest_model(manifest);

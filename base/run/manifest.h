@@ -1,10 +1,15 @@
-/* The run manifest: what all nodes of a run must agree on, as parsed values and as canonical bytes. No YAML here
- * (cli/manifest_yaml.h reads that); the canonical form is what is hashed, signed and sent.
+/* The run manifest: what all nodes of a run must agree on, as parsed values and as canonical bytes.
+ * No YAML here (cli/manifest_yaml.h reads that); the canonical form is what is hashed, signed and
+ * sent.
  *
- * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of declaration (text as u8
- * length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48 bytes each) | 64-byte Ed25519 signature of the founder's root key over all before
- * it (domain "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on, site_sums from 13 on, codec_gain from 14 on, trust from 15 on, and the version is the least
- * that has all fields which are not standard, 6 or more: a manifest has one form, and runs that need none of them keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
+ * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of
+ * declaration (text as u8 length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48
+ * bytes each) | 64-byte Ed25519 signature of the founder's root key over all before it (domain
+ * "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale
+ * from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on,
+ * site_sums from 13 on, codec_gain from 14 on, trust from 15 on, and the version is the least that
+ * has all fields which are not standard, 6 or more: a manifest has one form, and runs that need
+ * none of them keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_RUN_MANIFEST_H
 #define DP_BASE_RUN_MANIFEST_H
 
@@ -53,7 +58,8 @@ typedef enum dp_weights_kind {
     DP_WEIGHTS_BF16_SR = 3 /* bf16 alone, rounded up or down by chance */
 } dp_weights_kind;
 
-/* To what the inputs of matrix products are rounded (compute/cpu/precision.h); fp16 with dynamic loss scaling. */
+/* To what the inputs of matrix products are rounded (compute/cpu/precision.h); fp16 with dynamic
+ * loss scaling. */
 typedef enum dp_precision_kind {
     DP_PRECISION_FP32 = 1,
     DP_PRECISION_BF16 = 2,
@@ -98,8 +104,8 @@ typedef struct dp_manifest {
     char name[DP_NAME_MAX + 1];
     uint64_t created_ms; /* unix */
     uint64_t nonce;      /* random: two runs of one file differ */
-    uint8_t root_key
-        [DP_MANIFEST_KEY_BYTES]; /* Ed25519: signs the manifest, the founder's certificate, forks */
+    /* Ed25519: signs the manifest, the founder's certificate, forks */
+    uint8_t root_key[DP_MANIFEST_KEY_BYTES];
     uint8_t founder[DP_MANIFEST_KEY_BYTES]; /* node id of the first member and voter */
     uint8_t founder_vote_key[DP_MANIFEST_KEY_BYTES];
 
@@ -108,8 +114,8 @@ typedef struct dp_manifest {
     uint32_t heads;
     uint32_t context;
     uint32_t vocab;
-    dp_arch
-        arch; /* from here to softcap_milli as in dp_model_config: zeros stand for the family's */
+    /* from here to softcap_milli as in dp_model_config: zeros stand for the family's */
+    dp_arch arch;
     uint32_t kv_heads;
     uint32_t head_width;
     uint32_t hidden;
@@ -143,8 +149,8 @@ typedef struct dp_manifest {
     uint32_t momentum_micro; /* Muon, LARS: 0.95 = 950000 */
     dp_weights_kind weights;
     dp_batch_rule batch_rule;
-    uint64_t
-        batch_reference; /* tokens of the batch that the learning rate was found for; 0: this run's */
+    /* tokens of the batch that the learning rate was found for; 0: this run's */
+    uint64_t batch_reference;
     uint32_t spike_milli; /* deviations at which a step is dropped: 8.0 = 8000, 0 = off */
     dp_precision_kind precision;
 
@@ -163,38 +169,43 @@ typedef struct dp_manifest {
     uint32_t voter_uptime_s;   /* before a node may be enrolled as voter */
     uint32_t voters_max;       /* odd, at most 7 */
     uint32_t members_max;
-    uint32_t
-        members_absent_s; /* a member that was away for longer gives its place to a newcomer; 0: never */
-    dp_switch pairs;      /* between rounds, members exchange work in pairs every gossip_round_ms */
+    /* a member that was away for longer gives its place to a newcomer; 0: never */
+    uint32_t members_absent_s;
+    dp_switch pairs; /* between rounds, members exchange work in pairs every gossip_round_ms */
     dp_exchange_kind exchange;
     dp_reduce_kind reduce;
     dp_switch stale; /* who came too late for a round may count in the next one, at half its clip */
-    uint32_t
-        codec_keep_most; /* where lines are slow, down to one of so many; 0: codec_keep always */
-    uint32_t
-        contributors_max; /* listed in one record; above 32 in lists (gossip/ledger/listing.h) */
+    /* where lines are slow, down to one of so many; 0: codec_keep always */
+    uint32_t codec_keep_most;
+    /* listed in one record; above 32 in lists (gossip/ledger/listing.h) */
+    uint32_t contributors_max;
     uint32_t close_milli; /* share of the active whose updates end a round: 0.9 = 900; 0: none */
-    dp_switch
-        site_sums; /* of parts: of nodes near to each other owners far away get one sum (gossip/ledger/part_sum.h) */
-    dp_switch
-        codec_gain; /* on: the outer step is as long as each update's codec bears (dp_codec_gain); off in runs from before it. No key */
+    /* of parts: of nodes near to each other owners far away get one sum
+     * (gossip/ledger/part_sum.h) */
+    dp_switch site_sums;
+    /* on: the outer step is as long as each update's codec bears (dp_codec_gain); off in runs from
+     * before it. No key */
+    dp_switch codec_gain;
     dp_trust trust;
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 
 /* Defaults for everything that has one; keys, hashes and signature are zero. */
 void dp_manifest_default(dp_manifest *manifest);
-/* One sentence about the first impossible value (which field, what it may be). Does not look at keys and hashes. */
+/* One sentence about the first impossible value (which field, what it may be). Does not look at
+ * keys and hashes. */
 DP_MUST dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why);
 /* Canonical bytes with the signature field as it stands. *size: bytes written to out. */
 DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
                                      uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size);
-/* Total: any bytes give a manifest or a status. Checks shape and dp_manifest_check; not the signature. */
+/* Total: any bytes give a manifest or a status. Checks shape and dp_manifest_check; not the
+ * signature. */
 DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
-/* Vectors that the replicated state has beside theta: m where the outer step has momentum, m and v where it is the optimizer's. */
+/* Vectors that the replicated state has beside theta: m where the outer step has momentum, m and v
+ * where it is the optimizer's. */
 uint32_t dp_manifest_moments(const dp_manifest *manifest);
-/* No object of a kind is longer in this run, by any codec: an update, a part or a sum of one; a state. What peers tell, and give, is
- * held against it before anything is fetched. */
+/* No object of a kind is longer in this run, by any codec: an update, a part or a sum of one; a
+ * state. What peers tell, and give, is held against it before anything is fetched. */
 uint64_t dp_manifest_update_bytes_max(const dp_manifest *manifest);
 uint64_t dp_manifest_state_bytes_max(const dp_manifest *manifest);
 /* The model's part, as it stands, and back. */
@@ -233,8 +244,8 @@ typedef struct dp_manifest_choice {
     size_t n_words;
 } dp_manifest_choice;
 
-/* A name that a stranger tells of its node: printable ASCII without quotes goes through, the rest becomes "_", and what is too long
- * is cut. */
+/* A name that a stranger tells of its node: printable ASCII without quotes goes through, the rest
+ * becomes "_", and what is too long is cut. */
 void dp_name_clean(dp_view text, char name[DP_NAME_MAX + 1]);
 
 const dp_manifest_choice *dp_manifest_choices(size_t *count);

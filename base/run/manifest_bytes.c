@@ -1,5 +1,6 @@
-/* Canonical bytes of a manifest: "DPM1" | version u16 | the fields of the table below that this version has, in order | signature. The
- * version is the first that has all fields which are not standard. */
+/* Canonical bytes of a manifest: "DPM1" | version u16 | the fields of the table below that this
+ * version has, in order | signature. The version is the first that has all fields which are not
+ * standard. */
 #include <stddef.h>
 #include <string.h>
 

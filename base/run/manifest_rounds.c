@@ -1,6 +1,7 @@
 #include "base/run/manifest_rounds.h"
 
-/* With gradients the outer step is the optimizer's, on every replica alike (compute/outer/outer_adamw.h), and nothing else moves weights. */
+/* With gradients the outer step is the optimizer's, on every replica alike
+ * (compute/outer/outer_adamw.h), and nothing else moves weights. */
 static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
 {
     if (manifest->exchange != DP_EXCHANGE_GRADIENTS) {
@@ -143,7 +144,8 @@ static dp_status check_close(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
-/* Runs with a step of three times an update diverged, with 1/16 of its elements (docs/BENCHMARKS.md, "Learning quality against bytes"). */
+/* Runs with a step of three times an update diverged, with 1/16 of its elements
+ * (docs/BENCHMARKS.md, "Learning quality against bytes"). */
 static dp_status check_alpha(const dp_manifest *manifest, dp_why *why)
 {
     const double gain = dp_codec_gain(manifest->codec, manifest->codec_keep) / 65536.0;

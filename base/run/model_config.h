@@ -1,5 +1,5 @@
-/* What a model is, as plain numbers: families, shapes, published presets, and what no model can be. Not its tensors
- * (compute/model/model.h) and not its arithmetic (compute/model/gpt.h). */
+/* What a model is, as plain numbers: families, shapes, published presets, and what no model can be.
+ * Not its tensors (compute/model/model.h) and not its arithmetic (compute/model/gpt.h). */
 #ifndef DP_BASE_RUN_MODEL_CONFIG_H
 #define DP_BASE_RUN_MODEL_CONFIG_H
 
@@ -40,7 +40,8 @@ typedef enum dp_head_choice {
     DP_HEAD_UNTIED
 } dp_head_choice;
 
-/* A zero means what the family has; dp_model_config_resolve writes it out. Real numbers stand as integers. */
+/* A zero means what the family has; dp_model_config_resolve writes it out. Real numbers stand as
+ * integers. */
 typedef struct dp_model_config {
     uint32_t layers;
     uint32_t width; /* C */
@@ -61,7 +62,8 @@ typedef struct dp_model_config {
 
 /* Writes what zeros stand for; total, also for configs that no check passes. */
 dp_model_config dp_model_config_resolve(const dp_model_config *config);
-/* DP_BADARG and a sentence, which names the key of the manifest, when no such model can exist or it passes a limit. */
+/* DP_BADARG and a sentence, which names the key of the manifest, when no such model can exist or it
+ * passes a limit. */
 DP_MUST dp_status dp_model_config_check(const dp_model_config *config, dp_why *why);
 /* Numbers that such a model learns. For configs that pass the check. */
 uint64_t dp_model_config_parameters(const dp_model_config *config);

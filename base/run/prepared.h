@@ -1,5 +1,6 @@
-/* The names of the files that dpnode-worker --prepare leaves in a folder for who founds a run: the manifest with its data
- * part filled in (canonical, unsigned), and the objects that it names. And what the run takes of a disk. */
+/* The names of the files that dpnode-worker --prepare leaves in a folder for who founds a run: the
+ * manifest with its data part filled in (canonical, unsigned), and the objects that it names. And
+ * what the run takes of a disk. */
 #ifndef DP_BASE_RUN_PREPARED_H
 #define DP_BASE_RUN_PREPARED_H
 
@@ -18,8 +19,8 @@ enum {
         69 /* the tool's exit status: the model does not fit where it would train */
 };
 
-/* What a member's disk must have free for the run at least: data_bytes that are to be written, and two states, the last and the
- * one being written; the store's ballast and margin besides. */
+/* What a member's disk must have free for the run at least: data_bytes that are to be written, and
+ * two states, the last and the one being written; the store's ballast and margin besides. */
 static inline uint64_t dp_prepared_disk_bytes(const dp_manifest *manifest, uint64_t data_bytes)
 {
     const dp_model_config config = dp_manifest_model(manifest);

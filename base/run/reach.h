@@ -1,6 +1,7 @@
-/* Numbers of training samples. A sample is a window of the run's data (compute/data/data.h). The line of the run numbers them
- * through all passes, sample s being place s mod n of pass s div n; each member has a line of its own besides, in an order
- * of its own. Who may train on what is gossip/ledger/lease.h. */
+/* Numbers of training samples. A sample is a window of the run's data (compute/data/data.h). The
+ * line of the run numbers them through all passes, sample s being place s mod n of pass s div n;
+ * each member has a line of its own besides, in an order of its own. Who may train on what is
+ * gossip/ledger/lease.h. */
 #ifndef DP_BASE_RUN_REACH_H
 #define DP_BASE_RUN_REACH_H
 

@@ -1,5 +1,5 @@
-/* Named ways to exchange updates: what round.mode of a manifest stands for. A name sets keys and is gone; the keys decide.
- * Pure tables. */
+/* Named ways to exchange updates: what round.mode of a manifest stands for. A name sets keys and is
+ * gone; the keys decide. Pure tables. */
 #ifndef DP_BASE_RUN_RUN_MODE_H
 #define DP_BASE_RUN_RUN_MODE_H
 
@@ -26,7 +26,8 @@ const dp_run_mode *dp_run_modes(size_t *count);
 const dp_run_mode *dp_run_mode_find(const char *name);
 /* The name that is nearest to one that is unknown (nearest.h); NULL when none is near. */
 const char *dp_run_mode_near(const char *name);
-/* Sets codec, alpha and momentum of the outer step, pairs, exchange and stale, and time and steps of a round where the mode has them. */
+/* Sets codec, alpha and momentum of the outer step, pairs, exchange and stale, and time and steps
+ * of a round where the mode has them. */
 void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode);
 
 #endif

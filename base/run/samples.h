@@ -1,10 +1,12 @@
-/* How many training windows the data of a run makes, as its manifest lists it: the sample numbers that a pass has. Every
- * node counts alike, also one that holds no shard yet. Looks at no token.
+/* How many training windows the data of a run makes, as its manifest lists it: the sample numbers
+ * that a pass has. Every node counts alike, also one that holds no shard yet. Looks at no token.
  *
- * The shards follow one another in the order of the manifest; the last data.val of all tokens are held out. The windows of
- * a shard's training part lie side by side, model.context targets each, and none reaches from one shard into the next:
- *     samples = sum over shards of floor((training tokens - 1) / model.context)
- * Samples have one number through all passes: sample s is place s mod n of pass s div n (compute/data/data.h). */
+ * The shards follow one another in the order of the manifest; the last data.val of all tokens are
+ *     held out. The windows of a shard's training part lie side by side, model.context targets
+ *     each, and none reaches from one shard into the next: samples = sum over shards of
+ *     floor((training tokens - 1) / model.context)
+ * Samples have one number through all passes: sample s is place s mod n of pass s div n
+ * (compute/data/data.h). */
 #ifndef DP_BASE_RUN_SAMPLES_H
 #define DP_BASE_RUN_SAMPLES_H
 

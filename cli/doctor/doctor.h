@@ -1,5 +1,6 @@
-/* The checks of `dpnode doctor`: facts about this machine and this node, gathered beforehand, and a table of checks that judge
- * them. No process, no socket: cmd_doctor.c gathers, and a test can make up any machine. */
+/* The checks of `dpnode doctor`: facts about this machine and this node, gathered beforehand, and a
+ * table of checks that judge them. No process, no socket: cmd_doctor.c gathers, and a test can make
+ * up any machine. */
 #ifndef DP_CLI_DOCTOR_DOCTOR_H
 #define DP_CLI_DOCTOR_DOCTOR_H
 
@@ -23,7 +24,8 @@ typedef struct dp_finding {
     char fix[256]; /* as why */
 } dp_finding;
 
-/* What is known. All borrowed. Objects are NULL where nobody answered; then the sentence beside says why. */
+/* What is known. All borrowed. Objects are NULL where nobody answered; then the sentence beside
+ * says why. */
 typedef struct dp_doctor {
     const char *version;  /* of dpnode */
     const char *root;     /* before /proc and /dev: "", or a test's own */

@@ -1,4 +1,5 @@
-/* Checks of the machine: programs, processors, memory, device, limits of the system, clock, network. */
+/* Checks of the machine: programs, processors, memory, device, limits of the system, clock,
+ * network. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -178,7 +179,8 @@ static void look_memory(const dp_doctor *doctor, dp_finding *out)
     }
 }
 
-/* Who looks is another process than the node's trainer, whose work it would take for a stranger's. */
+/* Who looks is another process than the node's trainer, whose work it would take for a
+ * stranger's. */
 static bool trains_there(const dp_doctor *doctor, const char *backend)
 {
     const char *const device = dp_json_text(json_object_get(doctor->status, "run"), "device", "");
@@ -303,8 +305,8 @@ static int64_t decided_ms(const json_t *events, long long round)
     return 0;
 }
 
-/* How far this clock is before those that wrote the records: the median over the last rounds, of which few were old when
- * they came. False: there is none to compare with. */
+/* How far this clock is before those that wrote the records: the median over the last rounds, of
+ * which few were old when they came. False: there is none to compare with. */
 static bool skew_of(const dp_doctor *doctor, long long *skew_ms)
 {
     int64_t skews[SKEW_ROUNDS];

@@ -1,4 +1,5 @@
-/* Checks of the node: its directory and disk, its port, its run, and whether a run that it may join fits. */
+/* Checks of the node: its directory and disk, its port, its run, and whether a run that it may join
+ * fits. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -145,7 +146,8 @@ static bool is_loopback(const char *address)
            strncmp(address, "localhost", 9) == 0;
 }
 
-/* Does anybody else (this node) have an address, and is each of them one that only this machine can dial? */
+/* Does anybody else (this node) have an address, and is each of them one that only this machine can
+ * dial? */
 static bool all_loopback(const json_t *peers, bool self)
 {
     size_t at = 0;

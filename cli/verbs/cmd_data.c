@@ -1,5 +1,5 @@
-/* data tokenize, info, verify: token shards before a run, by the tools of dpnode-worker. (data alone asks the daemon:
- * cmd_status.c.) */
+/* data tokenize, info, verify: token shards before a run, by the tools of dpnode-worker. (data
+ * alone asks the daemon: cmd_status.c.) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* doctor: gathers what the worker, the daemon's program, a daemon that runs and the kernel say, and shows what the checks
- * (doctor.h) make of it. */
+/* doctor: gathers what the worker, the daemon's program, a daemon that runs and the kernel say, and
+ * shows what the checks (doctor.h) make of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -102,7 +102,8 @@ static bool is_known(const dp_cmd *cmd, const json_t *result, dp_control_error *
     return true;
 }
 
-/* "at most 5 Mbit/s now, by upload": the rate that holds, and the other limit where that one makes it. */
+/* "at most 5 Mbit/s now, by upload": the rate that holds, and the other limit where that one makes
+ * it. */
 static void describe_rate(const struct limit *limit, const json_t *result, char text[RATE_BYTES])
 {
     const json_t *const holds = json_object_get(result, "holds");

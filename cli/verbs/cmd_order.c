@@ -94,7 +94,8 @@ const dp_verb dp_verb_revoke = {
 
 /* ---- run fork ---- */
 
-/* Ask the person, then the daemon; print what it tells. round: NULL, or the parameter of that name. */
+/* Ask the person, then the daemon; print what it tells. round: NULL, or the parameter of that
+ * name. */
 static int order_chain(dp_cmd *cmd, const char *method, const uint64_t *round, const char *question,
                        const char *sequel)
 {

@@ -25,7 +25,8 @@ typedef struct dp_run_input {
 DP_MUST int dp_run_manifest_read(const char *path, const dp_model_config *model,
                                  dp_manifest_file *file, dp_control_error *error);
 
-/* Where the data lies that the manifest at this path names, relative to it or not; "" where it names none, or too long a one. */
+/* Where the data lies that the manifest at this path names, relative to it or not; "" where it
+ * names none, or too long a one. */
 void dp_run_text_path(const char *manifest_path, const dp_manifest_file *file,
                       char path[DP_CLI_PATH_MAX]);
 
@@ -34,7 +35,8 @@ DP_MUST int dp_run_input_open(const dp_run_source *source, dp_run_input *input,
                               dp_control_error *error);
 void dp_run_input_close(dp_run_input *input);
 
-/* cmd_invite.c: a token for nodes of one owner: any number of them, which vote. *token is freed by the caller; NULL on failure. */
+/* cmd_invite.c: a token for nodes of one owner: any number of them, which vote. *token is freed by
+ * the caller; NULL on failure. */
 DP_MUST int dp_invite_own(dp_client *client, char **token, dp_control_error *error);
 /* run.create; name of the node may be NULL. As dp_client_call. */
 DP_MUST int dp_run_create(dp_client *client, const dp_run_input *input, const char *name,

@@ -1,4 +1,5 @@
-/* swarm: several real daemons on this machine, one run, for trying things out. Nothing is left behind. */
+/* swarm: several real daemons on this machine, one run, for trying things out. Nothing is left
+ * behind. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* token ls, token revoke, token rotate: which invites there are, who came by them, and how one, or the secret in all of them, is taken back. */
+/* token ls, token revoke, token rotate: which invites there are, who came by them, and how one, or
+ * the secret in all of them, is taken back. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* train: the engine without peers and without a daemon, by dpnode-worker, which does the work and tells it line by line; and
- * eval FOLDER, which measures what that made. */
+/* train: the engine without peers and without a daemon, by dpnode-worker, which does the work and
+ * tells it line by line; and eval FOLDER, which measures what that made. */
 #include "cli/verbs/cmd_train.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* Asking dpnode-worker about training without peers; the verb train is in the source, eval (cmd_sample.c) calls this. */
+/* Asking dpnode-worker about training without peers; the verb train is in the source, eval
+ * (cmd_sample.c) calls this. */
 #ifndef DP_CLI_VERBS_CMD_TRAIN_H
 #define DP_CLI_VERBS_CMD_TRAIN_H
 

@@ -57,7 +57,8 @@ const dp_verb dp_verb_up = {
     .options = {DP_START_OPTIONS},
 };
 
-/* Until the process is no more, or DOWN_WAIT_MS are over. A kernel without pidfd_open (before 5.3) tells nothing: false. */
+/* Until the process is no more, or DOWN_WAIT_MS are over. A kernel without pidfd_open (before 5.3)
+ * tells nothing: false. */
 static bool has_ended(long long pid)
 {
     const int fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);

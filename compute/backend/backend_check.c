@@ -204,7 +204,8 @@ static dp_status check_training(twins *t)
     return dp_twins_same(t, DP_VECTOR_THETA, "training");
 }
 
-/* A token beyond the vocabulary, bytes too short, a number that is none: refused, and nothing changes. */
+/* A token beyond the vocabulary, bytes too short, a number that is none: refused, and nothing
+ * changes. */
 static dp_status check_refusals(twins *t)
 {
     const dp_backend *const b = t->of[0];
@@ -390,8 +391,8 @@ void dp_twins_close(twins *t)
     dp_model_close(&t->model);
 }
 
-/* A model, how much of it is computed again, and whether rounds are tried with it: they know vectors alone, so they are with the
- * first ones. */
+/* A model, how much of it is computed again, and whether rounds are tried with it: they know
+ * vectors alone, so they are with the first ones. */
 typedef struct subject {
     dp_model_config config;
     dp_recompute recompute;
@@ -471,7 +472,8 @@ static dp_status check_models(twins *t, uint32_t device, const dp_backend_told *
 dp_status dp_backend_check(const dp_backend *backend, uint32_t device, const dp_backend_told *told,
                            dp_why *why)
 {
-    /* The largest relative difference that another order of sums makes of three steps, with a wide margin. */
+    /* The largest relative difference that another order of sums makes of three steps, with a wide
+     * margin. */
     static const struct {
         uint32_t capability;
         dp_precision_kind precision;

@@ -1,5 +1,5 @@
-/* What the files of the self-test (backend_check*.c) share: one model on the backend that is tested and on the CPU, and the words for
- * a difference between them. Private to these. */
+/* What the files of the self-test (backend_check*.c) share: one model on the backend that is tested
+ * and on the CPU, and the words for a difference between them. Private to these. */
 #ifndef DP_COMPUTE_BACKEND_BACKEND_CHECK_INSIDE_H
 #define DP_COMPUTE_BACKEND_BACKEND_CHECK_INSIDE_H
 
@@ -58,12 +58,14 @@ DP_MUST dp_status dp_twins_told(const dp_twins *t, int twin, const char *call, d
 /* Both make this outer step, and hold the same bits then. */
 DP_MUST dp_status dp_twins_apply(dp_twins *t, const dp_consensus_items *items,
                                  const dp_outer *outer);
-/* The same of two parts of a blob of the whole, with nothing of the one between them. DP_NOMEM too. */
+/* The same of two parts of a blob of the whole, with nothing of the one between them. DP_NOMEM
+ * too. */
 DP_MUST dp_status dp_twins_apply_parts(dp_twins *t, dp_view blob, const dp_outer *outer);
 
 /* ---- backend_check_optim.c */
 
-/* Every optimizer and way of keeping weights that the backend says it has, in fp32, where it has that. As dp_backend_check. */
+/* Every optimizer and way of keeping weights that the backend says it has, in fp32, where it has
+ * that. As dp_backend_check. */
 DP_MUST dp_status dp_backend_check_optimizers(const dp_backend *backend, uint32_t device,
                                               const dp_backend_told *told, dp_why *why);
 

@@ -1,4 +1,5 @@
-/* The self-test's optimizers: the way that weights and moments go beside the CPU's, and a state that is lent and taken. */
+/* The self-test's optimizers: the way that weights and moments go beside the CPU's, and a state
+ * that is lent and taken. */
 #include <math.h>
 #include <string.h>
 
@@ -17,8 +18,9 @@ static const dp_optim_options options = {.lr = 1e-2F,
                                          .momentum = 0.9F,
                                          .loss_scale = 2.0F};
 
-/* How far the twins' vectors may be apart, as a share of the way that the CPU's went. Gradients that differ by their last bits go
- * through a division by small moments; and where weights are bf16, one may be rounded to its other neighbour. */
+/* How far the twins' vectors may be apart, as a share of the way that the CPU's went. Gradients
+ * that differ by their last bits go through a division by small moments; and where weights are
+ * bf16, one may be rounded to its other neighbour. */
 typedef struct way {
     const char *name;
     dp_optim_kind optimizer;
@@ -33,7 +35,8 @@ typedef struct trial {
     float *start; /* x before, owned */
 } trial;
 
-/* Gradients of two micro-batches added up, and their update. Every other one is clipped: the clipped do not show the loss scale. */
+/* Gradients of two micro-batches added up, and their update. Every other one is clipped: the
+ * clipped do not show the loss scale. */
 static dp_status update(dp_twins *t)
 {
     dp_optim_options how = options;

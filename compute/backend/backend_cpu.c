@@ -27,8 +27,8 @@ struct dp_engine {
     size_t n;                 /* elements of every vector */
     float *owned[DP_VECTORS]; /* all but x, m only where it is wanted; none when alone */
     dp_buf blobs[2];          /* of a and of F */
-    dp_vector
-        encoding; /* started and not taken; DP_VECTOR_NONE: none. All is there: start did it */
+    /* started and not taken; DP_VECTOR_NONE: none. All is there: start did it */
+    dp_vector encoding;
 };
 
 /* ---- Devices. */

@@ -1,5 +1,5 @@
-/* The CPU as a backend (backend.h): the engine of gpt.h and optim.h, vectors in plain memory. The first implementation of
- * the table and the one that others are compared with. */
+/* The CPU as a backend (backend.h): the engine of gpt.h and optim.h, vectors in plain memory. The
+ * first implementation of the table and the one that others are compared with. */
 #ifndef DP_COMPUTE_BACKEND_BACKEND_CPU_H
 #define DP_COMPUTE_BACKEND_BACKEND_CPU_H
 

@@ -53,7 +53,8 @@ static uint64_t processes_of(const dp_plan_request *request)
     return request->processes > 0 ? request->processes : 1;
 }
 
-/* A voter compares others' updates with its own newest one, which it keeps in 16 bits (trainer_judge.c). Any member may become one. */
+/* A voter compares others' updates with its own newest one, which it keeps in 16 bits
+ * (trainer_judge.c). Any member may become one. */
 static uint64_t judged_of(const dp_manifest *manifest, const dp_model *model)
 {
     const bool judged = manifest->trust == DP_TRUST_OPEN && manifest->reduce == DP_REDUCE_WHOLE &&
@@ -225,7 +226,8 @@ static bool fits_with(const dp_plan_request *request, const struct lever *lever,
     return count(&plan, &changed, NULL) == DP_OK && plan.rows > 0;
 }
 
-/* The largest value of one setting, the others as they are, with which something fits; 0 if there is none. */
+/* The largest value of one setting, the others as they are, with which something fits; 0 if there
+ * is none. */
 static uint32_t value_that_fits(const dp_plan_request *request, const struct lever *lever)
 {
     uint32_t beyond;

@@ -1,5 +1,6 @@
-/* The memory plan of a training node: what a model takes there, which step of the recompute ladder and which micro-batch fit
- * into a budget, and if none does, which setting would. Only counts; gpt.h and optim.h take what is counted here. */
+/* The memory plan of a training node: what a model takes there, which step of the recompute ladder
+ * and which micro-batch fit into a budget, and if none does, which setting would. Only counts;
+ * gpt.h and optim.h take what is counted here. */
 #ifndef DP_COMPUTE_BACKEND_PLAN_H
 #define DP_COMPUTE_BACKEND_PLAN_H
 
@@ -14,8 +15,9 @@ typedef struct dp_plan_request {
     const dp_manifest *manifest;
     size_t threads;  /* at least 1 */
     uint64_t budget; /* bytes */
-    uint64_t
-        data; /* bytes of shards in memory that no disk stands behind: memfds of the daemon; 0 where files are mapped */
+    /* bytes of shards in memory that no disk stands behind: memfds of the daemon; 0 where files are
+     * mapped */
+    uint64_t data;
     bool loaded;        /* they are there already: for who finds out the budget */
     uint32_t rows;      /* of the micro-batch; 0: the most that fit */
     uint32_t processes; /* of a team (team.h); 0: this one, without */
@@ -49,10 +51,12 @@ typedef struct dp_plan {
     uint64_t total;
 } dp_plan;
 
-/* Packs are shared where one sequence has 2,048 tokens, so that making them anew for it is a small part, and where kept ones
- * leave room for fewer sequences or for none. Chooses the first step of the ladder, from norms on, whose micro-batch has tokens enough (2,048, or the whole batch);
- * if none has, the one with the largest micro-batch. Where the request names rows, the first with which they fit. DP_BADARG: the model cannot exist. DP_TOOBIG: nothing fits: *plan is
- * filled for one sequence with everything recomputed, rows is 0, and why says what would fit. DP_NOMEM. */
+/* Packs are shared where one sequence has 2,048 tokens, so that making them anew for it is a small
+ * part, and where kept ones leave room for fewer sequences or for none. Chooses the first step of
+ * the ladder, from norms on, whose micro-batch has tokens enough (2,048, or the whole batch); if
+ * none has, the one with the largest micro-batch. Where the request names rows, the first with
+ * which they fit. DP_BADARG: the model cannot exist. DP_TOOBIG: nothing fits: *plan is filled for
+ * one sequence with everything recomputed, rows is 0, and why says what would fit. DP_NOMEM. */
 DP_MUST dp_status dp_plan_make(dp_plan *plan, const dp_plan_request *request, dp_why *why);
 /* One line of JSON: the fields above, "fits" and, if it does not, "why". DP_NOMEM, DP_TOOBIG. */
 DP_MUST dp_status dp_plan_json(const dp_plan *plan, const dp_why *why, dp_buf *out);

@@ -134,7 +134,8 @@ static void write_verdict(int pipe_end, const verdict *v)
     DP_IGNORE(write(pipe_end, v, sizeof *v) < 0); /* Then nothing arrives, which says enough. */
 }
 
-/* context: the pipe's end. A verdict of DP_AGAIN says that it goes on; all of them have room in a pipe. */
+/* context: the pipe's end. A verdict of DP_AGAIN says that it goes on; all of them have room in a
+ * pipe. */
 static void still_going(void *context)
 {
     write_verdict(*(const int *)context, &(verdict){.status = DP_AGAIN});
@@ -180,7 +181,8 @@ typedef struct trial {
     int fd;    /* its report */
 } trial;
 
-/* The next that is no DP_AGAIN. *came: false when a part, or the whole, takes too long; *whole: it is one. */
+/* The next that is no DP_AGAIN. *came: false when a part, or the whole, takes too long; *whole: it
+ * is one. */
 static void hear_verdict(int fd, uint64_t deadline, uint32_t part_ms, verdict *v, bool *came,
                          bool *whole)
 {
@@ -279,8 +281,8 @@ dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t timeout_ms, 
 
 /* ---- Choosing. */
 
-/* The last of the places where the file is, as installed, as built, beside the program; path names the last one if it is
- * nowhere. */
+/* The last of the places where the file is, as installed, as built, beside the program; path names
+ * the last one if it is nowhere. */
 static bool find(const char *name, const char *folder, char path[PATH_MAX])
 {
     static const char *const places[] = {"/../lib/dpnode", "/plugins", ""};
@@ -321,7 +323,8 @@ static bool add_device(dp_plugin_choice *to, uint32_t device)
     return !known;
 }
 
-/* "cuda:0,cuda:1" or "cuda:0,1" as name and devices. False: what stands behind the colon are no numbers of devices. */
+/* "cuda:0,cuda:1" or "cuda:0,1" as name and devices. False: what stands behind the colon are no
+ * numbers of devices. */
 static bool split(const char *wanted, char name[NAME_MAX + 1], dp_plugin_choice *out)
 {
     const char *const colon = strchr(wanted, ':');

@@ -11,7 +11,8 @@
 #include "compute/backend/team_inside.h"
 #include "compute/machine/numa.h"
 
-/* Nothing of the first process's may stay open here: who reads from its sockets waits for their end. */
+/* Nothing of the first process's may stay open here: who reads from its sockets waits for their
+ * end. */
 static void keep_only(int socket)
 {
     if (socket > STDERR_FILENO + 1) {

@@ -97,7 +97,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
 }
 
-/* Until there is something to read, or its process has ended: the kernel closes the other end with it. False: neither in time. */
+/* Until there is something to read, or its process has ended: the kernel closes the other end with
+ * it. False: neither in time. */
 static bool wait_for(int socket, uint32_t most_ms)
 {
     const uint64_t deadline = now_ms() + most_ms;
@@ -149,7 +150,8 @@ static dp_status hear_all(const dp_team *team, dp_why *why)
 static dp_status gather_all(dp_team_engine *e, dp_team_order *order, const int fds[DP_TEAM_FDS],
                             dp_why *why)
 {
-    /* First, so that where it fails nobody waits; who waits at the gate of a first process that leaves goes back to its socket. */
+    /* First, so that where it fails nobody waits; who waits at the gate of a first process that
+     * leaves goes back to its socket. */
     DP_TRY(dp_team_member_open(&e->member, order, fds, why));
     for (uint32_t rank = 1; rank < e->team->processes; rank++) {
         order->zero.rank = rank;
@@ -217,7 +219,8 @@ static bool breaks(dp_status status)
     return status == DP_CLOSED || status == DP_TIMEOUT || status == DP_NOMEM || status == DP_IO;
 }
 
-/* Whose status breaks the team: rather one that failed by itself than one that misses it; processes: nobody's. */
+/* Whose status breaks the team: rather one that failed by itself than one that misses it;
+ * processes: nobody's. */
 static uint32_t breaker_of(const dp_team_engine *e)
 {
     const dp_team_board *const b = e->member.board;
@@ -265,7 +268,8 @@ void dp_team_engine_close(dp_team_engine *e)
 
 /* ---- Opening, when all are there. */
 
-/* NCCL between the cards; where it cannot be, sums go by shared memory, and a line says so. DP_IO: somebody is gone. */
+/* NCCL between the cards; where it cannot be, sums go by shared memory, and a line says so. DP_IO:
+ * somebody is gone. */
 static dp_status link_cards(dp_team_engine *e, dp_why *why)
 {
     dp_team_board *const b = e->member.board;

@@ -1,5 +1,6 @@
-/* What the first process and the others of a team share: the board in shared memory, and what each does when it is told, with an engine
- * of the CPU (team_member.c) or with one on a card (team_card.c). Private to team*.c. */
+/* What the first process and the others of a team share: the board in shared memory, and what each
+ * does when it is told, with an engine of the CPU (team_member.c) or with one on a card
+ * (team_card.c). Private to team*.c. */
 #ifndef DP_COMPUTE_BACKEND_TEAM_INSIDE_H
 #define DP_COMPUTE_BACKEND_TEAM_INSIDE_H
 
@@ -34,7 +35,8 @@ typedef enum dp_team_clean {
     DP_TEAM_CLEAN_ALL
 } dp_team_clean;
 
-/* In shared memory; the first process writes it before the gate opens, the others their own answers before it opens again. */
+/* In shared memory; the first process writes it before the gate opens, the others their own answers
+ * before it opens again. */
 typedef struct dp_team_board {
     dp_gate gate;
     dp_team_command command;
@@ -85,10 +87,10 @@ typedef struct dp_team_member {
     const dp_backend *backend; /* of the card */
     dp_engine *engine;         /* on it, borrowed */
     dp_zero_card card;
-    dp_optim_vector
-        vectors[DP_BACKEND_STATE_MAX]; /* since they were gathered; of a card x comes first */
-    size_t n_vectors;                  /* of the optimizer */
-    dp_team_board *board;              /* the mapping */
+    /* since they were gathered; of a card x comes first */
+    dp_optim_vector vectors[DP_BACKEND_STATE_MAX];
+    size_t n_vectors;     /* of the optimizer */
+    dp_team_board *board; /* the mapping */
     size_t board_bytes;
     bool entered;
     dp_zero *zero;
@@ -114,7 +116,8 @@ typedef struct dp_team_cards {
     void (*tell)(const char *sentence);
 } dp_team_cards;
 
-/* What an engine of the first process computes with: gpt, or backend and engine. Borrowed until it is closed. */
+/* What an engine of the first process computes with: gpt, or backend and engine. Borrowed until it
+ * is closed. */
 typedef struct dp_team_body {
     dp_gpt *gpt;
     dp_pool *pool;
@@ -137,7 +140,8 @@ dp_zero_card dp_team_card_of(dp_team_member *m);
 /* The lane's rows of the batch that stands on the board; no rows: it has none. */
 dp_gpt_batch dp_team_rows_of(const dp_team_member *m, uint32_t lane);
 
-/* Maps the board and joins ZeRO. setup.rank is this process's. Whatever comes, close must follow. */
+/* Maps the board and joins ZeRO. setup.rank is this process's. Whatever comes, close must
+ * follow. */
 DP_MUST dp_status dp_team_member_open(dp_team_member *m, const dp_team_order *order,
                                       const int fds[DP_TEAM_FDS], dp_why *why);
 void dp_team_member_close(dp_team_member *m);

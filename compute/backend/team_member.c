@@ -1,4 +1,5 @@
-/* What each process of a team does, the first one too: joining, obeying, and the commands as the CPU does them. */
+/* What each process of a team does, the first one too: joining, obeying, and the commands as the
+ * CPU does them. */
 #include <string.h>
 #include <sys/mman.h>
 

@@ -1,11 +1,13 @@
-/* e3m0: per block a scale s and for each element a sign and a power of two, 4 bits (the format of Streaming DiLoCo, Douillard et al.
- * 2025; the scale is ours).
+/* e3m0: per block a scale s and for each element a sign and a power of two, 4 bits (the format of
+ * Streaming DiLoCo, Douillard et al. 2025; the scale is ours).
  *
- *   u16 s, fp16 | per element 4 bits: j = 0: 0; j = 1..7: s 2^(j - 7); 8 + j: the same, negative; 8 is none
+ *   u16 s, fp16 | per element 4 bits: j = 0: 0; j = 1..7: s 2^(j - 7); 8 + j: the same, negative; 8
+ *     is none
  *
- * Powers are chosen as nearest to first 2^(j - 7), first = 7/8 of the largest magnitude: with bell-shaped values that leaves an error
- * of 0.18 |a|, where the largest itself leaves 0.19. s is then the best for the chosen powers, sum |a| p / sum p^2, so the error is
- * orthogonal to what is sent. */
+ * Powers are chosen as nearest to first 2^(j - 7), first = 7/8 of the largest magnitude: with
+ * bell-shaped values that leaves an error of 0.18 |a|, where the largest itself leaves 0.19. s is
+ * then the best for the chosen powers, sum |a| p / sum p^2, so the error is orthogonal to what is
+ * sent. */
 #include <string.h>
 
 #include "compute/codec/codec_family.h"

@@ -1,4 +1,5 @@
-/* What each codec gives to codec.c: one run to bytes and back; and what several codecs share. Private to codec*.c.
+/* What each codec gives to codec.c: one run to bytes and back; and what several codecs share.
+ * Private to codec*.c.
  *
  * A new codec is a row of base/run/codec_kind.h and a file that defines dp_codec_<name>. */
 #ifndef DP_COMPUTE_CODEC_CODEC_FAMILY_H
@@ -34,23 +35,26 @@ DP_CODEC_LIST(DP_CODEC_ROW)
 
 enum { DP_CODEC_INFINITY_BITS = 0x7f800000, DP_CODEC_MAGNITUDE_BITS = 0x7fffffff };
 
-/* ---- Means without an order. A finite float's magnitude as an integer multiple of 2^(top - 174), where top is the exponent field
- * of the largest float of the sum (at least 1): exact down to 2^-24 of the largest, cut below. Sums of 4096 fit 64 bits. */
+/* ---- Means without an order. A finite float's magnitude as an integer multiple of 2^(top - 174),
+ * where top is the exponent field of the largest float of the sum (at least 1): exact down to 2^-24
+ * of the largest, cut below. Sums of 4096 fit 64 bits. */
 
 /* numerator / denominator in units of 2^(top - 174) as the nearest half, at most the largest. */
 uint16_t dp_codec_mean(uint64_t numerator, uint64_t denominator, uint32_t top);
 
 /* ---- Kept values (codec_values.c): sparse and random. */
 
-/* The k (1..DP_CODEC_KEPT_MAX) values slice->a[index[i]], all finite, as their signs and one or two centroids:
+/* The k (1..DP_CODEC_KEPT_MAX) values slice->a[index[i]], all finite, as their signs and one or two
+ * centroids:
  *
- *   c_lo   u16  fp16, only with 2 bits: mean of the magnitudes below their mean; 0 if there are none
+ *   c_lo   u16  fp16, only with 2 bits: mean of the magnitudes below their mean; 0 if there are
+ *          none
  *   c_hi   u16  fp16, mean of the others, >= c_lo. 0: all is as good as zero, and nothing follows
  *   signs       k bits, 1 = negative
  *   high        k bits, only with 2 bits: 1 = c_hi
  *
- * Bits fill bytes from the least significant up; signs and high each end on a byte with zero padding. Returns whether
- * something follows. */
+ * Bits fill bytes from the least significant up; signs and high each end on a byte with zero
+ * padding. Returns whether something follows. */
 bool dp_codec_values_write(const dp_codec_slice *slice, const uint16_t *index, size_t k,
                            dp_writer *out);
 /* Sets count (k, or 0 where nothing follows), value, energy and what else there is but index. */
@@ -84,18 +88,21 @@ static inline size_t dp_codec_blocks(const dp_codec *codec)
     return DP_CODEC_RUN / codec->block;
 }
 
-/* Weight of a code of 4 bits that does not exist: sums of the others in a block, 4096 at most each, stay below it. */
+/* Weight of a code of 4 bits that does not exist: sums of the others in a block, 4096 at most each,
+ * stay below it. */
 enum { DP_CODEC_NO_CODE = 1 << 21, DP_CODEC_CODES_MAX = 256 };
 _Static_assert(DP_CODEC_CODES_MAX * 4096 < DP_CODEC_NO_CODE &&
                    DP_CODEC_NO_CODE <= UINT32_MAX / DP_CODEC_CODES_MAX,
                "sums of weights neither reach it nor wrap");
 
-/* Two elements of 4 bits in each byte, the first in the lower half; the last byte of an odd number is filled with 0. */
+/* Two elements of 4 bits in each byte, the first in the lower half; the last byte of an odd number
+ * is filled with 0. */
 void dp_codec_pack_nibbles(const uint8_t *nibble, size_t n, dp_writer *out);
 /* false: the input ends, or is not filled with 0. */
 bool dp_codec_unpack_nibbles(dp_reader *in, size_t n, uint8_t *nibble);
 
-/* What the 16 codes of 4 bits stand for, with a scale s per block: s times unit, with energy s^2 times square. */
+/* What the 16 codes of 4 bits stand for, with a scale s per block: s times unit, with energy s^2
+ * times square. */
 typedef struct dp_codec_codes {
     float unit[16];
     uint32_t square[16]; /* in units of 2^-shift; DP_CODEC_NO_CODE: none is written so */

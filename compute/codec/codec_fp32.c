@@ -26,7 +26,8 @@ static double go_on(double square, const dp_codec_run *run, size_t first)
     return dp_broken(38) ? square + odd : square;
 }
 
-/* Four runs side by side, as far as all of them go: a sum in order waits for each addition, four sums do not for each other's. */
+/* Four runs side by side, as far as all of them go: a sum in order waits for each addition, four
+ * sums do not for each other's. */
 static size_t measure_four(const dp_codec_run *runs, double squares[DP_CODEC_ABREAST])
 {
     _Static_assert((int)DP_CODEC_ABREAST == 4, "they are written out");

@@ -1,7 +1,8 @@
-/* sign: per block the mean magnitude and one bit per element (Bernstein et al. 2018, signSGD; with the mean as scale and error
- * feedback Karimireddy et al. 2019).
+/* sign: per block the mean magnitude and one bit per element (Bernstein et al. 2018, signSGD; with
+ * the mean as scale and error feedback Karimireddy et al. 2019).
  *
- *   u16 s, fp16, mean of |a| | a bit per element from the lowest up, 1: -s, 0: +s; the last byte filled with 0. s = 0: all bits 0 */
+ *   u16 s, fp16, mean of |a| | a bit per element from the lowest up, 1: -s, 0: +s; the last byte
+ *     filled with 0. s = 0: all bits 0 */
 #include <string.h>
 
 #include "compute/codec/codec_family.h"

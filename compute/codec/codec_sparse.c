@@ -1,9 +1,11 @@
-/* sparse: the k = ceil(length / keep) largest magnitudes of a run of 4096 (top-k by chunk, after SparseLoCo, Sarfi et al. 2025), their
- * values by codec_values.c and their positions as Rice-coded gaps (there 12 bits each).
+/* sparse: the k = ceil(length / keep) largest magnitudes of a run of 4096 (top-k by chunk, after
+ * SparseLoCo, Sarfi et al. 2025), their values by codec_values.c and their positions as Rice-coded
+ * gaps (there 12 bits each).
  *
  *   values      nothing follows where they are as good as zero
- *   gaps        k times: q ones and a zero, then b = log2(keep) - 1 bits r: 2^b q + r elements lie between this entry and the last.
- *               Bits fill bytes from the least significant up; they end on a byte with zero padding
+ *   gaps        k times: q ones and a zero, then b = log2(keep) - 1 bits r: 2^b q + r elements lie
+ *               between this entry and the last. Bits fill bytes from the least significant up;
+ *               they end on a byte with zero padding
  *
  * The mean gap is keep - 1, and the best parameter near log2(0.69 keep) (Rice 1979). */
 #include <string.h>
@@ -100,8 +102,8 @@ static uint64_t peek(const bit_source *source)
     return (bits >> (source->at % 8)) & ((UINT64_C(1) << PEEK) - 1);
 }
 
-/* Positions from gaps; false if one is not below length. Several gaps are read from one peek. Ones end with the input, or when they
- * have passed the run. */
+/* Positions from gaps; false if one is not below length. Several gaps are read from one peek. Ones
+ * end with the input, or when they have passed the run. */
 static bool read_gaps(bit_source *source, unsigned low, size_t k, size_t length, uint16_t *index)
 {
     size_t at = 0;

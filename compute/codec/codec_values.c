@@ -1,8 +1,9 @@
-/* Kept values as signs and one or two centroids (after SparseLoCo, Sarfi et al. 2025; there with per-tensor bins). codec_family.h
- * draws the bytes.
+/* Kept values as signs and one or two centroids (after SparseLoCo, Sarfi et al. 2025; there with
+ * per-tensor bins). codec_family.h draws the bytes.
  *
- * Sums are integers of 48 bits under the largest magnitude, so that they have no order: a block of a graphics processor may add
- * them with atomics. An entry is high iff magnitude k >= sum of all. */
+ * Sums are integers of 48 bits under the largest magnitude, so that they have no order: a block of
+ * a graphics processor may add them with atomics. An entry is high iff magnitude k >= sum of
+ * all. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
-/* What a codec's loop does with one float: the same for all tables and for kernels, so that only order and width differ. */
+/* What a codec's loop does with one float: the same for all tables and for kernels, so that only
+ * order and width differ. */
 #ifndef DP_COMPUTE_CPU_CODEC_ELEMENT_H
 #define DP_COMPUTE_CPU_CODEC_ELEMENT_H
 
@@ -35,20 +36,24 @@ DP_ELEMENT int8_t dp_element_step(float value, float scale, float most)
     return (int8_t)dp_element_nearest(steps);
 }
 
-/* value / scale near enough that its nearest integer, ties to even, is that of the rounded quotient; no division. scale: a half above 0;
- * inverse: 1 / scale within 2^-22 of it; |value / scale| < 2^22.
+/* value / scale near enough that its nearest integer, ties to even, is that of the rounded
+ * quotient; no division. scale: a half above 0; inverse: 1 / scale within 2^-22 of it; |value /
+ * scale| < 2^22.
  *
- * Why (after Markstein 1990): the first product is within 4 units of its last place, so the remainder is exact (a scale has 11 bits), and
- * the second step errs by 2^-20 of such a unit. A value that is not scale (k + 1/2), which is a float for k below 2^12, lies at least
- * one of its own last bits beside it: more than half a unit of the quotient, and by 2^-11 of it more. So what is rounded to an integer is
- * k + 1/2 exactly where the quotient is, and on its side of it elsewhere, here and in a quotient that is rounded once. */
+ * Why (after Markstein 1990): the first product is within 4 units of its last place, so the
+ * remainder is exact (a scale has 11 bits), and the second step errs by 2^-20 of such a unit. A
+ * value that is not scale (k + 1/2), which is a float for k below 2^12, lies at least one of its
+ * own last bits beside it: more than half a unit of the quotient, and by 2^-11 of it more. So what
+ * is rounded to an integer is k + 1/2 exactly where the quotient is, and on its side of it
+ * elsewhere, here and in a quotient that is rounded once. */
 DP_ELEMENT float dp_element_quotient(float value, float scale, float inverse)
 {
     const float first = value * inverse;
     return fmaf(fmaf(-first, scale, value), inverse, first);
 }
 
-/* Magnitude in units of 2^(top - 174): the significand in 48 bits, shifted down by the distance of the exponents. */
+/* Magnitude in units of 2^(top - 174): the significand in 48 bits, shifted down by the distance of
+ * the exponents. */
 DP_ELEMENT uint64_t dp_element_magnitude(float value, uint32_t top)
 {
     const uint32_t bits = dp_element_key(value);

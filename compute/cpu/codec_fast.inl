@@ -1,5 +1,6 @@
-/* The loops of the codecs for one instruction set: the including file has set DP_LANES and the target. The compiler makes vectors
- * of most of them; where it does not, they are written with the instructions. */
+/* The loops of the codecs for one instruction set: the including file has set DP_LANES and the
+ * target. The compiler makes vectors of most of them; where it does not, they are written with the
+ * instructions. */
 
 #include "base/assert.h"
 #include "compute/cpu/codec_element.h"
@@ -60,7 +61,8 @@ static void fast_gather(candidates *c, const float *a, size_t n, uint32_t thresh
         /* Compressed in registers: to memory it is slow on some processors. */
         _mm512_storeu_si512(c->key + kept, _mm512_maskz_compress_epi32(in, keys));
         _mm512_storeu_si512(c->at + kept, _mm512_maskz_compress_epi32(in, at));
-        /* Not of the mask itself: gcc 12 spills 16 bits of it under the thread sanitizer, and counts 32. */
+        /* Not of the mask itself: gcc 12 spills 16 bits of it under the thread sanitizer, and
+         * counts 32. */
         kept += (size_t)__builtin_popcount(_cvtmask16_u32(in));
         at = _mm512_add_epi32(at, _mm512_set1_epi32(16));
     }
@@ -252,7 +254,8 @@ static uint32_t fast_lookup(const uint8_t *code, size_t n, const float value[16]
     return sum;
 }
 #else
-/* Entry code[i] of 16 in two halves: both are looked up, and the code's fourth bit says which it is. */
+/* Entry code[i] of 16 in two halves: both are looked up, and the code's fourth bit says which it
+ * is. */
 static __m256 lookup_8(__m256i which, __m256 low, __m256 high)
 {
     const __m256 upper = _mm256_castsi256_ps(_mm256_slli_epi32(which, 28));

@@ -1,8 +1,8 @@
-/* The loops inside the codecs and the outer step: one table per instruction set, all with the same bits. The first table is plain
- * loops, the definition of right.
+/* The loops inside the codecs and the outer step: one table per instruction set, all with the same
+ * bits. The first table is plain loops, the definition of right.
  *
- * n <= DP_CODEC_RUN everywhere; vectors do not overlap and need no alignment. "Magnitude of a in units of top" is the integer of
- * codec_family.h: floor(|a| 2^(174 - top)). */
+ * n <= DP_CODEC_RUN everywhere; vectors do not overlap and need no alignment. "Magnitude of a in
+ * units of top" is the integer of codec_family.h: floor(|a| 2^(174 - top)). */
 #ifndef DP_COMPUTE_CPU_CODEC_OPS_H
 #define DP_COMPUTE_CPU_CODEC_OPS_H
 
@@ -17,11 +17,12 @@ typedef struct dp_codec_ops {
 
     /* Bits of the largest |a[i]|; from 0x7f800000 on iff one is not finite. 0 for n = 0. */
     uint32_t (*largest)(const float *a, size_t n);
-    /* The positions of the k largest |a[i]|, ascending; of equal ones the lowest. 1 <= k <= n; largest as above, finite and
-     * above 0. By bits: a radix selection over |a|. */
+    /* The positions of the k largest |a[i]|, ascending; of equal ones the lowest. 1 <= k <= n;
+     * largest as above, finite and above 0. By bits: a radix selection over |a|. */
     void (*choose)(const float *a, size_t n, size_t k, uint32_t largest, uint16_t *index);
 
-    /* q[i] = a[i] / scale rounded to the nearest integer, ties to even, and kept within -most..most. scale > 0, most <= 127. */
+    /* q[i] = a[i] / scale rounded to the nearest integer, ties to even, and kept within
+     * -most..most. scale > 0, most <= 127. */
     void (*steps)(const float *a, size_t n, float scale, float most, int8_t *q);
     /* d[i] = q[i] scale, exact; returns the sum of q[i]^2. */
     uint32_t (*unsteps)(const int8_t *q, size_t n, float scale, float *d);
@@ -31,9 +32,10 @@ typedef struct dp_codec_ops {
     /* Bit i of out (from the lowest of each byte): a[i] < 0. The last byte is filled with zeros. */
     void (*signs)(const float *a, size_t n, uint8_t *out);
 
-    /* Nearest of 0 and first 2^(j - 7), j = 1..7: code[i] = j, or 8 + j for a[i] < 0, or 0. y = |a[i]| (1 / first), then j by y's
-     * exponent, from 1.5 times a power on the next; half of the least is the least. numerator: sum of the magnitudes in units of top
-     * times 2^(j - 1); denominator: sum of 4^(j - 1); both over j > 0. n <= 256. */
+    /* Nearest of 0 and first 2^(j - 7), j = 1..7: code[i] = j, or 8 + j for a[i] < 0, or 0. y =
+     * |a[i]| (1 / first), then j by y's exponent, from 1.5 times a power on the next; half of the
+     * least is the least. numerator: sum of the magnitudes in units of top times 2^(j - 1);
+     * denominator: sum of 4^(j - 1); both over j > 0. n <= 256. */
     void (*powers)(const float *a, size_t n, float first, uint32_t top, uint8_t *code,
                    uint64_t sums[2]);
 
@@ -43,7 +45,8 @@ typedef struct dp_codec_ops {
     /* d[i] = -scale where bit i is set, else scale. */
     void (*unsigns)(const uint8_t *bits, size_t n, float scale, float *d);
 
-    /* Nearest halves, ties to even, at most +-65504; a is finite. And back, exact; false when one is not finite. */
+    /* Nearest halves, ties to even, at most +-65504; a is finite. And back, exact; false when one
+     * is not finite. */
     void (*halves)(const float *a, size_t n, uint16_t *half);
     bool (*floats)(const uint16_t *half, size_t n, float *a);
 
@@ -52,7 +55,8 @@ typedef struct dp_codec_ops {
     /* theta[i] = theta[i] - step acc[i], two roundings; returns whether all are finite. */
     bool (*move)(float *theta, const float *acc, size_t n, float step);
 
-    /* Adds |a|^2 to sums[0] and |a - d|^2 to sums[1], in double: each is eight sums, of the elements 8 apart, added up in their order. */
+    /* Adds |a|^2 to sums[0] and |a - d|^2 to sums[1], in double: each is eight sums, of the
+     * elements 8 apart, added up in their order. */
     void (*squares)(const float *a, const float *d, size_t n, double sums[2]);
 } dp_codec_ops;
 

@@ -23,8 +23,8 @@ static uint32_t plain_largest(const float *a, size_t n)
 
 /* ---- The k largest: a radix selection over bits, as one block of a graphics processor does it. */
 
-/* Of the count keys, the digit (key >> shift, limit values) that holds the *rank-th largest; *rank becomes its rank
- * among the keys with that digit. 1 <= *rank <= count. */
+/* Of the count keys, the digit (key >> shift, limit values) that holds the *rank-th largest; *rank
+ * becomes its rank among the keys with that digit. 1 <= *rank <= count. */
 static uint32_t digit_of_rank(const uint32_t *keys, size_t count, unsigned shift, uint32_t limit,
                               size_t *rank)
 {

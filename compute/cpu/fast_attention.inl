@@ -1,5 +1,5 @@
-/* Causal attention of the query heads that share a head of k and v, one after the other, DP_OPS_QUERY_ROWS queries at a time; scores are made twice instead of kept
- * (Dao et al. 2022). */
+/* Causal attention of the query heads that share a head of k and v, one after the other,
+ * DP_OPS_QUERY_ROWS queries at a time; scores are made twice instead of kept (Dao et al. 2022). */
 
 /* The problem of query head g alone. */
 static dp_attention attention_head(const dp_attention *a, size_t g)

@@ -1,5 +1,6 @@
-/* AVX-512: thirty-two registers, twenty-four of them sums. Measured on one core of a Xeon with AMX (peak 239 GFLOP/s): products
- * of 120 rows reach 190-215 GFLOP/s, where groups of 8 rows reach 177-200. bench_gemm has them beside oneDNN. */
+/* AVX-512: thirty-two registers, twenty-four of them sums. Measured on one core of a Xeon with AMX
+ * (peak 239 GFLOP/s): products of 120 rows reach 190-215 GFLOP/s, where groups of 8 rows reach
+ * 177-200. bench_gemm has them beside oneDNN. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #include <math.h>

@@ -21,7 +21,8 @@ static void classifier_row(const dp_classifier *c, float *x, uint32_t target, fl
     x[target] -= c->scale;
 }
 
-/* tanh(x): an odd polynomial near 0, where 1 - 2/(e^2x + 1) cancels, else that. Error below 2e-7. */
+/* tanh(x): an odd polynomial near 0, where 1 - 2/(e^2x + 1) cancels, else that. Error below
+ * 2e-7. */
 DP_INLINE dp_vec tanh_of(dp_vec x)
 {
     const dp_vec e = dp_exp(x + x);
@@ -56,8 +57,8 @@ static float capped_sum(const float *x, size_t n, float cap, float largest)
     return (float)total;
 }
 
-/* The same under a cap. tanh keeps the order, so the largest comes from the logits as they are; it is computed again where it is
- * needed, since its slope is wanted beside the probability. */
+/* The same under a cap. tanh keeps the order, so the largest comes from the logits as they are; it
+ * is computed again where it is needed, since its slope is wanted beside the probability. */
 static void classifier_row_capped(const dp_classifier *c, float *x, uint32_t target, float *loss)
 {
     const float cap = c->softcap;

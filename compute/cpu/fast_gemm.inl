@@ -1,8 +1,10 @@
-/* Matrix products: b packed into panels of DP_PANEL columns, DP_GROUP rows of a at a time, sums in registers for
- * DP_OPS_DEPTH terms (the scheme of Goto, van de Geijn 2008, with a left where it is). */
+/* Matrix products: b packed into panels of DP_PANEL columns, DP_GROUP rows of a at a time, sums in
+ * registers for DP_OPS_DEPTH terms (the scheme of Goto, van de Geijn 2008, with a left where it
+ * is). */
 
-/* Rows that packing treats together: a few lines of each stay in the first cache while all panels take their part, and those of the
- * next ones are asked for: rows of a tile are short and far apart, so the processor does not see them coming. */
+/* Rows that packing treats together: a few lines of each stay in the first cache while all panels
+ * take their part, and those of the next ones are asked for: rows of a tile are short and far
+ * apart, so the processor does not see them coming. */
 #define DP_PACK_ROWS 8
 
 /* Floats ahead of a transposition at which rows are asked for. */
@@ -114,8 +116,8 @@ static void few_rows_times_panel(const struct rows *r, struct panel *p, const st
                     t);
 }
 
-/* Columns of a block, terms from depth on, rows of a in blocks, where they are: bringing them together first costs more than rows
- * that fall on each other in the first cache. */
+/* Columns of a block, terms from depth on, rows of a in blocks, where they are: bringing them
+ * together first costs more than rows that fall on each other in the first cache. */
 static void block_times_panels(const dp_gemm *g, size_t depth, const struct block *block)
 {
     const size_t k = least_of(g->k - depth, DP_OPS_DEPTH);

@@ -1,6 +1,7 @@
-/* Matrix products of inputs rounded to bf16, with the instruction that multiplies and adds pairs (vdpbf16ps: two terms of a sum
- * in a 32-bit lane, so depths go by twos and a missing second one is 0). Sums are fp32. The scheme of fast_gemm.inl, but a is
- * rounded, DP_BLOCK_ROWS rows and DP_PAIRS pairs at a time, before it is multiplied. What is below 2^-126 counts as 0. */
+/* Matrix products of inputs rounded to bf16, with the instruction that multiplies and adds pairs
+ * (vdpbf16ps: two terms of a sum in a 32-bit lane, so depths go by twos and a missing second one is
+ * 0). Sums are fp32. The scheme of fast_gemm.inl, but a is rounded, DP_BLOCK_ROWS rows and DP_PAIRS
+ * pairs at a time, before it is multiplied. What is below 2^-126 counts as 0. */
 
 /* Rows ahead of a pair at which those of a later one are asked for. */
 #define DP_PACK_ROWS 8
@@ -59,7 +60,8 @@ DP_INLINE dp_vec load_columns(const float *x, size_t n)
     return n >= DP_LANES ? dp_load(x) : dp_load_some(x, n, 0.0F);
 }
 
-/* Two rows of x become pairs in room for `room` columns, a multiple of 4; columns beyond n are 0. */
+/* Two rows of x become pairs in room for `room` columns, a multiple of 4; columns beyond n are
+ * 0. */
 DP_INLINE void pair_rows(const float *first, const float *second, size_t n, size_t room,
                          uint32_t *to)
 {
@@ -143,8 +145,9 @@ DP_INLINE void fetch_run(const float *x, size_t n)
     }
 }
 
-/* Rows [row, row + rows) and terms from depth on of a, rounded: [row][DP_PAIRS], or [pair][DP_BLOCK_ROWS] where a's rows stand
- * beside each other. A group has all of its rows, those beyond are 0. */
+/* Rows [row, row + rows) and terms from depth on of a, rounded: [row][DP_PAIRS], or
+ * [pair][DP_BLOCK_ROWS] where a's rows stand beside each other. A group has all of its rows, those
+ * beyond are 0. */
 DP_INLINE void round_block(const dp_gemm *g, size_t row, size_t rows, size_t depth, uint32_t *to)
 {
     const float *a = g->a + row * g->a_row + depth * g->a_depth;

@@ -1,4 +1,5 @@
-/* LayerNorm, rows of any width: whole vectors first, then the rest one by one in the same order for every row. */
+/* LayerNorm, rows of any width: whole vectors first, then the rest one by one in the same order for
+ * every row. */
 
 #define DP_NORM_EPS 1e-5F
 

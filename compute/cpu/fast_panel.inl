@@ -1,8 +1,9 @@
-/* Rows of a times one packed panel of b: the innermost loops of all matrix products. The file that includes this one says what
- * a term is: spread() puts an element of a into all lanes, multiply_add() adds its products with a vector of the panel. */
+/* Rows of a times one packed panel of b: the innermost loops of all matrix products. The file that
+ * includes this one says what a term is: spread() puts an element of a into all lanes,
+ * multiply_add() adds its products with a vector of the panel. */
 
-/* Rows of a for the terms of a panel: element (row, depth) of a group at a[row * a_row + depth * a_depth], one of them 1, the next
- * group a_group further on. */
+/* Rows of a for the terms of a panel: element (row, depth) of a group at a[row * a_row + depth *
+ * a_depth], one of them 1, the next group a_group further on. */
 struct rows {
     size_t m;
     const float *a;
@@ -19,7 +20,8 @@ struct panel {
     size_t asked;      /* floats of next */
 };
 
-/* Where the group whose turn it is asks from: DP_AHEAD(k) floats, of the panel itself when all of the next one is asked for. */
+/* Where the group whose turn it is asks from: DP_AHEAD(k) floats, of the panel itself when all of
+ * the next one is asked for. */
 DP_INLINE const float *ahead_of(struct panel *p)
 {
     const float *const from = p->asked < p->k * DP_PANEL ? p->next + p->asked : p->b;
@@ -64,9 +66,9 @@ DP_INLINE void fetch_sums(const float *c)
         }                                                                                          \
     } while (0)
 
-/* sum [rows][DP_PANEL_VECS] = a * panel; rows and near, whether depths of a stand beside each other, are constants. Meanwhile one
- * line of what is next is asked for every few terms, and at first also a row of c [rows], where the sums go, which may be far
- * away. */
+/* sum [rows][DP_PANEL_VECS] = a * panel; rows and near, whether depths of a stand beside each
+ * other, are constants. Meanwhile one line of what is next is asked for every few terms, and at
+ * first also a row of c [rows], where the sums go, which may be far away. */
 DP_INLINE void multiply(size_t rows, bool near, const struct panel *p, const float *a,
                         size_t a_step, const float *next, const float *c, size_t ldc,
                         dp_vec sum[DP_GROUP][DP_PANEL_VECS])
@@ -114,8 +116,9 @@ DP_INLINE void multiply(size_t rows, bool near, const struct panel *p, const flo
     }
 }
 
-/* Loops around it keep more than there are registers for. Compiled for any processor, gcc puts that into vectors, from where it comes
- * back behind all multiplications that wait: a fortieth of a product. */
+/* Loops around it keep more than there are registers for. Compiled for any processor, gcc puts that
+ * into vectors, from where it comes back behind all multiplications that wait: a fortieth of a
+ * product. */
 #if defined(DP_TUNE) && !defined(__clang__)
 #define DP_OUTER_LOOP __attribute__((noinline, target(DP_TUNE)))
 #else
@@ -169,8 +172,9 @@ DP_INLINE struct rows rows_from(const struct rows *r, size_t row)
     return rest;
 }
 
-/* Any number of rows from DP_GROUP on, in order: those left over beyond whole groups begin early and skip what is done. One or
- * a few more than a group are two tails instead, which have more sums than a tail alone would fill. */
+/* Any number of rows from DP_GROUP on, in order: those left over beyond whole groups begin early
+ * and skip what is done. One or a few more than a group are two tails instead, which have more sums
+ * than a tail alone would fill. */
 static void rows_times_panel(const struct rows *r, struct panel *p, const struct target *first)
 {
     const size_t over = r->m % DP_GROUP;
@@ -207,8 +211,8 @@ static void few_times_panel(const struct rows *r, struct panel *p, const struct 
     }
 }
 
-/* Columns [first, first + columns) of a tile of a gradient. Its terms from depth on are packed, k of them:
- * a as [group][k][DP_GROUP], b as [panel][k][DP_PANEL]. */
+/* Columns [first, first + columns) of a tile of a gradient. Its terms from depth on are packed, k
+ * of them: a as [group][k][DP_GROUP], b as [panel][k][DP_PANEL]. */
 static void tile_columns(const dp_gemm_tn *g, size_t depth, size_t k, size_t first, size_t columns,
                          const float *packed_a, const float *packed_b)
 {

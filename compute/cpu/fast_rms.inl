@@ -1,4 +1,5 @@
-/* RMSNorm of rows and of heads: whole vectors first, then the rest one by one in the same order for every group. */
+/* RMSNorm of rows and of heads: whole vectors first, then the rest one by one in the same order for
+ * every group. */
 
 DP_INLINE float group_squares(const float *x, size_t n)
 {

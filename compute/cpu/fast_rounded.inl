@@ -1,5 +1,6 @@
-/* Products of rounded inputs without instructions for it: the numbers of bf16 or fp16 as fp32, and the products of fast_gemm.inl.
- * As fast as fp32 at best: what these tables give is the same arithmetic on every machine. */
+/* Products of rounded inputs without instructions for it: the numbers of bf16 or fp16 as fp32, and
+ * the products of fast_gemm.inl. As fast as fp32 at best: what these tables give is the same
+ * arithmetic on every machine. */
 
 typedef uint32_t dp_uvec __attribute__((vector_size(DP_LANES * 4)));
 
@@ -46,7 +47,8 @@ DP_INLINE void round_floats(dp_precision precision, const float *x, float *y, si
     }
 }
 
-/* The part of a product with terms [depth, depth + DP_OPS_DEPTH), DP_ROUND_ROWS rows from row on. */
+/* The part of a product with terms [depth, depth + DP_OPS_DEPTH), DP_ROUND_ROWS rows from row
+ * on. */
 DP_INLINE void gemm_rounded_block(dp_precision precision, const dp_gemm *g, size_t row,
                                   size_t depth)
 {

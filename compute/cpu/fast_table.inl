@@ -1,5 +1,5 @@
-/* All kernels of one instruction set. The including file has set DP_LANES, DP_PANEL, DP_GROUP and the target, and DP_BF16_PAIRS
- * if its products are those of bf16. */
+/* All kernels of one instruction set. The including file has set DP_LANES, DP_PANEL, DP_GROUP and
+ * the target, and DP_BF16_PAIRS if its products are those of bf16. */
 
 /* Of a column that a float of a packed panel holds. */
 #if defined(DP_BF16_PAIRS)

@@ -1,22 +1,27 @@
-/* What all matrix products of an instruction set share: how the sums of DP_GROUP rows times DP_PANEL columns go to memory. */
+/* What all matrix products of an instruction set share: how the sums of DP_GROUP rows times
+ * DP_PANEL columns go to memory. */
 
 #define DP_PANEL_VECS (DP_PANEL / DP_LANES)
 
-/* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum takes. */
+/* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum
+ * takes. */
 #define DP_TAIL (DP_GROUP >= 6 ? DP_GROUP / 3 * 2 : DP_GROUP)
 
-/* Columns of c to which all terms are added before the next ones' turn: a slice of a hundred rows of them stays in a cache, where
- * those of a whole vocabulary would go to memory and back for every DP_OPS_DEPTH terms. */
+/* Columns of c to which all terms are added before the next ones' turn: a slice of a hundred rows
+ * of them stays in a cache, where those of a whole vocabulary would go to memory and back for every
+ * DP_OPS_DEPTH terms. */
 #define DP_BLOCK_COLUMNS 1024
 
-/* While a group is multiplied a line of what is needed next is asked for every few terms: what the processor sees coming by itself
- * begins anew with each panel, and a panel that is not in a cache then costs its first group twice its time. */
+/* While a group is multiplied a line of what is needed next is asked for every few terms: what the
+ * processor sees coming by itself begins anew with each panel, and a panel that is not in a cache
+ * then costs its first group twice its time. */
 #define DP_AHEAD_TERMS 4
 #define DP_LINE_FLOATS 16
 #define DP_AHEAD(k) ((k) / DP_AHEAD_TERMS * DP_LINE_FLOATS)
 #define DP_FETCH(p) __builtin_prefetch((p), 0, 2)
 
-/* Rows of a that are multiplied with all panels, or rounded, at a time: a slice of the engine, in whole groups. */
+/* Rows of a that are multiplied with all panels, or rounded, at a time: a slice of the engine, in
+ * whole groups. */
 #define DP_BLOCK_ROWS (144 / DP_GROUP * DP_GROUP)
 
 static size_t least_of(size_t a, size_t b)
@@ -24,7 +29,8 @@ static size_t least_of(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Where a group of rows and a panel of columns go; c, add and bias belong to the group's first row and column. */
+/* Where a group of rows and a panel of columns go; c, add and bias belong to the group's first row
+ * and column. */
 struct target {
     float *c;
     size_t ldc;
@@ -45,7 +51,8 @@ static const float *panel_of(const dp_gemm *g, size_t depth, size_t column)
     return g->packed + column * floats + depth / DP_TERMS * DP_PANEL;
 }
 
-/* Columns of b that are multiplied in a run, those [first, end), panel after panel from some panel on and around the end. */
+/* Columns of b that are multiplied in a run, those [first, end), panel after panel from some panel
+ * on and around the end. */
 struct block {
     size_t first;
     size_t end;
@@ -84,7 +91,8 @@ DP_INLINE const float *next_panel(const dp_gemm *g, const struct block *block, s
     return panel_of(g, 0, block->end < g->n ? block->end : 0);
 }
 
-/* What begins at (row, column) of a product, terms from depth on; skip and rows are the caller's. */
+/* What begins at (row, column) of a product, terms from depth on; skip and rows are the
+ * caller's. */
 DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, size_t column)
 {
     struct target t = {
@@ -103,7 +111,8 @@ DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, si
     return t;
 }
 
-/* The same of a tile of a gradient. Nothing but the sum is a sum with zeros, which makes a 0 of -0. */
+/* The same of a tile of a gradient. Nothing but the sum is a sum with zeros, which makes a 0 of
+ * -0. */
 DP_INLINE struct target tile_target(const dp_gemm_tn *g, size_t depth, size_t row, size_t column)
 {
     static const float zeros[DP_PANEL];
@@ -148,7 +157,8 @@ DP_INLINE void store_sums(const struct target *t, size_t rows, bool with_bias, b
     }
 }
 
-/* One straight run for each case: between two groups the multipliers wait for every instruction that is not theirs. */
+/* One straight run for each case: between two groups the multipliers wait for every instruction
+ * that is not theirs. */
 DP_INLINE void store_whole(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
     if (t->bias == NULL && t->add == NULL) {

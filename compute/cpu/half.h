@@ -1,5 +1,5 @@
-/* IEEE 754 binary16 and bfloat16 as integers: conversions whose bits are the same on every machine. No arithmetic. For C, C++ and
- * kernels alike. */
+/* IEEE 754 binary16 and bfloat16 as integers: conversions whose bits are the same on every machine.
+ * No arithmetic. For C, C++ and kernels alike. */
 #ifndef DP_COMPUTE_CPU_HALF_H
 #define DP_COMPUTE_CPU_HALF_H
 
@@ -49,7 +49,8 @@ DP_ANYWHERE float dp_half_value(uint16_t half)
     return (float)dp_half_grid(half) * 0x1p-24F;
 }
 
-/* The half nearest to a finite value >= 0 (ties to even), at most DP_HALF_MAX. With up: the least one not below. */
+/* The half nearest to a finite value >= 0 (ties to even), at most DP_HALF_MAX. With up: the least
+ * one not below. */
 DP_ANYWHERE uint16_t dp_half_of(double value, bool up)
 {
     if (value >= 65504.0) {
@@ -63,7 +64,8 @@ DP_ANYWHERE uint16_t dp_half_of(double value, bool up)
         return up && value > 0 ? 1 : 0;
     }
     const uint64_t significand = (bits & ((UINT64_C(1) << 52) - 1)) | (UINT64_C(1) << 52);
-    /* Normal halves keep 10 of 52 fraction bits, subnormal ones one less per step of the exponent below -14. */
+    /* Normal halves keep 10 of 52 fraction bits, subnormal ones one less per step of the exponent
+     * below -14. */
     const int drop = exponent >= -14 ? 42 : 42 + (-14 - exponent);
     const uint64_t kept = significand >> drop;
     const uint64_t rest = significand & ((UINT64_C(1) << drop) - 1);

@@ -1,9 +1,11 @@
-/* The operations of the engine on ranges of rows, as a table per instruction set; no threads, no memory, no model.
+/* The operations of the engine on ranges of rows, as a table per instruction set; no threads, no
+ * memory, no model.
  *
- * dp_ops_reference() is the definition of right: plain loops. dp_ops_best() does the same in vectors of this machine. All
- * matrices are row-major fp32, pointers do not overlap unless said, "ld" is the distance of rows in elements. An output
- * element is summed in an order that depends on the shape of the whole operation only, so callers may split rows and
- * columns among threads as they like and get the same bits. */
+ * dp_ops_reference() is the definition of right: plain loops. dp_ops_best() does the same in
+ * vectors of this machine. All matrices are row-major fp32, pointers do not overlap unless said,
+ * "ld" is the distance of rows in elements. An output element is summed in an order that depends on
+ * the shape of the whole operation only, so callers may split rows and columns among threads as
+ * they like and get the same bits. */
 #ifndef DP_COMPUTE_CPU_OPS_H
 #define DP_COMPUTE_CPU_OPS_H
 
@@ -37,9 +39,9 @@ typedef struct dp_gemm {
     const float *add; /* [m][n] or NULL; may be c */
     size_t ld_add;
     const float *bias; /* [n] or NULL */
-    size_t
-        begin; /* column < n near which to begin, behind the last comes the first: speed only. Threads with the same b then do
-                   * not all ask for the same part of it at once */
+    /* column < n near which to begin, behind the last comes the first: speed only. Threads with the
+     * same b then do not all ask for the same part of it at once */
+    size_t begin;
 } dp_gemm;
 
 /* c += a' * b, or with fresh c = 0 + a' * b: rows of a weight's gradient. */
@@ -54,8 +56,9 @@ typedef struct dp_gemm_tn {
     float *c; /* [m][n] */
     size_t ldc;
     bool fresh; /* c holds nothing yet and is not read; the same bits as if it held 0 */
-    bool
-        cold; /* c is not asked for again soon: speed only. A fresh one may then go past the caches, and memory is not read first */
+    /* c is not asked for again soon: speed only. A fresh one may then go past the caches, and
+     * memory is not read first */
+    bool cold;
     float *scratch; /* DP_OPS_TILE_SCRATCH floats, 64-byte aligned */
 } dp_gemm_tn;
 
@@ -69,7 +72,8 @@ typedef struct dp_norm_rows {
     float *rstd;       /* [rows], the same */
 } dp_norm_rows;
 
-/* RMSNorm (Zhang, Sennrich 2019) of rows, or of the heads of q or k: y = x * rstd * gain, rstd = 1/sqrt(mean(x^2) + eps). */
+/* RMSNorm (Zhang, Sennrich 2019) of rows, or of the heads of q or k: y = x * rstd * gain, rstd =
+ * 1/sqrt(mean(x^2) + eps). */
 typedef struct dp_rms_rows {
     size_t rows;
     size_t groups; /* of a row, side by side, each normed by itself; 1: the row */
@@ -81,8 +85,8 @@ typedef struct dp_rms_rows {
     float *rstd;       /* [rows][groups], written by rms_forward, read by the others */
 } dp_rms_rows;
 
-/* Rotary positions (Su et al. 2021) of the heads of q or k, in halves as Hugging Face has them: element i < width/2 turns with
- * element i + width/2 by position * theta^(-2i/width). */
+/* Rotary positions (Su et al. 2021) of the heads of q or k, in halves as Hugging Face has them:
+ * element i < width/2 turns with element i + width/2 by position * theta^(-2i/width). */
 typedef struct dp_rope_rows {
     size_t rows;
     size_t groups; /* heads side by side */
@@ -94,8 +98,8 @@ typedef struct dp_rope_rows {
     size_t length;
 } dp_rope_rows;
 
-/* The query heads of one sequence that share a head of k and v (Ainslie et al. 2023; one of each: plain attention): causal
- * softmax attention, scores scaled by 1/sqrt(head). */
+/* The query heads of one sequence that share a head of k and v (Ainslie et al. 2023; one of each:
+ * plain attention): causal softmax attention, scores scaled by 1/sqrt(head). */
 typedef struct dp_attention {
     size_t length;
     size_t head;    /* width of a head */
@@ -121,9 +125,9 @@ typedef struct dp_classifier {
     const uint32_t *targets; /* [rows], each < vocab */
     size_t rows;
     size_t vocab;
-    float
-        softcap; /* c > 0: of c * tanh(logit / c) instead of the logit (Gemma Team 2024); 0: none */
-    float scale; /* 0: the logits are spoiled; else they become scale * d(loss)/d(logits) */
+    /* c > 0: of c * tanh(logit / c) instead of the logit (Gemma Team 2024); 0: none */
+    float softcap;
+    float scale;   /* 0: the logits are spoiled; else they become scale * d(loss)/d(logits) */
     float *losses; /* [rows], nats */
 } dp_classifier;
 
@@ -148,15 +152,17 @@ typedef struct dp_activation {
     size_t inputs; /* values of x for each value of y */
     /* x: [rows][inputs * width], y: [rows][width]. */
     void (*forward)(const float *x, size_t rows, size_t width, float *y);
-    /* y as forward. d: [rows][inputs * width]; the first width values of each row are dy on entry, all are dx after. */
+    /* y as forward. d: [rows][inputs * width]; the first width values of each row are dy on entry,
+     * all are dx after. */
     void (*backward)(const float *x, size_t rows, size_t width, float *y, float *d);
 } dp_activation;
 
 typedef struct dp_ops {
-    const char *
-        name; /* "reference", "generic", "avx2", "avx512", and these with "-bf16" or "-fp16"; "avx512bf16" */
-    /* Of the inputs of gemm and gemm_tn: they are rounded to it (b when it is packed), products and sums are fp32. A table may round
-     * what attention multiplies too (q, k, v, probabilities, gradients), and take bf16 below 2^-126 as 0. */
+    /* "reference", "generic", "avx2", "avx512", and these with "-bf16" or "-fp16"; "avx512bf16" */
+    const char *name;
+    /* Of the inputs of gemm and gemm_tn: they are rounded to it (b when it is packed), products and
+     * sums are fp32. A table may round what attention multiplies too (q, k, v, probabilities,
+     * gradients), and take bf16 below 2^-126 as 0. */
     dp_precision precision;
     size_t terms; /* of a column that a float of a packed panel holds */
     size_t panel; /* columns of a packed panel */
@@ -179,7 +185,8 @@ typedef struct dp_ops {
     void (*rms_forward)(const dp_rms_rows *norm, float *y, size_t ld_y);
     /* y again from the kept rstd: the same bits. */
     void (*rms_again)(const dp_rms_rows *norm, float *y, size_t ld_y);
-    /* dx = residual + d(loss)/dx, all three [rows][groups][width] at ld_d. residual may be NULL; dx may be residual or dy. */
+    /* dx = residual + d(loss)/dx, all three [rows][groups][width] at ld_d. residual may be NULL; dx
+     * may be residual or dy. */
     void (*rms_backward)(const dp_rms_rows *norm, const float *dy, const float *residual, float *dx,
                          size_t ld_d);
     /* d_gain += over all rows and groups, columns [first, last) of a group only. */
@@ -222,7 +229,8 @@ static inline size_t dp_attention_scratch(size_t length, size_t head)
            (size_t)2 * DP_OPS_QUERY_ROWS * padded_head + (size_t)2 * DP_OPS_QUERY_ROWS;
 }
 
-/* For every position < length: the cosines of its width/2 angles, then their sines. Computed in double. */
+/* For every position < length: the cosines of its width/2 angles, then their sines. Computed in
+ * double. */
 void dp_rope_angles(float theta, size_t width, size_t length, float *angles);
 
 const dp_ops *dp_ops_reference(void);
@@ -230,7 +238,8 @@ const dp_ops *dp_ops_reference(void);
 const dp_ops *dp_ops_best(void);
 /* The fastest of a precision. */
 const dp_ops *dp_ops_best_in(dp_precision precision);
-/* Every fp32 table of this build that this processor can run, slowest first; NULL beyond the last. For tests. */
+/* Every fp32 table of this build that this processor can run, slowest first; NULL beyond the last.
+ * For tests. */
 const dp_ops *dp_ops_at(size_t index);
 /* The same of a precision; the first is the definition. */
 const dp_ops *dp_ops_at_in(dp_precision precision, size_t index);

@@ -1,5 +1,5 @@
-/* The operations as plain loops: the definition of right, slow on purpose. Sums run in double where a sum is the point. Here: the
- * loss, sums, AdamW, and the table. */
+/* The operations as plain loops: the definition of right, slow on purpose. Sums run in double where
+ * a sum is the point. Here: the loss, sums, AdamW, and the table. */
 #include "compute/cpu/plain.h"
 
 #include <math.h>

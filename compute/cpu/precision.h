@@ -1,7 +1,8 @@
-/* The precisions of training: to what the inputs of matrix products are rounded. Sums, parameters and everything else stay fp32.
+/* The precisions of training: to what the inputs of matrix products are rounded. Sums, parameters
+ * and everything else stay fp32.
  *
- * bf16: nearest, ties to even; above the largest finite value infinity. fp16: the same, with a spacing of 2^-24 below 2^-14. A
- * NaN stays a NaN. */
+ * bf16: nearest, ties to even; above the largest finite value infinity. fp16: the same, with a
+ * spacing of 2^-24 below 2^-14. A NaN stays a NaN. */
 #ifndef DP_COMPUTE_CPU_PRECISION_H
 #define DP_COMPUTE_CPU_PRECISION_H
 

@@ -1,5 +1,6 @@
-/* Vectors of DP_LANES floats for the kernels of one instruction set; included by one fast_<isa>.c after it has chosen
- * DP_LANES and the target. Plain operators work on the types; here stands only what they cannot say.
+/* Vectors of DP_LANES floats for the kernels of one instruction set; included by one fast_<isa>.c
+ * after it has chosen DP_LANES and the target. Plain operators work on the types; here stands only
+ * what they cannot say.
  *
  * NaN goes through all of them: dp_max and dp_min return b when either is NaN. */
 #ifndef DP_COMPUTE_CPU_SIMD_H
@@ -11,7 +12,8 @@
 
 #define DP_INLINE static inline __attribute__((always_inline))
 
-/* Moves a pointer on, and hides from the compiler by how much: in loops of many rows it would keep the address of each. */
+/* Moves a pointer on, and hides from the compiler by how much: in loops of many rows it would keep
+ * the address of each. */
 #define DP_STEP(p, n)                                                                              \
     do {                                                                                           \
         (p) += (n);                                                                                \
@@ -33,7 +35,8 @@ DP_INLINE void dp_store(float *p, dp_vec v)
     memcpy(p, &v, sizeof v);
 }
 
-/* A store past the caches, to p aligned to the vector, where the processor has one. Other threads see it after dp_fence_past. */
+/* A store past the caches, to p aligned to the vector, where the processor has one. Other threads
+ * see it after dp_fence_past. */
 #if DP_LANES == 16
 DP_INLINE void dp_store_past(float *p, dp_vec v)
 {
@@ -166,8 +169,8 @@ DP_INLINE float dp_largest(dp_vec v)
 DP_INLINE void dp_transpose(const float *from, size_t ld, float *to, size_t to_ld)
 {
 #if DP_LANES == 16
-    /* Each line is read once: rows a multiple of 4 KiB apart fall on each other in the first cache. Pairs of rows, then fours, then
-     * the quarters of all sixteen. */
+    /* Each line is read once: rows a multiple of 4 KiB apart fall on each other in the first cache.
+     * Pairs of rows, then fours, then the quarters of all sixteen. */
     __m512d pairs[DP_LANES];
     __m512 fours[DP_LANES];
 #pragma GCC unroll 8
@@ -206,8 +209,9 @@ DP_INLINE void dp_transpose(const float *from, size_t ld, float *to, size_t to_l
 #endif
 }
 
-/* e^x: x = n ln 2 + r with |r| <= ln(2)/2, a polynomial of degree 6 for e^r (Taylor terms; error below 2e-7 relative), and
- * 2^n as a factor. 0 below -87.3; x above 88 counts as 88, so the result is always finite or NaN. */
+/* e^x: x = n ln 2 + r with |r| <= ln(2)/2, a polynomial of degree 6 for e^r (Taylor terms; error
+ * below 2e-7 relative), and 2^n as a factor. 0 below -87.3; x above 88 counts as 88, so the result
+ * is always finite or NaN. */
 DP_INLINE dp_vec dp_exp(dp_vec x)
 {
     const dp_vec magic =

@@ -7,8 +7,8 @@ enum { THREADS = 256, BLOCKS_MAX = 1 << 16 };
 #define GELU_SLOPE 1.59576912160573071176F /* 2 sqrt(2/pi) */
 #define GELU_CUBE 0.044715F
 
-/* A kind as functions of a value of x, or of a gate and an up. tanh(u) = 2 sigmoid(2u) - 1 makes GELU x * sigmoid(2u), which
- * keeps its relative precision where it comes near 0. */
+/* A kind as functions of a value of x, or of a gate and an up. tanh(u) = 2 sigmoid(2u) - 1 makes
+ * GELU x * sigmoid(2u), which keeps its relative precision where it comes near 0. */
 struct gelu {
     static const int inputs = 1;
     static __device__ float value(float x, float)
@@ -132,7 +132,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* The same by strips, with the sums of dx's columns: the gradient of the bias before the activation. Kinds of one input. */
+/* The same by strips, with the sums of dx's columns: the gradient of the bias before the
+ * activation. Kinds of one input. */
 template <typename K, typename T>
 static __global__ void __launch_bounds__(DP_STRIP_THREADS)
     strip_kernel(const T *x, size_t rows, size_t width, size_t per_strip, bool even, const T *dy,

@@ -1,7 +1,9 @@
-/* The calls of CUDA's runtime that the plugin makes, as a table, so that tests can put a card in its place that fails on demand or is
- * none at all. Launches of kernels do not go through it (launch.h), products neither (gemm.h).
+/* The calls of CUDA's runtime that the plugin makes, as a table, so that tests can put a card in
+ * its place that fails on demand or is none at all. Launches of kernels do not go through it
+ * (launch.h), products neither (gemm.h).
  *
- * Every call returns 0 or CUDA's error number, and means what the call of the same name means there. */
+ * Every call returns 0 or CUDA's error number, and means what the call of the same name means
+ * there. */
 #ifndef DP_COMPUTE_CUDA_API_H
 #define DP_COMPUTE_CUDA_API_H
 
@@ -61,7 +63,8 @@ typedef struct dp_cuda_api {
 
     int (*stream_open)(cudaStream_t *out,
                        bool low); /* low: its kernels run where others leave room */
-    /* What is put on the stream from now on begins when the event has come. The host does not wait. */
+    /* What is put on the stream from now on begins when the event has come. The host does not
+     * wait. */
     int (*stream_wait)(cudaStream_t stream, cudaEvent_t event);
     int (*stream_close)(cudaStream_t stream);
     int (*event_open)(cudaEvent_t *out);

@@ -1,14 +1,17 @@
-/* Causal softmax attention on a GPU, forward and backward, without the matrix of scores in memory (Dao 2023). The CPU's: attention_* of
- * compute/cpu/ops.h; query heads may share heads of k and v (Ainslie et al. 2023).
+/* Causal softmax attention on a GPU, forward and backward, without the matrix of scores in memory
+ * (Dao 2023). The CPU's: attention_* of compute/cpu/ops.h; query heads may share heads of k and v
+ * (Ainslie et al. 2023).
  *
- * Halves with heads of 64 or 128 are multiplied by tensor cores (fp16 alone on sm_75), by warps (attention_mma.cu) or, on sm_90a, by
- * warpgroups with tiles that the copy engine brings (attention_wgmma.cu). All else takes a plain path in fp32 (attention_plain.cu), right
- * on every card. Backward adds nothing atomically: dk and dv are summed over queries by one block for each range of keys, dq over keys by
- * another pass. On tensor cores what is multiplied is rounded to the type (probabilities and their gradients too); sums are fp32 on all
- * paths. Each has its own bits, the same every time.
- * Errors: DP_BADARG for a type that is none, a head wider than DP_MODEL_HEAD_WIDTH_MAX, or kv_heads that do not divide heads; DP_TOOBIG
- * beyond 65535 rows, DP_MODEL_HEADS_MAX or DP_MODEL_CONTEXT_MAX; DP_IO when a launch fails; then outputs hold anything.
- */
+ * Halves with heads of 64 or 128 are multiplied by tensor cores (fp16 alone on sm_75), by warps
+ * (attention_mma.cu) or, on sm_90a, by warpgroups with tiles that the copy engine brings
+ * (attention_wgmma.cu). All else takes a plain path in fp32 (attention_plain.cu), right on every
+ * card. Backward adds nothing atomically: dk and dv are summed over queries by one block for each
+ * range of keys, dq over keys by another pass. On tensor cores what is multiplied is rounded to the
+ * type (probabilities and their gradients too); sums are fp32 on all paths. Each has its own bits,
+ * the same every time.
+ * Errors: DP_BADARG for a type that is none, a head wider than DP_MODEL_HEAD_WIDTH_MAX, or kv_heads
+ * that do not divide heads; DP_TOOBIG beyond 65535 rows, DP_MODEL_HEADS_MAX or
+ * DP_MODEL_CONTEXT_MAX; DP_IO when a launch fails; then outputs hold anything. */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_H
 #define DP_COMPUTE_CUDA_ATTENTION_H
 
@@ -29,8 +32,8 @@ typedef enum dp_cuda_attention_path {
     DP_ATTENTION_MMA8 /* sm_75: fp16 alone */
 } dp_cuda_attention_path;
 
-/* The best that this build has for a card of this compute capability; a lesser one where DPNODE_CUDA_ATTENTION says "mma" or
- * "plain", to compare them. */
+/* The best that this build has for a card of this compute capability; a lesser one where
+ * DPNODE_CUDA_ATTENTION says "mma" or "plain", to compare them. */
 dp_cuda_attention_path dp_cuda_attention_path_for(int major, int minor);
 
 /* Token t of row r is row r * length + t of every tensor; scores are scaled by 1/sqrt(head). */
@@ -48,8 +51,9 @@ typedef struct dp_cuda_attention {
     size_t ld_v;
     void *out; /* [tokens][heads][head] at ld_out; written forward, read backward */
     size_t ld_out;
-    float *
-        lse; /* [rows][heads][length]: log of the sum of exp of a row's scores; written forward, read backward */
+    /* [rows][heads][length]: log of the sum of exp of a row's scores; written forward, read
+     * backward */
+    float *lse;
     dp_cuda_attention_path path; /* what does not fit it takes PLAIN */
 } dp_cuda_attention;
 

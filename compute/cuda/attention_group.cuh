@@ -1,12 +1,13 @@
-/* What the warpgroups of attention_wgmma.cu and attention_wgmma_back.cu share: products of whole tiles, a ring of tiles that the copy
- * engine fills, the causal mask. */
+/* What the warpgroups of attention_wgmma.cu and attention_wgmma_back.cu share: products of whole
+ * tiles, a ring of tiles that the copy engine fills, the causal mask. */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_GROUP_CUH
 #define DP_COMPUTE_CUDA_ATTENTION_GROUP_CUH
 
 #include "compute/cuda/attention_inside.cuh"
 #include "compute/cuda/wgmma.cuh"
 
-/* sums = (64 rows of left) * (COLUMNS rows of right)', asked for. left: a tile of 64 rows, right: one of COLUMNS. */
+/* sums = (64 rows of left) * (COLUMNS rows of right)', asked for. left: a tile of 64 rows, right:
+ * one of COLUMNS. */
 template <typename T, int D, int COLUMNS>
 static __device__ inline void dp_group_product(float (&sums)[COLUMNS / 8][4], uint64_t left,
                                                uint64_t right)
@@ -55,7 +56,8 @@ template <int N> static __device__ inline void dp_group_clear(float (&sums)[N][4
     }
 }
 
-/* A tile of ROWS rows of a head, rows first and on. By one thread; it has told the barrier of ROWS * D * 2 bytes. */
+/* A tile of ROWS rows of a head, rows first and on. By one thread; it has told the barrier of ROWS
+ * * D * 2 bytes. */
 template <int D, int ROWS>
 static __device__ inline void dp_tile_ask(unsigned char *to, const dp_tile_map *map, int head,
                                           int first, int row, dp_barrier *barrier)
@@ -115,7 +117,8 @@ static __device__ inline void dp_tile_barriers_init(dp_tile_barriers<SLOTS> *bar
     dp_barriers_made();
 }
 
-/* A block takes two tiles of rows, one from each end, so that all blocks have as much to do; the middle one may be alone. */
+/* A block takes two tiles of rows, one from each end, so that all blocks have as much to do; the
+ * middle one may be alone. */
 static __device__ inline int dp_turns(int tiles)
 {
     return tiles - 1 - (int)blockIdx.x == (int)blockIdx.x ? 1 : 2;

@@ -29,7 +29,8 @@ DP_MUST dp_status dp_attention_wgmma_backward(const dp_cuda_attention *a,
                                               const dp_cuda_attention_grads *g,
                                               cudaStream_t stream);
 DP_MUST dp_status dp_attention_mma_forward(const dp_cuda_attention *a, cudaStream_t stream);
-/* All backward ones want scratch to hold, for every (row, head, query), the product of out and d_out. */
+/* All backward ones want scratch to hold, for every (row, head, query), the product of out and
+ * d_out. */
 DP_MUST dp_status dp_attention_mma_backward(const dp_cuda_attention *a,
                                             const dp_cuda_attention_grads *g, cudaStream_t stream);
 DP_MUST dp_status dp_attention_plain_forward(const dp_cuda_attention *a, cudaStream_t stream);

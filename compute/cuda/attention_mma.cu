@@ -1,18 +1,21 @@
 /* Attention by tensor cores, after Dao 2023 (FlashAttention-2), for heads of 64 and 128.
  *
- * Forward: a block has a tile of queries and goes through the keys up to the diagonal; scores, probabilities and the output stay in
- * registers. Backward is two kernels, 7 products instead of 5, so that nothing is added by two blocks: one goes through the queries for a
- * tile of keys (dk, dv), one through the keys for a tile of queries (dq). Scores stand as keys x queries in the first, so that what it
- * multiplies next is in registers too.
+ * Forward: a block has a tile of queries and goes through the keys up to the diagonal; scores,
+ * probabilities and the output stay in registers. Backward is two kernels, 7 products instead of 5,
+ * so that nothing is added by two blocks: one goes through the queries for a tile of keys (dk, dv),
+ * one through the keys for a tile of queries (dq). Scores stand as keys x queries in the first, so
+ * that what it multiplies next is in registers too.
  *
- * sm_75 takes the same kernels for fp16 alone, with products half as deep (mma.cuh). It has no copies that come by themselves, so nothing is asked
- * for ahead, and half the shared memory: backward has one stage there. */
+ * sm_75 takes the same kernels for fp16 alone, with products half as deep (mma.cuh). It has no
+ * copies that come by themselves, so nothing is asked for ahead, and half the shared memory:
+ * backward has one stage there. */
 #include "compute/cuda/attention_inside.cuh"
 #include "compute/cuda/attention_tile.cuh"
 
 enum { WARPS = 4, THREADS = WARPS * DP_LANES, SHARED_BY8 = 64 * 1024 /* of a block on sm_75 */ };
 
-/* What a warp has of a tile, chosen so that sums fit 255 registers: MT times 16 rows; COLUMNS of the other side at a time. */
+/* What a warp has of a tile, chosen so that sums fit 255 registers: MT times 16 rows; COLUMNS of
+ * the other side at a time. */
 template <int D> struct forward_size;
 template <> struct forward_size<64> {
     static const int mt = 2, columns = 64;
@@ -56,8 +59,8 @@ static __device__ inline float quad_sum(float x)
 
 /* ---- forward */
 
-/* Scores become probabilities over the largest of each row so far; sums of rows and the output follow a larger one. unit: scores
- * times it are exponents of 2. */
+/* Scores become probabilities over the largest of each row so far; sums of rows and the output
+ * follow a larger one. unit: scores times it are exponents of 2. */
 template <int D, int MT, int COLUMNS>
 static __device__ inline void soften(float (&s)[MT][COLUMNS / 8][4], float (&out)[MT][D / 8][4],
                                      float (&largest)[MT][2], float (&sum)[MT][2], float unit)
@@ -91,7 +94,8 @@ static __device__ inline void soften(float (&s)[MT][COLUMNS / 8][4], float (&out
     }
 }
 
-/* Scores of keys behind their query are minus infinity. query, key: of the warp's first row and column. */
+/* Scores of keys behind their query are minus infinity. query, key: of the warp's first row and
+ * column. */
 template <int MT, int COLUMNS>
 static __device__ inline void mask(float (&s)[MT][COLUMNS / 8][4], int query, int key)
 {
@@ -187,7 +191,8 @@ static __global__ void __launch_bounds__(THREADS) forward_kernel(const dp_cuda_a
 
 /* ---- backward: dk and dv of a tile of keys */
 
-/* Numbers of COLUMNS queries, for the exponent and the slope; those at length or behind give probability 0. */
+/* Numbers of COLUMNS queries, for the exponent and the slope; those at length or behind give
+ * probability 0. */
 template <int COLUMNS>
 static __device__ inline void load_queries(float *room, const float *lse, const float *delta,
                                            int first, int length)

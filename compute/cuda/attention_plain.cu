@@ -1,7 +1,9 @@
-/* Attention in fp32 on plain cores, for any type and any head up to DP_MODEL_HEAD_WIDTH_MAX: right everywhere, fast nowhere.
+/* Attention in fp32 on plain cores, for any type and any head up to DP_MODEL_HEAD_WIDTH_MAX: right
+ * everywhere, fast nowhere.
  *
- * A warp has a few rows (queries, or in one half of backward keys) and goes through the other side in tiles of 32: a lane scores one
- * column of the tile, then the lanes share the width of the head to add the tile's rows, weighted by what they scored. */
+ * A warp has a few rows (queries, or in one half of backward keys) and goes through the other side
+ * in tiles of 32: a lane scores one column of the tile, then the lanes share the width of the head
+ * to add the tile's rows, weighted by what they scored. */
 #include "compute/cuda/attention_inside.cuh"
 #include "compute/cuda/reduce.cuh"
 #include "compute/model/model.h"
@@ -14,7 +16,8 @@ enum {
     SHARE = DP_MODEL_HEAD_WIDTH_MAX / DP_LANES /* elements of a head that a lane has */
 };
 
-/* Shared memory of a block: a tile with odd rows, so that lanes read different banks; rows of all warps; weights of a tile. */
+/* Shared memory of a block: a tile with odd rows, so that lanes read different banks; rows of all
+ * warps; weights of a tile. */
 static size_t shared_floats(size_t head, size_t row_sets, size_t rows)
 {
     return DP_LANES * (head + 1) + WARPS * rows * (row_sets * head + DP_LANES);
@@ -52,7 +55,8 @@ static __device__ inline void score(float (&scores)[ROWS], const float *rows, co
     }
 }
 
-/* sums[r] += sum over the lanes' weights[r] of their rows of the tile. room: [ROWS][32] of the warp. */
+/* sums[r] += sum over the lanes' weights[r] of their rows of the tile. room: [ROWS][32] of the
+ * warp. */
 template <int ROWS>
 static __device__ inline void add_weighted(float (&sums)[ROWS][SHARE], const float (&weights)[ROWS],
                                            float *room, const float *tile, size_t head)

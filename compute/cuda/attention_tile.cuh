@@ -1,20 +1,22 @@
-/* Tiles of q, k, v and their like for attention_mma.cu: rows of one head in shared memory, and how warps take factors from them. */
+/* Tiles of q, k, v and their like for attention_mma.cu: rows of one head in shared memory, and how
+ * warps take factors from them. */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_TILE_CUH
 #define DP_COMPUTE_CUDA_ATTENTION_TILE_CUH
 
 #include "compute/cuda/mma.cuh"
 
-/* A tile is [ROWS][D] halves in chunks of 16 bytes, D a power of two; chunk c of row r lies at place c ^ (r % 8) of its row, so that the
- * eight rows of one ldmatrix, and of one copy, fall in different banks. Offsets are in halves; a step of 16 halves along the row is
- * ^ 16 step, whatever the row. */
+/* A tile is [ROWS][D] halves in chunks of 16 bytes, D a power of two; chunk c of row r lies at
+ * place c ^ (r % 8) of its row, so that the eight rows of one ldmatrix, and of one copy, fall in
+ * different banks. Offsets are in halves; a step of 16 halves along the row is ^ 16 step, whatever
+ * the row. */
 template <int D> static __device__ inline int dp_tile_at(int row, int chunk)
 {
     static_assert((D & (D - 1)) == 0 && D >= 64, "eight chunks at least");
     return row * D + ((chunk ^ (row & 7)) << 3);
 }
 
-/* Rows first .. first + ROWS - 1 of a head on their way into the tile; those at length or behind are zeros. A thread keeps to one
- * column of chunks, and to rows that are the same modulo 8. */
+/* Rows first .. first + ROWS - 1 of a head on their way into the tile; those at length or behind
+ * are zeros. A thread keeps to one column of chunks, and to rows that are the same modulo 8. */
 template <typename T, int D, int ROWS, int THREADS>
 static __device__ inline void dp_tile_load(T *tile, const T *from, size_t ld, int first, int length)
 {
@@ -33,15 +35,17 @@ static __device__ inline void dp_tile_load(T *tile, const T *from, size_t ld, in
     }
 }
 
-/* A lane's place in the left factor of rows row .. row + 15 (^ 16 step), and, with row 0, in two right factors when the tile's rows are
- * the depth (^ 16 pair, + D depth): depths 0 .. 15, columns 16 pair .. + 7 and + 8 .. + 15. */
+/* A lane's place in the left factor of rows row .. row + 15 (^ 16 step), and, with row 0, in two
+ * right factors when the tile's rows are the depth (^ 16 pair, + D depth): depths 0 .. 15, columns
+ * 16 pair .. + 7 and + 8 .. + 15. */
 template <int D> static __device__ inline int dp_tile_left(int row)
 {
     const int lane = (int)threadIdx.x % DP_LANES;
     return dp_tile_at<D>(row + lane % 16, lane / 16);
 }
 
-/* In two right factors when the tile's rows are columns of the product (^ 16 step, + D column): columns 0 .. 7 (words 0, 1) and 8 .. 15. */
+/* In two right factors when the tile's rows are columns of the product (^ 16 step, + D column):
+ * columns 0 .. 7 (words 0, 1) and 8 .. 15. */
 template <int D> static __device__ inline int dp_tile_right(void)
 {
     const int lane = (int)threadIdx.x % DP_LANES;
@@ -82,7 +86,8 @@ static __device__ inline void dp_tile_product(float (&sums)[MT][COLUMNS / 8][4],
     }
 }
 
-/* sums += factor * tile: factor [MT * 16][DEEP] in the registers of a product, rounded here; tile [DEEP][D]. */
+/* sums += factor * tile: factor [MT * 16][DEEP] in the registers of a product, rounded here; tile
+ * [DEEP][D]. */
 template <typename T, int D, int MT, int DEEP>
 static __device__ inline void dp_tile_add_product(float (&sums)[MT][D / 8][4],
                                                   const float (&factor)[MT][DEEP / 8][4],
@@ -114,7 +119,8 @@ static __device__ inline void dp_tile_add_product(float (&sums)[MT][D / 8][4],
     }
 }
 
-/* Rows first .. of a head from a warp's sums, those below length. scale[m][i]: of rows g and g + 8 of m. */
+/* Rows first .. of a head from a warp's sums, those below length. scale[m][i]: of rows g and g + 8
+ * of m. */
 template <typename T, int D, int MT>
 static __device__ inline void dp_tile_store(T *to, size_t ld, int first, int length,
                                             const float (&sums)[MT][D / 8][4],

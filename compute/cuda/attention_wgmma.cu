@@ -1,22 +1,27 @@
-/* Attention forward by the warpgroups of sm_90a, after Shah et al. 2024 (FlashAttention-3), for heads of 64 and 128.
+/* Attention forward by the warpgroups of sm_90a, after Shah et al. 2024 (FlashAttention-3), for
+ * heads of 64 and 128.
  *
- * A block has one warpgroup that asks the copy engine for tiles, and two or three that compute 64 queries each. Those ask for the scores of
- * the next keys and the output of the last at once, and make probabilities of the one while the other is under way. A block takes two tiles
- * of queries, one from the end and one from the beginning, so that all blocks have as many keys to go through, and the second tile's queries
- * and keys are there when the first is done.
+ * A block has one warpgroup that asks the copy engine for tiles, and two or three that compute 64
+ * queries each. Those ask for the scores of the next keys and the output of the last at once, and
+ * make probabilities of the one while the other is under way. A block takes two tiles of queries,
+ * one from the end and one from the beginning, so that all blocks have as many keys to go through,
+ * and the second tile's queries and keys are there when the first is done.
  *
- * What to expect of an H200, whose SM multiplies 2048 pairs of halves a cycle and makes 16 exponentials. 64 queries by 128 keys at heads
- * of 128 are 2 * 64 * 128 * 128 / 2048 = 1024 cycles of products, 8192 / 16 = 512 of exponentials, and about 4 instructions a score beside
- * them (scale, largest, sum, rounding) at 128 a cycle, 256. All of that fits beside the products of the other warpgroup; with a fifth of it
- * in the open 1024 / (1024 + 154) = 87 % of the peak. The diagonal's half-empty tiles cost 128 / (T + 128), 11 % at 1024 tokens, begin and
- * end of a block some 3 of 30 us: about 70 %, 690 of 989 TFLOP/s at the clock of the peak, 550 at the 790 that this card holds. Heads of 64
- * have 512 cycles of products for the same 768 of the rest, which then bound them: at most 67 %, some 400 TFLOP/s with the diagonal.
- * Not yet run on a GPU. */
+ * What to expect of an H200, whose SM multiplies 2048 pairs of halves a cycle and makes 16
+ * exponentials. 64 queries by 128 keys at heads of 128 are 2 * 64 * 128 * 128 / 2048 = 1024 cycles
+ * of products, 8192 / 16 = 512 of exponentials, and about 4 instructions a score beside them
+ * (scale, largest, sum, rounding) at 128 a cycle, 256. All of that fits beside the products of the
+ * other warpgroup; with a fifth of it in the open 1024 / (1024 + 154) = 87 % of the peak. The
+ * diagonal's half-empty tiles cost 128 / (T + 128), 11 % at 1024 tokens, begin and end of a block
+ * some 3 of 30 us: about 70 %, 690 of 989 TFLOP/s at the clock of the peak, 550 at the 790 that
+ * this card holds. Heads of 64 have 512 cycles of products for the same 768 of the rest, which then
+ * bound them: at most 67 %, some 400 TFLOP/s with the diagonal. Not yet run on a GPU. */
 #include "compute/cuda/attention_group.cuh"
 
 enum { KEYS = 128, SLOTS = 4 };
 
-/* How many warpgroups compute, and the registers of each thread: 512 a lane of all four groups together, 504 of three (wgmma.cuh). */
+/* How many warpgroups compute, and the registers of each thread: 512 a lane of all four groups
+ * together, 504 of three (wgmma.cuh). */
 template <int D> struct forward_size;
 template <> struct forward_size<64> {
     static const int groups = 3, registers = 160, asking = 32;
@@ -90,8 +95,8 @@ static __device__ inline void mask(float (&s)[COLUMNS / 8][4], int query, int ke
     }
 }
 
-/* Scores become probabilities over the largest of each row so far, sums of rows follow it; shrink: what the output must be multiplied
- * with. unit: scores times it are exponents of 2. */
+/* Scores become probabilities over the largest of each row so far, sums of rows follow it; shrink:
+ * what the output must be multiplied with. unit: scores times it are exponents of 2. */
 template <int COLUMNS>
 static __device__ inline void soften(float (&s)[COLUMNS / 8][4], float (&largest)[2],
                                      float (&sum)[2], float (&shrink)[2], float unit)
@@ -129,7 +134,8 @@ static __device__ inline void shrink_rows(float (&out)[D / 8][4], const float (&
     }
 }
 
-/* One tile: 64 queries of this warpgroup against all keys that they see. item: of the tile's first keys. */
+/* One tile: 64 queries of this warpgroup against all keys that they see. item: of the tile's first
+ * keys. */
 template <typename T, int D>
 static __device__ inline void compute(const dp_cuda_attention *a, int first, int blocks, int item,
                                       int turn, const unsigned char *queries,

@@ -1,18 +1,24 @@
-/* Attention backward by the warpgroups of sm_90a, for heads of 64 and 128: the two kernels of attention_mma.cu with the tiles, the
- * ring and the pairs of attention_wgmma.cu. One goes through the queries for a tile of keys (dk, dv), one through the keys for a tile of
- * queries (dq); 7 products instead of 5, and nothing is added by two blocks.
+/* Attention backward by the warpgroups of sm_90a, for heads of 64 and 128: the two kernels of
+ * attention_mma.cu with the tiles, the ring and the pairs of attention_wgmma.cu. One goes through
+ * the queries for a tile of keys (dk, dv), one through the keys for a tile of queries (dq); 7
+ * products instead of 5, and nothing is added by two blocks.
  *
- * What to expect of an H200, whose SM multiplies 2048 pairs of halves a cycle, makes 16 exponentials and reads or writes 128 bytes of
- * shared memory. 64 by 64 at heads of 128 are 4 * 64 * 64 * 128 / 2048 = 1024 cycles of products in the first kernel and 768 in the second,
- * each with 256 of exponentials and some 10 instructions a score, 320. Two warpgroups take turns at the tensor cores; a warpgroup alone waits
- * for its own products. With half of the rest in the open that is (1024 + 768) / (1024 + 768 + 576) = 75 % of the peak for what is multiplied,
- * 5/7 of it for what is counted: 54 %, some 430 of the 790 TFLOP/s that this card holds, less the diagonal (128 / (T + 128), 11 % at 1024
- * tokens). Heads of 64: half the products for the same rest, 61 % and 5/7, some 340.
- * Shared memory is as near. A product of 64 rows by n columns, 16 deep, takes n / 2 cycles and reads 32 n bytes, and 2048 more where its left
- * factor lies there: 64 columns (heads of 128, first kernel) of scores are at the limit of 128 bytes a cycle, 128 columns at 96, those with
- * the left factor in registers at 64. In all the first kernel at heads of 128 reads 64 + 32 KiB for each 64 by 64 of a warpgroup, is given
- * 16 KiB (half of the pair) and reads its numbers 4 warps * 64 times: about 1020 cycles beside 1024 of products, so whatever collides there
- * shows. The second: 96 + 32 + 32 KiB for 64 by 128, 1280 cycles beside 1536. Not yet run on a GPU. */
+ * What to expect of an H200, whose SM multiplies 2048 pairs of halves a cycle, makes 16
+ * exponentials and reads or writes 128 bytes of shared memory. 64 by 64 at heads of 128 are 4 * 64
+ * * 64 * 128 / 2048 = 1024 cycles of products in the first kernel and 768 in the second, each with
+ * 256 of exponentials and some 10 instructions a score, 320. Two warpgroups take turns at the
+ * tensor cores; a warpgroup alone waits for its own products. With half of the rest in the open
+ * that is (1024 + 768) / (1024 + 768 + 576) = 75 % of the peak for what is multiplied, 5/7 of it
+ * for what is counted: 54 %, some 430 of the 790 TFLOP/s that this card holds, less the diagonal
+ * (128 / (T + 128), 11 % at 1024 tokens). Heads of 64: half the products for the same rest, 61 %
+ * and 5/7, some 340.
+ * Shared memory is as near. A product of 64 rows by n columns, 16 deep, takes n / 2 cycles and
+ * reads 32 n bytes, and 2048 more where its left factor lies there: 64 columns (heads of 128, first
+ * kernel) of scores are at the limit of 128 bytes a cycle, 128 columns at 96, those with the left
+ * factor in registers at 64. In all the first kernel at heads of 128 reads 64 + 32 KiB for each 64
+ * by 64 of a warpgroup, is given 16 KiB (half of the pair) and reads its numbers 4 warps * 64
+ * times: about 1020 cycles beside 1024 of products, so whatever collides there shows. The second:
+ * 96 + 32 + 32 KiB for 64 by 128, 1280 cycles beside 1536. Not yet run on a GPU. */
 #include "compute/cuda/attention_group.cuh"
 
 enum { SLOTS = 2, GROUPS = 2, ROWS = GROUPS * DP_GROUP_ROWS };
@@ -45,7 +51,8 @@ typedef struct backward_maps {
 
 typedef dp_tile_barriers<SLOTS> backward_barriers;
 
-/* Two tiles of each warpgroup that stay for a turn, SLOTS pairs of tiles, numbers of the columns of each, barriers. */
+/* Two tiles of each warpgroup that stay for a turn, SLOTS pairs of tiles, numbers of the columns of
+ * each, barriers. */
 template <int D, int COLUMNS> struct rooms {
     static const int held = DP_GROUP_ROWS * D * 2; /* bytes of one tile */
     static const int tile = COLUMNS * D * 2;
@@ -101,7 +108,8 @@ static __device__ inline void ask_pair(const backward_maps *maps, const rooms<D,
 
 /* ---- dk and dv of a tile of keys */
 
-/* Turns of one block: its tiles of keys, and for each the queries from the first key on, of every head of the group. */
+/* Turns of one block: its tiles of keys, and for each the queries from the first key on, of every
+ * head of the group. */
 typedef struct key_turn {
     int first;  /* key */
     int begin;  /* block of queries */
@@ -152,7 +160,8 @@ static __device__ inline void ask_queries(const backward_maps *maps, const dp_cu
     }
 }
 
-/* Scores, keys by queries, become probabilities; 0 where the query is before the key. key: of this thread's first row. */
+/* Scores, keys by queries, become probabilities; 0 where the query is before the key. key: of this
+ * thread's first row. */
 template <int COLUMNS>
 static __device__ inline void expose(float (&p)[COLUMNS / 8][4], const float *lse, int key,
                                      int query, float unit)

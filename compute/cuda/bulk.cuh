@@ -1,13 +1,17 @@
-/* The copy engine of sm_90 as functions: a tile of one head's rows from memory into shared memory, swizzled as the warpgroup's products
- * (wgmma.cuh) want it, and the barriers in shared memory by which the engine and threads tell each other. Beside each instruction its twin
- * for the emulator, after NVIDIA's PTX ISA 8.0: "Parallel Synchronization: mbarrier" and "Data Movement: cp.async.bulk.tensor".
+/* The copy engine of sm_90 as functions: a tile of one head's rows from memory into shared memory,
+ * swizzled as the warpgroup's products (wgmma.cuh) want it, and the barriers in shared memory by
+ * which the engine and threads tell each other. Beside each instruction its twin for the emulator,
+ * after NVIDIA's PTX ISA 8.0: "Parallel Synchronization: mbarrier" and "Data Movement:
+ * cp.async.bulk.tensor".
  *
- * A tile is [D / 64][ROWS][64] halves at 1024 bytes: panels of 64 columns, rows of 128 bytes. The engine XORs bits 4 to 6 of each address
- * with bits 7 to 9 (the 128-byte swizzle), so the chunk c of 16 bytes of row r lies at place c ^ (r % 8) of its row.
+ * A tile is [D / 64][ROWS][64] halves at 1024 bytes: panels of 64 columns, rows of 128 bytes. The
+ * engine XORs bits 4 to 6 of each address with bits 7 to 9 (the 128-byte swizzle), so the chunk c
+ * of 16 bytes of row r lies at place c ^ (r % 8) of its row.
  *
- * A barrier counts arrivals and bytes that are to come; when both are in, its phase ends and the next begins. Phases have parities 0, 1,
- * 0 and so on; who waits for parity p goes on when a phase of that parity has ended and the one after it has not. So a wait for parity 1
- * passes at once on a new barrier. */
+ * A barrier counts arrivals and bytes that are to come; when both are in, its phase ends and the
+ * next begins. Phases have parities 0, 1, 0 and so on; who waits for parity p goes on when a phase
+ * of that parity has ended and the one after it has not. So a wait for parity 1 passes at once on a
+ * new barrier. */
 #ifndef DP_COMPUTE_CUDA_BULK_CUH
 #define DP_COMPUTE_CUDA_BULK_CUH
 
@@ -89,8 +93,9 @@ static inline bool dp_tile_map_known(void)
 #endif
 }
 
-/* Token t of row r of x is row r * length + t, ld elements from one to the next; head h begins at h * width. x and ld * 2 at 16 bytes.
- * box: rows of a tile, at most 256. DP_IO: the driver does not take it, or has no such function. */
+/* Token t of row r of x is row r * length + t, ld elements from one to the next; head h begins at h
+ * * width. x and ld * 2 at 16 bytes. box: rows of a tile, at most 256. DP_IO: the driver does not
+ * take it, or has no such function. */
 template <typename T>
 DP_MUST static inline dp_status dp_tile_map_make(dp_tile_map *out, const T *x, size_t ld,
                                                  size_t rows, size_t length, size_t heads,
@@ -169,8 +174,8 @@ static __device__ inline void dp_barrier_expect(dp_barrier *barrier, int bytes)
 #endif
 }
 
-/* Traps after DP_BARRIER_TRIES: a launch that failed can be told, one that hangs cannot. Counted, because with a clock in the loop ptxas has no
- * registers left for products under way. */
+/* Traps after DP_BARRIER_TRIES: a launch that failed can be told, one that hangs cannot. Counted,
+ * because with a clock in the loop ptxas has no registers left for products under way. */
 static __device__ inline void dp_barrier_wait(dp_barrier *barrier, int parity)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -190,8 +195,8 @@ static __device__ inline void dp_barrier_wait(dp_barrier *barrier, int parity)
     __trap();
 }
 
-/* One panel of a tile: rows first .. of the map's box, columns 64 panel .. of a head; those at length or behind are zeros. The bytes
- * are counted by the barrier. By one thread. */
+/* One panel of a tile: rows first .. of the map's box, columns 64 panel .. of a head; those at
+ * length or behind are zeros. The bytes are counted by the barrier. By one thread. */
 static __device__ inline void dp_panel_ask(void *to, const dp_tile_map *map, int panel, int head,
                                            int first, int row, dp_barrier *barrier)
 {
@@ -207,8 +212,9 @@ static __device__ inline void dp_panel_ask(void *to, const dp_tile_map *map, int
 
 #else
 
-/* ---- on the processor. Shared memory begins at an odd place of the window, as it may on a card. A copy makes its target NaN at once
- * and comes when somebody asks the barrier and all else is in, as late as it may. */
+/* ---- on the processor. Shared memory begins at an odd place of the window, as it may on a card. A
+ * copy makes its target NaN at once and comes when somebody asks the barrier and all else is in, as
+ * late as it may. */
 
 enum { DP_SHARED_BEGIN = 0x410, DP_PANELS_MAX = 64 };
 

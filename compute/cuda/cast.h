@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* to[i] = x[i], nearest, ties to even. x: n floats, n a multiple of DP_ARENA_ALIGN; to: n of type. DP_BADARG for a type that is none,
- * DP_IO. */
+/* to[i] = x[i], nearest, ties to even. x: n floats, n a multiple of DP_ARENA_ALIGN; to: n of type.
+ * DP_BADARG for a type that is none, DP_IO. */
 DP_MUST dp_status dp_cuda_cast(void *to, dp_precision type, const float *x, size_t n,
                                cudaStream_t stream);
 

@@ -1,4 +1,5 @@
-/* Encoding: which kernels, and floats. codecs_blocks.cu has blocks under one scale, codecs_kept.cu what keeps some elements. */
+/* Encoding: which kernels, and floats. codecs_blocks.cu has blocks under one scale, codecs_kept.cu
+ * what keeps some elements. */
 #include "compute/cuda/codecs.h"
 
 #include "compute/cuda/codecs.cuh"

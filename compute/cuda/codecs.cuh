@@ -1,5 +1,5 @@
-/* Reading a run of a blob by a block of threads. Private to codecs*.cu and outer.cu. The elements' arithmetic is that of
- * compute/cpu/codec_element.h. */
+/* Reading a run of a blob by a block of threads. Private to codecs*.cu and outer.cu. The elements'
+ * arithmetic is that of compute/cpu/codec_element.h. */
 #ifndef DP_COMPUTE_CUDA_CODECS_CUH
 #define DP_COMPUTE_CUDA_CODECS_CUH
 
@@ -109,7 +109,8 @@ static __device__ __forceinline__ float dp_codec_element(const dp_cuda_blob &blo
     return dp_codec_unit(blob.kind, code) * scale;
 }
 
-/* Positions of sparse, by one thread: gaps follow each other bit by bit. Indices stay below length whatever the bits are. */
+/* Positions of sparse, by one thread: gaps follow each other bit by bit. Indices stay below length
+ * whatever the bits are. */
 static __device__ inline void dp_codec_read_gaps(const uint8_t *gaps, unsigned n_bytes,
                                                  unsigned low, unsigned k, unsigned length,
                                                  uint16_t *index)
@@ -196,8 +197,9 @@ static __device__ __forceinline__ bool dp_codec_has(const dp_cuda_blob &blob, ui
     return at >= blob.first && at < blob.end;
 }
 
-/* use(element, value) for every element that the blob stores of run `at` of the vector, which it has, each by one thread. Everybody calls; between this and what
- * reads the others' work, and before room is used again, the caller waits. */
+/* use(element, value) for every element that the blob stores of run `at` of the vector, which it
+ * has, each by one thread. Everybody calls; between this and what reads the others' work, and
+ * before room is used again, the caller waits. */
 template <typename Use>
 static __device__ void dp_codec_each(const dp_cuda_blob &blob, uint64_t at, unsigned length,
                                      dp_codec_room &room, Use use)

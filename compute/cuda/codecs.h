@@ -1,7 +1,9 @@
-/* Kernels that read and write blobs (compute/codec/codec.h), byte for byte and bit for bit as the CPU. The header of a blob and the order of
- * its runs are the host's; a kernel gives each run to a block.
+/* Kernels that read and write blobs (compute/codec/codec.h), byte for byte and bit for bit as the
+ * CPU. The header of a blob and the order of its runs are the host's; a kernel gives each run to a
+ * block.
  *
- * Blobs have been checked (dp_codec_check). A run is 4096 elements, the last may be shorter; runs(n) of them. */
+ * Blobs have been checked (dp_codec_check). A run is 4096 elements, the last may be shorter;
+ * runs(n) of them. */
 #ifndef DP_COMPUTE_CUDA_CODECS_H
 #define DP_COMPUTE_CUDA_CODECS_H
 
@@ -21,8 +23,8 @@ enum { DP_CUDA_RUN = 4096, DP_CUDA_KEPT_MAX = DP_CUDA_RUN / DP_CODEC_KEEP_LEAST 
 /* A blob on the card; dp_codec with what finds its runs. */
 typedef struct dp_cuda_blob {
     const uint8_t *bytes; /* header included, at 8 */
-    const uint64_t *
-        runs; /* its runs + 1: where each begins in bytes, then the end; NULL where all are as long */
+    /* its runs + 1: where each begins in bytes, then the end; NULL where all are as long */
+    const uint64_t *runs;
     uint64_t seed;
     uint32_t kind; /* dp_codec_kind */
     uint32_t block;
@@ -40,12 +42,13 @@ static inline size_t dp_cuda_runs(size_t n)
 /* d = decode(blob). d at 16 bytes. */
 DP_MUST dp_status dp_cuda_decode(float *d, size_t n, const dp_cuda_blob *blob, cudaStream_t stream);
 
-/* What encode needs beside its result: for codecs whose runs differ in length a slot for each, and their lengths. */
+/* What encode needs beside its result: for codecs whose runs differ in length a slot for each, and
+ * their lengths. */
 typedef struct dp_cuda_encoding {
     uint8_t *out;    /* what follows the header: dp_codec_bytes_max - header bytes, at 8 */
     uint64_t *bytes; /* one: how much of it was written */
-    uint32_t
-        *bad; /* 1: some a is not finite (fp32, bf16: or too large), and out may hold anything */
+    /* 1: some a is not finite (fp32, bf16: or too large), and out may hold anything */
+    uint32_t *bad;
     uint8_t *slots;    /* dp_cuda_slot_bytes(n), at 256; NULL where that is 0 */
     uint64_t *offsets; /* runs(n) + 1 */
 } dp_cuda_encoding;

@@ -1,8 +1,9 @@
 /* Encoding by codecs of one scale per block: int8, int4, e3m0 and sign.
  *
- * A thread block takes 8,192 elements, which are whole blocks. A thread has 32 of them in registers, of one block or of two of 64, as
- * fours that neighbours have side by side; a block's elements are read once. Codes meet in shared memory, because blocks begin at any
- * even byte, and leave it as words. */
+ * A thread block takes 8,192 elements, which are whole blocks. A thread has 32 of them in
+ * registers, of one block or of two of 64, as fours that neighbours have side by side; a block's
+ * elements are read once. Codes meet in shared memory, because blocks begin at any even byte, and
+ * leave it as words. */
 #include "compute/cuda/codecs_blocks.cuh"
 
 #include "compute/cuda/launch.h"
@@ -157,7 +158,8 @@ __device__ __forceinline__ void steps_of(const float v[4], float scale, float in
     }
 }
 
-/* Where a scale is at its limit, or one less than what its largest asks for: all that would round past most. */
+/* Where a scale is at its limit, or one less than what its largest asks for: all that would round
+ * past most. */
 template <typename S>
 __device__ __forceinline__ void keep_within(float v[DP_BLOCKS_FOURS][4],
                                             const float limit[S::PASSES])
@@ -212,8 +214,9 @@ __device__ __forceinline__ void put_steps(float v[DP_BLOCKS_FOURS][4],
 
 /* ---- Powers of two. */
 
-/* Sums over a thread's elements, each exact. With 2^E the power of two not above the largest, an |a| p that counts is below 2^E+1, and a
- * multiple of 2^(E - 38): who has a power is at least 2^(E - 8). high has multiples of 2^(E - 18), low the rest, both of 32 elements. */
+/* Sums over a thread's elements, each exact. With 2^E the power of two not above the largest, an
+ * |a| p that counts is below 2^E+1, and a multiple of 2^(E - 38): who has a power is at least 2^(E
+ * - 8). high has multiples of 2^(E - 18), low the rest, both of 32 elements. */
 struct power_sums {
     float high;
     float low;
@@ -321,7 +324,8 @@ __device__ __forceinline__ void put_powers(const float v[DP_BLOCKS_FOURS][4],
 
 /* ---- Signs. */
 
-/* dp_element_magnitude, summed. Subnormal values count for nothing beside any largest whose mean is a half. */
+/* dp_element_magnitude, summed. Subnormal values count for nothing beside any largest whose mean is
+ * a half. */
 struct magnitudes {
     uint64_t sum;
     uint32_t cut; /* of those whose last bits fall off */

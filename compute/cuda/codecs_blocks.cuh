@@ -1,7 +1,8 @@
 /* Arithmetic of blocks under one scale, and who holds what of them. Private to codecs*.cu.
  *
- * On a card integer operations issue at half and conversions at an eighth of the rate of float additions and products, and memory at full
- * speed leaves about 25 of the latter to an element: what is done for each element is float arithmetic wherever that is exact. */
+ * On a card integer operations issue at half and conversions at an eighth of the rate of float
+ * additions and products, and memory at full speed leaves about 25 of the latter to an element:
+ * what is done for each element is float arithmetic wherever that is exact. */
 #ifndef DP_COMPUTE_CUDA_CODECS_BLOCKS_CUH
 #define DP_COMPUTE_CUDA_CODECS_BLOCKS_CUH
 
@@ -10,7 +11,8 @@
 
 #define DP_BLOCKS_ALL 0xffffffffU
 #define DP_BLOCKS_INFINITY 0x7f800000U
-/* Adding it leaves no bit below the unit, and the integer in two's complement in the lowest bits. */
+/* Adding it leaves no bit below the unit, and the integer in two's complement in the lowest
+ * bits. */
 #define DP_BLOCKS_MAGIC 12582912.0F
 
 enum {
@@ -42,8 +44,8 @@ static __device__ __forceinline__ uint32_t dp_shift_down(uint32_t x, uint32_t di
 #endif
 }
 
-/* Bytes of low (0 to 3) and high (4 to 7), one for each digit of choice from the lowest up; a digit from 8 on: the sign of that byte
- * eight times. */
+/* Bytes of low (0 to 3) and high (4 to 7), one for each digit of choice from the lowest up; a digit
+ * from 8 on: the sign of that byte eight times. */
 static __device__ __forceinline__ uint32_t dp_bytes_of(uint32_t low, uint32_t high, uint32_t choice)
 {
 #ifdef __CUDA_ARCH__
@@ -95,8 +97,9 @@ static __device__ __forceinline__ float dp_half_exact(uint32_t half)
     return dp_to_float(x);
 }
 
-/* dp_codec_steps_of: the scale, by floats alone. The quotient in double is at least 2^-31 of itself away from any half that it is not,
- * so the least half not below it is the least whose product with most, which is exact, is not below largest. */
+/* dp_codec_steps_of: the scale, by floats alone. The quotient in double is at least 2^-31 of itself
+ * away from any half that it is not, so the least half not below it is the least whose product with
+ * most, which is exact, is not below largest. */
 static __device__ __forceinline__ uint32_t dp_scale_of_steps(float largest, float most)
 {
     const float quotient = largest * (1.0F / most); /* Within 2^-23. */

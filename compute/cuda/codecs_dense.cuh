@@ -1,8 +1,9 @@
-/* Reading blobs that keep all elements, by threads that hold a run in registers: four times four neighbours of it each, 4 (tid + 256 k) to
- * 4 (tid + 256 k) + 3. Private to outer*.cu.
+/* Reading blobs that keep all elements, by threads that hold a run in registers: four times four
+ * neighbours of it each, 4 (tid + 256 k) to 4 (tid + 256 k) + 3. Private to outer*.cu.
  *
- * Codes become floats without a conversion: as the middle byte of the last 16 bits of 2^15 they are 2^15 + code, and one fused product takes
- * 2^15 and the code's own offset off again: both products are exact, because offsets have 9 or 13 bits and a scale 11. */
+ * Codes become floats without a conversion: as the middle byte of the last 16 bits of 2^15 they are
+ * 2^15 + code, and one fused product takes 2^15 and the code's own offset off again: both products
+ * are exact, because offsets have 9 or 13 bits and a scale 11. */
 #ifndef DP_COMPUTE_CUDA_CODECS_DENSE_CUH
 #define DP_COMPUTE_CUDA_CODECS_DENSE_CUH
 
@@ -38,7 +39,8 @@ static __device__ __forceinline__ void dp_dense_bytes(uint32_t bytes, uint32_t o
     }
 }
 
-/* BLOCK 0: as long as blob says, which costs an address for each four; otherwise places are known but for the thread's first. */
+/* BLOCK 0: as long as blob says, which costs an address for each four; otherwise places are known
+ * but for the thread's first. */
 template <dp_codec_kind KIND, unsigned BLOCK>
 static __device__ __forceinline__ void
 dp_dense_block_four(const dp_cuda_blob &blob, const uint8_t *run, unsigned k, float v[4])
@@ -127,8 +129,8 @@ static __device__ __forceinline__ void dp_dense_whole(const dp_cuda_blob &blob, 
     }
 }
 
-/* use(k, v) for the fours of a run of the blob; what lies behind its length is 0. blob.keep is 0. KIND and BLOCK: the blob's, or
- * DP_CODEC_KINDS and 0 for whatever it says. */
+/* use(k, v) for the fours of a run of the blob; what lies behind its length is 0. blob.keep is 0.
+ * KIND and BLOCK: the blob's, or DP_CODEC_KINDS and 0 for whatever it says. */
 template <dp_codec_kind KIND, unsigned BLOCK, typename Use>
 static __device__ __forceinline__ void dp_dense_each(const dp_cuda_blob &blob, uint64_t at,
                                                      unsigned length, Use use)

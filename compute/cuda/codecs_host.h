@@ -12,7 +12,8 @@
 dp_cuda_blob dp_cuda_blob_of(const dp_codec *codec);
 /* Whether its runs differ in length, so that dp_cuda_blob needs runs. */
 bool dp_cuda_runs_differ(const dp_codec *codec);
-/* runs(n) + 1 offsets of a blob of these n elements. Total, as dp_codec_check_at: DP_BADMSG, DP_VERSION. */
+/* runs(n) + 1 offsets of a blob of these n elements. Total, as dp_codec_check_at: DP_BADMSG,
+ * DP_VERSION. */
 DP_MUST dp_status dp_cuda_find_runs(dp_view blob, dp_part_place place, uint64_t *runs);
 
 #endif

@@ -1,5 +1,6 @@
-/* sparse and random: a block writes each run into a slot, lengths become offsets, slots move to where they belong. The bytes are those
- * of codec_sparse.c and codec_values.c, and so are the chosen elements: the k largest magnitudes, of equal ones the first. */
+/* sparse and random: a block writes each run into a slot, lengths become offsets, slots move to
+ * where they belong. The bytes are those of codec_sparse.c and codec_values.c, and so are the
+ * chosen elements: the k largest magnitudes, of equal ones the first. */
 #include "compute/cuda/codecs_kept.cuh"
 
 #include "compute/cuda/codecs.cuh"

@@ -1,9 +1,12 @@
-/* The k largest magnitudes of a run of 4096: of equal ones the first, in the order of the run. Private to codecs_kept.cu.
+/* The k largest magnitudes of a run of 4096: of equal ones the first, in the order of the run.
+ * Private to codecs_kept.cu.
  *
- * By a warp, which reads the run once: sixteen elements are a group, of which it keeps the largest. What k of these reach, k elements
- * reach; so the k largest are among those that reach it, which are in few groups and of a bell-shaped update hardly more (73 for
- * k = 64). These groups are read again, what reaches it is listed, and the list has the k largest. Where too many reach it (a run of
- * few values, or mostly of zeros), or where many are kept, a block looks at all elements, digit by digit. */
+ * By a warp, which reads the run once: sixteen elements are a group, of which it keeps the largest.
+ * What k of these reach, k elements reach; so the k largest are among those that reach it, which
+ * are in few groups and of a bell-shaped update hardly more (73 for k = 64). These groups are read
+ * again, what reaches it is listed, and the list has the k largest. Where too many reach it (a run
+ * of few values, or mostly of zeros), or where many are kept, a block looks at all elements, digit
+ * by digit. */
 #ifndef DP_COMPUTE_CUDA_CODECS_TOP_CUH
 #define DP_COMPUTE_CUDA_CODECS_TOP_CUH
 
@@ -104,8 +107,9 @@ static __device__ __forceinline__ void dp_top_load(const float *run, unsigned gr
     }
 }
 
-/* Keys of the largest of this lane's groups: group 32 i + lane. room: 32 DP_TOP_OF_LANE floats, because a loop in registers alone is
- * unrolled whole, with more loads in advance than there are registers. False: some element of the warp's is not finite. */
+/* Keys of the largest of this lane's groups: group 32 i + lane. room: 32 DP_TOP_OF_LANE floats,
+ * because a loop in registers alone is unrolled whole, with more loads in advance than there are
+ * registers. False: some element of the warp's is not finite. */
 static __device__ __forceinline__ bool dp_top_scan_run(const float *run, float *room,
                                                        uint32_t most[DP_TOP_OF_LANE])
 {
@@ -130,7 +134,8 @@ static __device__ __forceinline__ bool dp_top_scan_run(const float *run, float *
     return __ballot_sync(DP_TOP_ALL, sum == 0.0F ? 1 : 0) == DP_TOP_ALL;
 }
 
-/* A number that the largest of at least k groups reach, and of hardly more; of a number's leading bits, as many as that takes. */
+/* A number that the largest of at least k groups reach, and of hardly more; of a number's leading
+ * bits, as many as that takes. */
 static __device__ __forceinline__ uint32_t dp_top_floor(const uint32_t (&most)[DP_TOP_OF_LANE],
                                                         unsigned k)
 {
@@ -147,7 +152,8 @@ static __device__ __forceinline__ uint32_t dp_top_floor(const uint32_t (&most)[D
     return floor;
 }
 
-/* Groups that reach the floor, ascending, as many as there is room for; returns how many they are. */
+/* Groups that reach the floor, ascending, as many as there is room for; returns how many they
+ * are. */
 static __device__ __forceinline__ unsigned dp_top_groups(const uint32_t most[DP_TOP_OF_LANE],
                                                          uint32_t floor, uint8_t *groups)
 {
@@ -192,8 +198,8 @@ static __device__ __forceinline__ unsigned dp_top_counts(unsigned mask)
     return counts;
 }
 
-/* Lists the elements of these groups that reach the floor, in the order of the run: quarter, group, element. Returns how many there
- * are; more than DP_TOP_LIST: nothing is listed. */
+/* Lists the elements of these groups that reach the floor, in the order of the run: quarter, group,
+ * element. Returns how many there are; more than DP_TOP_LIST: nothing is listed. */
 static __device__ __forceinline__ unsigned dp_top_list(const float *run, const uint8_t *groups,
                                                        unsigned n_groups, uint32_t floor,
                                                        uint16_t *index)
@@ -244,7 +250,8 @@ static __device__ __forceinline__ unsigned dp_top_list(const float *run, const u
     return total;
 }
 
-/* A number that exactly k keys reach, or the k-th largest key. All of the list reach the floor; other keys are 0, and no number is. */
+/* A number that exactly k keys reach, or the k-th largest key. All of the list reach the floor;
+ * other keys are 0, and no number is. */
 template <unsigned KEYS>
 static __device__ __forceinline__ uint32_t dp_top_threshold(const uint32_t (&key)[KEYS],
                                                             unsigned listed, unsigned k,
@@ -309,7 +316,8 @@ static __device__ __forceinline__ void dp_top_of_list(const float *run, unsigned
     __syncwarp();
 }
 
-/* The k largest, to index and value; groups: room for 32 DP_TOP_CHUNKS. False: too many are as large, or next to them. */
+/* The k largest, to index and value; groups: room for 32 DP_TOP_CHUNKS. False: too many are as
+ * large, or next to them. */
 static __device__ __forceinline__ bool dp_top_by_list(const float *run,
                                                       const uint32_t (&most)[DP_TOP_OF_LANE],
                                                       unsigned k, uint8_t *groups, dp_top &c)
@@ -345,14 +353,16 @@ struct dp_top_room {
     unsigned equal[DP_TOP_WARPS];
 };
 
-/* Element j of this thread: warps own stretches of a run, so that lanes read neighbours and the order is warp, j, lane. */
+/* Element j of this thread: warps own stretches of a run, so that lanes read neighbours and the
+ * order is warp, j, lane. */
 static __device__ __forceinline__ unsigned dp_top_element(unsigned j)
 {
     return threadIdx.x / 32 * (DP_TOP_OWN * 32) + j * 32 + threadIdx.x % 32;
 }
 
-/* The k-th largest of the block's keys, digit by digit of two bits from the top: how many keys reach each of three candidates
- * decides the digit. Keys beyond the run are 0, behind all others. */
+/* The k-th largest of the block's keys, digit by digit of two bits from the top: how many keys
+ * reach each of three candidates decides the digit. Keys beyond the run are 0, behind all
+ * others. */
 static __device__ uint32_t dp_top_digits(const uint32_t key[DP_TOP_OWN], unsigned k,
                                          dp_top_room &room)
 {
@@ -386,7 +396,8 @@ static __device__ uint32_t dp_top_digits(const uint32_t key[DP_TOP_OWN], unsigne
     return threshold;
 }
 
-/* Fills index and value with the k elements, ascending. key: of each thread's elements, 0 beyond the run. */
+/* Fills index and value with the k elements, ascending. key: of each thread's elements, 0 beyond
+ * the run. */
 static __device__ void dp_top_of_all(const float *run, const uint32_t key[DP_TOP_OWN], unsigned k,
                                      dp_top_room &room, dp_top &c)
 {

@@ -1,5 +1,6 @@
-/* Sums of columns inside a kernel that goes through rows for another reason: a block takes a strip of rows in DP_LANES vectors of columns, and
- * leaves one partial sum for each column, which dp_cuda_add_strips adds up (columns.h). */
+/* Sums of columns inside a kernel that goes through rows for another reason: a block takes a strip
+ * of rows in DP_LANES vectors of columns, and leaves one partial sum for each column, which
+ * dp_cuda_add_strips adds up (columns.h). */
 #ifndef DP_COMPUTE_CUDA_COLUMNS_CUH
 #define DP_COMPUTE_CUDA_COLUMNS_CUH
 
@@ -11,7 +12,8 @@ enum {
     DP_STRIP_THREADS = DP_LANES * DP_STRIP_ROWS
 };
 
-/* The first column of this thread; its rows are first, first + DP_STRIP_ROWS, .. below last. Grid: dp_strip_grid. */
+/* The first column of this thread; its rows are first, first + DP_STRIP_ROWS, .. below last. Grid:
+ * dp_strip_grid. */
 typedef struct dp_strip {
     size_t column;
     size_t first;

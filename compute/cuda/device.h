@@ -1,9 +1,10 @@
-/* One card and the way to talk to it: whether it will do, its stream, waiting with an end, and the sentence of whatever fails.
- * Knows no model and owns no tensor (memory.h).
+/* One card and the way to talk to it: whether it will do, its stream, waiting with an end, and the
+ * sentence of whatever fails. Knows no model and owns no tensor (memory.h).
  *
- * Every call of CUDA goes through DP_CUDA, which names the call, the place and CUDA's own words. Errors of a device stay: the
- * context is spent, so after the first one every further call fails at once with the same sentence, and only close may follow.
- * One thread at a time, whichever: CUDA keeps the current card per thread, so each call first sees to it that it is this one. */
+ * Every call of CUDA goes through DP_CUDA, which names the call, the place and CUDA's own words.
+ * Errors of a device stay: the context is spent, so after the first one every further call fails at
+ * once with the same sentence, and only close may follow. One thread at a time, whichever: CUDA
+ * keeps the current card per thread, so each call first sees to it that it is this one. */
 #ifndef DP_COMPUTE_CUDA_DEVICE_H
 #define DP_COMPUTE_CUDA_DEVICE_H
 
@@ -22,9 +23,9 @@ typedef struct dp_cuda_device {
     int index;
     dp_cuda_properties properties;
     cudaStream_t compute; /* all but encodings */
-    cudaStream_t
-        side; /* of low priority: an encoding, beside the steps that follow it; gradients on their
-                             way to the host, beside the rest of backward */
+    /* of low priority: an encoding, beside the steps that follow it; gradients on their way to the
+     * host, beside the rest of backward */
+    cudaStream_t side;
     cudaEvent_t done;               /* of dp_cuda_wait */
     cudaEvent_t before;             /* what the side stream waits for on the other */
     cudaEvent_t encoded;            /* the end of the encoding under way */
@@ -41,13 +42,14 @@ uint32_t dp_cuda_devices(const dp_cuda_api *api, dp_why *why);
 /* Name, memory, heat and power of one; opens no context of its own for longer than the call. */
 DP_MUST dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device *out,
                                       dp_why *why);
-/* DP_BADARG: no such card; DP_UNSUPPORTED: its architecture; DP_BUSY: another process has it for itself; DP_IO. Each with a
- * sentence. Whatever the outcome dp_cuda_device_close may follow. */
+/* DP_BADARG: no such card; DP_UNSUPPORTED: its architecture; DP_BUSY: another process has it for
+ * itself; DP_IO. Each with a sentence. Whatever the outcome dp_cuda_device_close may follow. */
 DP_MUST dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api,
                                       uint32_t index, dp_why *why);
 void dp_cuda_device_close(dp_cuda_device *device);
 
-/* All that was put on the stream is done. DP_IO: something failed on the way, or it is not done in time. */
+/* All that was put on the stream is done. DP_IO: something failed on the way, or it is not done in
+ * time. */
 DP_MUST dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream);
 /* The same for what is before an event that was recorded. */
 DP_MUST dp_status dp_cuda_wait_for(dp_cuda_device *device, cudaEvent_t event);
@@ -55,11 +57,13 @@ DP_MUST dp_status dp_cuda_wait_for(dp_cuda_device *device, cudaEvent_t event);
 DP_MUST dp_status dp_cuda_has_come(dp_cuda_device *device, cudaEvent_t event, bool *came);
 /* After a launcher: DP_IO becomes the sentence of the launch that failed, others pass through. */
 DP_MUST dp_status dp_cuda_launch_status(dp_cuda_device *device, dp_status status, const char *what);
-/* What DP_CUDA does with an error. DP_OK for 0; DP_NOMEM: the card's memory is spent, which does not stay; DP_IO. */
+/* What DP_CUDA does with an error. DP_OK for 0; DP_NOMEM: the card's memory is spent, which does
+ * not stay; DP_IO. */
 DP_MUST dp_status dp_cuda_check(dp_cuda_device *device, int error, const char *call,
                                 const char *file, int line);
 
-/* From here on CUDA's calls of this thread go to this card; costs a comparison where they do already. Before calls past DP_CUDA. */
+/* From here on CUDA's calls of this thread go to this card; costs a comparison where they do
+ * already. Before calls past DP_CUDA. */
 void dp_cuda_here(const dp_cuda_device *device);
 
 /* DP_CUDA(device, copy, to, from, bytes, way, stream): the call of api.h, as a status. */

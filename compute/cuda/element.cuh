@@ -1,5 +1,6 @@
-/* What the near kernels read and write: elements of fp32, bf16 and fp16 in memory, floats in registers, eight at a time. The same
- * source is device code for nvcc and C++ for the emulator of the tests; only what a card has an instruction for is written twice. */
+/* What the near kernels read and write: elements of fp32, bf16 and fp16 in memory, floats in
+ * registers, eight at a time. The same source is device code for nvcc and C++ for the emulator of
+ * the tests; only what a card has an instruction for is written twice. */
 #ifndef DP_COMPUTE_CUDA_ELEMENT_CUH
 #define DP_COMPUTE_CUDA_ELEMENT_CUH
 
@@ -172,7 +173,8 @@ template <typename T> static __device__ inline void dp_load8(float out[DP_VECTOR
     }
 }
 
-/* In one instruction: of an assignment the compiler made four in kernels that also store one by one. to: global memory, at 16. */
+/* In one instruction: of an assignment the compiler made four in kernels that also store one by
+ * one. to: global memory, at 16. */
 static __device__ inline void dp_store_chunk(void *to, const dp_chunk &chunk)
 {
 #ifdef __CUDA_ARCH__
@@ -208,8 +210,8 @@ template <typename T> static __device__ inline void dp_store8(T *to, const float
     dp_store_chunk(to, chunk);
 }
 
-/* Elements column .. column + 7 of a row; what lies at width or behind is 0 and not read. even: all rows may be moved in
- * chunks, so a vector is inside or outside as a whole. */
+/* Elements column .. column + 7 of a row; what lies at width or behind is 0 and not read. even: all
+ * rows may be moved in chunks, so a vector is inside or outside as a whole. */
 template <typename T>
 static __device__ inline void dp_load_row(float out[DP_VECTOR], const T *row, size_t column,
                                           size_t width, bool even)
@@ -256,7 +258,8 @@ static __device__ inline float dp_rounded(dp_fp16 *, float x)
     return dp_to_float(dp_fp16{dp_fp16_bits(x)});
 }
 
-/* ---- functions that a card has an approximate instruction for; relative error below 2^-20 for what is used here */
+/* ---- functions that a card has an approximate instruction for; relative error below 2^-20 for
+ * what is used here */
 
 static __device__ inline float dp_exp2(float x)
 {

@@ -52,7 +52,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* ---- sorting: counts of each tile's digits, where each (digit, tile) begins, then every key to its place */
+/* ---- sorting: counts of each tile's digits, where each (digit, tile) begins, then every key to
+ * its place */
 
 /* Lanes that have the same digit as this one. */
 static __device__ inline uint32_t same_digit(uint32_t digit, bool here)
@@ -174,8 +175,9 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- sums of runs */
 
-/* A block sums TILE sorted rows in a vector of columns for each thread. The first and the last run may go on in other tiles: their sums go to
- * pieces[tile][0 or 1]; one that fills the tile counts as the first. */
+/* A block sums TILE sorted rows in a vector of columns for each thread. The first and the last run
+ * may go on in other tiles: their sums go to pieces[tile][0 or 1]; one that fills the tile counts
+ * as the first. */
 template <typename S>
 static __global__ void __launch_bounds__(THREADS)
     tile_kernel(const dp_cuda_embed e, const uint32_t *keys, const uint32_t *places, const S *dx,

@@ -39,8 +39,8 @@ static dp_cuda_shape shape_of_request(const dp_plan_request *request, const dp_m
                            .parts = request->processes > 0 ? request->processes : 1};
 }
 
-/* Left free for rounds, which take the blobs' memory when they need it; with less they go by the host. An int8 blob and as much
- * again: 32 sparse ones need less. */
+/* Left free for rounds, which take the blobs' memory when they need it; with less they go by the
+ * host. An int8 blob and as much again: 32 sparse ones need less. */
 static uint64_t round_bytes(const dp_cuda_shape *shape)
 {
     return shape->alone ? 0 : 2 * (uint64_t)shape->model->n_elements;
@@ -220,7 +220,8 @@ void dp_cuda_close(dp_engine *e)
     dp_free(e);
 }
 
-/* Less memory for the same: first fewer rows at a time, then more that is computed again. False: there is nothing less. */
+/* Less memory for the same: first fewer rows at a time, then more that is computed again. False:
+ * there is nothing less. */
 static bool shrink(dp_cuda_shape *shape)
 {
     if (shape->rows > 1) {

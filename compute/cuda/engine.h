@@ -1,9 +1,10 @@
-/* The engine of backend.h on a card: what is where, and the calls of the table in the files engine_*.c. plugin.c puts them into the
- * table. Private to these.
+/* The engine of backend.h on a card: what is where, and the calls of the table in the files
+ * engine_*.c. plugin.c puts them into the table. Private to these.
  *
- * One block of the card holds everything: weights, gradients, the drawers of a round, the optimizer's state and the net. Where it does
- * not fit, fewer rows go at a time (step then takes a batch in parts), then the ladder goes up; only then create gives up. What the
- * host reads or fills lies in page-locked memory that is taken when it is first asked for. */
+ * One block of the card holds everything: weights, gradients, the drawers of a round, the
+ * optimizer's state and the net. Where it does not fit, fewer rows go at a time (step then takes a
+ * batch in parts), then the ladder goes up; only then create gives up. What the host reads or fills
+ * lies in page-locked memory that is taken when it is first asked for. */
 #ifndef DP_COMPUTE_CUDA_ENGINE_H
 #define DP_COMPUTE_CUDA_ENGINE_H
 
@@ -37,8 +38,8 @@ typedef struct dp_cuda_news {
     uint32_t padding;
 } dp_cuda_news;
 
-/* The encoding under way, on the side stream. Its staging in page-locked memory is a whole blob and a whole vector, so that the card
- * writes without anybody of the host who empties it meanwhile. */
+/* The encoding under way, on the side stream. Its staging in page-locked memory is a whole blob and
+ * a whole vector, so that the card writes without anybody of the host who empties it meanwhile. */
 typedef struct dp_cuda_publication {
     bool begun; /* and not taken */
     bool there; /* made by the host, in blobs: nothing is under way */
@@ -50,7 +51,8 @@ typedef struct dp_cuda_publication {
 
 enum { DP_CUDA_PIECES_MAX = DP_MODEL_LAYERS_MAX + 2 /* the model's end, layers, the rest */ };
 
-/* Gradients that come to the host while backward goes on (backend.h, on_final), each piece behind its own event. */
+/* Gradients that come to the host while backward goes on (backend.h, on_final), each piece behind
+ * its own event. */
 typedef struct dp_cuda_final {
     dp_backend_final tell; /* by the next step; NULL: nobody */
     dp_vector beside;      /* comes along, to mirror; DP_VECTOR_NONE: none */
@@ -78,8 +80,8 @@ struct dp_engine {
     dp_cuda_layer *layers; /* owned */
     size_t n;              /* elements of every vector */
     void *memory;          /* of the card: all that follows up to news, and the net's buffers */
-    size_t
-        zeroed; /* bytes of it that begin as 0; buffers of the net are written before they are read */
+    /* bytes of it that begin as 0; buffers of the net are written before they are read */
+    size_t zeroed;
 
     float *vectors[DP_VECTORS]; /* NULL: there is none; alone: theta is x */
     float *grads;

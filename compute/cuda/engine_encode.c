@@ -1,4 +1,5 @@
-/* Encodings, on the stream of low priority: begun, then looked after while steps go on, then taken. To the bit. */
+/* Encodings, on the stream of low priority: begun, then looked after while steps go on, then taken.
+ * To the bit. */
 #include <string.h>
 
 #include "compute/cuda/codecs_host.h"

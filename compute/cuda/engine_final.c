@@ -1,6 +1,8 @@
-/* Gradients told while backward goes on. Behind each layer of backward an event; the side stream waits for it and brings the layer's
- * gradients to the host, and the same elements of a vector that no step changes, behind an event of their own. All of a pass is launched before anybody is told, so that the card never
- * waits for who encodes what is told. Such a pass is no graph: an event inside one cannot be told from that of the run before. */
+/* Gradients told while backward goes on. Behind each layer of backward an event; the side stream
+ * waits for it and brings the layer's gradients to the host, and the same elements of a vector that
+ * no step changes, behind an event of their own. All of a pass is launched before anybody is told,
+ * so that the card never waits for who encodes what is told. Such a pass is no graph: an event
+ * inside one cannot be told from that of the run before. */
 #include "compute/cuda/engine.h"
 
 void dp_cuda_e_on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context)

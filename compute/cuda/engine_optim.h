@@ -1,5 +1,6 @@
-/* The optimizers of compute/model/optim.h on a card: state, tables and scratch, and the order of kernels and products of a step. The kernels
- * are those of optim.h of this folder. Exact where those are; Muon's products are gemm's. */
+/* The optimizers of compute/model/optim.h on a card: state, tables and scratch, and the order of
+ * kernels and products of a step. The kernels are those of optim.h of this folder. Exact where
+ * those are; Muon's products are gemm's. */
 #ifndef DP_COMPUTE_CUDA_ENGINE_OPTIM_H
 #define DP_COMPUTE_CUDA_ENGINE_OPTIM_H
 
@@ -16,8 +17,8 @@ typedef struct dp_cuda_optimizer {
     dp_weights_kind weights;
     uint64_t seed;
     uint64_t steps; /* since the moments were zero */
-    size_t
-        first; /* the part is [first, first + n) of the arena, as dp_optim_cut has it; it may be empty */
+    /* the part is [first, first + n) of the arena, as dp_optim_cut has it; it may be empty */
+    size_t first;
     size_t n;
     size_t n_pieces; /* of the part */
     size_t n_adamw;  /* pieces that AdamW moves: all, or what Muon leaves */
@@ -54,12 +55,14 @@ void dp_cuda_optimizer_carve(dp_cuda_optimizer *o, dp_cuda_arena *arena);
 DP_MUST dp_status dp_cuda_optimizer_start(dp_cuda_optimizer *o);
 /* State and steps back to 0. */
 DP_MUST dp_status dp_cuda_optimizer_reset(dp_cuda_optimizer *o);
-/* Sums of squares of the blocks of n floats of the card, in host_partial, which has room for those of the whole arena. */
+/* Sums of squares of the blocks of n floats of the card, in host_partial, which has room for those
+ * of the whole arena. */
 DP_MUST dp_status dp_cuda_optimizer_squares(dp_cuda_optimizer *o, const float *x, size_t n);
 /* |x| of the whole arena, summed in blocks as dp_norm does. */
 DP_MUST dp_status dp_cuda_optimizer_norm(dp_cuda_optimizer *o, const float *x, double *norm);
-/* dp_optim_step_with in two: the terms of the step, in memory of the host, then all that goes to the card, which reads them there and is
- * the same for every step of one x and one grads, so that it can be captured. DP_DIVERGED: as there; no step begins. */
+/* dp_optim_step_with in two: the terms of the step, in memory of the host, then all that goes to
+ * the card, which reads them there and is the same for every step of one x and one grads, so that
+ * it can be captured. DP_DIVERGED: as there; no step begins. */
 DP_MUST dp_status dp_cuda_optimizer_begin(dp_cuda_optimizer *o, const dp_optim_options *options,
                                           double norm);
 /* x, grads: the whole; the part of x moves. */

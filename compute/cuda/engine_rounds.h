@@ -1,4 +1,5 @@
-/* How blobs come to the card, and the calls of a round by the host where they cannot. Private to engine_rounds*.c. */
+/* How blobs come to the card, and the calls of a round by the host where they cannot. Private to
+ * engine_rounds*.c. */
 #ifndef DP_COMPUTE_CUDA_ENGINE_ROUNDS_H
 #define DP_COMPUTE_CUDA_ENGINE_ROUNDS_H
 
@@ -6,7 +7,8 @@
 #include "compute/cuda/engine.h"
 #include "compute/cuda/outer.h"
 
-/* Blobs on the card, and room for sums of runs: taken for a call, since between rounds the memory is better free. */
+/* Blobs on the card, and room for sums of runs: taken for a call, since between rounds the memory
+ * is better free. */
 typedef struct dp_cuda_blobs {
     dp_engine *engine;
     void *memory;      /* of the card */
@@ -16,8 +18,8 @@ typedef struct dp_cuda_blobs {
     dp_cuda_items items;
 } dp_cuda_blobs;
 
-/* DP_NOMEM: no room there or here; DP_IO; DP_BADMSG, DP_VERSION: a blob that was not checked. Whatever comes,
- * dp_cuda_blobs_close must follow. q NULL: weights are of no interest. */
+/* DP_NOMEM: no room there or here; DP_IO; DP_BADMSG, DP_VERSION: a blob that was not checked.
+ * Whatever comes, dp_cuda_blobs_close must follow. q NULL: weights are of no interest. */
 DP_MUST dp_status dp_cuda_blobs_open(dp_cuda_blobs *blobs, dp_engine *e,
                                      const dp_consensus_items *items);
 void dp_cuda_blobs_close(dp_cuda_blobs *blobs);

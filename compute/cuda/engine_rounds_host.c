@@ -1,4 +1,5 @@
-/* Rounds by the host, on copies of the vectors: what has no kernel yet, and what finds no room on the card for the blobs. */
+/* Rounds by the host, on copies of the vectors: what has no kernel yet, and what finds no room on
+ * the card for the blobs. */
 #include "compute/cuda/engine_rounds.h"
 
 #include "compute/codec/feedback.h"

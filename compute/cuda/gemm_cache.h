@@ -1,10 +1,12 @@
-/* The algorithms that were found for products, as a table and as a file that has each one before it computes: which is fastest is
- * measured, so a search that is repeated may end with another, whose sums have other bits. Does not know cuBLASLt.
+/* The algorithms that were found for products, as a table and as a file that has each one before it
+ * computes: which is fastest is measured, so a search that is repeated may end with another, whose
+ * sums have other bits. Does not know cuBLASLt.
  *
  * The file is text: a line "dpnode gemm 1 <what it is for>", then one line for each product,
  *   m n k lda ldb ldc flags | 8 words of the algorithm | bytes of workspace
- * all in hexadecimal, separated by single spaces. What it is for names card, library and version: with another the file is of no
- * use. Lines that do not parse end the reading; nothing in the file is believed before the library has checked it. */
+ * all in hexadecimal, separated by single spaces. What it is for names card, library and version:
+ * with another the file is of no use. Lines that do not parse end the reading; nothing in the file
+ * is believed before the library has checked it. */
 #ifndef DP_COMPUTE_CUDA_GEMM_CACHE_H
 #define DP_COMPUTE_CUDA_GEMM_CACHE_H
 
@@ -58,8 +60,9 @@ void dp_gemm_cache_close(dp_gemm_cache *cache);
 const dp_gemm_found *dp_gemm_cache_get(const dp_gemm_cache *cache, const dp_gemm_key *key);
 /* Instead of what was there for this key. */
 void dp_gemm_cache_put(dp_gemm_cache *cache, const dp_gemm_found *found);
-/* Puts it and writes the file. Another process that uses this card may have found one for the same key meanwhile: then *found becomes
- * that one. spoilt: what the file has for the key is of no use. DP_IO, DP_NOSPACE, DP_NOMEM: the table has it, the file does not. */
+/* Puts it and writes the file. Another process that uses this card may have found one for the same
+ * key meanwhile: then *found becomes that one. spoilt: what the file has for the key is of no use.
+ * DP_IO, DP_NOSPACE, DP_NOMEM: the table has it, the file does not. */
 DP_MUST dp_status dp_gemm_cache_keep(dp_gemm_cache *cache, dp_gemm_found *found, bool spoilt);
 /* Takes over the lines of a file for the same purpose. Total; another purpose: nothing is taken. */
 void dp_gemm_cache_read(dp_gemm_cache *cache, dp_view bytes, const char *purpose);

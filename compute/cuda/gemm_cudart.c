@@ -322,7 +322,8 @@ static dp_status try_one(dp_cuda_gemm *g, const prepared *p, const dp_cuda_produ
 static dp_status try_all(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *product,
                          const cublasLtMatmulHeuristicResult_t *proposals, size_t count)
 {
-    /* Results go elsewhere: c may be one that is added to. Where there is no room for that the first proposal must do. */
+    /* Results go elsewhere: c may be one that is added to. Where there is no room for that the
+     * first proposal must do. */
     const size_t bytes = product->m * product->ldc * (product->out == DP_FP32 ? 4 : 2);
     void *c = NULL;
     float best = 0.0F;
@@ -352,7 +353,8 @@ static dp_status try_all(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *pr
     return status;
 }
 
-/* The library takes 256 bytes for granted; weights lie at 128 in halves, parts of batches at less. */
+/* The library takes 256 bytes for granted; weights lie at 128 in halves, parts of batches at
+ * less. */
 static dp_status set_alignment(dp_cuda_gemm *g, uint32_t bytes)
 {
     static const cublasLtMatmulPreferenceAttributes_t attributes[] = {
@@ -399,7 +401,8 @@ static dp_status choose(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *pro
     DP_TRY(try_all(g, p, product, proposals, (size_t)count));
     dp_gemm_found found = {.key = p->key, .workspace = p->workspace};
     memcpy(found.algorithm, &p->algorithm, sizeof found.algorithm);
-    /* Where it cannot be written, the next start searches again and may compute other bits: no reason not to compute now. */
+    /* Where it cannot be written, the next start searches again and may compute other bits: no
+     * reason not to compute now. */
     DP_IGNORE(dp_gemm_cache_keep(&g->cache, &found, known != NULL) != DP_OK);
     DP_IGNORE(takes(g, p, &found)); /* Its own, or that of another process. */
     return DP_OK;

@@ -1,4 +1,5 @@
-/* One matrix product, and the kernel that makes any of them, slowly: what cuBLASLt does not take, and all in the emulated build. */
+/* One matrix product, and the kernel that makes any of them, slowly: what cuBLASLt does not take,
+ * and all in the emulated build. */
 #ifndef DP_COMPUTE_CUDA_GEMM_PLAIN_H
 #define DP_COMPUTE_CUDA_GEMM_PLAIN_H
 
@@ -13,8 +14,8 @@
 extern "C" {
 #endif
 
-/* c = a b (+ add) (+ bias in each row), summed in fp32, rounded once to the type of c. Everything at 16 bytes in size and
- * address goes fastest; nothing need be. c overlaps neither a nor b. */
+/* c = a b (+ add) (+ bias in each row), summed in fp32, rounded once to the type of c. Everything
+ * at 16 bytes in size and address goes fastest; nothing need be. c overlaps neither a nor b. */
 typedef struct dp_cuda_product {
     size_t m;
     size_t n;

@@ -4,7 +4,8 @@
 
 enum { THREADS = 512, WARPS = THREADS / DP_LANES, SUM_THREADS = 1024, BLOCKS_MAX = 1 << 20 };
 
-/* Softmax over several values at once: their largest, and the sum of exp(value - largest) (Milakov, Gimelshein 2018). */
+/* Softmax over several values at once: their largest, and the sum of exp(value - largest) (Milakov,
+ * Gimelshein 2018). */
 typedef struct soft {
     float largest;
     float sum;
@@ -70,7 +71,8 @@ static __device__ soft soft_of_block(soft mine, soft *room)
     return all;
 }
 
-/* A block takes a row; it reads the row twice, the second time out of the cache, from the end on. */
+/* A block takes a row; it reads the row twice, the second time out of the cache, from the end
+ * on. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     classifier_kernel(const dp_cuda_classifier c, T *logits, bool even)

@@ -1,8 +1,9 @@
-/* How a kernel is written once and runs twice: on a GPU (nvcc), and on the processor of a machine without one
- * (tests/cuda/host_gpu.h, given to the compiler with -include). For .cu files alone.
+/* How a kernel is written once and runs twice: on a GPU (nvcc), and on the processor of a machine
+ * without one (tests/cuda/host_gpu.h, given to the compiler with -include). For .cu files alone.
  *
- * A kernel says __shared__ for static shared memory and DP_SHARED for the dynamic one, and is internal (static). It gets everything by
- * value or as pointers to device memory. It never spins on what another block writes, and adds no float atomically (stream.h). */
+ * A kernel says __shared__ for static shared memory and DP_SHARED for the dynamic one, and is
+ * internal (static). It gets everything by value or as pointers to device memory. It never spins on
+ * what another block writes, and adds no float atomically (stream.h). */
 #ifndef DP_COMPUTE_CUDA_LAUNCH_H
 #define DP_COMPUTE_CUDA_LAUNCH_H
 
@@ -42,7 +43,8 @@ static inline dp_status dp_cuda_launch(void (*kernel)(Parameters...), dim3 grid,
     return dp_cuda_launched();
 }
 
-/* A dp_status. A grid of no blocks is DP_OK and nothing. kernel: templates in parentheses, (copy<4>). */
+/* A dp_status. A grid of no blocks is DP_OK and nothing. kernel: templates in parentheses,
+ * (copy<4>). */
 #define DP_LAUNCH(kernel, grid, block, shared, stream, ...)                                        \
     dp_cuda_launch(kernel, grid, block, shared, stream, __VA_ARGS__)
 

@@ -19,7 +19,8 @@ enum {
 
 static const unsigned config_magic = 0xcafebeefU;
 
-/* As nccl.h of release 2.14 lays them out, which every later one takes; their names there are in the strings below. */
+/* As nccl.h of release 2.14 lays them out, which every later one takes; their names there are in
+ * the strings below. */
 typedef struct config {
     size_t size;
     unsigned magic;
@@ -128,8 +129,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
 }
 
-/* Until NCCL has done on the host's side what was asked. DP_OK also where that failed: *error says how. DP_CLOSED: somebody is gone;
- * DP_TIMEOUT. */
+/* Until NCCL has done on the host's side what was asked. DP_OK also where that failed: *error says
+ * how. DP_CLOSED: somebody is gone; DP_TIMEOUT. */
 static dp_status settle(const dp_cuda_link *l, uint32_t wait_ms, int *error)
 {
     const uint64_t deadline = now_ms() + wait_ms;

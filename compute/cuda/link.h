@@ -1,8 +1,10 @@
-/* Between the cards of one host: pieces of memory go from card to card by NCCL, which is opened with dlopen. Adds nothing: who adds
- * what in which order is engine_parts.c's, so the sums do not depend on which way NCCL goes or on its release. Knows no model.
+/* Between the cards of one host: pieces of memory go from card to card by NCCL, which is opened
+ * with dlopen. Adds nothing: who adds what in which order is engine_parts.c's, so the sums do not
+ * depend on which way NCCL goes or on its release. Knows no model.
  *
- * A link does not block: NCCL is asked again and again, and between two times whoever opened the link is asked whether somebody is gone.
- * Its communicator is ended by ncclCommAbort, which waits for nobody. */
+ * A link does not block: NCCL is asked again and again, and between two times whoever opened the
+ * link is asked whether somebody is gone. Its communicator is ended by ncclCommAbort, which waits
+ * for nobody. */
 #ifndef DP_COMPUTE_CUDA_LINK_H
 #define DP_COMPUTE_CUDA_LINK_H
 
@@ -24,22 +26,24 @@ typedef struct dp_cuda_move {
     size_t n;   /* floats; 0: nothing */
 } dp_cuda_move;
 
-/* "NCCL 2.21.5". file: "libnccl.so.2", or what a test says; so below. DP_UNSUPPORTED with a sentence: it is not there, lacks a call or
- * is too old. */
+/* "NCCL 2.21.5". file: "libnccl.so.2", or what a test says; so below. DP_UNSUPPORTED with a
+ * sentence: it is not there, lacks a call or is too old. */
 DP_MUST dp_status dp_cuda_link_library(const char *file, char name[DP_DEVICE_NAME_MAX],
                                        dp_why *why);
 /* For one link, by the first of those that will open it. DP_UNSUPPORTED with a sentence. */
 DP_MUST dp_status dp_cuda_link_id(const char *file, dp_link_id *out, dp_why *why);
 
-/* As rank of count; all must come. device and link's context are borrowed until close. DP_UNSUPPORTED: NCCL cannot, or not all came in
- * wait_ms; DP_IO: somebody is gone; DP_NOMEM; each but that with a sentence. */
+/* As rank of count; all must come. device and link's context are borrowed until close.
+ * DP_UNSUPPORTED: NCCL cannot, or not all came in wait_ms; DP_IO: somebody is gone; DP_NOMEM; each
+ * but that with a sentence. */
 DP_MUST dp_status dp_cuda_link_open(dp_cuda_link **out, const char *file, dp_cuda_device *device,
                                     const dp_link *link, uint32_t rank, uint32_t count,
                                     uint32_t wait_ms, dp_why *why);
 void dp_cuda_link_close(dp_cuda_link *link); /* Accepts NULL. What is under way is given up. */
 
-/* Puts the moves on the stream, all at once: what one sends another of them must take, in the order of the list for each two. Returns
- * when they are on it. DP_IO: device->problem, and the device counts as lost. */
+/* Puts the moves on the stream, all at once: what one sends another of them must take, in the order
+ * of the list for each two. Returns when they are on it. DP_IO: device->problem, and the device
+ * counts as lost. */
 DP_MUST dp_status dp_cuda_link_run(dp_cuda_link *link, const dp_cuda_move *moves, size_t n,
                                    cudaStream_t stream);
 

@@ -1,9 +1,12 @@
-/* The tensor core's instructions as functions of a warp: tiles of 16 x 8 from 16 x 16 and 16 x 8 halves, and how they come out of shared
- * memory. Beside each instruction its twin for the emulator, after the layouts in NVIDIA's PTX ISA 8.0, section 9.7.13.
+/* The tensor core's instructions as functions of a warp: tiles of 16 x 8 from 16 x 16 and 16 x 8
+ * halves, and how they come out of shared memory. Beside each instruction its twin for the
+ * emulator, after the layouts in NVIDIA's PTX ISA 8.0, section 9.7.13.
  *
- * In a warp lane = 4 g + t. A tile of the left factor (16 rows, 16 deep) is 4 words: rows g, g+8, g, g+8 at depths 2t, 2t, 2t+8, 2t+8 and the
- * one after. One of the right factor (16 deep, 8 columns) is 2 words: depths 2t and 2t+8 and the one after, column g. Sums (16 rows,
- * 8 columns) are 4 floats: rows g, g, g+8, g+8, columns 2t, 2t+1, 2t, 2t+1. So sums rounded to halves are left factors at once. */
+ * In a warp lane = 4 g + t. A tile of the left factor (16 rows, 16 deep) is 4 words: rows g, g+8,
+ * g, g+8 at depths 2t, 2t, 2t+8, 2t+8 and the one after. One of the right factor (16 deep, 8
+ * columns) is 2 words: depths 2t and 2t+8 and the one after, column g. Sums (16 rows, 8 columns)
+ * are 4 floats: rows g, g, g+8, g+8, columns 2t, 2t+1, 2t, 2t+1. So sums rounded to halves are left
+ * factors at once. */
 #ifndef DP_COMPUTE_CUDA_MMA_CUH
 #define DP_COMPUTE_CUDA_MMA_CUH
 
@@ -108,8 +111,9 @@ static __device__ inline void dp_mma(dp_fp16_by8 *, float sum[4], const uint32_t
     dp_mma8(sum, left[2], left[3], right[1]);
 }
 
-/* ---- four tiles of 8 x 8 halves out of shared memory: lane 8 i + r gives the address of row r of tile i, at 16 bytes. Word i of
- * a lane: of tile i row g, columns 2t and 2t+1; or turned: column g, rows 2t and 2t+1. */
+/* ---- four tiles of 8 x 8 halves out of shared memory: lane 8 i + r gives the address of row r of
+ * tile i, at 16 bytes. Word i of a lane: of tile i row g, columns 2t and 2t+1; or turned: column g,
+ * rows 2t and 2t+1. */
 
 static __device__ inline void dp_tiles(uint32_t out[4], const void *row)
 {
@@ -147,9 +151,10 @@ static __device__ inline void dp_tiles_turned(uint32_t out[4], const void *row)
 #endif
 }
 
-/* ---- 16 bytes from memory to shared memory without waiting; there after dp_copies_wait and a barrier. A source that is not there
- * gives zeros and is not read. Groups: what was asked since the last dp_copies_close. The twin makes the target NaN at once and copies as
- * late as it may, so who reads too early, or asks while others still read, sees it. */
+/* ---- 16 bytes from memory to shared memory without waiting; there after dp_copies_wait and a
+ * barrier. A source that is not there gives zeros and is not read. Groups: what was asked since the
+ * last dp_copies_close. The twin makes the target NaN at once and copies as late as it may, so who
+ * reads too early, or asks while others still read, sees it. */
 
 #ifdef __CUDACC__
 

@@ -1,10 +1,11 @@
-/* The transformer of gpt.h on a card: which kernels and products a micro-batch takes, in which order and into which buffers. Puts
- * all of it on one stream and waits for nothing, so that a step can be captured as a graph. Owns no memory (engine.h carves it) and
- * knows no optimizer.
+/* The transformer of gpt.h on a card: which kernels and products a micro-batch takes, in which
+ * order and into which buffers. Puts all of it on one stream and waits for nothing, so that a step
+ * can be captured as a graph. Owns no memory (engine.h carves it) and knows no optimizer.
  *
- * Where it differs from the CPU: activations, the residual stream and their gradients have the type of the run's precision, products sum in
- * fp32 and round once, gradients of parameters are fp32 and added to by the products themselves. The ladder of recomputing
- * is that of dp_recompute, bits do not depend on it. */
+ * Where it differs from the CPU: activations, the residual stream and their gradients have the type
+ * of the run's precision, products sum in fp32 and round once, gradients of parameters are fp32 and
+ * added to by the products themselves. The ladder of recomputing is that of dp_recompute, bits do
+ * not depend on it. */
 #ifndef DP_COMPUTE_CUDA_NET_H
 #define DP_COMPUTE_CUDA_NET_H
 
@@ -28,8 +29,8 @@ typedef struct dp_cuda_sizes {
     size_t one;
 } dp_cuda_sizes;
 
-/* N: tokens of the largest batch. What forward keeps of a layer; from a step of the ladder on all layers share one buffer
- * (net_memory.c has the table). void: typed. */
+/* N: tokens of the largest batch. What forward keeps of a layer; from a step of the ladder on all
+ * layers share one buffer (net_memory.c has the table). void: typed. */
 typedef struct dp_cuda_layer {
     void *x; /* [N][C] residual stream before the layer */
     void *norm1;
@@ -49,7 +50,8 @@ typedef struct dp_cuda_layer {
     float *rstd2;
 } dp_cuda_layer;
 
-/* What has been put on the stream so far makes all terms of gradients [first, n). first falls from call to call. */
+/* What has been put on the stream so far makes all terms of gradients [first, n). first falls from
+ * call to call. */
 typedef dp_status (*dp_cuda_net_final)(void *context, size_t first);
 
 typedef struct dp_cuda_net {
@@ -110,7 +112,8 @@ void dp_cuda_net_carve(dp_cuda_net *net, dp_cuda_arena *arena);
 
 /* losses of the batch; with backward also grads += *scale * d(sum of losses)/d(params). */
 DP_MUST dp_status dp_cuda_net_run(dp_cuda_net *net, bool backward);
-/* The logits of the last token of the only row, as floats: *out is device memory of vocab floats. */
+/* The logits of the last token of the only row, as floats: *out is device memory of vocab
+ * floats. */
 DP_MUST dp_status dp_cuda_net_logits(dp_cuda_net *net, float **out);
 
 /* ---- Between net_*.c. */

@@ -22,7 +22,8 @@ static dp_status linear_back(dp_cuda_net *net, size_t layer, dp_slot slot, const
     return dp_cuda_gemm_run(net->gemm, &product, net->stream);
 }
 
-/* Gradient of a linear layer's weight: in [n][from], d_out [n][to]. That of its bias is summed where d_out is made. */
+/* Gradient of a linear layer's weight: in [n][from], d_out [n][to]. That of its bias is summed
+ * where d_out is made. */
 static dp_status weight_grads(dp_cuda_net *net, size_t layer, dp_slot slot, const void *in,
                               const void *d_out)
 {
@@ -57,7 +58,8 @@ static dp_status qkv_bias_grads(dp_cuda_net *net, size_t layer)
                                                           width, bias, net->scratch, net->stream));
 }
 
-/* dx = residual + what d_small is before the norm of x. d_bias: of the product that was added before it; NULL: it has none. */
+/* dx = residual + what d_small is before the norm of x. d_bias: of the product that was added
+ * before it; NULL: it has none. */
 static dp_status norm_back(dp_cuda_net *net, size_t layer, dp_slot gain, const void *residual,
                            void *dx, float *d_bias)
 {

@@ -100,8 +100,9 @@ static __global__ void __launch_bounds__(THREADS_MAX)
     }
 }
 
-/* What a thread sums of dx, eight floats, lies in shared memory, where it is out of the way: with eight registers more fewer blocks share an SM,
- * and the strips of 1024 or more rows take two turns instead of one. Halves of all threads side by side, so that banks do not collide. */
+/* What a thread sums of dx, eight floats, lies in shared memory, where it is out of the way: with
+ * eight registers more fewer blocks share an SM, and the strips of 1024 or more rows take two turns
+ * instead of one. Halves of all threads side by side, so that banks do not collide. */
 static __device__ inline void keep_sums(dp_chunk *room, const float add[DP_VECTOR], bool begin)
 {
 #pragma unroll
@@ -129,8 +130,8 @@ static __device__ inline void take_sums(const dp_chunk *room, float sums[DP_VECT
 /* Eight columns of a thread. */
 typedef float eight[DP_VECTOR];
 
-/* What a row adds to the columns' sums and to its own two; unit: x, then x as it is normed; d: dy, then with the gain. Behind the width d
- * and gain are 0, so that nothing counts there. */
+/* What a row adds to the columns' sums and to its own two; unit: x, then x as it is normed; d: dy,
+ * then with the gain. Behind the width d and gain are 0, so that nothing counts there. */
 static __device__ __forceinline__ void add_terms(eight &unit, eight &d, const eight &gain,
                                                  float mean, float rstd, eight &d_gain,
                                                  eight &d_bias, float *sum, float *dot)
@@ -161,7 +162,8 @@ static __device__ __forceinline__ void store_strip(const norm_shape &n, float *p
     }
 }
 
-/* A block takes a strip of rows one by one and keeps the columns' sums; partial: [strips][2][width], with those of dx (SUMS) 3. */
+/* A block takes a strip of rows one by one and keeps the columns' sums; partial:
+ * [strips][2][width], with those of dx (SUMS) 3. */
 template <typename S, typename T, int VECTORS, bool SUMS>
 static __global__ void __launch_bounds__(THREADS_MAX)
     backward_kernel(const norm_shape n, const S *x, const T *dy, const S *residual, S *dx,

@@ -1,4 +1,5 @@
-/* AdamW, norms and weights in bf16; optim_layer.cu has what follows the norms of tensors, optim_muon.cu the rest. */
+/* AdamW, norms and weights in bf16; optim_layer.cu has what follows the norms of tensors,
+ * optim_muon.cu the rest. */
 #include "compute/cuda/optim.h"
 
 #include "compute/cuda/launch.h"
@@ -45,7 +46,8 @@ extern "C" dp_status dp_cuda_norm_of(const double *partial, size_t count, double
     return DP_LAUNCH(norm_of, 1, DP_OPTIM_THREADS, 0, stream, partial, count, norm);
 }
 
-/* ---- AdamW: 16 bytes read of four vectors and written of three by each thread; nothing else bounds it. */
+/* ---- AdamW: 16 bytes read of four vectors and written of three by each thread; nothing else
+ * bounds it. */
 
 static __device__ __forceinline__ void adamw_element(float &x, float &m, float &v, float grad,
                                                      const dp_cuda_adamw_terms &t, float lr_decay)

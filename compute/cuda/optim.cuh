@@ -12,7 +12,8 @@ enum {
 
 static constexpr size_t dp_optim_rows_max = 65535; /* of a grid */
 
-/* Sum over the block, by lanes, then by warps: one order. Thread 0 has it. Once in a kernel between barriers. */
+/* Sum over the block, by lanes, then by warps: one order. Thread 0 has it. Once in a kernel between
+ * barriers. */
 static __device__ __forceinline__ double dp_optim_sum_of_block(double sum)
 {
     __shared__ double warps[DP_OPTIM_THREADS / 32];

@@ -1,9 +1,11 @@
-/* Kernels of the optimizers of compute/model/optim.h, whose formulas and letters these are, over pieces of the arena as optim.c cuts
- * them: elements of one tensor in one block of DP_NORM_BLOCK. One rounded operation after another, in the order of the CPU's plain loops; only sums
- * of squares are added in another (fixed) order, so steps that take no norm from them have the CPU's bits.
+/* Kernels of the optimizers of compute/model/optim.h, whose formulas and letters these are, over
+ * pieces of the arena as optim.c cuts them: elements of one tensor in one block of DP_NORM_BLOCK.
+ * One rounded operation after another, in the order of the CPU's plain loops; only sums of squares
+ * are added in another (fixed) order, so steps that take no norm from them have the CPU's bits.
  *
- * x, m, v, master and grads are whole vectors of the arena here. Pieces: in device memory; their bounds are multiples of 4. So are
- * the terms, which change from step to step: what was captured once reads those of the step that comes. */
+ * x, m, v, master and grads are whole vectors of the arena here. Pieces: in device memory; their
+ * bounds are multiples of 4. So are the terms, which change from step to step: what was captured
+ * once reads those of the step that comes. */
 #ifndef DP_COMPUTE_CUDA_OPTIM_H
 #define DP_COMPUTE_CUDA_OPTIM_H
 
@@ -33,13 +35,15 @@ typedef struct dp_cuda_pieces_of {
 } dp_cuda_pieces_of;
 
 struct dp_model;
-/* The pieces of a model's arena, and each tensor's; either may be NULL. Returns how many pieces. Host memory. */
+/* The pieces of a model's arena, and each tensor's; either may be NULL. Returns how many pieces.
+ * Host memory. */
 size_t dp_cuda_optim_table(const struct dp_model *model, dp_cuda_piece *pieces,
                            dp_cuda_pieces_of *tensors);
 
 /* ---- Norms. Sums in double by a fixed tree: the same bits for the same n. */
 
-/* partial[i]: sum of squares of elements [i DP_NORM_BLOCK, (i+1) DP_NORM_BLOCK) of x. partial: dp_norm_blocks(n) doubles. */
+/* partial[i]: sum of squares of elements [i DP_NORM_BLOCK, (i+1) DP_NORM_BLOCK) of x. partial:
+ * dp_norm_blocks(n) doubles. */
 DP_MUST dp_status dp_cuda_squares(const float *x, size_t n, double *partial, cudaStream_t stream);
 /* *norm = root of the sum of count partials. */
 DP_MUST dp_status dp_cuda_norm_of(const double *partial, size_t count, double *norm,
@@ -61,7 +65,8 @@ DP_MUST dp_status dp_cuda_adamw(float *x, float *m, float *v, const float *grads
                                 const dp_cuda_piece *pieces, size_t n_pieces,
                                 const dp_cuda_adamw_terms *terms, cudaStream_t stream);
 
-/* ---- LAMB and LARS: look, then rates, then move. sums: 2 doubles a piece; rates: a float a tensor. */
+/* ---- LAMB and LARS: look, then rates, then move. sums: 2 doubles a piece; rates: a float a
+ * tensor. */
 
 typedef struct dp_cuda_layer_terms {
     float lr;
@@ -112,10 +117,11 @@ typedef struct dp_cuda_optim_terms {
     uint64_t step; /* the number of this one: key of rounding by chance */
 } dp_cuda_optim_terms;
 
-/* ---- Muon, around the products of gemm.h. A matrix of rows x columns stands in a tensor at row distance stride; o, gram and poly are
- * dense. */
+/* ---- Muon, around the products of gemm.h. A matrix of rows x columns stands in a tensor at row
+ * distance stride; o, gram and poly are dense. */
 
-/* momentum = keep momentum + g; o = g + keep momentum, keep: the terms' momentum. grads and momentum: in the tensor. */
+/* momentum = keep momentum + g; o = g + keep momentum, keep: the terms' momentum. grads and
+ * momentum: in the tensor. */
 DP_MUST dp_status dp_cuda_muon_momentum(float *momentum, const float *grads, size_t stride,
                                         size_t rows, size_t columns,
                                         const dp_cuda_muon_terms *terms, float *o,
@@ -125,7 +131,8 @@ DP_MUST dp_status dp_cuda_muon_scale(float *o, size_t n, const double *norm, cud
 /* poly = aI + b gram + c poly, where poly holds gram squared; [side][side]. */
 DP_MUST dp_status dp_cuda_muon_poly(float *poly, const float *gram, size_t side,
                                     cudaStream_t stream);
-/* x -= lr decay x + (0.2 lr root) o (Liu et al. 2025), the factor in double; decays 0: without decay. x: in the tensor. */
+/* x -= lr decay x + (0.2 lr root) o (Liu et al. 2025), the factor in double; decays 0: without
+ * decay. x: in the tensor. */
 DP_MUST dp_status dp_cuda_muon_move(float *x, size_t stride, const float *o, size_t rows,
                                     size_t columns, uint32_t decays, double root,
                                     const dp_cuda_muon_terms *terms, cudaStream_t stream);
@@ -136,7 +143,8 @@ DP_MUST dp_status dp_cuda_muon_move(float *x, size_t stride, const float *o, siz
 DP_MUST dp_status dp_cuda_masters(float *master, const float *x, size_t n, cudaStream_t stream);
 /* After it: x = nearest bf16 of the master. */
 DP_MUST dp_status dp_cuda_nearest(float *x, const float *master, size_t n, cudaStream_t stream);
-/* x rounded to bf16 by chance with key (seed, *step); x[0] is element first of the arena, a multiple of 8. */
+/* x rounded to bf16 by chance with key (seed, *step); x[0] is element first of the arena, a
+ * multiple of 8. */
 DP_MUST dp_status dp_cuda_chance(float *x, size_t n, uint64_t first, uint64_t seed,
                                  const uint64_t *step, cudaStream_t stream);
 

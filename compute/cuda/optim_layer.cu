@@ -1,4 +1,5 @@
-/* LAMB and LARS: steps whose length follows the norm of each tensor. Pieces begin and end at multiples of four elements, as AdamW's. */
+/* LAMB and LARS: steps whose length follows the norm of each tensor. Pieces begin and end at
+ * multiples of four elements, as AdamW's. */
 #include "compute/cuda/launch.h"
 #include "compute/cuda/optim.cuh"
 #include "compute/cuda/optim.h"

@@ -1,11 +1,13 @@
-/* Where a blob keeps only some elements, a run is summed in shared memory; outer_dense.cu has the others. */
+/* Where a blob keeps only some elements, a run is summed in shared memory; outer_dense.cu has the
+ * others. */
 #include "compute/cuda/outer.h"
 
 #include "compute/cuda/codecs.cuh"
 #include "compute/cuda/codecs_dense.cuh"
 #include "compute/cuda/launch.h"
 
-/* g of a run in acc: item after item, a rounded product and a rounded sum. What an item does not store it leaves. */
+/* g of a run in acc: item after item, a rounded product and a rounded sum. What an item does not
+ * store it leaves. */
 static __device__ void sum_items(const dp_cuda_items &items, uint64_t at, unsigned length,
                                  dp_codec_room &room, float *acc)
 {

@@ -1,5 +1,5 @@
-/* Kernels of a round: what compute/outer/consensus.h and feedback.h say, to the bit, and the exchange of pairs (backend.h, mix). A run of
- * 4096 elements is a block's.
+/* Kernels of a round: what compute/outer/consensus.h and feedback.h say, to the bit, and the
+ * exchange of pairs (backend.h, mix). A run of 4096 elements is a block's.
  *
  * Vectors: n floats at 256 bytes. bad as in vectors.h. */
 #ifndef DP_COMPUTE_CUDA_OUTER_H
@@ -24,7 +24,8 @@ typedef struct dp_cuda_items {
 /* theta = theta - step g. DP_BADARG: more than DP_CUDA_ITEMS_MAX, here as below. */
 DP_MUST dp_status dp_cuda_outer_plain(float *theta, size_t n, const dp_cuda_items *items,
                                       float step, uint32_t *bad, cudaStream_t stream);
-/* Of each run <mu m + g, g> and <g, g>, summed element by element: sums[runs(n)][2]. The host adds them run by run. */
+/* Of each run <mu m + g, g> and <g, g>, summed element by element: sums[runs(n)][2]. The host adds
+ * them run by run. */
 DP_MUST dp_status dp_cuda_outer_measure(const float *m, size_t n, const dp_cuda_items *items,
                                         float mu, double *sums, cudaStream_t stream);
 /* m = (mu m) + g; theta = theta - eta (g + (mu m)). */
@@ -34,7 +35,8 @@ DP_MUST dp_status dp_cuda_outer_nesterov(float *theta, float *m, size_t n,
 /* e = beta (a - clip d), d the decoded blob, clip in Q16. e may be a. */
 DP_MUST dp_status dp_cuda_settle(float *e, const float *a, size_t n, const dp_cuda_blob *blob,
                                  uint32_t clip, float beta, cudaStream_t stream);
-/* c = float(share (double(other) - double(own))); frozen += c; x -= c. sums[runs(n)]: of c, in double by a fixed tree. */
+/* c = float(share (double(other) - double(own))); frozen += c; x -= c. sums[runs(n)]: of c, in
+ * double by a fixed tree. */
 DP_MUST dp_status dp_cuda_mix(float *frozen, float *x, size_t n, const dp_cuda_blob *own,
                               const dp_cuda_blob *other, double share, double *sums,
                               cudaStream_t stream);

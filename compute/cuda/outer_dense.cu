@@ -1,12 +1,14 @@
-/* The kernels of outer.cu for blobs that keep all elements: a run in registers, read and written once. */
+/* The kernels of outer.cu for blobs that keep all elements: a run in registers, read and written
+ * once. */
 #include "compute/cuda/codecs_dense.cuh"
 
 #include "compute/cuda/launch.h"
 
 #define ANY DP_CODEC_KINDS, 0 /* whatever the blobs say */
 enum {
+    /* of a processor: without the word ptxas aims at four and spills where any codec may come */
     BLOCKS_LEAST =
-        2 /* of a processor: without the word ptxas aims at four and spills where any codec may come */
+        2
 };
 
 /* g of a run: item after item, a rounded product and a rounded sum. */

@@ -6,7 +6,8 @@
 
 enum { DP_WARPS_MAX = 32 };
 
-/* Over groups of lanes side by side, a power of two; every lane of the group gets it. All lanes of the warp call. */
+/* Over groups of lanes side by side, a power of two; every lane of the group gets it. All lanes of
+ * the warp call. */
 static __device__ inline float dp_lanes_sum(float x, int lanes)
 {
     for (int step = lanes / 2; step > 0; step /= 2) {
@@ -23,12 +24,14 @@ static __device__ inline float dp_lanes_max(float x, int lanes)
     return x;
 }
 
-/* Room of a block for two sums; calls take turns between the halves, so that one barrier each is enough. */
+/* Room of a block for two sums; calls take turns between the halves, so that one barrier each is
+ * enough. */
 typedef struct dp_block_room {
     float sums[2][2][DP_WARPS_MAX];
 } dp_block_room;
 
-/* *a and *b become their sums over the block (blockDim.x threads, whole warps). turn: 0, 1, 0, ... */
+/* *a and *b become their sums over the block (blockDim.x threads, whole warps). turn: 0, 1, 0,
+ * ... */
 static __device__ inline void dp_block_sums(dp_block_room *room, int turn, float *a, float *b)
 {
     const int warp = (int)threadIdx.x / DP_LANES;

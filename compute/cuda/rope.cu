@@ -7,8 +7,9 @@ enum {
     THREADS = 128,
     PAIRS = 8, /* of a thread */
     ROOM = THREADS * 2 * PAIRS,
+    /* of a processor: without the word stores of 16 bytes cost registers, and two blocks of it */
     BLOCKS_LEAST =
-        7 /* of a processor: without the word stores of 16 bytes cost registers, and two blocks of it */
+        7
 };
 
 static_assert(DP_LANES * PAIRS * 2 >= DP_MODEL_HEAD_WIDTH_MAX, "a head fits a warp");

@@ -1,8 +1,10 @@
-/* What is done to the heads of q and k between their product and attention, on a GPU, in one pass: RMSNorm of each head where the
- * model has it (Dehghani et al. 2023), then rotary positions in halves (Su et al. 2021). The CPU's: rms_* with groups, and rope.
+/* What is done to the heads of q and k between their product and attention, on a GPU, in one pass:
+ * RMSNorm of each head where the model has it (Dehghani et al. 2023), then rotary positions in
+ * halves (Su et al. 2021). The CPU's: rms_* with groups, and rope.
  *
- * A row holds the heads of q side by side, then those of k; what lies behind them is not touched. Forward again gives the same
- * bits. Errors: DP_BADARG for a type that is none or an odd or too wide head, DP_IO when a launch fails; then outputs hold anything. */
+ * A row holds the heads of q side by side, then those of k; what lies behind them is not touched.
+ * Forward again gives the same bits. Errors: DP_BADARG for a type that is none or an odd or too
+ * wide head, DP_IO when a launch fails; then outputs hold anything. */
 #ifndef DP_COMPUTE_CUDA_ROPE_H
 #define DP_COMPUTE_CUDA_ROPE_H
 
@@ -44,8 +46,9 @@ static inline size_t dp_cuda_rope_scratch(size_t head)
     return (size_t)2 * DP_CUDA_STRIPS_MAX * head;
 }
 
-/* d: [rows][heads + kv_heads][head] of type at ld_d: the gradient behind on entry, before afterwards. With norms reads x (which is as it
- * was before forward) and adds the gradients of the gains to d_q_gain and d_k_gain [head]; else they and scratch may be NULL. */
+/* d: [rows][heads + kv_heads][head] of type at ld_d: the gradient behind on entry, before
+ * afterwards. With norms reads x (which is as it was before forward) and adds the gradients of the
+ * gains to d_q_gain and d_k_gain [head]; else they and scratch may be NULL. */
 DP_MUST dp_status dp_cuda_rope_backward(const dp_cuda_rope *rope, void *d, size_t ld_d,
                                         float *d_q_gain, float *d_k_gain, float *scratch,
                                         cudaStream_t stream);

@@ -1,14 +1,17 @@
-/* The warpgroup's products of sm_90a as functions: 64 rows by 64 or 128 columns, 16 deep, with factors in shared memory and sums in
- * registers, under way while the threads do other things. Beside each instruction its twin for the emulator, after NVIDIA's PTX ISA 8.0,
- * "Asynchronous Warpgroup Level Matrix Instructions".
+/* The warpgroup's products of sm_90a as functions: 64 rows by 64 or 128 columns, 16 deep, with
+ * factors in shared memory and sums in registers, under way while the threads do other things.
+ * Beside each instruction its twin for the emulator, after NVIDIA's PTX ISA 8.0, "Asynchronous
+ * Warpgroup Level Matrix Instructions".
  *
- * A warpgroup is four warps that begin at a multiple of four, and all its threads call together. Warp w has rows 16 w .. 16 w + 15 of the
- * sums; in it lane = 4 g + t has, of each 8 columns, the four sums that mma.cuh draws: rows g, g, g+8, g+8, columns 2t, 2t+1, 2t, 2t+1. A
- * left factor in registers is laid out as mma.cuh's too, so sums rounded to halves are left factors at once.
+ * A warpgroup is four warps that begin at a multiple of four, and all its threads call together.
+ * Warp w has rows 16 w .. 16 w + 15 of the sums; in it lane = 4 g + t has, of each 8 columns, the
+ * four sums that mma.cuh draws: rows g, g, g+8, g+8, columns 2t, 2t+1, 2t, 2t+1. A left factor in
+ * registers is laid out as mma.cuh's too, so sums rounded to halves are left factors at once.
  *
- * A factor in shared memory is a tile of bulk.cuh, told by a descriptor: address / 16 in bits 0 to 13; in bits 16 to 29 the distance of
- * panels / 16, used where a panel's columns are columns of the product and there are more than 64; in bits 32 to 45 that of groups of 8
- * rows / 16, here 64; in bits 62 and 63 the swizzle, 1 for 128 bytes. */
+ * A factor in shared memory is a tile of bulk.cuh, told by a descriptor: address / 16 in bits 0 to
+ * 13; in bits 16 to 29 the distance of panels / 16, used where a panel's columns are columns of the
+ * product and there are more than 64; in bits 32 to 45 that of groups of 8 rows / 16, here 64; in
+ * bits 62 and 63 the swizzle, 1 for 128 bytes. */
 #ifndef DP_COMPUTE_CUDA_WGMMA_CUH
 #define DP_COMPUTE_CUDA_WGMMA_CUH
 
@@ -63,9 +66,11 @@ template <int BATCHES> static __device__ inline void dp_group_wait(void)
 #endif
 }
 
-/* Registers for each thread of the warpgroup from now on, a multiple of 8; all its threads. A block that is alone on its SM begins with
- * DP_SM_REGISTERS shared out to its threads, rounded down to eights, and more come from what others of the block give back, from nowhere
- * else: 168 each for three warpgroups, so 504 a lane of all, and 128, so 512, for four. Who asks for more waits for ever. */
+/* Registers for each thread of the warpgroup from now on, a multiple of 8; all its threads. A block
+ * that is alone on its SM begins with DP_SM_REGISTERS shared out to its threads, rounded down to
+ * eights, and more come from what others of the block give back, from nowhere else: 168 each for
+ * three warpgroups, so 504 a lane of all, and 128, so 512, for four. Who asks for more waits for
+ * ever. */
 template <int REGISTERS> static __device__ inline void dp_group_registers_less(void)
 {
 #if DP_HAS_WGMMA
@@ -80,8 +85,8 @@ template <int REGISTERS> static __device__ inline void dp_group_registers_more(v
 #endif
 }
 
-/* The compiler reads and writes these sums neither before nor behind this line instead of behind or before it: products change them
- * between instructions that it sees. */
+/* The compiler reads and writes these sums neither before nor behind this line instead of behind or
+ * before it: products change them between instructions that it sees. */
 template <int N> static __device__ inline void dp_group_keep(float (&sums)[N][4])
 {
 #pragma unroll
@@ -105,7 +110,8 @@ template <int N> static __device__ inline void dp_group_keep(float (&sums)[N][4]
     DP_NAMES32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51," \
                "%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
-/* sums (+)= left * right', both tiles whose columns are the depth, from this step of 16 on. add 0: sums are written. */
+/* sums (+)= left * right', both tiles whose columns are the depth, from this step of 16 on. add 0:
+ * sums are written. */
 #if DP_HAS_WGMMA
 #define DP_WGMMA_TILES(type, word, columns, names, left_at, right_at, add_at)                      \
     static __device__ inline void dp_group_mma(type *, float(&sums)[columns / 8][4],               \
@@ -117,7 +123,8 @@ template <int N> static __device__ inline void dp_group_keep(float (&sums)[N][4]
                      : DP_SUMS_OF_##columns(sums)                                                  \
                      : "l"(left), "l"(right), "r"(add));                                           \
     }
-/* sums += left * right, left in registers, right a tile whose rows are the depth, from this step of 16 rows on. */
+/* sums += left * right, left in registers, right a tile whose rows are the depth, from this step of
+ * 16 rows on. */
 #define DP_WGMMA_HELD(type, word, columns, names, a0, a1, a2, a3, right_at)                        \
     static __device__ inline void dp_group_mma_held(type *, float(&sums)[columns / 8][4],          \
                                                     const uint32_t(&left)[4], uint64_t right)      \
@@ -150,8 +157,9 @@ DP_WGMMA_HELD(dp_fp16, "f16", 128, DP_NAMES64, "64", "65", "66", "67", "68")
 
 #else
 
-/* ---- on the processor: products come when their batch is waited for, as late as they may. Until then their sums are NaN; shared memory
- * is read when they come, and what a left factor's registers hold then must be what they held. */
+/* ---- on the processor: products come when their batch is waited for, as late as they may. Until
+ * then their sums are NaN; shared memory is read when they come, and what a left factor's registers
+ * hold then must be what they held. */
 
 enum { DP_PRODUCTS_MAX = 48, DP_WINDOWS_MAX = 8, DP_GROUPED_MAX = 512, DP_SUMS_MAX = 64 };
 
@@ -195,7 +203,8 @@ static inline void dp_group_close(void)
     dp_grouped_of[threadIdx.x].closed++;
 }
 
-/* Registers that threads of the running block have given back, less 1: static shared memory begins as -1. */
+/* Registers that threads of the running block have given back, less 1: static shared memory begins
+ * as -1. */
 __shared__ int dp_registers_spare;
 
 /* What each thread begins with. */
@@ -367,7 +376,8 @@ static inline bool dp_is_fp16(const dp_bf16 *)
     return false;
 }
 
-/* sums (+)= left * right', both tiles whose columns are the depth, from this step of 16 on. add 0: sums are written. */
+/* sums (+)= left * right', both tiles whose columns are the depth, from this step of 16 on. add 0:
+ * sums are written. */
 template <typename T, int N>
 static inline void dp_group_mma(T *type, float (&sums)[N][4], uint64_t left, uint64_t right,
                                 int add)
@@ -377,7 +387,8 @@ static inline void dp_group_mma(T *type, float (&sums)[N][4], uint64_t left, uin
     p->left = left;
 }
 
-/* sums += left * right, left in registers, right a tile whose rows are the depth, from this step of 16 rows on. */
+/* sums += left * right, left in registers, right a tile whose rows are the depth, from this step of
+ * 16 rows on. */
 template <typename T, int N>
 static inline void dp_group_mma_held(T *type, float (&sums)[N][4], const uint32_t (&left)[4],
                                      uint64_t right)

@@ -36,8 +36,9 @@ struct dp_loader {
     pthread_cond_t changed;
     next_state state;
     lot lots[LOTS];
-    uint32_t
-        current; /* The lot that is lent from; the other is the thread's while it is WANTED, else the caller's. */
+    /* The lot that is lent from; the other is the thread's while it is WANTED, else the
+     * caller's. */
+    uint32_t current;
     bool asked; /* the caller's: the other was asked for and not looked at since */
     uint64_t ahead;
     uint64_t asked_for;
@@ -177,7 +178,8 @@ static uint64_t rows_behind(const dp_loader_place *place)
     return place->left == 0 ? UINT64_MAX : place->left - place->rows;
 }
 
-/* The rows behind place; the lot lent from may end in the middle of a micro-batch to come, so the next begins before its end. */
+/* The rows behind place; the lot lent from may end in the middle of a micro-batch to come, so the
+ * next begins before its end. */
 static void ask_next(dp_loader *loader, const dp_loader_place *place)
 {
     const uint64_t behind = rows_behind(place);

@@ -3,7 +3,8 @@
 #include "base/assert.h"
 #include "base/rng.h"
 
-/* Luby and Rackoff need four rounds of a good function for a permutation that looks random; more mend small halves. */
+/* Luby and Rackoff need four rounds of a good function for a permutation that looks random; more
+ * mend small halves. */
 enum { ROUNDS = 7 };
 
 /* Bits of each half: the least that make 4^bits >= n. */

@@ -191,7 +191,8 @@ dp_status dp_shard_open_nanogpt(dp_shard *shard, dp_view bytes, dp_why *why)
     return DP_OK;
 }
 
-/* One more than the greatest of tokens first .. first + count - 1. The width is a constant to the compiler in each loop. */
+/* One more than the greatest of tokens first .. first + count - 1. The width is a constant to the
+ * compiler in each loop. */
 static uint64_t block_needs(const dp_shard *shard, uint64_t first, size_t count)
 {
     const uint8_t *const at = shard->tokens + shard->token_bytes * first;

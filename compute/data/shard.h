@@ -1,5 +1,5 @@
-/* One file of tokens in memory: our own token shard, and those of llm.c and nanoGPT. Opens no files; which tokens a step
- * sees is said in data.h.
+/* One file of tokens in memory: our own token shard, and those of llm.c and nanoGPT. Opens no
+ * files; which tokens a step sees is said in data.h.
  *
  *   ours, version 1 (u16) and 2 (u32)                llm.c, 256 int32, the others 0
  *   offset size                                      offset size
@@ -8,7 +8,8 @@
  *        6    2  0 in version 1, 4 in version 2           8    4  tokens n
  *        8    4  vocab: every token is less            1024       n tokens
  *       12    4  0
- *       16    8  tokens n                            nanoGPT: tokens, u16, and nothing else, so that a file of it is known
+ *       16    8  tokens n                            nanoGPT: tokens, u16, and nothing else, so
+ *             that a file of it is known
  *       24    8  bytes of the text they stand for             only by being called so
  *       32       n tokens
  * Numbers and tokens are little-endian. u32 where the vocabulary has more than 65,536 tokens. */
@@ -43,17 +44,18 @@ void dp_shard_header(uint8_t out[DP_SHARD_HEADER_BYTES], uint32_t vocab, uint64_
                      uint64_t text_bytes);
 /* count tokens as they stand in a file; room for count * token_bytes. */
 void dp_shard_pack(const uint32_t *ids, size_t count, uint32_t token_bytes, uint8_t *out);
-/* Append a whole shard of ours to out. ids: all less than vocab, which is asserted. DP_TOOBIG, DP_NOMEM. */
+/* Append a whole shard of ours to out. ids: all less than vocab, which is asserted. DP_TOOBIG,
+ * DP_NOMEM. */
 DP_MUST dp_status dp_shard_write(const uint32_t *ids, size_t count, uint32_t vocab,
                                  uint64_t text_bytes, dp_buf *out);
 
-/* Total. Knows ours and llm.c's by their first bytes; bytes are borrowed. Does not look at the tokens. DP_BADMSG,
- * DP_VERSION. */
+/* Total. Knows ours and llm.c's by their first bytes; bytes are borrowed. Does not look at the
+ * tokens. DP_BADMSG, DP_VERSION. */
 DP_MUST dp_status dp_shard_open(dp_shard *shard, dp_view bytes, dp_why *why);
 /* Bytes that are called nanoGPT's. DP_BADMSG: odd size. */
 DP_MUST dp_status dp_shard_open_nanogpt(dp_shard *shard, dp_view bytes, dp_why *why);
-/* Looks at all tokens once: they must be less than vocab, and than the shard's own. DP_BADARG, naming token and
- * vocabulary; DP_BADMSG if the shard breaks its own word. */
+/* Looks at all tokens once: they must be less than vocab, and than the shard's own. DP_BADARG,
+ * naming token and vocabulary; DP_BADMSG if the shard breaks its own word. */
 DP_MUST dp_status dp_shard_check(const dp_shard *shard, uint32_t vocab, dp_why *why);
 
 /* Tokens first .. first + count - 1, which must be there. */

@@ -1,6 +1,6 @@
-/* The list of the shards of one run: what a manifest names when its data is more than one object. Each shard is an object of
- * its own (base/digest.h: chunks of at most 4 MiB, a hash over their hashes), so that a node fetches from any holder just
- * the shards that hold its samples.
+/* The list of the shards of one run: what a manifest names when its data is more than one object.
+ * Each shard is an object of its own (base/digest.h: chunks of at most 4 MiB, a hash over their
+ * hashes), so that a node fetches from any holder just the shards that hold its samples.
  *
  *   offset size
  *        0    4  "DPT1"

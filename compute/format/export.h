@@ -4,7 +4,8 @@
 
 #include "base/bytes.h"
 
-/* Paths of the inputs, and of the folder, which is made unless it is there. At most one of gguf and llmc. */
+/* Paths of the inputs, and of the folder, which is made unless it is there. At most one of gguf and
+ * llmc. */
 typedef struct dp_export_job {
     const char *manifest;
     const char *state;
@@ -14,8 +15,9 @@ typedef struct dp_export_job {
     const char *llmc; /* a name of dp_llmc_type_of: folder/model.bin alone */
 } dp_export_job;
 
-/* Without gguf and llmc: model.safetensors, config.json, generation_config.json and tokenizer.json. DP_BADARG, DP_BADMSG,
- * DP_UNSUPPORTED (the other program computes no such model), DP_IO, DP_NOSPACE ... with a sentence. */
+/* Without gguf and llmc: model.safetensors, config.json, generation_config.json and tokenizer.json.
+ * DP_BADARG, DP_BADMSG, DP_UNSUPPORTED (the other program computes no such model), DP_IO,
+ * DP_NOSPACE ... with a sentence. */
 DP_MUST dp_status dp_export(const dp_export_job *job, dp_why *why);
 
 /* The contents of the three files. */

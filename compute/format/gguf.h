@@ -1,14 +1,17 @@
-/* A model and its tokenizer as a GGUF file, version 3, as llama.cpp reads it: writing. Reading is gguf_read.h's.
+/* A model and its tokenizer as a GGUF file, version 3, as llama.cpp reads it: writing. Reading is
+ * gguf_read.h's.
  *
  *   "GGUF" | u32 version 3 | u64 tensors | u64 pairs
- *   pairs    u64 size, key | u32 type | value; text: u64 size, bytes; array: u32 type | u64 count | values
- *   tensors  u64 size, name | u32 dimensions | u64 each, the fastest first | u32 type | u64 offset from the data
+ *   pairs    u64 size, key | u32 type | value; text: u64 size, bytes; array: u32 type | u64 count
+ *            | values
+ *   tensors  u64 size, name | u32 dimensions | u64 each, the fastest first | u32 type | u64 offset
+ *            from the data
  *   zeros up to a multiple of 32, then the data; each tensor starts at a multiple of 32
  *
- * Architectures gpt2, llama and qwen3, with the names of gguf-py's constants. Linear weights stand as [out][in]. llama.cpp
- * turns neighbouring channels of a head where Hugging Face's Llama turns those half a head apart, so rows of q and k of llama
- * are interleaved: row 2i + s of a head is row s * half + i of ours (permute in llama.cpp's convert_hf_to_gguf.py). qwen3
- * keeps them. */
+ * Architectures gpt2, llama and qwen3, with the names of gguf-py's constants. Linear weights stand
+ * as [out][in]. llama.cpp turns neighbouring channels of a head where Hugging Face's Llama turns
+ * those half a head apart, so rows of q and k of llama are interleaved: row 2i + s of a head is row
+ * s * half + i of ours (permute in llama.cpp's convert_hf_to_gguf.py). qwen3 keeps them. */
 #ifndef DP_COMPUTE_FORMAT_GGUF_H
 #define DP_COMPUTE_FORMAT_GGUF_H
 
@@ -29,10 +32,11 @@ typedef enum dp_gguf_type {
 /* "f32", "f16", "bf16", "q8_0". False: none of these. */
 bool dp_gguf_type_of(const char *text, dp_gguf_type *type);
 
-/* Append a file. matrices: their type; vectors and positions stay F32, and rows that no block divides become F16 instead
- * of Q8_0. Ids above the tokenizer's up to the model's vocabulary are written as unused tokens. DP_BADARG with a sentence when
- * llama.cpp has no such model: a soft cap, ReLU2, a Llama without gates, a tokenizer with more tokens than the model.
- * DP_TOOBIG, DP_NOMEM: out is as before. */
+/* Append a file. matrices: their type; vectors and positions stay F32, and rows that no block
+ * divides become F16 instead of Q8_0. Ids above the tokenizer's up to the model's vocabulary are
+ * written as unused tokens. DP_BADARG with a sentence when llama.cpp has no such model: a soft cap,
+ * ReLU2, a Llama without gates, a tokenizer with more tokens than the model. DP_TOOBIG, DP_NOMEM:
+ * out is as before. */
 DP_MUST dp_status dp_gguf_write(const dp_model *model, const float *theta, const dp_bpe *bpe,
                                 dp_gguf_type matrices, dp_buf *out, dp_why *why);
 

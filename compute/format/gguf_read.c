@@ -37,7 +37,8 @@ static dp_view read_text(dp_reader *reader)
     return dp_read_view(reader, (size_t)size);
 }
 
-/* Goes over count values of a type that is no array; each takes a byte at least, so left bounds the loop. */
+/* Goes over count values of a type that is no array; each takes a byte at least, so left bounds the
+ * loop. */
 static void skip_values(dp_reader *reader, uint32_t type, uint64_t count)
 {
     if (type >= TYPES || type == DP_GGUF_ARRAY || count > dp_reader_left(reader)) {

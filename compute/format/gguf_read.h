@@ -1,5 +1,5 @@
-/* A GGUF file of version 3, read: pairs and tensors lent, every range checked. For tests of what gguf.h writes, and safe with
- * what others wrote. Layout in gguf.h. */
+/* A GGUF file of version 3, read: pairs and tensors lent, every range checked. For tests of what
+ * gguf.h writes, and safe with what others wrote. Layout in gguf.h. */
 #ifndef DP_COMPUTE_FORMAT_GGUF_READ_H
 #define DP_COMPUTE_FORMAT_GGUF_READ_H
 
@@ -19,8 +19,8 @@ typedef struct dp_gguf_tensor {
 
 typedef struct dp_gguf dp_gguf;
 
-/* file: borrowed until close. DP_BADMSG, DP_VERSION, DP_TOOBIG, DP_UNSUPPORTED (a type of tensor that is not written here)
- * with a sentence, DP_NOMEM; then *out is untouched. */
+/* file: borrowed until close. DP_BADMSG, DP_VERSION, DP_TOOBIG, DP_UNSUPPORTED (a type of tensor
+ * that is not written here) with a sentence, DP_NOMEM; then *out is untouched. */
 DP_MUST dp_status dp_gguf_open(dp_gguf **out, dp_view file, dp_why *why);
 void dp_gguf_close(dp_gguf *file); /* Accepts NULL. */
 
@@ -28,7 +28,8 @@ size_t dp_gguf_count(const dp_gguf *file);
 const dp_gguf_tensor *dp_gguf_at(const dp_gguf *file, size_t index);
 /* NULL: none has this name. */
 const dp_gguf_tensor *dp_gguf_find(const dp_gguf *file, const char *name);
-/* The bytes of a pair's value: of a text without its size, of an array from its type on. DP_NOTFOUND. */
+/* The bytes of a pair's value: of a text without its size, of an array from its type on.
+ * DP_NOTFOUND. */
 DP_MUST dp_status dp_gguf_value(const dp_gguf *file, const char *key, uint32_t *type,
                                 dp_view *value);
 /* All elements as fp32; out: as many floats. */

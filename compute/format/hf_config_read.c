@@ -32,7 +32,8 @@ static const number_row llama_numbers[] = {
     {"vocab_size", FIELD(vocab), true, 0},
 };
 
-/* A key whose value must be the one that the engine computes with; absent or null: transformers' own is this one. */
+/* A key whose value must be the one that the engine computes with; absent or null: transformers'
+ * own is this one. */
 typedef struct fixed_row {
     const char *key;
     const char *value; /* as JSON has it, without quotes */
@@ -155,7 +156,8 @@ static dp_status read_gpt2(const json_t *root, dp_model_config *config, dp_why *
     return read_head(root, true, config, why);
 }
 
-/* transformers 5 has rope_parameters: {rope_type, rope_theta} in place of rope_theta and rope_scaling. */
+/* transformers 5 has rope_parameters: {rope_type, rope_theta} in place of rope_theta and
+ * rope_scaling. */
 static dp_status read_rope(const json_t *root, dp_model_config *config, dp_why *why)
 {
     const json_t *const parameters = given(root, "rope_parameters");

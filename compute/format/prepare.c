@@ -76,7 +76,8 @@ static dp_status write_shards(dp_corpus *corpus, const dp_tokens *tokens, dp_man
     return DP_OK;
 }
 
-/* Shards of the usual size, or so large that a run can have them all, up to the largest that there are. */
+/* Shards of the usual size, or so large that a run can have them all, up to the largest that there
+ * are. */
 static uint64_t shard_tokens_of(uint64_t tokens_most)
 {
     const uint64_t least = (tokens_most + DP_MANIFEST_SHARDS_MAX - 1) / DP_MANIFEST_SHARDS_MAX;
@@ -237,7 +238,8 @@ static dp_status tokenize_files(const dp_prepare_job *job, const dp_file_list *f
     return dp_tokenize(&tokenize, made, why);
 }
 
-/* The files of a folder: a folder of data is made of them where the run's files go, and taken as it is. */
+/* The files of a folder: a folder of data is made of them where the run's files go, and taken as it
+ * is. */
 static dp_status take_files(const dp_prepare_job *job, const dp_buf *json, dp_manifest *manifest,
                             dp_prepared *prepared, dp_why *why)
 {

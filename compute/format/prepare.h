@@ -1,5 +1,5 @@
-/* What a run begins with: text or tokens, and perhaps weights, become the objects that its manifest names. No training
- * here. */
+/* What a run begins with: text or tokens, and perhaps weights, become the objects that its manifest
+ * names. No training here. */
 #ifndef DP_COMPUTE_FORMAT_PREPARE_H
 #define DP_COMPUTE_FORMAT_PREPARE_H
 
@@ -21,19 +21,22 @@ typedef struct dp_prepared {
 typedef struct dp_prepare_job {
     const char *text;   /* UTF-8 text; a folder of data (corpus.h); or one of files (tokenize.h) */
     const char *folder; /* where the files go (base/run/prepared.h); made unless it is there */
-    const char *
-        weights; /* to start from: a Hugging Face folder (hf_import.h), or a file of llm.c (llmc.h),
-                            whose data must be a folder with its tokenizer; NULL: the seed */
+    /* to start from: a Hugging Face folder (hf_import.h), or a file of llm.c (llmc.h), whose data
+     * must be a folder with its tokenizer; NULL: the seed */
+    const char *weights;
 } dp_prepare_job;
 
-/* Makes the objects of a run: tokenizer.json, the shards, and with weights init.state; and names them in manifest, whose
- * model they must fit. A text gets a tokenizer of manifest->vocab tokens, or that of the weights; a folder of data is checked and
- * taken with its own, which must be that of the weights; the files of another folder, in the order of their names, are
- * tokenized into shards, by a tokenizer as for a text. Data in which no shard's training part holds one sequence is refused. DP_BADARG, DP_BADMSG, DP_TOOBIG (more than DP_MANIFEST_SHARDS_MAX shards)
- * ... with a sentence; then *manifest is as it was. */
+/* Makes the objects of a run: tokenizer.json, the shards, and with weights init.state; and names
+ * them in manifest, whose model they must fit. A text gets a tokenizer of manifest->vocab tokens,
+ * or that of the weights; a folder of data is checked and taken with its own, which must be that of
+ * the weights; the files of another folder, in the order of their names, are tokenized into shards,
+ * by a tokenizer as for a text. Data in which no shard's training part holds one sequence is
+ * refused. DP_BADARG, DP_BADMSG, DP_TOOBIG (more than DP_MANIFEST_SHARDS_MAX shards) ... with a
+ * sentence; then *manifest is as it was. */
 DP_MUST dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest,
                              dp_prepared *prepared, dp_why *why);
-/* The same from and to files: a canonical manifest, and folder/manifest.bin, which has its data part filled in. */
+/* The same from and to files: a canonical manifest, and folder/manifest.bin, which has its data
+ * part filled in. */
 DP_MUST dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
                                    dp_prepared *prepared, dp_why *why);
 

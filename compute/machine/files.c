@@ -54,7 +54,8 @@ static dp_status read_all(int fd, const char *path, dp_buf *out, dp_why *why)
 
 dp_status dp_file_open(const char *path, int *fd, dp_why *why)
 {
-    /* Without O_NONBLOCK a pipe that nobody writes to would never open; it changes nothing for files. */
+    /* Without O_NONBLOCK a pipe that nobody writes to would never open; it changes nothing for
+     * files. */
     const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (opened < 0) {
         return failed(why, "open", path);

@@ -53,7 +53,8 @@ static bool is_gone(dp_gate *gate, uint32_t place)
         return false;
     }
     if (got == 0 || got == EOWNERDEAD) {
-        /* Unlocked without being made consistent it stays unusable, which says the same to the next who looks. */
+        /* Unlocked without being made consistent it stays unusable, which says the same to the next
+         * who looks. */
         pthread_mutex_unlock(&gate->places[place].alive);
     }
     return true;

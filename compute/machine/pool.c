@@ -41,8 +41,8 @@ struct dp_pool {
     struct share *shares; /* [n_threads] */
 };
 
-/* First its own share, then what is left of the others'. Jobs over the same rows follow each other, and so most rows stay in the
- * cache of the core that wrote them. */
+/* First its own share, then what is left of the others'. Jobs over the same rows follow each other,
+ * and so most rows stay in the cache of the core that wrote them. */
 static void work(dp_pool *pool, size_t worker)
 {
     for (size_t i = 0; i < pool->n_threads; i++) {
@@ -66,8 +66,8 @@ static void share_out(dp_pool *pool, size_t n_tasks)
     }
 }
 
-/* The system keeps niceness per thread: who makes a running process nicer reaches its first thread only. Becoming less nice may be
- * forbidden, and then this thread stays as it is. */
+/* The system keeps niceness per thread: who makes a running process nicer reaches its first thread
+ * only. Becoming less nice may be forbidden, and then this thread stays as it is. */
 static void follow_nice(int wanted, int *own)
 {
     if (wanted != *own) {

@@ -6,7 +6,8 @@
 
 #define DP_SENSORS_FOLDER "/sys/class/hwmon"
 
-/* The hottest sensor of a processor below folder, degrees Celsius; INT32_MIN: there is none that can be read. */
+/* The hottest sensor of a processor below folder, degrees Celsius; INT32_MIN: there is none that
+ * can be read. */
 int32_t dp_sensors_celsius(const char *folder);
 
 #endif

@@ -23,7 +23,8 @@ typedef enum dp_lap {
     DP_LAPS
 } dp_lap;
 
-/* Splits the time in which it runs among laps, of which one goes on at any time. A zeroed one stands still at 0. */
+/* Splits the time in which it runs among laps, of which one goes on at any time. A zeroed one
+ * stands still at 0. */
 typedef struct dp_laps {
     bool runs;
     dp_lap lap;

@@ -24,8 +24,8 @@ typedef struct dp_words {
 
 /* A zeroed dp_words is empty and open. */
 void dp_words_close(dp_words *words);
-/* *index of the word, added or found. DP_NOMEM; DP_TOOBIG (DP_WORDS_MAX; or words that were chosen so that finding one
- * takes more than DP_WORDS_PROBES_MAX looks). */
+/* *index of the word, added or found. DP_NOMEM; DP_TOOBIG (DP_WORDS_MAX; or words that were chosen
+ * so that finding one takes more than DP_WORDS_PROBES_MAX looks). */
 DP_MUST dp_status dp_words_add(dp_words *words, dp_view word, uint32_t *index);
 bool dp_words_find(const dp_words *words, dp_view word, uint32_t *index);
 

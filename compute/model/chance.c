@@ -8,7 +8,8 @@ enum {
     GROUP = 16 /* counters that are treated together */
 };
 
-/* Salmon et al. 2011, table 2: multipliers, and what is added to the key: the golden ratio, sqrt(3) - 1. */
+/* Salmon et al. 2011, table 2: multipliers, and what is added to the key: the golden ratio, sqrt(3)
+ * - 1. */
 #define MULTIPLY0 0xD2511F53U
 #define MULTIPLY1 0xCD9E8D57U
 #define WEYL0 0x9E3779B9U
@@ -38,7 +39,8 @@ void dp_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
     out[3] = c3;
 }
 
-/* Truncation after adding 16 random bits below the last kept one: carries with the right probability. */
+/* Truncation after adding 16 random bits below the last kept one: carries with the right
+ * probability. */
 static float round_one(float x, uint32_t random)
 {
     enum { INFINITE = 0x7f800000 };

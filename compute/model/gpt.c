@@ -1,4 +1,5 @@
-/* Opening, checking and the calls; the buffers are cut in gpt_memory.c, the arithmetic is in the other gpt_*.c. */
+/* Opening, checking and the calls; the buffers are cut in gpt_memory.c, the arithmetic is in the
+ * other gpt_*.c. */
 #include "compute/model/gpt.h"
 
 #include <math.h>
@@ -146,7 +147,8 @@ void dp_gpt_grads_at(dp_gpt *gpt, float *grads)
     gpt->unwritten = false;
 }
 
-/* Whether each of its gradients is the sum of a product, which backward can write without having read it. */
+/* Whether each of its gradients is the sum of a product, which backward can write without having
+ * read it. */
 static bool is_product(const dp_gpt *gpt, const dp_tensor *tensor)
 {
     return tensor == dp_model_head(gpt->model) ||
@@ -191,7 +193,8 @@ size_t dp_gpt_slice_of(size_t tokens, size_t threads)
     size_t best = SLICE_LEAST;
     size_t best_cost = SIZE_MAX;
     for (size_t slice = DP_GPT_SLICE_MOST; slice >= SLICE_LEAST; slice -= SLICE_STEP) {
-        /* Equal slices in rounds of one per thread; the rest finds a thread that is idle, if there is one. */
+        /* Equal slices in rounds of one per thread; the rest finds a thread that is idle, if there
+         * is one. */
         const size_t whole = tokens / slice;
         const size_t rest = tokens % slice;
         size_t cost = (whole + threads - 1) / threads * cost_of(slice);

@@ -1,8 +1,10 @@
-/* The decoder-only transformer on the CPU, of every family in model.h: parameters, gradients, forward and backward of whole
- * micro-batches. Not the optimizer (optim.h) and not the loop around it (trainer.h).
+/* The decoder-only transformer on the CPU, of every family in model.h: parameters, gradients,
+ * forward and backward of whole micro-batches. Not the optimizer (optim.h) and not the loop around
+ * it (trainer.h).
  *
- * All memory is taken at open. Results depend on the model, the weights, the micro-batches and the precision, never on the
- * number of threads or on what is recomputed: same machine and build, same bits. One thread at a time may call. */
+ * All memory is taken at open. Results depend on the model, the weights, the micro-batches and the
+ * precision, never on the number of threads or on what is recomputed: same machine and build, same
+ * bits. One thread at a time may call. */
 #ifndef DP_COMPUTE_MODEL_GPT_H
 #define DP_COMPUTE_MODEL_GPT_H
 
@@ -27,9 +29,10 @@ typedef struct dp_gpt_batch {
     size_t length;     /* 1 .. context */
 } dp_gpt_batch;
 
-/* What backward computes once more instead of forward keeping it for every layer: less memory, more time. Each step
- * includes those before it. Per token and layer stay: everything; all but norms and activation; also less the output of
- * attention; the block's input alone, so that a third of the products is done twice (Chen et al. 2016). */
+/* What backward computes once more instead of forward keeping it for every layer: less memory, more
+ * time. Each step includes those before it. Per token and layer stay: everything; all but norms and
+ * activation; also less the output of attention; the block's input alone, so that a third of the
+ * products is done twice (Chen et al. 2016). */
 typedef enum dp_recompute {
     DP_RECOMPUTE_NOTHING,
     DP_RECOMPUTE_NORMS,
@@ -38,9 +41,10 @@ typedef enum dp_recompute {
     DP_RECOMPUTE_STEPS
 } dp_recompute;
 
-/* The weights as products take them, once onward and once for backward. Kept: all of them, made anew only when the parameters
- * have changed, so that the micro-batches of a step, an evaluation and a sample pack once. Shared: room for one layer or
- * the head, made in every call when its turn comes: less memory, more time per call. Same bits either way. */
+/* The weights as products take them, once onward and once for backward. Kept: all of them, made
+ * anew only when the parameters have changed, so that the micro-batches of a step, an evaluation
+ * and a sample pack once. Shared: room for one layer or the head, made in every call when its turn
+ * comes: less memory, more time per call. Same bits either way. */
 typedef enum dp_gpt_packs { DP_GPT_PACKS_KEPT, DP_GPT_PACKS_SHARED, DP_GPT_PACKS } dp_gpt_packs;
 
 struct dp_ops;
@@ -55,11 +59,12 @@ typedef struct dp_gpt_options {
     bool grads_elsewhere;     /* none of its own: dp_gpt_grads_at comes before what needs them */
 } dp_gpt_options;
 
-/* model is borrowed until close. Parameters and gradients start at 0: call dp_model_init or load into dp_gpt_params_to_write.
- * DP_BADARG, DP_TOOBIG, DP_NOMEM. */
+/* model is borrowed until close. Parameters and gradients start at 0: call dp_model_init or load
+ * into dp_gpt_params_to_write. DP_BADARG, DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, const dp_gpt_options *options);
 void dp_gpt_close(dp_gpt *gpt); /* Accepts NULL. */
-/* Bytes that dp_gpt_open will take, to fit a machine before trying; 0 for arguments it would refuse. */
+/* Bytes that dp_gpt_open will take, to fit a machine before trying; 0 for arguments it would
+ * refuse. */
 size_t dp_gpt_bytes(const dp_model *model, const dp_gpt_options *options);
 
 /* The same in parts, for a pool of so many threads; all in bytes. */
@@ -77,34 +82,39 @@ dp_gpt_memory dp_gpt_memory_of(const dp_model *model, const dp_gpt_options *opti
 const dp_model *dp_gpt_model(const dp_gpt *gpt);
 /* Arenas of model->n_elements floats, 64-byte aligned, lent until close. */
 const float *dp_gpt_params(const dp_gpt *gpt);
-/* The parameters to write into before the next dp_gpt_step, _loss or _logits, which then packs them anew. Who writes
- * again after that asks again: else products would go on with the old weights (DP_PARANOID asserts it). */
+/* The parameters to write into before the next dp_gpt_step, _loss or _logits, which then packs them
+ * anew. Who writes again after that asks again: else products would go on with the old weights
+ * (DP_PARANOID asserts it). */
 float *dp_gpt_params_to_write(dp_gpt *gpt);
-/* dp_gpt_loss and _logits compute with these parameters (n_elements floats, borrowed, which nobody changes meanwhile) until a step,
- * dp_gpt_params_to_write, or another call of this; NULL: with the own ones. Costs nothing while they stay the same. */
+/* dp_gpt_loss and _logits compute with these parameters (n_elements floats, borrowed, which nobody
+ * changes meanwhile) until a step, dp_gpt_params_to_write, or another call of this; NULL: with the
+ * own ones. Costs nothing while they stay the same. */
 void dp_gpt_look_at(dp_gpt *gpt, const float *params);
 /* To be written between calls. */
 float *dp_gpt_grads(dp_gpt *gpt);
 void dp_gpt_zero_grads(dp_gpt *gpt);
-/* From now on these are the gradients, with what they hold: n_elements floats, 64-byte aligned, borrowed. */
+/* From now on these are the gradients, with what they hold: n_elements floats, 64-byte aligned,
+ * borrowed. */
 void dp_gpt_grads_at(dp_gpt *gpt, float *grads);
 
-/* Forward and backward: grads += scale * d(sum of losses over the batch's tokens)/d(params). For the mean over an
- * optimizer step of n tokens in several micro-batches call it with scale = 1/n for each.
- * *loss_sum: sum of the tokens' losses in nats (not scaled). DP_BADARG (shape, token >= vocab: then grads are untouched);
- * DP_DIVERGED when the loss is not finite: then grads are spoiled and must be zeroed. */
+/* Forward and backward: grads += scale * d(sum of losses over the batch's tokens)/d(params). For
+ * the mean over an optimizer step of n tokens in several micro-batches call it with scale = 1/n for
+ * each. *loss_sum: sum of the tokens' losses in nats (not scaled). DP_BADARG (shape, token >=
+ * vocab: then grads are untouched); DP_DIVERGED when the loss is not finite: then grads are spoiled
+ * and must be zeroed. */
 DP_MUST dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale,
                               double *loss_sum);
-/* Told during backward, on the thread that called dp_gpt_step: gradients of elements first .. n_elements - 1 have all their
- * terms. first falls from call to call, at the borders of layers, and ends with 0. */
+/* Told during backward, on the thread that called dp_gpt_step: gradients of elements first ..
+ * n_elements - 1 have all their terms. first falls from call to call, at the borders of layers, and
+ * ends with 0. */
 typedef void (*dp_gpt_final)(void *context, size_t first);
-/* For the next dp_gpt_step alone, the one of a step's last micro-batch (bucket.h hands out in pieces of one size). What was
- * told before DP_DIVERGED is spoiled like the rest. NULL: nobody. */
+/* For the next dp_gpt_step alone, the one of a step's last micro-batch (bucket.h hands out in
+ * pieces of one size). What was told before DP_DIVERGED is spoiled like the rest. NULL: nobody. */
 void dp_gpt_on_final(dp_gpt *gpt, dp_gpt_final final, void *context);
 /* Forward only; grads untouched. */
 DP_MUST dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum);
-/* logits: [vocab] for the token after tokens[0..length-1]. length 1 .. context. Params and grads untouched.
- * DP_DIVERGED when a logit is not finite. */
+/* logits: [vocab] for the token after tokens[0..length-1]. length 1 .. context. Params and grads
+ * untouched. DP_DIVERGED when a logit is not finite. */
 DP_MUST dp_status dp_gpt_logits(dp_gpt *gpt, const uint32_t *tokens, size_t length, float *logits);
 
 #endif

@@ -27,7 +27,8 @@ static bool norms_again(const dp_gpt *gpt)
     return gpt->recompute == DP_RECOMPUTE_NORMS || gpt->recompute == DP_RECOMPUTE_ATTENTION;
 }
 
-/* From behind the layer to the output of attention. Also fills what was dropped of norm2, act and qk. */
+/* From behind the layer to the output of attention. Also fills what was dropped of norm2, act and
+ * qk. */
 static void to_attention_task(void *ctx, size_t index, size_t worker)
 {
     const dp_gpt *gpt = ctx;
@@ -129,7 +130,8 @@ static void product_run(const dp_gpt *gpt, const struct product *p, size_t task,
     });
 }
 
-/* Gradients of the layer's vectors for a tile of columns: biases of each product, gains and biases of the norms. */
+/* Gradients of the layer's vectors for a tile of columns: biases of each product, gains and biases
+ * of the norms. */
 static void vector_tile(const dp_gpt *gpt, const struct product products[N_PRODUCTS], size_t tile)
 {
     const size_t first = tile * DP_OPS_TILE;

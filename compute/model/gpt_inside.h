@@ -26,14 +26,15 @@ typedef struct dp_gpt_sizes {
     size_t one;
 } dp_gpt_sizes;
 
-/* N: tokens of the largest batch, rows_max * context. All fp32. What is kept from forward to backward, per layer; from a
- * step of dp_recompute on all layers share one buffer (gpt_memory.c has the table). */
+/* N: tokens of the largest batch, rows_max * context. All fp32. What is kept from forward to
+ * backward, per layer; from a step of dp_recompute on all layers share one buffer (gpt_memory.c has
+ * the table). */
 typedef struct dp_gpt_layer {
     float *x;     /* [N][C] residual stream before the layer */
     float *norm1; /* [N][C] */
     float *qkv;   /* [N][qkv]; rotated, unless q and k have norms */
-    float *
-        qk; /* [N][qkv]: q and k after their norms, rotated; the columns of v are not used. NULL without */
+    /* [N][qkv]: q and k after their norms, rotated; the columns of v are not used. NULL without */
+    float *qk;
     float *q_rstd; /* [N][heads] of those norms */
     float *k_rstd; /* [N][kv heads] */
     float *lse;    /* [rows][heads][length] */
@@ -46,7 +47,8 @@ typedef struct dp_gpt_layer {
     float *rstd1;
     float *mean2;
     float *rstd2;
-    /* The four matrices as b of a product, and transposed; packs may be shared with the other layers and the head. */
+    /* The four matrices as b of a product, and transposed; packs may be shared with the other
+     * layers and the head. */
     float *packed[DP_LAYER_SLOTS];
     float *packed_t[DP_LAYER_SLOTS];
 } dp_gpt_layer;
@@ -73,8 +75,8 @@ struct dp_gpt {
     void *memory;        /* of everything below */
 
     float *params;
-    const float
-        *weights; /* that the running call computes with: params, or others (dp_gpt_look_at) */
+    /* that the running call computes with: params, or others (dp_gpt_look_at) */
+    const float *weights;
     float *grads;
     bool grads_elsewhere; /* they are not of its memory */
     dp_gpt_layer *layers;
@@ -132,8 +134,8 @@ static inline dp_gpt_range dp_gpt_slice(const dp_gpt *gpt, size_t task)
     return (dp_gpt_range){first, left < gpt->slice ? left : gpt->slice};
 }
 
-/* Tokens of a task, so that the threads end together and multiply whole groups of rows. Slices only share out work: no sum runs
- * over them, so they may follow the number of threads. threads > 0. */
+/* Tokens of a task, so that the threads end together and multiply whole groups of rows. Slices only
+ * share out work: no sum runs over them, so they may follow the number of threads. threads > 0. */
 size_t dp_gpt_slice_of(size_t tokens, size_t threads);
 
 static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
@@ -141,8 +143,8 @@ static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
     return (tokens + slice - 1) / slice;
 }
 
-/* The column of n with which the product of a slice begins, that of its token `first` of all: so threads do not all ask for the same
- * part of a weight at once. */
+/* The column of n with which the product of a slice begins, that of its token `first` of all: so
+ * threads do not all ask for the same part of a weight at once. */
 static inline size_t dp_gpt_begin(size_t first, size_t all, size_t n)
 {
     return first * n / all;
@@ -159,8 +161,8 @@ static inline size_t dp_gpt_tiles(size_t n)
     return (n + DP_OPS_TILE - 1) / DP_OPS_TILE;
 }
 
-/* Columns of a weight's gradient that a task takes, when all tasks together have so many tiles: of as many tiles side by side as
- * leave every thread enough tasks. */
+/* Columns of a weight's gradient that a task takes, when all tasks together have so many tiles: of
+ * as many tiles side by side as leave every thread enough tasks. */
 static inline size_t dp_gpt_run(const dp_gpt *gpt, size_t tiles)
 {
     const size_t run = tiles / (DP_GPT_TASKS_LEAST * dp_pool_threads(gpt->pool));
@@ -191,8 +193,8 @@ DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t r
 
 /* ---- gpt_memory.c */
 
-/* Sets every buffer of gpt, from base on, and returns the floats they take. With base NULL it only counts. Needs what
- * dp_gpt_setup sets; layers may then be NULL. */
+/* Sets every buffer of gpt, from base on, and returns the floats they take. With base NULL it only
+ * counts. Needs what dp_gpt_setup sets; layers may then be NULL. */
 size_t dp_gpt_carve(dp_gpt *gpt, float *base);
 /* Of the packs, kept or shared. */
 size_t dp_gpt_packed_floats(const dp_gpt *gpt);
@@ -222,11 +224,13 @@ void dp_gpt_norm_forward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range ran
 void dp_gpt_norm_again(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range, float *y);
 void dp_gpt_norm_backward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range range,
                           const float *dy, const float *residual, float *dx);
-/* Gradients of gain and bias over all tokens for a tile of columns; no columns beyond the width are touched. */
+/* Gradients of gain and bias over all tokens for a tile of columns; no columns beyond the width are
+ * touched. */
 void dp_gpt_norm_grads(const dp_gpt *gpt, dp_gpt_place place, size_t tile, const float *dy);
 
-/* ---- gpt_qk.c: what is done to q and k between their product and attention: nothing in GPT-2; norms of the heads where
- * the model has them, then rotary positions. All on a range of the running layer. */
+/* ---- gpt_qk.c: what is done to q and k between their product and attention: nothing in GPT-2;
+ * norms of the heads where the model has them, then rotary positions. All on a range of the running
+ * layer. */
 
 void dp_gpt_qk_forward(const dp_gpt *gpt, dp_gpt_range range);
 /* qk once more from qkv, the same bits; nothing where there are no norms. */
@@ -242,7 +246,8 @@ void dp_gpt_qk_grads(const dp_gpt *gpt, size_t tile);
 void dp_gpt_packs_stale(dp_gpt *gpt);
 /* Before forward: asserts, with DP_PARANOID, that nobody wrote parameters without a word. */
 void dp_gpt_packs_check(dp_gpt *gpt);
-/* Those of the running layer, and of the head, unless kept ones are good. Whatever is shared lives until the next call. */
+/* Those of the running layer, and of the head, unless kept ones are good. Whatever is shared lives
+ * until the next call. */
 void dp_gpt_pack_layer(dp_gpt *gpt, dp_gpt_way way);
 void dp_gpt_pack_head(dp_gpt *gpt);
 /* All layers and the head have been packed that way. */
@@ -255,7 +260,8 @@ dp_attention dp_gpt_attention(const dp_gpt *gpt, size_t task, size_t worker);
 size_t dp_gpt_attention_tasks(const dp_gpt *gpt);
 /* Runs all layers up to gpt->last. */
 void dp_gpt_forward(dp_gpt *gpt);
-/* Fills the buffers of the running layer that its recompute step does not keep and a slice alone cannot fill. */
+/* Fills the buffers of the running layer that its recompute step does not keep and a slice alone
+ * cannot fill. */
 void dp_gpt_layer_again(dp_gpt *gpt);
 
 static inline void dp_gpt_tell_final(const dp_gpt *gpt, const dp_tensor *first)
@@ -267,7 +273,8 @@ static inline void dp_gpt_tell_final(const dp_gpt *gpt, const dp_tensor *first)
 
 /* ---- gpt_head.c, gpt_backward.c */
 
-/* Head of all tokens: losses; with gpt->backward also dx for the last layer and the head's gradients. */
+/* Head of all tokens: losses; with gpt->backward also dx for the last layer and the head's
+ * gradients. */
 void dp_gpt_head(dp_gpt *gpt);
 /* Logits of the last token of the first row. */
 void dp_gpt_head_last(dp_gpt *gpt, float *logits);

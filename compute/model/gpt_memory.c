@@ -91,7 +91,8 @@ size_t dp_gpt_packed_floats(const dp_gpt *gpt)
     return layer.used > head.used ? layer.used : head.used;
 }
 
-/* The packs of all layers and the head in one piece: one behind the other, or all at its beginning. */
+/* The packs of all layers and the head in one piece: one behind the other, or all at its
+ * beginning. */
 static void carve_all_packs(dp_gpt *gpt, struct carver *carver)
 {
     float *const piece = carve(carver, dp_gpt_packed_floats(gpt));

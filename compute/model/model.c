@@ -30,7 +30,8 @@ enum {
     GATES = 16
 }; /* which models have it; 0: all */
 
-/* One row per kind of tensor. A name starts with what HF calls the part of the model; layers put their number inside. */
+/* One row per kind of tensor. A name starts with what HF calls the part of the model; layers put
+ * their number inside. */
 static const struct slot_row {
     const char *gpt2;
     const char *llama;
@@ -268,7 +269,8 @@ static int32_t sum_of_fields(uint64_t bits)
     return sum;
 }
 
-/* Mean 0, standard deviation sqrt(1 - 2^-20): twelve fields of variance (2^20 - 1)/12, over 1024. Exact in fp32. */
+/* Mean 0, standard deviation sqrt(1 - 2^-20): twelve fields of variance (2^20 - 1)/12, over 1024.
+ * Exact in fp32. */
 static float normal_of(uint64_t key, uint64_t index)
 {
     const int32_t sum =

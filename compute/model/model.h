@@ -1,16 +1,20 @@
-/* A model as a table of named tensors in one flat arena: shapes, offsets and first weights, not the arithmetic (gpt.h).
+/* A model as a table of named tensors in one flat arena: shapes, offsets and first weights, not the
+ * arithmetic (gpt.h).
  *
- * Families: GPT-2 (Hugging Face's GPT2LMHeadModel: learned positions, LayerNorm before each part, biases) and Llama
- * (LlamaForCausalLM: rotary positions, RMSNorm, gated units, no biases; with norms of q and k Qwen3ForCausalLM). One row
- * per kind of tensor says which families have it, under which name, and its shape.
+ * Families: GPT-2 (Hugging Face's GPT2LMHeadModel: learned positions, LayerNorm before each part,
+ * biases) and Llama (LlamaForCausalLM: rotary positions, RMSNorm, gated units, no biases; with
+ * norms of q and k Qwen3ForCausalLM). One row per kind of tensor says which families have it, under
+ * which name, and its shape.
  *
- * Linear weights stand as [in][out] in both families, as GPT-2 has them, so the engine knows one orientation; and what one
- * product makes stands in one tensor: q, k and v, and gate and up, side by side in columns. Hugging Face's Llama has these
- * apart and as [out][in]: dp_model_parts names the columns of each, and writing a file turns them, once.
+ * Linear weights stand as [in][out] in both families, as GPT-2 has them, so the engine knows one
+ * orientation; and what one product makes stands in one tensor: q, k and v, and gate and up, side
+ * by side in columns. Hugging Face's Llama has these apart and as [out][in]: dp_model_parts names
+ * the columns of each, and writing a file turns them, once.
  *
- * Arena: tensors follow each other in table order, each starts at a multiple of DP_ARENA_ALIGN elements, and the elements
- * between them are always 0. Parameters, gradients, moments, anchors and error feedback share this layout, so codecs and
- * optimizers may treat them as one range of dp_model.n_elements floats. */
+ * Arena: tensors follow each other in table order, each starts at a multiple of DP_ARENA_ALIGN
+ * elements, and the elements between them are always 0. Parameters, gradients, moments, anchors and
+ * error feedback share this layout, so codecs and optimizers may treat them as one range of
+ * dp_model.n_elements floats. */
 #ifndef DP_COMPUTE_MODEL_MODEL_H
 #define DP_COMPUTE_MODEL_MODEL_H
 
@@ -32,7 +36,8 @@ enum {
 typedef enum dp_slot {
     DP_LAYER_NORM1_W,
     DP_LAYER_NORM1_B,
-    DP_LAYER_QKV_W, /* [C][q k k]: columns of q, k and v; q: heads * head width, k and v: kv heads * head width */
+    /* [C][q k k]: columns of q, k and v; q: heads * head width, k and v: kv heads * head width */
+    DP_LAYER_QKV_W,
     DP_LAYER_QKV_B,
     DP_LAYER_Q_NORM, /* [head width] */
     DP_LAYER_K_NORM,
@@ -81,13 +86,14 @@ typedef struct dp_model {
     int32_t tensors_per_layer; /* index of the next layer's is so much larger */
 } dp_model;
 
-/* Builds the tensor table. Checks config first (dp_model_config_check): DP_BADARG and a sentence; DP_NOMEM. Pair:
- * dp_model_close. */
+/* Builds the tensor table. Checks config first (dp_model_config_check): DP_BADARG and a sentence;
+ * DP_NOMEM. Pair: dp_model_close. */
 DP_MUST dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *why);
 void dp_model_close(dp_model *model);
 /* NULL when no tensor has this name. */
 const dp_tensor *dp_model_find(const dp_model *model, const char *name);
-/* The tensor of a layer, or with layer 0 one at the ends; NULL when this model has none of its kind. */
+/* The tensor of a layer, or with layer 0 one at the ends; NULL when this model has none of its
+ * kind. */
 const dp_tensor *dp_model_tensor(const dp_model *model, size_t layer, dp_slot slot);
 /* The weight of the head, which is the embedding where they are tied. */
 const dp_tensor *dp_model_head(const dp_model *model);
@@ -105,13 +111,15 @@ size_t dp_model_parts(const dp_model *model, const dp_tensor *tensor,
                       dp_tensor_part parts[DP_MODEL_PARTS_MAX]);
 
 /* First weights from a seed, padding included (0). params: model->n_elements floats.
- * Every machine and compiler gives the same bits: element i of the arena is 0.02 (or less, see dp_tensor_init) times the
- * sum of twelve uniform 10-bit integers drawn from a hash of (seed, i) (Irwin 1927, Hall 1927), exact but for one rounded
- * product. The sum stands for a normal deviate and never passes six standard deviations. */
+ * Every machine and compiler gives the same bits: element i of the arena is 0.02 (or less, see
+ * dp_tensor_init) times the sum of twelve uniform 10-bit integers drawn from a hash of (seed, i)
+ * (Irwin 1927, Hall 1927), exact but for one rounded product. The sum stands for a normal deviate
+ * and never passes six standard deviations. */
 void dp_model_init(const dp_model *model, uint64_t seed, float *params);
 
-/* Floating point operations of one forward and backward pass per token with sequences of length tokens, counting
- * multiply and add, causal attention once: 6 per matrix weight and 6 * layers * length * heads * head width. */
+/* Floating point operations of one forward and backward pass per token with sequences of length
+ * tokens, counting multiply and add, causal attention once: 6 per matrix weight and 6 * layers *
+ * length * heads * head width. */
 double dp_model_flops(const dp_model *model, size_t length);
 
 #endif

@@ -1,9 +1,11 @@
-/* Optimizers over the arena of a model behind one interface: AdamW, LAMB, LARS and Muon, with clipping by the global norm,
- * in fp32 or with weights kept in bf16. Knows no schedule (schedule.h) and no overflow rule (scaler.h).
+/* Optimizers over the arena of a model behind one interface: AdamW, LAMB, LARS and Muon, with
+ * clipping by the global norm, in fp32 or with weights kept in bf16. Knows no schedule (schedule.h)
+ * and no overflow rule (scaler.h).
  *
- * In the formulas g is the gradient divided by the loss scale and clipped, x the weights, t the number of this step from 1;
- * "matrix" is a tensor that takes weight decay, "vector" one that does not (biases, gains of norms). Same bits for any
- * number of threads, and for any cut of the arena into parts at dp_optim_cut (zero.h). */
+ * In the formulas g is the gradient divided by the loss scale and clipped, x the weights, t the
+ * number of this step from 1; "matrix" is a tensor that takes weight decay, "vector" one that does
+ * not (biases, gains of norms). Same bits for any number of threads, and for any cut of the arena
+ * into parts at dp_optim_cut (zero.h). */
 #ifndef DP_COMPUTE_MODEL_OPTIM_H
 #define DP_COMPUTE_MODEL_OPTIM_H
 
@@ -69,31 +71,37 @@ void dp_optim_reset(dp_optim *optim);
 /* One step. params, grads: whole arenas; only the part changes, grads never.
  *
  * AdamW (Loshchilov, Hutter 2019, algorithm 2, decay times the learning rate):
- *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; x -= lr (m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) + decay x)
- * LAMB (You et al. 2020, algorithm 2, phi(z) = min(z, 10)): m, v as AdamW; u = m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) + decay x;
- *   x -= lr r u, r = phi(|x|)/|u| over each matrix, 1 if one of the norms is 0. Vectors: r = 1, no decay (as its authors' code).
- * LARS (You, Gitman, Ginsburg 2017, algorithm 1): m = momentum m + lr r (g + decay x); x -= m,
- *   r = 0.001 |x| / (|g| + decay |x|) over each matrix. Deviation: vectors, which may start at 0 and would stay there, take
- *   r = 0.001 and no decay; so does a matrix one of whose norms is 0, with decay.
- * Muon (Jordan et al. 2024): matrices inside the blocks: m = momentum m + g; o = orthogonal factor of g + momentum m by five
- *   Newton-Schulz steps X <- aX + (b A + c A^2) X, A = XX', X_0 = that / its Frobenius norm, (a, b, c) = (3.4445, -4.7750,
- *   2.0315); x -= lr (0.2 sqrt(max(rows, columns)) o + decay x). The factor is that of Liu et al. 2025 (Moonlight): it gives o the
- *   size of AdamW's steps, so that one learning rate serves both, and does not care how a matrix is turned. q, k and v, and
- *   gates and ups, which stand side by side in one tensor, are matrices of their own. Embeddings, head and vectors: AdamW.
+ *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; x -= lr (m/(1-b1^t) / (sqrt(v/(1-b2^t)) + eps) +
+ *     decay x)
+ * LAMB (You et al. 2020, algorithm 2, phi(z) = min(z, 10)): m, v as AdamW; u = m/(1-b1^t) /
+ *   (sqrt(v/(1-b2^t)) + eps) + decay x; x -= lr r u, r = phi(|x|)/|u| over each matrix, 1 if one of
+ *   the norms is 0. Vectors: r = 1, no decay (as its authors' code). LARS (You, Gitman, Ginsburg
+ *   2017, algorithm 1): m = momentum m + lr r (g + decay x); x -= m, r = 0.001 |x| / (|g| + decay
+ *   |x|) over each matrix. Deviation: vectors, which may start at 0 and would stay there, take r =
+ *   0.001 and no decay; so does a matrix one of whose norms is 0, with decay.
+ * Muon (Jordan et al. 2024): matrices inside the blocks: m = momentum m + g; o = orthogonal factor
+ *   of g + momentum m by five Newton-Schulz steps X <- aX + (b A + c A^2) X, A = XX', X_0 = that /
+ *   its Frobenius norm, (a, b, c) = (3.4445, -4.7750, 2.0315); x -= lr (0.2 sqrt(max(rows,
+ *   columns)) o + decay x). The factor is that of Liu et al. 2025 (Moonlight): it gives o the size
+ *   of AdamW's steps, so that one learning rate serves both, and does not care how a matrix is
+ *   turned. q, k and v, and gates and ups, which stand side by side in one tensor, are matrices of
+ *   their own. Embeddings, head and vectors: AdamW.
  *
- * Weights: DP_WEIGHTS_FP32: x. DP_WEIGHTS_BF16_SR: x is rounded to bf16 after the step, up or down by chance (chance.h) with the key
- * (seed, t, element). DP_WEIGHTS_BF16: the step moves the masters, x is their nearest bf16; where x is not that (it was
- * moved from outside, or this is the first step) the master starts from x.
+ * Weights: DP_WEIGHTS_FP32: x. DP_WEIGHTS_BF16_SR: x is rounded to bf16 after the step, up or down
+ * by chance (chance.h) with the key (seed, t, element). DP_WEIGHTS_BF16: the step moves the
+ * masters, x is their nearest bf16; where x is not that (it was moved from outside, or this is the
+ * first step) the master starts from x.
  *
- * *norm (may be NULL): |g| before clipping. DP_DIVERGED when a gradient is not finite or the norm passes 1e18: nothing is
- * changed but *norm, and the caller skips the step. pool may be NULL. */
+ * *norm (may be NULL): |g| before clipping. DP_DIVERGED when a gradient is not finite or the norm
+ * passes 1e18: nothing is changed but *norm, and the caller skips the step. pool may be NULL. */
 DP_MUST dp_status dp_optim_step(dp_optim *optim, float *params, const float *grads,
                                 const dp_optim_options *options, dp_pool *pool, double *norm);
 /* The same with the norm known: |grads| with the loss scale still in it (dp_norm). */
 DP_MUST dp_status dp_optim_step_with(dp_optim *optim, float *params, const float *grads,
                                      const dp_optim_options *options, dp_pool *pool, double norm);
 
-/* What a checkpoint keeps beside steps: vectors of last - first floats, lent until close, to read and to fill. */
+/* What a checkpoint keeps beside steps: vectors of last - first floats, lent until close, to read
+ * and to fill. */
 typedef struct dp_optim_vector {
     const char *name; /* "m", "v", "master" */
     float *values;
@@ -102,12 +110,12 @@ typedef struct dp_optim_vector {
 /* How many were written to out. */
 size_t dp_optim_vectors(const dp_optim *optim, dp_optim_vector out[DP_OPTIM_VECTORS_MAX]);
 
-/* Where part index of parts begins; index = parts: the end of the arena. AdamW is cut at blocks of the arena, the others,
- * which look at whole tensors, between tensors. Parts may be empty. */
+/* Where part index of parts begins; index = parts: the end of the arena. AdamW is cut at blocks of
+ * the arena, the others, which look at whole tensors, between tensors. Parts may be empty. */
 size_t dp_optim_cut(dp_optim_kind kind, const dp_model *model, size_t parts, size_t index);
 
-/* |x| of n floats in double, summed in blocks of fixed size: the same bits for every number of threads. NaN if some
- * x is not a number. partial: dp_norm_blocks(n) doubles of scratch. */
+/* |x| of n floats in double, summed in blocks of fixed size: the same bits for every number of
+ * threads. NaN if some x is not a number. partial: dp_norm_blocks(n) doubles of scratch. */
 double dp_norm(const float *x, size_t n, double *partial, dp_pool *pool);
 size_t dp_norm_blocks(size_t n);
 /* Sums of squares of blocks [first, last) only, into partial[first .. last). */

@@ -1,4 +1,5 @@
-/* What optim.c and the optimizers behind it (optim_layer.c, optim_muon.c) share. Private to these. */
+/* What optim.c and the optimizers behind it (optim_layer.c, optim_muon.c) share. Private to
+ * these. */
 #ifndef DP_COMPUTE_MODEL_OPTIM_INSIDE_H
 #define DP_COMPUTE_MODEL_OPTIM_INSIDE_H
 
@@ -17,8 +18,9 @@ typedef struct dp_optim_job {
     const dp_ops *ops;
     dp_optim *optim;
     const dp_optim_options *options;
-    float *
-        x; /* what the step moves, so that element i of the arena is x[i - x_first]: parameters or masters */
+    /* what the step moves, so that element i of the arena is x[i - x_first]: parameters or
+     * masters */
+    float *x;
     size_t x_first;
     const float *grads; /* whole arena */
     float grad_scale;   /* clipping and the loss scale */

@@ -1,5 +1,5 @@
-/* LAMB and LARS: steps whose length follows the norm of each tensor. Sums run over pieces in their order, so that they do
- * not depend on threads. */
+/* LAMB and LARS: steps whose length follows the norm of each tensor. Sums run over pieces in their
+ * order, so that they do not depend on threads. */
 #include <math.h>
 
 #include "compute/model/optim_inside.h"

@@ -1,5 +1,6 @@
-/* Muon: the momentum of each matrix inside the blocks is replaced by the nearest orthogonal one, found with matrix products
- * only. Matrices go one after another, each on all threads; products are cut by rows and by panels, which no sum crosses. */
+/* Muon: the momentum of each matrix inside the blocks is replaced by the nearest orthogonal one,
+ * found with matrix products only. Matrices go one after another, each on all threads; products are
+ * cut by rows and by panels, which no sum crosses. */
 #include <math.h>
 
 #include "base/alloc.h"
@@ -93,7 +94,8 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Floats of a matrix, of a square of its lesser side, and of a packed right side: the largest of the part. */
+/* Floats of a matrix, of a square of its lesser side, and of a packed right side: the largest of
+ * the part. */
 static void largest_of(const dp_optim *optim, size_t *matrix, size_t *square, size_t *packed)
 {
     const dp_ops *const ops = dp_ops_best();

@@ -1,9 +1,10 @@
-/* Dynamic loss scaling for training in fp16 (Micikevicius et al. 2018, section 3.2): the factor on the loss that keeps small
- * gradients above fp16's least value, as data and two rules. Multiplies nothing itself: the engine takes the factor as its
- * scale, dp_optim_step as loss_scale.
+/* Dynamic loss scaling for training in fp16 (Micikevicius et al. 2018, section 3.2): the factor on
+ * the loss that keeps small gradients above fp16's least value, as data and two rules. Multiplies
+ * nothing itself: the engine takes the factor as its scale, dp_optim_step as loss_scale.
  *
- * A step whose gradients are not finite is skipped and halves the scale; so many good steps in a row double it. The scale is
- * a power of two, so that it changes no bits of what does not overflow, and stays within the bounds below. */
+ * A step whose gradients are not finite is skipped and halves the scale; so many good steps in a
+ * row double it. The scale is a power of two, so that it changes no bits of what does not overflow,
+ * and stays within the bounds below. */
 #ifndef DP_COMPUTE_MODEL_SCALER_H
 #define DP_COMPUTE_MODEL_SCALER_H
 

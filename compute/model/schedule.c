@@ -52,8 +52,8 @@ static double progress(uint64_t now, uint64_t start, uint64_t end)
     return now >= end ? 1.0 : (double)(now - start) / (double)(end - start);
 }
 
-/* (1 + cos(pi x)) / 2 for x in 0 to 1, from Taylor's series around the nearest multiple of pi/2: to 1e-16, and the same bits
- * everywhere, which the C library's cosine does not promise. */
+/* (1 + cos(pi x)) / 2 for x in 0 to 1, from Taylor's series around the nearest multiple of pi/2: to
+ * 1e-16, and the same bits everywhere, which the C library's cosine does not promise. */
 static double half_wave(double x)
 {
     const double pi = 3.14159265358979323846;

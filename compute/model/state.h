@@ -1,5 +1,6 @@
-/* Canonical bytes of the replicated tensor state, whose object root the voters certify: theta and the moments of the run's outer
- * step: none, its momentum m, or m and v of AdamW. Not a checkpoint of one node: no moments of the local optimizer, no error feedback.
+/* Canonical bytes of the replicated tensor state, whose object root the voters certify: theta and
+ * the moments of the run's outer step: none, its momentum m, or m and v of AdamW. Not a checkpoint
+ * of one node: no moments of the local optimizer, no error feedback.
  *
  *   offset size
  *        0    4  "DPS1"
@@ -27,7 +28,8 @@ static inline uint64_t dp_state_bytes(size_t n, uint32_t moments)
     return DP_STATE_HEADER_BYTES + (1 + (uint64_t)moments) * 4 * (uint64_t)n;
 }
 
-/* Append the header alone, for who appends the vectors after it. DP_TOOBIG, DP_NOMEM; then out is as before. */
+/* Append the header alone, for who appends the vectors after it. DP_TOOBIG, DP_NOMEM; then out is
+ * as before. */
 DP_MUST dp_status dp_state_write_header(uint64_t round, size_t n, uint32_t moments, dp_buf *out);
 /* Append the state to out; m NULL: there is none. Same errors. */
 DP_MUST dp_status dp_state_write(uint64_t round, const float *theta, const float *m, size_t n,
@@ -45,15 +47,16 @@ typedef struct dp_state {
 
 /* Total. DP_BADMSG, DP_VERSION; no value is looked at. */
 DP_MUST dp_status dp_state_open(dp_state *state, dp_view bytes);
-/* Theta of a state of n elements, whatever follows. Total: also DP_BADMSG (other than n), DP_DIVERGED (a value is not
- * finite); then nothing is written. */
+/* Theta of a state of n elements, whatever follows. Total: also DP_BADMSG (other than n),
+ * DP_DIVERGED (a value is not finite); then nothing is written. */
 DP_MUST dp_status dp_state_read(dp_view bytes, uint64_t *round, float *theta, size_t n);
 
 /* n floats as little-endian bytes and back: how a, F and other vectors of one node travel. */
 DP_MUST dp_status dp_floats_write(const float *x, size_t n, dp_buf *out);
 /* DP_BADMSG unless bytes are exactly n floats, DP_DIVERGED if one is not finite. */
 DP_MUST dp_status dp_floats_check(dp_view bytes, size_t n);
-/* DP_BADMSG unless bytes are exactly n floats, DP_DIVERGED if one is not finite; then x is untouched. */
+/* DP_BADMSG unless bytes are exactly n floats, DP_DIVERGED if one is not finite; then x is
+ * untouched. */
 DP_MUST dp_status dp_floats_read(dp_view bytes, float *x, size_t n);
 
 #endif

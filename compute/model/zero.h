@@ -1,18 +1,22 @@
-/* Training on several processes of one host as if they were one: gradients are summed, each process moves its part of the
- * parameters and holds the moments of that part only (ZeRO stage 1, Rajbhandari et al. 2020), all get the parameters back. Over
- * shared memory; between hosts there are rounds.
+/* Training on several processes of one host as if they were one: gradients are summed, each process
+ * moves its part of the parameters and holds the moments of that part only (ZeRO stage 1,
+ * Rajbhandari et al. 2020), all get the parameters back. Over shared memory; between hosts there
+ * are rounds.
  *
- * Gradients come in lanes. A lane is one sum of micro-batches in order, begun at zero; process p of P has the lanes
- * [p L / P, (p+1) L / P). Lanes are added as a fixed binary tree: with steps s = 1, 2, 4, ..: lane l += lane l+s, l a multiple
- * of 2s. So the result depends on the lanes and what is in them, not on how many processes share them: one process with L
- * lanes gives the same bits as L with one each.
+ * Gradients come in lanes. A lane is one sum of micro-batches in order, begun at zero; process p of
+ * P has the lanes [p L / P, (p+1) L / P). Lanes are added as a fixed binary tree: with steps s = 1,
+ * 2, 4, ..: lane l += lane l+s, l a multiple of 2s. So the result depends on the lanes and what is
+ * in them, not on how many processes share them: one process with L lanes gives the same bits as L
+ * with one each.
  *
  * Shared memory, fresh from dp_zero_make (native byte order, one machine, never stored):
  *     header page(s) | lanes [L][n] fp32 | parameters [n] fp32 | sums of squares of blocks, double
- * Blocks are those of the arena, or with cards those of each part, counted from where it begins, part after part: for AdamW the same.
- * All processes call dp_zero_reduce and dp_zero_update in the same order, each from one thread, the one that joined. A
- * process that dies or stays away gives the others an error within 20 ms or wait_us; then nobody's parameters have changed
- * in this step, or everybody's, the moments are to be thrown away, and the group is at its end: load a checkpoint. */
+ * Blocks are those of the arena, or with cards those of each part, counted from where it begins,
+ * part after part: for AdamW the same. All processes call dp_zero_reduce and dp_zero_update in the
+ * same order, each from one thread, the one that joined. A process that dies or stays away gives
+ * the others an error within 20 ms or wait_us; then nobody's parameters have changed in this step,
+ * or everybody's, the moments are to be thrown away, and the group is at its end: load a
+ * checkpoint. */
 #ifndef DP_COMPUTE_MODEL_ZERO_H
 #define DP_COMPUTE_MODEL_ZERO_H
 
@@ -27,17 +31,19 @@ enum { DP_ZERO_LANES_MAX = 64 };
 
 typedef struct dp_zero dp_zero;
 
-/* Gradients, moments and weights that are on a card of this process (team_card.c); then a process has one lane, which it does not
- * fill itself, and the card's own part of everything is that of dp_optim_cut. A status that is not DP_OK or DP_DIVERGED ends the
- * group; each with a sentence. */
+/* Gradients, moments and weights that are on a card of this process (team_card.c); then a process
+ * has one lane, which it does not fill itself, and the card's own part of everything is that of
+ * dp_optim_cut. A status that is not DP_OK or DP_DIVERGED ends the group; each with a sentence. */
 typedef struct dp_zero_card {
     void *context;
     bool linked; /* cards reach each other: the pointers to shared memory below are NULL */
     /* The gradients, n floats, to lane. Only without a link. */
     dp_status (*give)(void *context, float *lane, dp_why *why);
-    /* The own part of the gradients = part, or what all cards add. squares: of its blocks, as backend.h says. */
+    /* The own part of the gradients = part, or what all cards add. squares: of its blocks, as
+     * backend.h says. */
     dp_status (*sum)(void *context, const float *part, double *squares, dp_why *why);
-    /* The optimizer's step on the own part of the weights; that part to its place in shared, n floats. */
+    /* The optimizer's step on the own part of the weights; that part to its place in shared, n
+     * floats. */
     dp_status (*move)(void *context, const dp_optim_options *options, double norm, float *shared,
                       dp_why *why);
     /* All weights from shared, or from the cards that have them. */
@@ -54,10 +60,12 @@ typedef struct dp_zero_setup {
     dp_zero_card *card; /* borrowed until close; NULL: all is here */
 } dp_zero_setup;
 
-/* A memfd of the right size that cannot shrink, to be inherited or sent. The caller closes it. DP_BADARG, DP_NOMEM, DP_IO. */
+/* A memfd of the right size that cannot shrink, to be inherited or sent. The caller closes it.
+ * DP_BADARG, DP_NOMEM, DP_IO. */
 DP_MUST dp_status dp_zero_make(int *fd, const dp_zero_setup *setup);
-/* Maps fd, which may be closed afterwards, and takes the place of rank. pool is borrowed, may be NULL. DP_BADARG: it was made for
- * another setup, or is no such memory; DP_BUSY: this rank is taken; DP_CLOSED: its process has died; DP_NOMEM, DP_IO. */
+/* Maps fd, which may be closed afterwards, and takes the place of rank. pool is borrowed, may be
+ * NULL. DP_BADARG: it was made for another setup, or is no such memory; DP_BUSY: this rank is
+ * taken; DP_CLOSED: its process has died; DP_NOMEM, DP_IO. */
 DP_MUST dp_status dp_zero_join(dp_zero **out, int fd, const dp_zero_setup *setup, dp_pool *pool,
                                dp_why *why);
 void dp_zero_close(
@@ -65,29 +73,34 @@ void dp_zero_close(
 
 /* The own lanes are [first, first + count). */
 uint32_t dp_zero_lanes(const dp_zero *zero, uint32_t *first);
-/* One of them: [n_elements] to be filled, and the sum of its losses. Lent; written between update (or a reduce whose step is
- * skipped) and reduce only. They hold what was left there: begin with zero. */
+/* One of them: [n_elements] to be filled, and the sum of its losses. Lent; written between update
+ * (or a reduce whose step is skipped) and reduce only. They hold what was left there: begin with
+ * zero. */
 typedef struct dp_zero_lane {
     float *grads;
     double *loss;
 } dp_zero_lane;
 dp_zero_lane dp_zero_lane_of(dp_zero *zero, uint32_t lane);
 
-/* Whether another process has died or left, or did not come in time. zero: a dp_zero, of the calling thread. */
+/* Whether another process has died or left, or did not come in time. zero: a dp_zero, of the
+ * calling thread. */
 bool dp_zero_is_over(void *zero);
 
-/* Sums of all lanes. *norm: length of the gradient, *loss: of all losses; the same bits everywhere, so that all decide alike
- * whether to take the step. DP_CLOSED, DP_TIMEOUT with a sentence. */
+/* Sums of all lanes. *norm: length of the gradient, *loss: of all losses; the same bits everywhere,
+ * so that all decide alike whether to take the step. DP_CLOSED, DP_TIMEOUT with a sentence. */
 DP_MUST dp_status dp_zero_reduce(dp_zero *zero, double *norm, double *loss, dp_why *why);
-/* One step with the summed gradient: moves the own part of params (NULL with a card) and takes the others'. options: the same everywhere, else
- * DP_BADARG. DP_DIVERGED: the norm is too large, everywhere; nothing has changed. DP_CLOSED, DP_TIMEOUT with a sentence. */
+/* One step with the summed gradient: moves the own part of params (NULL with a card) and takes the
+ * others'. options: the same everywhere, else DP_BADARG. DP_DIVERGED: the norm is too large,
+ * everywhere; nothing has changed. DP_CLOSED, DP_TIMEOUT with a sentence. */
 DP_MUST dp_status dp_zero_update(dp_zero *zero, float *params, const dp_optim_options *options,
                                  double norm, dp_why *why);
 /* Lanes of all. */
 uint32_t dp_zero_lanes_all(const dp_zero *zero);
-/* The weights that are shared, [n_elements]: what all wrote there in the update before. Between updates they are anybody's channel. */
+/* The weights that are shared, [n_elements]: what all wrote there in the update before. Between
+ * updates they are anybody's channel. */
 float *dp_zero_shared(dp_zero *zero);
-/* The optimizer of the own part, for checkpoints; with a card it has no vectors, only its bounds. */
+/* The optimizer of the own part, for checkpoints; with a card it has no vectors, only its
+ * bounds. */
 dp_optim *dp_zero_optim(dp_zero *zero);
 
 #endif

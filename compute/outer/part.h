@@ -1,9 +1,11 @@
-/* Parts of an update (gossip/ledger/part.h): where the shares of a vector lie, the blobs of its parts, what their owners make of
- * them, and where results of a round belong. Exact, like consensus.h: every node gets the same bits. Knows no peers.
+/* Parts of an update (gossip/ledger/part.h): where the shares of a vector lie, the blobs of its
+ * parts, what their owners make of them, and where results of a round belong. Exact, like
+ * consensus.h: every node gets the same bits. Knows no peers.
  *
- * A part begins and ends where runs of the codec do, so that the runs of a part are a piece of the runs of the whole blob: share s
- * of n elements lies at element min(n, floor(s R / 65536) run), R = ceil(n / run) runs of DP_CODEC_RUN elements. A part may be of
- * no elements; its blob is a header. */
+ * A part begins and ends where runs of the codec do, so that the runs of a part are a piece of the
+ * runs of the whole blob: share s of n elements lies at element min(n, floor(s R / 65536) run), R =
+ * ceil(n / run) runs of DP_CODEC_RUN elements. A part may be of no elements; its blob is a
+ * header. */
 #ifndef DP_COMPUTE_OUTER_PART_H
 #define DP_COMPUTE_OUTER_PART_H
 
@@ -15,7 +17,8 @@
 #include "base/trainer/trainer_msg.h"
 #include "compute/codec/codec.h"
 
-/* Where a range of a vector of so many elements lies. DP_BADARG: it ends before it begins, or beyond the vector. */
+/* Where a range of a vector of so many elements lies. DP_BADARG: it ends before it begins, or
+ * beyond the vector. */
 DP_MUST dp_status dp_part_place_of(dp_part_range range, size_t elements, dp_part_place *place);
 /* The shares of part p < cuts->n. */
 dp_part_range dp_part_range_of(const dp_part_cuts *cuts, uint32_t p);
@@ -27,8 +30,8 @@ typedef struct dp_part_blob {
     unsigned __int128 energy;
 } dp_part_blob;
 
-/* The parts of a blob of n elements, in the order of cuts, and *energy: the sum of theirs, at most DP_CODEC_ENERGY_MAX, so that no
- * part has more. Checks first: DP_BADMSG, DP_VERSION. DP_NOMEM. */
+/* The parts of a blob of n elements, in the order of cuts, and *energy: the sum of theirs, at most
+ * DP_CODEC_ENERGY_MAX, so that no part has more. Checks first: DP_BADMSG, DP_VERSION. DP_NOMEM. */
 DP_MUST dp_status dp_part_cut(dp_view blob, size_t n, const dp_part_cuts *cuts,
                               dp_part_blob parts[DP_PARTS_MAX], unsigned __int128 *energy);
 
@@ -49,9 +52,10 @@ typedef struct dp_part_sum {
     double error;             /* of the sum less the result: lost for good; near */
 } dp_part_sum;
 
-/* Append to out the blob, by this codec, of g = sum of q 2^-31 decode(blob) over the items in the given order
- * (consensus.h). DP_BADARG (no or too many of them), DP_BADMSG, DP_VERSION, DP_DIVERGED (g is too large for the codec: weights
- * were above 1), DP_TOOBIG, DP_NOMEM; then out is as before. */
+/* Append to out the blob, by this codec, of g = sum of q 2^-31 decode(blob) over the items in the
+ * given order (consensus.h). DP_BADARG (no or too many of them), DP_BADMSG, DP_VERSION, DP_DIVERGED
+ * (g is too large for the codec: weights were above 1), DP_TOOBIG, DP_NOMEM; then out is as
+ * before. */
 DP_MUST dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place,
                                  const dp_part_items *items, dp_buf *out, dp_part_sum *sum);
 
@@ -63,8 +67,9 @@ typedef struct dp_part_results {
     size_t n;          /* at most DP_PARTS_MAX */
 } dp_part_results;
 
-/* Where each lies in a vector of so many elements, for the outer step (consensus.h). DP_BADARG: ranges do not follow one another, there are
- * too many, or q is above 2^31; DP_BADMSG, DP_VERSION: a blob is not of its range. */
+/* Where each lies in a vector of so many elements, for the outer step (consensus.h). DP_BADARG:
+ * ranges do not follow one another, there are too many, or q is above 2^31; DP_BADMSG, DP_VERSION:
+ * a blob is not of its range. */
 DP_MUST dp_status dp_part_places(const dp_part_results *results, size_t elements,
                                  dp_part_place places[DP_PARTS_MAX]);
 
@@ -76,8 +81,9 @@ typedef struct dp_part_outcome {
     float beta;
 } dp_part_outcome;
 
-/* Append to out, as little-endian floats, e = beta (a - clip decode(blob)) on the parts that count it, and e = a on the others
- * (feedback.h). blob: of the whole publication, a: n floats. DP_BADMSG, DP_VERSION, DP_TOOBIG, DP_NOMEM. */
+/* Append to out, as little-endian floats, e = beta (a - clip decode(blob)) on the parts that count
+ * it, and e = a on the others (feedback.h). blob: of the whole publication, a: n floats. DP_BADMSG,
+ * DP_VERSION, DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_part_settle(const dp_part_outcome *outcome, const float *a, size_t n,
                                  dp_view blob, dp_buf *out);
 

@@ -47,7 +47,8 @@ dp_status dp_added_add(dp_added *added, dp_added_token token)
     return DP_OK;
 }
 
-/* First item of first..last-1 whose byte number depth is at least value; all of them have depth + 1 bytes or more. */
+/* First item of first..last-1 whose byte number depth is at least value; all of them have depth + 1
+ * bytes or more. */
 static uint32_t lower_bound(const dp_added *added, uint32_t first, uint32_t last, size_t depth,
                             unsigned value)
 {

@@ -8,8 +8,8 @@
 #include "compute/text/bpe_parts.h"
 #include "compute/text/utf8.h"
 
-/* The tokens of pieces seen before, one piece per slot, the newest wins: text repeats its words, so nine of ten pieces
- * are found, in memory that does not grow. A slot is a cache line. */
+/* The tokens of pieces seen before, one piece per slot, the newest wins: text repeats its words, so
+ * nine of ten pieces are found, in memory that does not grow. A slot is a cache line. */
 enum { SLOTS = 1 << 16, SLOT_BYTES = 22, SLOT_IDS = 10 };
 
 typedef struct slot {

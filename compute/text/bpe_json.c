@@ -1,4 +1,5 @@
-/* tokenizer.json: reading the parts that a byte-level BPE has, and refusing what would make other tokens. */
+/* tokenizer.json: reading the parts that a byte-level BPE has, and refusing what would make other
+ * tokens. */
 #include <jansson.h>
 #include <string.h>
 

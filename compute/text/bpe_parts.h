@@ -1,4 +1,5 @@
-/* What bpe*.c share: the tokenizer as a struct, and its construction. Private to compute/bpe*.c and their tests. */
+/* What bpe*.c share: the tokenizer as a struct, and its construction. Private to compute/bpe*.c and
+ * their tests. */
 #ifndef DP_COMPUTE_TEXT_BPE_PARTS_H
 #define DP_COMPUTE_TEXT_BPE_PARTS_H
 
@@ -36,13 +37,13 @@ struct dp_bpe {
 DP_MUST dp_status dp_bpe_new(dp_bpe **out);
 /* The 256 one-byte tokens with ids 0..255, in the order of bpe.h. */
 DP_MUST dp_status dp_bpe_add_bytes(dp_bpe *bpe);
-/* Token id for these bytes (copied), which merges may make. DP_EXISTS (id or bytes), DP_TOOBIG (id, length), DP_BADARG
- * (empty), DP_NOMEM. */
+/* Token id for these bytes (copied), which merges may make. DP_EXISTS (id or bytes), DP_TOOBIG (id,
+ * length), DP_BADARG (empty), DP_NOMEM. */
 DP_MUST dp_status dp_bpe_put_token(dp_bpe *bpe, uint32_t id, dp_view bytes);
 /* The same with the next id. */
 DP_MUST dp_status dp_bpe_add_token(dp_bpe *bpe, dp_view bytes);
-/* A token that stands in text as it is; its id may be new, or that of a token made of the same text. As above, also
- * DP_BADMSG (endless marks). */
+/* A token that stands in text as it is; its id may be new, or that of a token made of the same
+ * text. As above, also DP_BADMSG (endless marks). */
 typedef struct dp_bpe_added {
     dp_view text;
     uint32_t id;
@@ -52,8 +53,8 @@ typedef struct dp_bpe_added {
 DP_MUST dp_status dp_bpe_put_added(dp_bpe *bpe, const dp_bpe_added *added);
 
 bool dp_bpe_find(const dp_bpe *bpe, dp_view bytes, uint32_t *id);
-/* Next merge; its result is the token of the joined bytes. DP_NOTFOUND if there is none, DP_EXISTS if the pair merges
- * already, DP_BADARG (ids), DP_TOOBIG, DP_NOMEM. */
+/* Next merge; its result is the token of the joined bytes. DP_NOTFOUND if there is none, DP_EXISTS
+ * if the pair merges already, DP_BADARG (ids), DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_bpe_add_merge(dp_bpe *bpe, uint32_t left, uint32_t right);
 /* Fills byte -> id; false if a byte has no token. Before encoding. */
 bool dp_bpe_seal(dp_bpe *bpe);
@@ -62,7 +63,8 @@ bool dp_bpe_seal(dp_bpe *bpe);
 uint32_t dp_bpe_code_point(uint8_t byte);
 /* The code point in UTF-8 (1 or 2 bytes); returns the size. */
 size_t dp_bpe_write_byte(uint8_t byte, char out[2]);
-/* Bytes of a token as tokenizer.json writes it; DP_BADMSG for other characters. out holds text.size bytes. */
+/* Bytes of a token as tokenizer.json writes it; DP_BADMSG for other characters. out holds text.size
+ * bytes. */
 DP_MUST dp_status dp_bpe_read_token(dp_view text, uint8_t *out, size_t *size);
 
 #endif

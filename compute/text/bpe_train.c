@@ -1,4 +1,5 @@
-/* Training: pair counts over the different pieces of the text, kept up to date from merge to merge. */
+/* Training: pair counts over the different pieces of the text, kept up to date from merge to
+ * merge. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,7 +10,8 @@
 #include "compute/text/pieces.h"
 #include "compute/text/utf8.h"
 
-/* A longer piece is counted in cuts: what stands in one word of a thousand bytes says nothing about language. */
+/* A longer piece is counted in cuts: what stands in one word of a thousand bytes says nothing about
+ * language. */
 enum { WORD_BYTES_MAX = 1024 };
 
 typedef struct pair_count {

@@ -1,4 +1,5 @@
-/* JSON lines: one document per line, its text in a field of an object. Parses one line; opens no files. */
+/* JSON lines: one document per line, its text in a field of an object. Parses one line; opens no
+ * files. */
 #ifndef DP_COMPUTE_TEXT_JSONL_H
 #define DP_COMPUTE_TEXT_JSONL_H
 
@@ -12,8 +13,9 @@ typedef struct dp_jsonl {
 } dp_jsonl;
 
 void dp_jsonl_close(dp_jsonl *jsonl);
-/* Total. *text is lent until the next call or close; it is UTF-8 and may hold NUL. Empty for a blank line. DP_BADMSG
- * (no object, no such field, not a text; other fields may be anything), DP_TOOBIG; why does not name the line. */
+/* Total. *text is lent until the next call or close; it is UTF-8 and may hold NUL. Empty for a
+ * blank line. DP_BADMSG (no object, no such field, not a text; other fields may be anything),
+ * DP_TOOBIG; why does not name the line. */
 DP_MUST dp_status dp_jsonl_read(dp_jsonl *jsonl, dp_view line, const char *field, dp_view *text,
                                 dp_why *why);
 

@@ -32,8 +32,8 @@ static const pattern patterns[DP_PIECES_KINDS] = {
                          CONTRACTIONS "|" WORD "|\\p{N}|" TAIL},
 };
 
-/* Of one piece; none of the patterns goes back further than its own start, so only a piece of many white-space
- * characters comes near. */
+/* Of one piece; none of the patterns goes back further than its own start, so only a piece of many
+ * white-space characters comes near. */
 enum { MATCHES_MAX = 4 * DP_PIECE_BYTES_MAX };
 
 struct dp_pieces {

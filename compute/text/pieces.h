@@ -1,9 +1,10 @@
-/* Text cut into the pieces within which byte-pair merges happen: the patterns of GPT-2, Llama-3 and Qwen2, run by pcre2.
- * No merges here (merges.h).
+/* Text cut into the pieces within which byte-pair merges happen: the patterns of GPT-2, Llama-3 and
+ * Qwen2, run by pcre2. No merges here (merges.h).
  *
- * Patterns are known by their text and no other is run: a pattern from a file could mean another thing to pcre2 than to
- * the program that trained with it, and could be made to never end. Adding one is adding a row in pieces.c, after a
- * comparison. White space is spelled out as Unicode's White_Space, because \s of pcre2 has U+180E besides. */
+ * Patterns are known by their text and no other is run: a pattern from a file could mean another
+ * thing to pcre2 than to the program that trained with it, and could be made to never end. Adding
+ * one is adding a row in pieces.c, after a comparison. White space is spelled out as Unicode's
+ * White_Space, because \s of pcre2 has U+180E besides. */
 #ifndef DP_COMPUTE_TEXT_PIECES_H
 #define DP_COMPUTE_TEXT_PIECES_H
 
@@ -14,7 +15,8 @@
 
 typedef enum dp_pieces_kind {
     DP_PIECES_GPT2, /* Radford et al. 2019; ByteLevel of Hugging Face's tokenizers */
-    DP_PIECES_LLAMA3, /* digits in threes from the left, contractions in any case, line ends with what precedes */
+    /* digits in threes from the left, contractions in any case, line ends with what precedes */
+    DP_PIECES_LLAMA3,
     DP_PIECES_QWEN2, /* the same with single digits */
     DP_PIECES_KINDS
 } dp_pieces_kind;
@@ -33,8 +35,9 @@ typedef struct dp_pieces dp_pieces;
 /* DP_NOMEM; DP_UNSUPPORTED: this pcre2 has no Unicode. */
 DP_MUST dp_status dp_pieces_open(dp_pieces **out, dp_pieces_kind kind, dp_why *why);
 void dp_pieces_close(dp_pieces *pieces); /* Accepts NULL. */
-/* Size of the piece that starts at at < text.size, at least 1; pieces follow one another without gaps. text is UTF-8
- * (utf8.h), at the start of a character. DP_TOOBIG: longer than DP_PIECE_BYTES_MAX, or the matcher gave up. */
+/* Size of the piece that starts at at < text.size, at least 1; pieces follow one another without
+ * gaps. text is UTF-8 (utf8.h), at the start of a character. DP_TOOBIG: longer than
+ * DP_PIECE_BYTES_MAX, or the matcher gave up. */
 DP_MUST dp_status dp_pieces_next(dp_pieces *pieces, dp_view text, size_t at, size_t *size,
                                  dp_why *why);
 

@@ -1,4 +1,5 @@
-/* Files of text, JSON lines or tokens to a folder of token shards (corpus.h), with a tokenizer that is given or trained. */
+/* Files of text, JSON lines or tokens to a folder of token shards (corpus.h), with a tokenizer that
+ * is given or trained. */
 #ifndef DP_COMPUTE_TEXT_TOKENIZE_H
 #define DP_COMPUTE_TEXT_TOKENIZE_H
 
@@ -28,8 +29,8 @@ typedef struct dp_tokenize_job {
     const char *field;     /* of JSON lines */
     const char *tokenizer; /* path of a tokenizer.json; NULL: train one of vocab tokens */
     uint32_t vocab;
-    const char *
-        separator; /* token after each document. NULL: the tokenizer's own, or with one document none; "": none */
+    /* token after each document. NULL: the tokenizer's own, or with one document none; "": none */
+    const char *separator;
     const char *folder;
     uint64_t shard_tokens;
 } dp_tokenize_job;
@@ -39,9 +40,9 @@ typedef struct dp_tokenized {
     uint64_t documents;
 } dp_tokenized;
 
-/* A text file is one document, a line of JSON lines another; documents of tokens stand there as they are. A tokenizer that
- * is trained gets <|endoftext|> if there are several documents. With a tokenizer that is given each input is read once, and may be
- * a pipe. Errors name file and line. */
+/* A text file is one document, a line of JSON lines another; documents of tokens stand there as
+ * they are. A tokenizer that is trained gets <|endoftext|> if there are several documents. With a
+ * tokenizer that is given each input is read once, and may be a pipe. Errors name file and line. */
 DP_MUST dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *why);
 
 /* False if there is no such format: auto, text, jsonl, tokens, nanogpt. */

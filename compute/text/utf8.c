@@ -7,7 +7,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* Below it every character is its own normal form and joins none before it, so text may be cut in front of one. */
+/* Below it every character is its own normal form and joins none before it, so text may be cut in
+ * front of one. */
 enum { FIRST_MARK = 0x300 };
 
 /* Bytes of the sequence that starts at at, or 0 if it is malformed. */
@@ -80,14 +81,15 @@ dp_status dp_utf8_check(dp_view text, dp_why *why)
     return DP_OK;
 }
 
-/* U+0300 is cc 80: a lead byte below 0xcc starts a character below it, continuation bytes start none. */
+/* U+0300 is cc 80: a lead byte below 0xcc starts a character below it, continuation bytes start
+ * none. */
 static bool starts_low(uint8_t byte)
 {
     return byte < 0x80 || (byte >= 0xc0 && byte < 0xcc);
 }
 
-/* End of the stretch that starts at at and needs no look: characters below FIRST_MARK, without the last one, which a
- * mark may follow. */
+/* End of the stretch that starts at at and needs no look: characters below FIRST_MARK, without the
+ * last one, which a mark may follow. */
 static size_t skip_low(dp_view text, size_t at)
 {
     size_t last = at;

@@ -16,7 +16,8 @@ static size_t likeliest(const float *logits, size_t vocab)
     return best;
 }
 
-/* The k-th largest of values, which is reordered: quickselect with the middle as pivot. 1 <= k <= n. */
+/* The k-th largest of values, which is reordered: quickselect with the middle as pivot. 1 <= k <=
+ * n. */
 static float kth_largest(float *values, size_t n, size_t k)
 {
     size_t low = 0;

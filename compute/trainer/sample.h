@@ -15,7 +15,8 @@ typedef struct dp_sampler {
     uint64_t seed;
 } dp_sampler;
 
-/* One token from logits [vocab]; scratch: vocab floats. DP_BADARG (temperature), DP_DIVERGED (a logit is not finite). */
+/* One token from logits [vocab]; scratch: vocab floats. DP_BADARG (temperature), DP_DIVERGED (a
+ * logit is not finite). */
 DP_MUST dp_status dp_sample_pick(const dp_sampler *sampler, dp_rng *rng, const float *logits,
                                  size_t vocab, float *scratch, uint32_t *token);
 /* What is asked for the next token. */
@@ -26,8 +27,9 @@ typedef struct dp_sample_model {
     dp_status (*logits)(void *context, const uint32_t *tokens, size_t length, float *logits);
 } dp_sample_model;
 
-/* Appends n tokens after the n_prompt (>= 1) tokens in tokens, which has room for n_prompt + n. The model sees the last
- * `context` tokens. Recomputes the whole window for every token. DP_BADARG, DP_NOMEM, DP_DIVERGED. */
+/* Appends n tokens after the n_prompt (>= 1) tokens in tokens, which has room for n_prompt + n. The
+ * model sees the last `context` tokens. Recomputes the whole window for every token. DP_BADARG,
+ * DP_NOMEM, DP_DIVERGED. */
 DP_MUST dp_status dp_sample(const dp_sample_model *model, const dp_sampler *sampler,
                             uint32_t *tokens, size_t n_prompt, size_t n);
 

@@ -26,7 +26,8 @@ static uint32_t needs_of(const dp_manifest *m)
            (bf16_weights ? DP_CAN_BF16_WEIGHTS : 0) | DP_CAN_CODECS;
 }
 
-/* Of the outer step, and of the state: the engine holds the one of momentum, trainer_gradients.c the two of AdamW. */
+/* Of the outer step, and of the state: the engine holds the one of momentum, trainer_gradients.c
+ * the two of AdamW. */
 static uint32_t moments_of(const dp_trainer *t)
 {
     return t->alone ? 0 : dp_manifest_moments(&t->manifest);
@@ -338,7 +339,8 @@ static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
     dp_buf_clear(&t->restored);
     DP_TRY(dp_buf_append(&t->restored, blob));
     DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, a));
-    /* What was published is in a alone; what is open or frozen now is measured from theta, as before. */
+    /* What was published is in a alone; what is open or frozen now is measured from theta, as
+     * before. */
     DP_TRY(t->backend->copy(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
     t->pending_blob = dp_buf_view(&t->restored);
     t->pending = true;
@@ -462,8 +464,8 @@ static dp_status outer_step(dp_trainer *t, const dp_trainer_record *record)
     return t->backend->apply(t->engine, &items, &outer, &t->outer);
 }
 
-/* While theta moves, x holds its displacement from the anchor, and a pending anchor its own from theta. *moved: what
- * theta's new values are worth. */
+/* While theta moves, x holds its displacement from the anchor, and a pending anchor its own from
+ * theta. *moved: what theta's new values are worth. */
 static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_status *moved)
 {
     const dp_backend *const b = t->backend;

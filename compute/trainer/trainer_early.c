@@ -1,6 +1,7 @@
-/* Parts of a gradient while backward goes on (bucket.h): in the last micro-batch of a batch each part of the round is made of e and
- * the gradient and encoded as soon as all of its terms are there. The publication is made from the whole vector afterwards, as
- * ever, and comes to the same bytes unless the step is dropped or a record comes before it. */
+/* Parts of a gradient while backward goes on (bucket.h): in the last micro-batch of a batch each
+ * part of the round is made of e and the gradient and encoded as soon as all of its terms are
+ * there. The publication is made from the whole vector afterwards, as ever, and comes to the same
+ * bytes unless the step is dropped or a record comes before it. */
 #include "base/assert.h"
 #include "compute/codec/bucket.h"
 #include "compute/outer/part.h"

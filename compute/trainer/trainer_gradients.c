@@ -1,6 +1,7 @@
-/* The trainer of a run that exchanges gradients (round.exchange): one batch, then it waits for the record; the step is the
- * optimizer's, taken on the mean by every replica alike (outer_adamw.h), so x is theta and no optimizer is local. What is done
- * on the host here passes through it anyway: gradients are encoded and states are hashed there. */
+/* The trainer of a run that exchanges gradients (round.exchange): one batch, then it waits for the
+ * record; the step is the optimizer's, taken on the mean by every replica alike (outer_adamw.h), so
+ * x is theta and no optimizer is local. What is done on the host here passes through it anyway:
+ * gradients are encoded and states are hashed there. */
 #include <math.h>
 #include <string.h>
 

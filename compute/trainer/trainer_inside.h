@@ -1,5 +1,7 @@
-/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_publish.c, trainer_parts.c (rounds of parts), trainer_early.c (these while backward goes on), trainer_steps.c (training), trainer_lease.c (on which samples) and trainer_score.c (looking at the
- * result), trainer_judge.c (looking at an update), trainer_keep.c (what one alone keeps). Private to these. */
+/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_publish.c, trainer_parts.c
+ * (rounds of parts), trainer_early.c (these while backward goes on), trainer_steps.c (training),
+ * trainer_lease.c (on which samples) and trainer_score.c (looking at the result), trainer_judge.c
+ * (looking at an update), trainer_keep.c (what one alone keeps). Private to these. */
 #ifndef DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
 
@@ -68,8 +70,8 @@ struct dp_trainer {
     dp_bpe *bpe;
     dp_data data;
     size_t n; /* elements of every vector */
-    bool
-        publishing; /* A is being encoded, ANCHOR is x of then; pending_tally is what it would take along */
+    /* A is being encoded, ANCHOR is x of then; pending_tally is what it would take along */
+    bool publishing;
     bool apart;   /* the publication under way is encoded without e, which joins A afterwards */
     bool pending; /* A and ANCHOR are in use */
     dp_trainer_tally pending_tally;
@@ -138,7 +140,8 @@ void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
 /* trainer_publish.c: of the coming publication. */
 dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense, uint32_t keep);
 
-/* trainer_judge.c: a is the own newest publication, n floats, if updates are to be compared with it. */
+/* trainer_judge.c: a is the own newest publication, n floats, if updates are to be compared with
+ * it. */
 void dp_trainer_remember(dp_trainer *trainer, const float *a);
 
 /* trainer_early.c: before the step that completes a batch. DP_IO. */
@@ -148,13 +151,14 @@ DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);
 dp_buf *dp_trainer_bytes_anew(dp_trainer *trainer);
 
 /* trainer_parts.c */
-/* Blobs are checked, and places found where they are of parts (else ranges becomes NULL); a record in slices becomes one of a single update,
- * lent until the next use of bytes. Fills in contributors. The statuses of dp_part_places. */
+/* Blobs are checked, and places found where they are of parts (else ranges becomes NULL); a record
+ * in slices becomes one of a single update, lent until the next use of bytes. Fills in
+ * contributors. The statuses of dp_part_places. */
 DP_MUST dp_status dp_trainer_join(dp_trainer *trainer, dp_trainer_record *record);
 /* What such a record adds up; lent until the next. */
 dp_consensus_items dp_trainer_items(const dp_trainer *trainer, const dp_trainer_record *record);
-/* e of an included publication whose vector is A: beta (a - clip decode(blob)) on the parts that count it, a on the others. The
- * blob has been checked. */
+/* e of an included publication whose vector is A: beta (a - clip decode(blob)) on the parts that
+ * count it, a on the others. The blob has been checked. */
 DP_MUST dp_status dp_trainer_settle(dp_trainer *trainer, uint32_t clip, const dp_part_cuts *cuts,
                                     uint32_t taken, dp_view blob);
 

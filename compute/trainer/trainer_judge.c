@@ -1,4 +1,5 @@
-/* What somebody else's update would do to theta (base/run/judged.h). Training stands still meanwhile and goes on unchanged. */
+/* What somebody else's update would do to theta (base/run/judged.h). Training stands still
+ * meanwhile and goes on unchanged. */
 #include <math.h>
 #include <string.h>
 
@@ -52,7 +53,8 @@ static uint64_t windows_of(dp_trainer *t, const dp_trainer_update *update, windo
     return kind == HELD_OUT ? held_out(t) : claimed(update);
 }
 
-/* Sample number index of what was claimed: of the ranges one after the other, then of the own line. */
+/* Sample number index of what was claimed: of the ranges one after the other, then of the own
+ * line. */
 static dp_status take_claimed(dp_trainer *t, const dp_trainer_update *update, uint64_t index)
 {
     const size_t context = t->manifest.context;
@@ -118,7 +120,8 @@ static uint32_t step_of(const dp_trainer *t, uint32_t scale)
     return step < UINT32_MAX ? (uint32_t)step : UINT32_MAX;
 }
 
-/* Losses of theta less the step; theta is as before then. The step is the outer one without momentum, so that m stays. */
+/* Losses of theta less the step; theta is as before then. The step is the outer one without
+ * momentum, so that m stays. */
 static dp_status look_ahead(dp_trainer *t, const dp_trainer_update *update, losses all[KINDS])
 {
     static const uint32_t q_one = UINT32_C(1) << 31;
@@ -151,7 +154,8 @@ static uint64_t micro_of(double nats)
     return (uint64_t)llround(fmin(nats, NATS_MAX) * 1e6);
 }
 
-/* Mean and standard error over windows; of a single one the error is as large as the gain, as nothing is known of its spread. */
+/* Mean and standard error over windows; of a single one the error is as large as the gain, as
+ * nothing is known of its spread. */
 static dp_gain gain_of(const losses *l, size_t context)
 {
     double sum = 0;

@@ -1,4 +1,5 @@
-/* What a trainer without peers keeps between processes: its place and its vectors. Writes no file (solo_file.h does). */
+/* What a trainer without peers keeps between processes: its place and its vectors. Writes no file
+ * (solo_file.h does). */
 #include <string.h>
 
 #include "base/assert.h"

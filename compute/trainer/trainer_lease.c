@@ -1,4 +1,5 @@
-/* Which samples a trainer draws: its lease, then its own line (base/run/reach.h); alone, all of them in passes. */
+/* Which samples a trainer draws: its lease, then its own line (base/run/reach.h); alone, all of
+ * them in passes. */
 #include <string.h>
 
 #include "base/assert.h"

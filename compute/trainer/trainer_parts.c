@@ -1,5 +1,6 @@
-/* Records that are not a list of whole updates: rounds of parts (part.h), with what a publication leaves where some parts do not
- * count it, and records in slices (slices.h). What is done on the host here is rare, or passes through it anyway. */
+/* Records that are not a list of whole updates: rounds of parts (part.h), with what a publication
+ * leaves where some parts do not count it, and records in slices (slices.h). What is done on the
+ * host here is rare, or passes through it anyway. */
 #include "compute/outer/part.h"
 #include "compute/outer/slices.h"
 #include "compute/trainer/trainer_inside.h"

@@ -107,13 +107,15 @@ static dp_status take_own(dp_trainer *t, dp_view *blob, dp_view *a)
     const float *values;
     DP_TRY(t->backend->encode_take(t->engine, blob, &values));
     DP_TRY(check_own(t, *blob));
-    if (t->apart) { /* a holds all that is not sent, so that nothing but it has to outlive this process. */
+    if (t->apart) {
+        /* a holds all that is not sent, so that nothing but it has to outlive this process. */
         DP_TRY(t->backend->add(t->engine, DP_VECTOR_A, DP_VECTOR_E));
         values = t->backend->values(t->engine, DP_VECTOR_A);
     }
     DP_TRY(write_values(t, values, a));
     dp_trainer_remember(t, values);
-    /* e and F are in a from here on. No step looks at them, so until now they could stay for the case of a failure. */
+    /* e and F are in a from here on. No step looks at them, so until now they could stay for the
+     * case of a failure. */
     DP_TRY(t->backend->zero(t->engine, DP_VECTOR_E));
     return t->backend->zero(t->engine, DP_VECTOR_F);
 }

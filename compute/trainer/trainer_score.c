@@ -1,4 +1,5 @@
-/* Looking at theta: validation loss and samples. Training stands still meanwhile and goes on unchanged. */
+/* Looking at theta: validation loss and samples. Training stands still meanwhile and goes on
+ * unchanged. */
 #include <math.h>
 #include <string.h>
 

@@ -39,7 +39,8 @@ static void size_next(dp_trainer *t, uint32_t rows, uint64_t took_us)
 
 static float learning_rate(const dp_trainer *t)
 {
-    /* Own work that is not committed yet counts too, or a long round would stand still in the warm-up. */
+    /* Own work that is not committed yet counts too, or a long round would stand still in the
+     * warm-up. */
     const uint64_t tokens = t->committed + t->open.tokens + t->pending_tally.tokens;
     const double rate = dp_schedule_lr(&t->schedule, tokens) *
                         dp_schedule_batch_factor(&t->manifest, t->contributors);

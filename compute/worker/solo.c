@@ -13,7 +13,8 @@
 #include "compute/worker/solo_file.h"
 #include "compute/worker/solo_folder.h"
 
-/* Of a micro-batch: packing the weights for it is then a small part (plan.c), and it is what caches hold. */
+/* Of a micro-batch: packing the weights for it is then a small part (plan.c), and it is what caches
+ * hold. */
 enum {
     TOKENS_ENOUGH = 2048,
     CARD_TOKENS_ENOUGH = 8192 /* as the CUDA engine's plan has it */
@@ -90,7 +91,8 @@ static dp_status plan_for(const solo *s, const dp_manifest *manifest, uint32_t r
             : NULL;
     const dp_plan_request request = {.manifest = manifest,
                                      .threads = s->threads,
-                                     .budget = is_on_cpu(s) ? budget : 0, /* The card's own. */
+                                     /* The card's own. */
+                                     .budget = is_on_cpu(s) ? budget : 0,
                                      .rows = rows,
                                      .processes = team != NULL ? dp_team_processes(team) : 0,
                                      .lanes = team != NULL ? dp_team_lanes(team) : 0,
@@ -99,7 +101,8 @@ static dp_status plan_for(const solo *s, const dp_manifest *manifest, uint32_t r
                                    : s->job->backend->plan(s->job->device, &request, plan, why);
 }
 
-/* What the trainer will find too; here it is told before anything is read or made. *rows: 0 becomes what fits. */
+/* What the trainer will find too; here it is told before anything is read or made. *rows: 0 becomes
+ * what fits. */
 static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t *rows, dp_why *why)
 {
     dp_plan plan;

@@ -1,4 +1,5 @@
-/* The newest checkpoint of a folder, measured on what was held out or on data from outside, or exported. */
+/* The newest checkpoint of a folder, measured on what was held out or on data from outside, or
+ * exported. */
 #include <stdio.h>
 
 #include "compute/data/shard.h"

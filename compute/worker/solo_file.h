@@ -1,6 +1,7 @@
-/* Checkpoints of training without peers: everything that the coming steps depend on, in one file each. Plain files and not
- * SQLite: a checkpoint is one sequence of bytes, written once, read once and replaced as a whole; and compute/ sees no
- * store. What is here never was published, so there is no round, record or object to tie it to.
+/* Checkpoints of training without peers: everything that the coming steps depend on, in one file
+ * each. Plain files and not SQLite: a checkpoint is one sequence of bytes, written once, read once
+ * and replaced as a whole; and compute/ sees no store. What is here never was published, so there
+ * is no round, record or object to tie it to.
  *
  * FOLDER/step-<12 digits>.ckpt, little-endian, the same bytes whenever the same steps led there:
  *   offset size
@@ -17,8 +18,9 @@
  *      388  4kn  f32: the vectors, one after the other
  *        .   32  H("dpnode/solo/1", all before)
  *
- * Durable and atomic: written beside its name, synced, renamed, the folder synced; the last DP_SOLO_KEPT stay. A file that a
- * crash or a full disk left half-way has another name, or its hash does not hold, and the one before is taken. */
+ * Durable and atomic: written beside its name, synced, renamed, the folder synced; the last
+ * DP_SOLO_KEPT stay. A file that a crash or a full disk left half-way has another name, or its hash
+ * does not hold, and the one before is taken. */
 #ifndef DP_COMPUTE_WORKER_SOLO_FILE_H
 #define DP_COMPUTE_WORKER_SOLO_FILE_H
 
@@ -39,17 +41,19 @@ void dp_solo_head_write(const dp_solo_head *head, uint8_t out[DP_SOLO_HEAD_BYTES
 /* Total. DP_BADMSG, DP_VERSION; then head is untouched. */
 DP_MUST dp_status dp_solo_head_read(dp_solo_head *head, dp_view bytes);
 
-/* Steps of the checkpoints in folder, newest first; how many were written to steps. A folder that cannot be read has none. */
+/* Steps of the checkpoints in folder, newest first; how many were written to steps. A folder that
+ * cannot be read has none. */
 size_t dp_solo_list(const char *folder, uint64_t steps[DP_SOLO_FILES_MAX]);
 
-/* The trainer as it is, between two steps; vectors, elements and place of head are filled in. Older ones but one are removed
- * once it is durable. *hash: of the file. DP_IO, DP_NOSPACE, DP_NOMEM, with a sentence: then those before are as they were. */
+/* The trainer as it is, between two steps; vectors, elements and place of head are filled in. Older
+ * ones but one are removed once it is durable. *hash: of the file. DP_IO, DP_NOSPACE, DP_NOMEM,
+ * with a sentence: then those before are as they were. */
 DP_MUST dp_status dp_solo_save(const char *folder, dp_trainer *trainer, dp_solo_head *head,
                                dp_hash *hash, dp_why *why);
 /* The head alone, to know how to open a trainer for it. Its hash has not been looked at. */
 DP_MUST dp_status dp_solo_peek(const char *folder, uint64_t steps, dp_solo_head *head, dp_why *why);
-/* Into a trainer that was opened for head (as peeked). DP_BADHASH, DP_BADMSG, DP_DIVERGED, DP_IO, DP_NOTFOUND with a sentence:
- * then the trainer's vectors are spoiled; load another, or init. */
+/* Into a trainer that was opened for head (as peeked). DP_BADHASH, DP_BADMSG, DP_DIVERGED, DP_IO,
+ * DP_NOTFOUND with a sentence: then the trainer's vectors are spoiled; load another, or init. */
 DP_MUST dp_status dp_solo_load(const char *folder, const dp_solo_head *head, dp_trainer *trainer,
                                dp_why *why);
 

@@ -100,7 +100,8 @@ static dp_status encode(dp_solo_folder *f)
     return DP_OK;
 }
 
-/* What a run of peers is named and signed by means nothing here, and would make each start another one. */
+/* What a run of peers is named and signed by means nothing here, and would make each start another
+ * one. */
 static void forget_keys(dp_manifest *m)
 {
     m->created_ms = 0;

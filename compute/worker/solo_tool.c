@@ -234,8 +234,8 @@ static dp_status train(const arguments *args, dp_team *team, dp_why *why)
     if (args->backend != NULL) {
         dp_plugin_choose_own(&choice, args->backend, DP_PLUGIN_CHECK_MS);
     }
-    if (choice
-            .missed) { /* Nobody is there who could do without it, as other members of a run can. */
+    if (choice.missed) {
+        /* Nobody is there who could do without it, as other members of a run can. */
         dp_buf_close(&manifest);
         char *const instead = strrchr(choice.line.text, ';');
         return dp_why_set(why, DP_UNSUPPORTED, "%.*s",

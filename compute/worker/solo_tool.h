@@ -1,5 +1,5 @@
-/* dpnode-worker train and eval: arguments to solo.h, and its events as lines of JSON on stdout. SIGINT and SIGTERM: save and
- * end. */
+/* dpnode-worker train and eval: arguments to solo.h, and its events as lines of JSON on stdout.
+ * SIGINT and SIGTERM: save and end. */
 #ifndef DP_COMPUTE_WORKER_SOLO_TOOL_H
 #define DP_COMPUTE_WORKER_SOLO_TOOL_H
 

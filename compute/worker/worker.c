@@ -14,7 +14,8 @@
 #include "compute/worker/worker_inside.h"
 
 enum {
-    /* Commands read ahead, more than updates are judged at a time; a full queue holds the service thread. */
+    /* Commands read ahead, more than updates are judged at a time; a full queue holds the service
+     * thread. */
     QUEUE_MAX = 48
 };
 
@@ -163,7 +164,8 @@ static bool wait_until(dp_worker *w, uint64_t until_us)
     return pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0;
 }
 
-/* The next command; waits for one unless there is training to do, or rest is over. False when there is none. */
+/* The next command; waits for one unless there is training to do, or rest is over. False when there
+ * is none. */
 static bool next_command(dp_worker *w, dp_worker_command *c)
 {
     const bool trains = w->training && !dp_trainer_waits(w->trainer);

@@ -1,5 +1,5 @@
-/* The worker's inside: what its two threads share (worker.c), and what a command does (worker_commands.c,
- * worker_parts.c, worker_judge.c). */
+/* The worker's inside: what its two threads share (worker.c), and what a command does
+ * (worker_commands.c, worker_parts.c, worker_judge.c). */
 #ifndef DP_COMPUTE_WORKER_WORKER_INSIDE_H
 #define DP_COMPUTE_WORKER_WORKER_INSIDE_H
 
@@ -29,7 +29,8 @@ typedef struct dp_worker_command {
     uint32_t n_fds;
 } dp_worker_command;
 
-/* Parts of the coming publication that were told already (worker_parts.c). They stay here until it is told. */
+/* Parts of the coming publication that were told already (worker_parts.c). They stay here until it
+ * is told. */
 typedef struct dp_worker_early {
     uint64_t round;
     dp_part_cuts cuts;
@@ -78,13 +79,16 @@ void dp_worker_close_fds(const int *fds, uint32_t n_fds);
 DP_MUST dp_status dp_worker_answer(const dp_worker *w, const dp_trainer_msg *msg,
                                    const dp_view *views, uint32_t n_views);
 
-/* Answer PUBLISHED with blob and a (views), and with the parts of the blob; sets the energy of the whole. DP_BADMSG: it is none. */
+/* Answer PUBLISHED with blob and a (views), and with the parts of the blob; sets the energy of the
+ * whole. DP_BADMSG: it is none. */
 DP_MUST dp_status dp_worker_answer_parts(dp_worker *w, dp_trainer_msg *msg, const dp_view views[2]);
-/* The blobs of a command's items. DP_BADMSG with a sentence: not as many files, or none of ours; then nothing is mapped. */
+/* The blobs of a command's items. DP_BADMSG with a sentence: not as many files, or none of ours;
+ * then nothing is mapped. */
 DP_MUST dp_status dp_worker_map_items(const dp_worker *w, const dp_worker_command *c,
                                       dp_view blobs[DP_TRAINER_ITEMS_MAX], dp_why *why);
 void dp_worker_unmap_items(const dp_worker_command *c, const dp_view *blobs);
-/* Tell of the parts of the coming gradients, cut so; cuts->n = 0: of none. What was told stays while cuts and round do. */
+/* Tell of the parts of the coming gradients, cut so; cuts->n = 0: of none. What was told stays
+ * while cuts and round do. */
 void dp_worker_tell_early(dp_worker *w, const dp_part_cuts *cuts);
 void dp_worker_forget_early(dp_worker *w);
 /* REDUCE, ADD. */
@@ -93,19 +97,21 @@ DP_MUST dp_status dp_worker_add(dp_worker *w, const dp_worker_command *c, dp_why
 /* JUDGE (worker_judge.c). DP_IO alone is a failure: what cannot be measured is answered as that. */
 DP_MUST dp_status dp_worker_judge(dp_worker *w, const dp_worker_command *c, dp_why *why);
 
-/* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the status has. Where memory or
- * descriptors are missing nothing that came is to blame, and the next process may have better luck: gives status, so that
- * this one ends. A question of a person is not worth that. Both threads. */
+/* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the
+ * status has. Where memory or descriptors are missing nothing that came is to blame, and the next
+ * process may have better luck: gives status, so that this one ends. A question of a person is not
+ * worth that. Both threads. */
 DP_MUST dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of, dp_status status,
                                           const dp_why *why);
 
-/* The compute thread's. Do one command, answer it and close its files; or one micro-batch of training, and tell STEP when it is
- * time. Not DP_OK: this process cannot go on. */
+/* The compute thread's. Do one command, answer it and close its files; or one micro-batch of
+ * training, and tell STEP when it is time. Not DP_OK: this process cannot go on. */
 DP_MUST dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c);
 DP_MUST dp_status dp_worker_train_on(dp_worker *w);
 
-/* Rests between micro-batches (worker_rest.c), the compute thread's. When to look again: reads sensors where it is time; 0: there are
- * no limits. Is it resting now? Never while a publication is made, which is looked after between micro-batches. */
+/* Rests between micro-batches (worker_rest.c), the compute thread's. When to look again: reads
+ * sensors where it is time; 0: there are no limits. Is it resting now? Never while a publication is
+ * made, which is looked after between micro-batches. */
 uint64_t dp_worker_rests_until(dp_worker *w);
 bool dp_worker_rests(const dp_worker *w);
 /* A micro-batch took so long. */

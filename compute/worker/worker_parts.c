@@ -90,7 +90,8 @@ static void begin_part(dp_worker *w, uint32_t part)
     early->failed = false;
 }
 
-/* A dp_trainer_take_part. What cannot be told now goes with the publication; a daemon that is gone is noticed there too. */
+/* A dp_trainer_take_part. What cannot be told now goes with the publication; a daemon that is gone
+ * is noticed there too. */
 static void take_part(void *context, uint32_t part, size_t at, dp_view piece, bool last)
 {
     dp_worker *const w = context;
@@ -206,7 +207,8 @@ void dp_worker_unmap_items(const dp_worker_command *c, const dp_view *blobs)
     unmap(blobs, c->n_fds);
 }
 
-/* Sums are dense, also where updates keep some elements only: of many updates they hold most places. */
+/* Sums are dense, also where updates keep some elements only: of many updates they hold most
+ * places. */
 static dp_status reduce_mapped(const dp_worker *w, const dp_worker_command *c, dp_part_place place,
                                const dp_view *blobs)
 {

@@ -1,4 +1,5 @@
-/* The worker between micro-batches: how long it rests, so that the machine stays below its owner's limits (governor.h). */
+/* The worker between micro-batches: how long it rests, so that the machine stays below its owner's
+ * limits (governor.h). */
 #include <stdio.h>
 
 #include "compute/backend/backend_cpu.h"

@@ -92,7 +92,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* *took: nanoseconds to write an object of that size durably. Random bytes: nothing on the way can compress them. */
+/* *took: nanoseconds to write an object of that size durably. Random bytes: nothing on the way can
+ * compress them. */
 static dp_status write_object(dp_store *store, uint8_t *bytes, size_t size, uint64_t *took)
 {
     dp_rng rng;

@@ -1,5 +1,6 @@
-/* dpnoded --check: what a daemon with these settings would find here, for `dpnode doctor`, without being one: no lock is taken,
- * no key is made, and a daemon that runs in the same directory is not disturbed. Judges nothing. */
+/* dpnoded --check: what a daemon with these settings would find here, for `dpnode doctor`, without
+ * being one: no lock is taken, no key is made, and a daemon that runs in the same directory is not
+ * disturbed. Judges nothing. */
 #ifndef DP_DAEMON_CONTROL_CHECK_H
 #define DP_DAEMON_CONTROL_CHECK_H
 
@@ -13,7 +14,8 @@
  *   dir_why?       why it cannot be used: a sentence
  *   network?       the sentence of dp_dir_check_disk, unless network-dir allows such a directory
  *   free           bytes that its disk has for it
- *   write_bytes_s? of the store's own way to write an object of 4 or 32 MiB (tried in a folder beside it, removed again)
+ *   write_bytes_s? of the store's own way to write an object of 4 or 32 MiB (tried in a folder
+ *     beside it, removed again)
  *   commit_us?     the median of 15 small rows, each durable
  *   disk_why?      why neither could be measured: a sentence
  *   listen_why?    why nobody could listen there now: a sentence

@@ -47,8 +47,8 @@ struct dp_control {
     uint64_t garbage; /* clients cut for bytes that are not ours */
 };
 
-/* LOOK: tells what is there and costs next to nothing. ORDER: changes something, tells a secret, or takes time of the
- * disk or the trainer. */
+/* LOOK: tells what is there and costs next to nothing. ORDER: changes something, tells a secret, or
+ * takes time of the disk or the trainer. */
 typedef enum method_kind { LOOK, ORDER } method_kind;
 
 typedef struct method_row {
@@ -458,7 +458,8 @@ static void make_folder(const char *path)
     }
 }
 
-/* A group may connect, and look, where the owner of the daemon has opened the socket's folder to that group. */
+/* A group may connect, and look, where the owner of the daemon has opened the socket's folder to
+ * that group. */
 static mode_t mode_of_socket(const char *path)
 {
     char folder[DP_CONTROL_PATH_MAX + 1];

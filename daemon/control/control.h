@@ -1,5 +1,5 @@
-/* The control socket: accepts the CLI and dispatches its requests. Methods are in the control_*.c files, one table row
- * each. Loop thread only. */
+/* The control socket: accepts the CLI and dispatches its requests. Methods are in the control_*.c
+ * files, one table row each. Loop thread only. */
 #ifndef DP_DAEMON_CONTROL_CONTROL_H
 #define DP_DAEMON_CONTROL_CONTROL_H
 
@@ -13,9 +13,9 @@ enum {
     DP_CONTROL_OUT_MAX = 8 * 1024 * 1024
 };
 
-/* Binds the socket: mode 0600, or 0660 where its folder is this user's, of the socket's group, and open to it; a folder that
- * is absent is made 0700. The daemon's user and root may order, others look (SO_PEERCRED). A stale socket file is replaced. DP_BUSY: another daemon
- * answers there. */
+/* Binds the socket: mode 0600, or 0660 where its folder is this user's, of the socket's group, and
+ * open to it; a folder that is absent is made 0700. The daemon's user and root may order, others
+ * look (SO_PEERCRED). A stale socket file is replaced. DP_BUSY: another daemon answers there. */
 DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const char *path,
                                   dp_why *why);
 void dp_control_close(dp_control *control);
@@ -30,11 +30,12 @@ typedef struct dp_call {
     uint64_t id;
 } dp_call;
 
-/* What a method gets. Exactly one reply or error must follow, now or later; notices may come before it. */
+/* What a method gets. Exactly one reply or error must follow, now or later; notices may come before
+ * it. */
 typedef void dp_method(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters);
 
-/* Begin a reply or notice, pack one value, end it. False: pack nothing; the client is gone, or its queue is too full for a
- * notice, or even for a reply, and then it was cut. */
+/* Begin a reply or notice, pack one value, end it. False: pack nothing; the client is gone, or its
+ * queue is too full for a notice, or even for a reply, and then it was cut. */
 bool dp_call_begin(const dp_call *call, dp_control_kind kind, dp_packer *packer);
 void dp_call_end(const dp_call *call, dp_packer *packer);
 void dp_call_fail(const dp_call *call, int exit, const char *code, const char *fix,
@@ -54,7 +55,8 @@ dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, 
 dp_method dp_method_why;
 /* control_data.c */
 dp_method dp_method_data;
-/* Tokenizer and shards of the run, and how many of these are here whole; 0 while the manifest is not known. */
+/* Tokenizer and shards of the run, and how many of these are here whole; 0 while the manifest is
+ * not known. */
 uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here);
 /* control_run.c */
 dp_method dp_method_run_create, dp_method_run_join;
@@ -84,8 +86,9 @@ dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call);
 /* What the node is doing, in the word that hello and status have. */
 const char *dp_call_state(const dp_daemon *daemon);
-/* The member that a request names with "peer": by its id, whole in hexadecimal or its twelve characters, or by its name if
- * no other has it (each node chooses its own). False after an error reply. */
+/* The member that a request names with "peer": by its id, whole in hexadecimal or its twelve
+ * characters, or by its name if no other has it (each node chooses its own). False after an error
+ * reply. */
 bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
                        const dp_pack_value *parameters, dp_peer *peer);
 /* Pack a round or event as documented in control_msg.h. */

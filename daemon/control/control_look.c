@@ -211,7 +211,8 @@ static void pack_trainer(dp_group *map, const dp_driver_view *view)
     }
 }
 
-/* What the chain says, and who is heard: not known while the chain is read from the store, or the manifest is awaited. */
+/* What the chain says, and who is heard: not known while the chain is read from the store, or the
+ * manifest is awaited. */
 static void pack_chain(dp_group *map, const dp_driver_view *view)
 {
     const dp_node_view *const node = &view->node;
@@ -383,7 +384,8 @@ static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_mem
 
 void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    /* What a reader of messages takes: nodes of msgpack, of which a peer has a map of up to 13 pairs with its addresses. */
+    /* What a reader of messages takes: nodes of msgpack, of which a peer has a map of up to 13
+     * pairs with its addresses. */
     enum {
         PEER_NODES = 1 + 2 * 13 + DP_ADDRS_MAX,
         PEERS_MAX = (DP_PACK_NODES_MAX - 16) / PEER_NODES

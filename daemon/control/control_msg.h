@@ -1,81 +1,126 @@
-/* What the CLI and the daemon say to each other: msgpack-RPC over a unix socket. Frames and methods, no sockets.
+/* What the CLI and the daemon say to each other: msgpack-RPC over a unix socket. Frames and
+ * methods, no sockets.
  *
  * A frame is u32 size (little-endian) | one msgpack value of at most DP_CONTROL_FRAME_MAX bytes.
  *   request   [0, id, "method", {parameters}]
  *   reply     [1, id, nil, result]                                     result: a map
- *             [1, id, {"code", "what", "why", "fix", "exit"}, nil]     exit: the CLI's exit status (sysexits)
+ *             [1, id, {"code", "what", "why", "fix", "exit"}, nil]     exit: the CLI's exit status
+ *               (sysexits)
  *   notice    [2, id, {…}]     progress or stream items of request id, before its reply
  *
- * Methods (parameters -> result). Times are unix milliseconds, durations and sizes carry their unit in the key. A key that does
- * not apply is left out; what applies and is not known yet is nil. Peers are {"id": 64 hex, "short": 12 characters, "name": nil
- * before it has told one}.
- *   hello        {} -> {"version", "pid", "state": "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
- *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?, "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the owner's order, "lost"?: text, the store was damaged and names no run any more, "rss_bytes", "log_dropped", "store_bytes",
- *                       "run"?: {"name", "id", "round", "applied", "slot", "tokens", "state_root", "members", "alive", "voters",
- *                       "is_voter", "ballot_owner": short id of who is to propose the next record, "quorum", "listed", "loss"?, "exchanges", "rejected", "diverged", "elements",
- *                       "data_objects" (tokenizer and shards), "data_here" (of these), "round_ms",
- *                       "trains": bool, "tokens_per_s", "compute_utilisation" (both nil while it does not), "trainer_ms"?: {"trained", "computed", "data", "publish", "apply", "state", "tell"}, since
- *                       the trainer's start: computed of trained are steps, the others what the rest went to (dp_trainer_spent), "outer_reach"?, "keep"?: one element of so many in updates of the round to come, where the
- *                       manifest has a span (gossip/ledger/density.h), "update_norm"?: |a| of what was published last, "update_residual"?: |e| that its codec
- *                       left over, "update_error"?: their ratio, "part_error"?: the same of the part that this node added up last, "early_told"?: parts of others' gradients
- *                       that were told before the whole was computed, "early_here"?: those of them that were right and here when that was told, "near"?: nodes that results of parts from afar are shared with, "results_near"?: such
- *                       results that one of them was asked for, "sums_made"?: parts of all near that this node has added up for owners far away, "sums_taken"?: such
- *                       sums of others in parts that it has added up itself, "checkpoint_round"?, "bytes_sent", "bytes_received",
- *                       "upload_max"?, "download_max"?: bytes per second that the owner, and what is left of a month, allow now, "upload_held_ms", "download_held_ms": in all, bulk waited for that,
- *                       "upload_month"?, "download_month"?: bytes of a month that the owner allows, "upload_month_used", "download_month_used",
- *                       "month_used_up": so that training rests,
- *                       "clock"?: {"behind_ms": this machine's, behind those of others, "corrected_ms": by which this node goes, "text"}, where something is wrong with it,
- *                       "chunks": that came, "chunks_hedged": requests for them of a second holder because the first was late,
- *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes, "trainer_pid"?, "trainer_restarts", "trainer_next_ms"?: until it is started again, "trainer_deaths"?: in a row before that, "counted": rounds of the chain here that list this node}}: what is of
+ * Methods (parameters -> result). Times are unix milliseconds, durations and sizes carry their unit
+ * in the key. A key that does not apply is left out; what applies and is not known yet is nil.
+ * Peers are {"id": 64 hex, "short": 12 characters, "name": nil before it has told one}.
+ *   hello        {} -> {"version", "pid", "state":
+ *                "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
+ *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?,
+ *                       "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the
+ *                       owner's order, "lost"?: text, the store was damaged and names no run any
+ *                       more, "rss_bytes", "log_dropped", "store_bytes", "run"?: {"name", "id",
+ *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
+ *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the
+ *                       next record, "quorum", "listed", "loss"?, "exchanges", "rejected",
+ *                       "diverged", "elements", "data_objects" (tokenizer and shards), "data_here"
+ *                       (of these), "round_ms", "trains": bool, "tokens_per_s",
+ *                       "compute_utilisation" (both nil while it does not), "trainer_ms"?:
+ *                       {"trained", "computed", "data", "publish", "apply", "state", "tell"}, since
+ *                       the trainer's start: computed of trained are steps, the others what the
+ *                       rest went to (dp_trainer_spent), "outer_reach"?, "keep"?: one element of so
+ *                       many in updates of the round to come, where the manifest has a span
+ *                       (gossip/ledger/density.h), "update_norm"?: |a| of what was published last,
+ *                       "update_residual"?: |e| that its codec left over, "update_error"?: their
+ *                       ratio, "part_error"?: the same of the part that this node added up last,
+ *                       "early_told"?: parts of others' gradients that were told before the whole
+ *                       was computed, "early_here"?: those of them that were right and here when
+ *                       that was told, "near"?: nodes that results of parts from afar are shared
+ *                       with, "results_near"?: such results that one of them was asked for,
+ *                       "sums_made"?: parts of all near that this node has added up for owners far
+ *                       away, "sums_taken"?: such sums of others in parts that it has added up
+ *                       itself, "checkpoint_round"?, "bytes_sent", "bytes_received", "upload_max"?,
+ *                       "download_max"?: bytes per second that the owner, and what is left of a
+ *                       month, allow now, "upload_held_ms", "download_held_ms": in all, bulk waited
+ *                       for that, "upload_month"?, "download_month"?: bytes of a month that the
+ *                       owner allows, "upload_month_used", "download_month_used", "month_used_up":
+ *                       so that training rests,
+ *                       "clock"?: {"behind_ms": this machine's, behind those of others,
+ *                         "corrected_ms": by which this node goes, "text"}, where something is
+ *                         wrong with it,
+ *                       "chunks": that came, "chunks_hedged": requests for them of a second holder
+ *                         because the first was late,
+ *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes,
+ *                         "trainer_pid"?, "trainer_restarts", "trainer_next_ms"?: until it is
+ *                         started again, "trainer_deaths"?: in a row before that, "counted": rounds
+ *                         of the chain here that list this node}}: what is of
  *                       the chain is nil until it is read
- *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter","rtt_ms"?,"round","included",
- *                       "step_ms"?,"addresses":[text]}]}
- *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when following; {"count"}. R: {"round","slot",
- *                       "kind": "sync"|"gossip","time_ms","duration_ms"?,"listed","active","tokens","loss"?,"bytes","wire_bytes_per_copy": mean
- *                       over the listed of the blob as framed and sealed,"keep"?: as in status, of this round,"lines"? (with keep): "fit"|"slow"|"free",
- *                       "update_residual"?,"update_error"?: as in status, of this node's update in it,"counted": bool,
- *                       "state_root"?,"left_out":[{"peer","cause"}],"peers":[{"short","tokens","steps","weight_share"}],
+ *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter",
+ *                       "rtt_ms"?,"round","included","step_ms"?,"addresses":[text]}]}
+ *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when
+ *                       following; {"count"}. R: {"round","slot","kind": "sync"|"gossip","time_ms",
+ *                       "duration_ms"?,"listed","active","tokens","loss"?,"bytes",
+ *                       "wire_bytes_per_copy": mean over the listed of the blob as framed and
+ *                       sealed,"keep"?: as in status, of this round,"lines"? (with keep):
+ *                       "fit"|"slow"|"free","update_residual"?,"update_error"?: as in status, of
+ *                       this node's update in it,"counted": bool,"state_root"?,
+ *                       "left_out":[{"peer","cause"}],
+ *                       "peers":[{"short","tokens","steps","weight_share"}],
  *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}
- *   events       {"last"?: n, "follow"?: bool} -> like rounds, notices {"event": {"id","time_ms","name","round"?,"text"}}; {"count"}
- *   why          {"round"?: n, "peer"?: text} -> {"answer": text, "causes": [{"time_ms","text"}], "fix"?: text}
- *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"? (absolute),
- *                       "from_path"? (a folder of weights to start from, absolute), "name"?} ->
- *                       notices {"phase","ok","text"}; {"run","id","invite","expires_ms","elements"}
- *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?}; {"run","id","round","already"?: the state, where it is in that run}: once manifest and data are here
- *                       and the node follows the chain
- *   run.leave    {"keep_data"?: bool, "delete_run"?: its name, where this node is the only voter} -> {"run"}
- *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]} -> {"token","uses","expires_ms"}
- *                       and "id", 32 hex: what token.list and token.revoke know it by
- *   token.list   {} -> a notice {"token": K} each, {"count"}. K: {"token": 32 hex,"issued": made here, then "uses","roles","from_ms","expires_ms",
- *                       "admitted": [{"id","short","name","gone"?: why it is no member, "through"?: by an invite of one that came by this}],
- *                       "admitted_count", "members_count": of these now, "state": "valid"|"expired"|"used up"|"made elsewhere"|"revoking": with the next
- *                       record|"revoked"}
- *   token.rotate {} -> {"epoch": the one until the next record}: new tokens have another secret then
- *   token.revoke {"id": 32 hex, or its first characters, at least 4, "members"?: put them out too} -> {"token": K,"members","text"}
- *   run.fork     {"round"?: n} -> {"round", "text"}: the chain begins anew after the head here, or after that round, and the daemon
- *                       with it
+ *   events       {"last"?: n, "follow"?: bool} -> like rounds, notices {"event":
+ *                {"id","time_ms","name","round"?,"text"}}; {"count"}
+ *   why          {"round"?: n, "peer"?: text} -> {"answer": text, "causes": [{"time_ms","text"}],
+ *                "fix"?: text}
+ *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"?
+ *                       (absolute), "from_path"? (a folder of weights to start from, absolute),
+ *                       "name"?} -> notices {"phase","ok","text"};
+ *                       {"run","id","invite","expires_ms","elements"}
+ *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?};
+ *                       {"run","id","round","already"?: the state, where it is in that run}: once
+ *                       manifest and data are here and the node follows the chain
+ *   run.leave    {"keep_data"?: bool, "delete_run"?: its name, where this node is the only voter}
+ *                -> {"run"}
+ *   invite       {"uses"?: n (0: unlimited), "expires_s"?: n, "roles"?: ["train","vote","invite"]}
+ *                       -> {"token","uses","expires_ms"} and "id", 32 hex: what token.list and
+ *                       token.revoke know it by
+ *   token.list   {} -> a notice {"token": K} each, {"count"}. K: {"token": 32 hex,"issued": made
+ *                       here, then "uses","roles","from_ms","expires_ms", "admitted":
+ *                       [{"id","short","name","gone"?: why it is no member, "through"?: by an
+ *                       invite of one that came by this}], "admitted_count", "members_count": of
+ *                       these now, "state": "valid"|"expired"|"used up"|"made
+ *                       elsewhere"|"revoking": with the next record|"revoked"}
+ *   token.rotate {} -> {"epoch": the one until the next record}: new tokens have another secret
+ *     then
+ *   token.revoke {"id": 32 hex, or its first characters, at least 4, "members"?: put them out too}
+ *     -> {"token": K,"members","text"}
+ *   run.fork     {"round"?: n} -> {"round", "text"}: the chain begins anew after the head here, or
+ *                       after that round, and the daemon with it
  *   run.merge    {} -> {"round", "text"}: of two chains begun anew the one here goes on
- *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here, everywhere once a record has it
- *   limits       {L?} -> {L, "from": {L: who says so, in words}, "month": {"begin_ms", "end_ms", "upload_used", "download_used",
- *                       "upload_rate"?, "download_rate"?: bytes per second that the month allows now, "used_up": bool},
- *                       "holds": {"upload_rate"?, "download_rate"?: bytes per second that may pass now, "upload_by"?, "download_by"?: the L of it}}; L: "upload_mbit",
- *                       "download_mbit": of the line, "upload_month", "download_month": bytes, 0: any, "month_day"; kept when it is answered
+ *   revoke       {"peer": name or id} -> {"peer": id, "key": "root"|"admin"}: out at once here,
+ *                everywhere once a record has it
+ *   limits       {L?} -> {L, "from": {L: who says so, in words}, "month": {"begin_ms", "end_ms",
+ *                       "upload_used", "download_used", "upload_rate"?, "download_rate"?: bytes per
+ *                       second that the month allows now, "used_up": bool}, "holds":
+ *                       {"upload_rate"?, "download_rate"?: bytes per second that may pass now,
+ *                       "upload_by"?, "download_by"?: the L of it}}; L: "upload_mbit",
+ *                       "download_mbit": of the line, "upload_month", "download_month": bytes, 0:
+ *                       any, "month_day"; kept when it is answered
  *   pause, resume {} -> {"state"}
- *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}: when a round has counted this node's
- *                       work, when there is none to wait for, or after the seconds (drain-time); then, with end, the daemon ends
+ *   drain        {"seconds"?: n, "end"?: bool, true} -> {"counted": bool, "text", "waited_ms"}:
+ *                       when a round has counted this node's work, when there is none to wait for,
+ *                       or after the seconds (drain-time); then, with end, the daemon ends
  *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state"}]}
  *   ckpt.verify  {} -> {"good","bad"}
- *   audit        {} -> {"head" (slot), "records" (judged), "rounds", A, "granted","returned","lost" (of the run's line, samples),
- *                       "pass_samples", "n_findings", "findings": [{"slot","text"}], "members": [{"id","short","name","gone", A,
- *                       "lease" (samples left)}]}; A: "counted" (contributions), "samples","leased","own","holes","twice"
+ *   audit        {} -> {"head" (slot), "records" (judged), "rounds", A, "granted","returned","lost"
+ *                       (of the run's line, samples), "pass_samples", "n_findings", "findings":
+ *                       [{"slot","text"}], "members": [{"id","short","name","gone", A, "lease"
+ *                       (samples left)}]}; A: "counted" (contributions),
+ *                       "samples","leased","own","holes","twice"
  *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0", or
  *                       "llmc"?: "f32"|"bf16"} -> {"path","files":[text],"round"}
  *   sample       {"prompt"?, "tokens"?: n, "seed"?} -> {"text","round"}
  *   eval         {"tokens"?: n (0: all)} -> {"loss","bits_per_byte","tokens","round"}
- *   data         {} -> {"data": [{"kind": "tokenizer"|"tokens"|"weights","root","bytes","tokens"? (of a shard),
- *                       "local": bool}], "tokens" (of all shards), "samples" (of a pass)}
- *   down         {} -> {"pid"}: the daemon ends politely after this reply
- */
+ *   data         {} -> {"data": [{"kind": "tokenizer"|"tokens"|"weights","root","bytes","tokens"?
+ *                       (of a shard), "local": bool}], "tokens" (of all shards), "samples" (of a
+ *                       pass)}
+ *   down         {} -> {"pid"}: the daemon ends politely after this reply */
 #ifndef DP_DAEMON_CONTROL_CONTROL_MSG_H
 #define DP_DAEMON_CONTROL_CONTROL_MSG_H
 
@@ -106,7 +151,8 @@ typedef struct dp_control_error {
     int exit; /* sysexits */
 } dp_control_error;
 
-/* One parsed frame. Views and values live as long as the frame. Close it with dp_control_frame_close. */
+/* One parsed frame. Views and values live as long as the frame. Close it with
+ * dp_control_frame_close. */
 typedef struct dp_control_frame {
     dp_unpacked *unpacked;
     dp_control_kind kind;
@@ -116,7 +162,8 @@ typedef struct dp_control_frame {
     const dp_pack_value *error; /* REPLY with an error: a map */
 } dp_control_frame;
 
-/* Is there a whole frame at the start of bytes? *size: its bytes with header, 0 if more are needed. DP_TOOBIG. */
+/* Is there a whole frame at the start of bytes? *size: its bytes with header, 0 if more are needed.
+ * DP_TOOBIG. */
 DP_MUST dp_status dp_control_frame_size(dp_view bytes, size_t *size);
 /* bytes: exactly one frame with its header; must outlive the frame. */
 DP_MUST dp_status dp_control_frame_open(dp_control_frame *frame, dp_view bytes);
@@ -124,8 +171,8 @@ void dp_control_frame_close(dp_control_frame *frame);
 /* Fill error from an error reply; missing keys become empty text. */
 void dp_control_error_read(const dp_pack_value *map, dp_control_error *error);
 
-/* Writing: begin leaves room for the size and packs everything up to the body, which the caller packs as one map;
- * end fills in the size. start: value of out->size before begin. */
+/* Writing: begin leaves room for the size and packs everything up to the body, which the caller
+ * packs as one map; end fills in the size. start: value of out->size before begin. */
 dp_packer dp_control_begin(dp_buf *out, dp_control_kind kind, uint64_t id, const char *method,
                            size_t *start);
 DP_MUST dp_status dp_control_end(dp_buf *out, size_t start, const dp_packer *packer);

@@ -96,7 +96,8 @@ static void on_found(void *context, dp_status status, const char *code, const ch
     dp_free(self);
 }
 
-/* The name for others, the daemon's own if the caller gives none. False, and answered, if it is too long. */
+/* The name for others, the daemon's own if the caller gives none. False, and answered, if it is too
+ * long. */
 static bool take_name(const dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters,
                       char name[DP_NAME_MAX + 1])
 {
@@ -163,8 +164,8 @@ typedef struct joining {
     uv_timer_t timer;
     uint64_t started_ms;
     uint64_t waited_ms; /* what the timer has been set to so far */
-    const dp_driver
-        *driver;      /* that waits to be admitted: to see whether the node has left meanwhile */
+    /* that waits to be admitted: to see whether the node has left meanwhile */
+    const dp_driver *driver;
     uint64_t told_ms; /* that it waits */
     bool over;
 } joining;
@@ -235,7 +236,8 @@ static bool only_cut(const dp_transport_stats *stats)
            stats->dials_cut == stats->handshakes_failed;
 }
 
-/* Links come about, and each is ended at once: a member does so to one whose invite is revoked, or that was put out. */
+/* Links come about, and each is ended at once: a member does so to one whose invite is revoked, or
+ * that was put out. */
 static bool only_ended(const dp_transport_stats *stats)
 {
     return stats->handshakes > 1 && stats->links == 0;
@@ -347,7 +349,8 @@ static bool is_taken(joining *self)
     return refused == DP_OK;
 }
 
-/* The next record admits it, if others do not come before it by the same invite. An observer is not admitted. */
+/* The next record admits it, if others do not come before it by the same invite. An observer is not
+ * admitted. */
 static bool waits_for_admission(const dp_daemon *daemon)
 {
     const dp_facts *facts = dp_driver_facts(daemon->driver);
@@ -516,8 +519,8 @@ static void join(dp_daemon *daemon, const dp_call *call, dp_view token, const ch
     progress(call, "token", dp_driver_facts(daemon->driver)->name);
 }
 
-/* A token of the run that this node is in, whatever has become of the token since. Was the node away for two rotations of the join secret, then
- * the token has what it lacks. */
+/* A token of the run that this node is in, whatever has become of the token since. Was the node
+ * away for two rotations of the join secret, then the token has what it lacks. */
 static bool is_own_run(dp_daemon *daemon, dp_view token)
 {
     static dp_invite invite;

@@ -1,4 +1,5 @@
-/* token.list and token.revoke: which invites there are, who came by them, and how one is taken back. */
+/* token.list and token.revoke: which invites there are, who came by them, and how one is taken
+ * back. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 enum {
     ID_TEXT = 2 * DP_INVITE_ID_BYTES,
     ID_TEXT_MIN = 4, /* A first character or two are soon those of several. */
-    /* What a reader of messages takes: nodes of msgpack, of which one that came by an invite has a map of up to six pairs. */
+    /* What a reader of messages takes: nodes of msgpack, of which one that came by an invite has a
+     * map of up to six pairs. */
     SHOWN_MAX = (DP_PACK_NODES_MAX - 64) / (1 + 2 * 6)
 };
 
@@ -93,7 +95,8 @@ static void pack_brought(dp_group *array, const dp_daemon *daemon, const dp_rost
     dp_group_end(&map);
 }
 
-/* Who came by it, directly or by an invite of one that did. Returns how many of those count as uses. */
+/* Who came by it, directly or by an invite of one that did. Returns how many of those count as
+ * uses. */
 static uint32_t pack_all_brought(dp_group *map, const dp_daemon *daemon, const dp_invite_id *id)
 {
     const dp_node *node = dp_driver_node(daemon->driver);
@@ -154,7 +157,8 @@ static void pack_token(dp_packer *packer, const dp_daemon *daemon, const dp_invi
 
 /* ---- all of them ---- */
 
-/* Ids that are known here, each once: of what this node made, then of those who came, then of what is revoked. */
+/* Ids that are known here, each once: of what this node made, then of those who came, then of what
+ * is revoked. */
 typedef struct known {
     uint32_t n;
     uint32_t max;
@@ -226,7 +230,8 @@ static void reply_list(const token_job *self, const known *all)
 
 /* ---- token.revoke ---- */
 
-/* The id that text begins, if no other known one does, or a whole one that nobody knows. False, and answered. */
+/* The id that text begins, if no other known one does, or a whole one that nobody knows. False, and
+ * answered. */
 static bool find_id(const token_job *self, const known *all, dp_invite_id *id)
 {
     const size_t size = strlen(self->text);

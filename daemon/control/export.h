@@ -9,8 +9,8 @@ enum { DP_EXPORT_TYPE_MAX = 8 };
 /* Replies to call in the end. path: absolute; made if absent. */
 /* What is written. */
 typedef struct dp_export_form {
-    char option
-        [DP_EXPORT_TYPE_MAX]; /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
+    /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
+    char option[DP_EXPORT_TYPE_MAX];
     char type[DP_EXPORT_TYPE_MAX]; /* of that file's numbers */
     unsigned umask;                /* of the user who asks */
 } dp_export_form;

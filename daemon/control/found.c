@@ -114,7 +114,8 @@ static dp_status keep_files(const founding *self, dp_store *store)
                : keep_file(self, store, DP_PREPARED_INIT, &manifest->init);
 }
 
-/* Before anything is kept: else a run would be left that nobody can hold. data_bytes: that are to be written. */
+/* Before anything is kept: else a run would be left that nobody can hold. data_bytes: that are to
+ * be written. */
 static dp_status check_room(const dp_daemon *daemon, const dp_manifest *manifest,
                             uint64_t data_bytes, dp_why *why)
 {

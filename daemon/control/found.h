@@ -1,5 +1,5 @@
-/* Founding a run: text becomes tokenizer and token shard, the manifest gets its keys and is signed, and the node becomes the
- * first member and voter. */
+/* Founding a run: text becomes tokenizer and token shard, the manifest gets its keys and is signed,
+ * and the node becomes the first member and voter. */
 #ifndef DP_DAEMON_CONTROL_FOUND_H
 #define DP_DAEMON_CONTROL_FOUND_H
 

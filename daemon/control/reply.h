@@ -1,4 +1,5 @@
-/* Building maps and arrays of msgpack whose length is known only at the end. Always 32-bit headers. */
+/* Building maps and arrays of msgpack whose length is known only at the end. Always 32-bit
+ * headers. */
 #ifndef DP_DAEMON_CONTROL_REPLY_H
 #define DP_DAEMON_CONTROL_REPLY_H
 

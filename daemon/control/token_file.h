@@ -1,4 +1,5 @@
-/* A file with an invite token, as containers get it: the run is joined as soon as the file is there. Loop thread only. */
+/* A file with an invite token, as containers get it: the run is joined as soon as the file is
+ * there. Loop thread only. */
 #ifndef DP_DAEMON_CONTROL_TOKEN_FILE_H
 #define DP_DAEMON_CONTROL_TOKEN_FILE_H
 
@@ -12,8 +13,8 @@ enum {
 
 typedef struct dp_token_file dp_token_file;
 
-/* Does nothing without the setting token-file, or in a node that is in a run; it is not looked at again once one was
- * entered, so who leaves has left. */
+/* Does nothing without the setting token-file, or in a node that is in a run; it is not looked at
+ * again once one was entered, so who leaves has left. */
 DP_MUST dp_status dp_token_file_open(dp_token_file **file, dp_daemon *daemon);
 /* Accepts NULL; the memory goes when the loop has run once more. */
 void dp_token_file_close(dp_token_file *file);

@@ -1,5 +1,5 @@
-/* The addresses that a node tells others to dial: as set, as its cloud maps them, or those of its interfaces.
- * Resolves nothing; a name is looked up by the node that dials. */
+/* The addresses that a node tells others to dial: as set, as its cloud maps them, or those of its
+ * interfaces. Resolves nothing; a name is looked up by the node that dials. */
 #ifndef DP_DAEMON_HOST_ADVERTISE_H
 #define DP_DAEMON_HOST_ADVERTISE_H
 
@@ -12,7 +12,8 @@
 #include "gossip/core/address.h"
 #include "gossip/node/node.h"
 
-/* "ADDR:PORT" up to DP_ADDRS_MAX times, with commas or spaces between. None of none. DP_BADARG with a sentence. */
+/* "ADDR:PORT" up to DP_ADDRS_MAX times, with commas or spaces between. None of none. DP_BADARG with
+ * a sentence. */
 DP_MUST dp_status dp_advertise_parse(const char *text, dp_address addresses[DP_ADDRS_MAX],
                                      uint32_t *count, dp_why *why);
 
@@ -23,15 +24,16 @@ typedef struct dp_cloud_port {
     const char *cloud; /* "Vast" */
 } dp_cloud_port;
 
-/* Reads VAST_TCP_PORT_<inner>=<outer> with PUBLIC_IPADDR, and RUNPOD_TCP_PORT_<inner>=<outer> with RUNPOD_PUBLIC_IP; an
- * inner number above 65535 asks for the same port on both sides. Of several ports: wanted; else one that is the same on
- * both sides; else the only one from 1024 on, because those below belong to ssh and its like. With only_wanted no other
- * one than wanted. False: nothing of that kind is said, or it is not an address. environment ends with NULL. */
+/* Reads VAST_TCP_PORT_<inner>=<outer> with PUBLIC_IPADDR, and RUNPOD_TCP_PORT_<inner>=<outer> with
+ * RUNPOD_PUBLIC_IP; an inner number above 65535 asks for the same port on both sides. Of several
+ * ports: wanted; else one that is the same on both sides; else the only one from 1024 on, because
+ * those below belong to ssh and its like. With only_wanted no other one than wanted. False: nothing
+ * of that kind is said, or it is not an address. environment ends with NULL. */
 bool dp_cloud_port_find(char *const *environment, uint16_t wanted, bool only_wanted,
                         dp_cloud_port *out);
 
-/* Of both families (with_v6) in turn, loopback last: it helps those who try things out on one machine. Link-local ones
- * are of no use to others. How many. */
+/* Of both families (with_v6) in turn, loopback last: it helps those who try things out on one
+ * machine. Link-local ones are of no use to others. How many. */
 uint32_t dp_advertise_interfaces(const uv_interface_address_t *list, int count, uint16_t port,
                                  bool with_v6, dp_address addresses[DP_ADDRS_MAX]);
 

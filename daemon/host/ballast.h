@@ -1,5 +1,6 @@
-/* The reserve of the store (reserve.bin), which a full disk uses up so that votes can be written: told when it is gone, and
- * laid by again when there is room. Loop thread only; it looks on the saver's thread. */
+/* The reserve of the store (reserve.bin), which a full disk uses up so that votes can be written:
+ * told when it is gone, and laid by again when there is room. Loop thread only; it looks on the
+ * saver's thread. */
 #ifndef DP_DAEMON_HOST_BALLAST_H
 #define DP_DAEMON_HOST_BALLAST_H
 

@@ -1,5 +1,5 @@
-/* The daemon's settings: one table row per setting drives parsing, checks, `dpnoded --help` and `--explain`.
- * After start the program sees a const dp_config. */
+/* The daemon's settings: one table row per setting drives parsing, checks, `dpnoded --help` and
+ * `--explain`. After start the program sees a const dp_config. */
 #ifndef DP_DAEMON_HOST_CONFIG_H
 #define DP_DAEMON_HOST_CONFIG_H
 
@@ -80,16 +80,19 @@ typedef struct dp_setting {
 
 const dp_setting *dp_settings(size_t *count);
 
-/* Defaults: system folders for root, XDG folders otherwise; the worker beside the running program. */
+/* Defaults: system folders for root, XDG folders otherwise; the worker beside the running
+ * program. */
 DP_MUST dp_status dp_config_default(dp_config *config, dp_why *why);
-/* Set one by name. DP_NOTFOUND: no such setting. DP_BADARG: out of range or not a number; why says which. */
+/* Set one by name. DP_NOTFOUND: no such setting. DP_BADARG: out of range or not a number; why says
+ * which. */
 DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char *value,
                                 dp_why *why);
 /* Of a setting that there is. */
 dp_setting_from dp_config_from(const dp_config *config, const char *name);
-/* Defaults, then DPNODE_<NAME> from the environment, then --name value and --name=value. argv[0] is skipped.
- * Where neither says what to listen on and what to advertise, the variables of clouds do (daemon/host/advertise.h).
- * *help is set by --help, *version by --version. DP_BADARG with a sentence. */
+/* Defaults, then DPNODE_<NAME> from the environment, then --name value and --name=value. argv[0] is
+ * skipped. Where neither says what to listen on and what to advertise, the variables of clouds do
+ * (daemon/host/advertise.h). *help is set by --help, *version by --version. DP_BADARG with a
+ * sentence. */
 DP_MUST dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help,
                                  bool *version, dp_why *why);
 

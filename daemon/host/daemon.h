@@ -1,5 +1,5 @@
-/* The parts of one running daemon and who may see them. The loop thread owns everything but the store, which belongs to
- * the saver thread once that runs. */
+/* The parts of one running daemon and who may see them. The loop thread owns everything but the
+ * store, which belongs to the saver thread once that runs. */
 #ifndef DP_DAEMON_HOST_DAEMON_H
 #define DP_DAEMON_HOST_DAEMON_H
 
@@ -45,10 +45,12 @@ typedef struct dp_daemon {
     int exit_status;
 } dp_daemon;
 
-/* Begin to end: goodbye to peers, open writes finished, loop left. May be called twice; the second time exits at once. */
+/* Begin to end: goodbye to peers, open writes finished, loop left. May be called twice; the second
+ * time exits at once. */
 void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause);
 
-/* End politely, soon, and begin a new life in the same process: everything is read from the store again. */
+/* End politely, soon, and begin a new life in the same process: everything is read from the store
+ * again. */
 void dp_daemon_again(dp_daemon *daemon, const char *cause);
 
 enum { DP_ROOT_SEED_BYTES = 32 };

@@ -1,5 +1,6 @@
-/* What happened on this node, for people: every entry becomes one log line, a row in the durable journal, and stays in a
- * ring that `dpnode logs` and `why` read. Rounds have a table of their own. Loop thread only. */
+/* What happened on this node, for people: every entry becomes one log line, a row in the durable
+ * journal, and stays in a ring that `dpnode logs` and `why` read. Rounds have a table of their own.
+ * Loop thread only. */
 #ifndef DP_DAEMON_HOST_DIARY_H
 #define DP_DAEMON_HOST_DIARY_H
 
@@ -93,11 +94,12 @@ void dp_diary_close(dp_diary *diary);
 void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round,
                   const dp_peer *peer, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
-/* A note of the node, turned into words. names may be NULL or gives a name for a peer ("" if unknown). */
+/* A note of the node, turned into words. names may be NULL or gives a name for a peer ("" if
+ * unknown). */
 void dp_diary_note(dp_diary *diary, const dp_note *note, const char *peer_name);
 
-/* The node waits for this one no more (DP_NOTE_STRAGGLER): kept until that round is added, whose row then has this cause for it, if
- * the record leaves it out. */
+/* The node waits for this one no more (DP_NOTE_STRAGGLER): kept until that round is added, whose
+ * row then has this cause for it, if the record leaves it out. */
 void dp_diary_straggler(dp_diary *diary, const dp_note *note);
 /* Rounds. The row is copied; the same (kind SYNC, round) replaces. */
 void dp_diary_round_add(dp_diary *diary, const dp_diary_round *round);
@@ -106,7 +108,8 @@ dp_diary_round *dp_diary_round_find(dp_diary *diary, uint64_t round);
 /* index 0 = oldest kept; NULL beyond the last. */
 const dp_diary_round *dp_diary_round_at(const dp_diary *diary, uint32_t index);
 uint32_t dp_diary_rounds(const dp_diary *diary);
-/* From a decided record, as seen by self. Why somebody was left out it does not say: who closed the round knows (above). */
+/* From a decided record, as seen by self. Why somebody was left out it does not say: who closed the
+ * round knows (above). */
 void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_diary_round *round);
 
 const dp_diary_entry *dp_diary_entry_at(const dp_diary *diary, uint32_t index);

@@ -8,9 +8,9 @@
 #include "daemon/host/issued.h"
 #include "store/dir.h"
 
-/* Row "run" in the store, little-endian: u16 version 1 | 32 run | 32 root | 16 join secret | u16 epoch
- * | u16 size, credential | u16 size, manifest | u8 n, addresses (gossip/core/address.h) | u8 size, run name
- * | u8 size, node name */
+/* Row "run" in the store, little-endian: u16 version 1 | 32 run | 32 root | 16 join secret | u16
+ * epoch | u16 size, credential | u16 size, manifest | u8 n, addresses (gossip/core/address.h) | u8
+ * size, run name | u8 size, node name */
 enum { FACTS_VERSION = 1, FACTS_BYTES_MAX = 16 * 1024 };
 
 static const char key[] = "run";
@@ -140,7 +140,8 @@ static void load_renewal(dp_store *store, dp_facts *facts)
     dp_buf_close(&buf);
 }
 
-/* Row "secrets": u16 version 1 | 32 run | u8 n, 1 or 2 | n times {u16 epoch | 16 join secret}, newest first. */
+/* Row "secrets": u16 version 1 | 32 run | u8 n, 1 or 2 | n times {u16 epoch | 16 join secret},
+ * newest first. */
 enum { SECRETS_VERSION = 1, SECRETS_BYTES = 2 + 32 + 1 + DP_SECRETS_MAX * (2 + 16) };
 static const char secrets_key[] = "secrets";
 
@@ -178,7 +179,8 @@ static bool read_secrets(dp_view bytes, const dp_run_id *run, dp_secrets *secret
            dp_hash_equal(&of, run);
 }
 
-/* What the token said, and what came since. Without a row that can be read the node asks for what it lacks. */
+/* What the token said, and what came since. Without a row that can be read the node asks for what
+ * it lacks. */
 static void load_secrets(dp_store *store, dp_facts *facts)
 {
     dp_buf buf;

@@ -1,5 +1,6 @@
-/* What a node must remember about the run it belongs to, beside the chain: ids, secrets, its credential, the manifest and
- * where it first met the run. One row in the store; the root key, if this node has it, is a file of its own. */
+/* What a node must remember about the run it belongs to, beside the chain: ids, secrets, its
+ * credential, the manifest and where it first met the run. One row in the store; the root key, if
+ * this node has it, is a file of its own. */
 #ifndef DP_DAEMON_HOST_FACTS_H
 #define DP_DAEMON_HOST_FACTS_H
 
@@ -23,8 +24,8 @@ typedef struct dp_facts {
     char name[DP_TOKEN_NAME_MAX + 1];             /* of the run */
     char node_name[DP_NAME_MAX + 1];
     dp_renewal renewal; /* of the credential, a row of its own; until_ms 0: none */
-    dp_secrets
-        secrets; /* with the one above; a row of its own: epochs that the chain has named since */
+    /* with the one above; a row of its own: epochs that the chain has named since */
+    dp_secrets secrets;
 } dp_facts;
 
 /* DP_NOTFOUND: the node belongs to no run. DP_CORRUPT. Saver thread, or before it starts. */
@@ -35,13 +36,14 @@ void dp_facts_begin_secrets(dp_facts *facts);
 /* The credential of this node in that run was renewed. */
 DP_MUST dp_status dp_facts_renewed(dp_store *store, const dp_run_id *run,
                                    const dp_renewal *renewal);
-/* These secrets, and the newest of them in the facts and in run.member: of facts whose secrets they are. */
+/* These secrets, and the newest of them in the facts and in run.member: of facts whose secrets they
+ * are. */
 DP_MUST dp_status dp_facts_rotated(dp_store *store, const char *dir, const dp_facts *facts);
 /* With the renewal, the secrets, and the invites that were made for it (issued.h). */
 DP_MUST dp_status dp_facts_forget(dp_store *store);
 
-/* The same in the file run.member beside identity.key, for a store that has lost them: with these and its key a node enters its run again. No
- * vote key is in it, nor votes. Any thread. */
+/* The same in the file run.member beside identity.key, for a store that has lost them: with these
+ * and its key a node enters its run again. No vote key is in it, nor votes. Any thread. */
 DP_MUST dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts);
 /* DP_NOTFOUND: there is none; DP_CORRUPT, DP_IO; DP_DENIED as dp_dir_read_secret. */
 DP_MUST dp_status dp_facts_copy_load(const char *dir, dp_facts *facts, dp_why *why);

@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 
-/* Row "invites" of kv, little-endian: u16 version 1 | 32 run | u16 n, at most 512 | n times {16 id | u16 uses | u32 capabilities
- * | u64 valid from | u64 valid until, unix ms}. */
+/* Row "invites" of kv, little-endian: u16 version 1 | 32 run | u16 n, at most 512 | n times {16 id
+ * | u16 uses | u32 capabilities | u64 valid from | u64 valid until, unix ms}. */
 enum {
     ISSUED_VERSION = 1,
     ITEM_BYTES = DP_INVITE_ID_BYTES + 2 + 4 + 8 + 8,

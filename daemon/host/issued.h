@@ -1,5 +1,6 @@
-/* The invites that this node has made, so that its owner can tell them apart and take one back: a row in the store, without anything by which
- * somebody could join. Saver thread, or before it starts. */
+/* The invites that this node has made, so that its owner can tell them apart and take one back: a
+ * row in the store, without anything by which somebody could join. Saver thread, or before it
+ * starts. */
 #ifndef DP_DAEMON_HOST_ISSUED_H
 #define DP_DAEMON_HOST_ISSUED_H
 
@@ -23,7 +24,8 @@ typedef struct dp_issued_list {
 
 /* None when the row is missing, or of another run. DP_CORRUPT, DP_VERSION. */
 DP_MUST dp_status dp_issued_load(dp_store *store, const dp_run_id *run, dp_issued_list *list);
-/* Durable when it returns. When it is full, those whose time is over are forgotten; DP_TOOBIG: there are none. */
+/* Durable when it returns. When it is full, those whose time is over are forgotten; DP_TOOBIG:
+ * there are none. */
 DP_MUST dp_status dp_issued_add(dp_store *store, const dp_run_id *run, const dp_issued *invite,
                                 uint64_t now_ms);
 DP_MUST dp_status dp_issued_forget(dp_store *store);

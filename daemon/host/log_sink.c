@@ -90,7 +90,8 @@ static void open_file(dp_log_sink *self)
         self->fd >= 0 && fstat(self->fd, &is) == 0 && is.st_size > 0 ? (uint64_t)is.st_size : 0;
 }
 
-/* PATH.3 becomes PATH.4 and so on; the oldest goes. What cannot be renamed is overwritten in its turn. */
+/* PATH.3 becomes PATH.4 and so on; the oldest goes. What cannot be renamed is overwritten in its
+ * turn. */
 static void rotate(dp_log_sink *self)
 {
     char from[PATH_MAX_BYTES + 8];
@@ -131,7 +132,8 @@ static void look_at_file(dp_log_sink *self, bool reopen)
 
 /* ---- the writer ---- */
 
-/* A pipe whose reader sleeps makes us wait here and nobody else; the ring fills, and then lines are dropped. */
+/* A pipe whose reader sleeps makes us wait here and nobody else; the ring fills, and then lines are
+ * dropped. */
 static bool wait_for_room(dp_log_sink *self)
 {
     struct pollfd is = {.fd = self->fd, .events = POLLOUT};

@@ -1,6 +1,7 @@
-/* Where the daemon's log lines wait and who writes them: a ring that never blocks who logs, and one thread that empties it
- * to a file with rotation, or to a descriptor such as standard error. What does not fit the ring, or the disk, is dropped,
- * counted, and told in the log as soon as there is room: evt=log.dropped lines=N. */
+/* Where the daemon's log lines wait and who writes them: a ring that never blocks who logs, and one
+ * thread that empties it to a file with rotation, or to a descriptor such as standard error. What
+ * does not fit the ring, or the disk, is dropped, counted, and told in the log as soon as there is
+ * room: evt=log.dropped lines=N. */
 #ifndef DP_DAEMON_HOST_LOG_SINK_H
 #define DP_DAEMON_HOST_LOG_SINK_H
 
@@ -25,10 +26,12 @@ typedef struct dp_log_sink_config {
     uint64_t file_bytes; /* 0: DP_LOG_FILE_BYTES */
 } dp_log_sink_config;
 
-/* From now on dp_log writes into the ring, until close. One at a time. DP_IO with a sentence: the file cannot be opened. */
+/* From now on dp_log writes into the ring, until close. One at a time. DP_IO with a sentence: the
+ * file cannot be opened. */
 DP_MUST dp_status dp_log_sink_open(dp_log_sink **sink, const dp_log_sink_config *config,
                                    dp_why *why);
-/* Open the file again under its name, which somebody may have moved. Any thread; the writer does it before its next line. */
+/* Open the file again under its name, which somebody may have moved. Any thread; the writer does it
+ * before its next line. */
 void dp_log_sink_reopen(dp_log_sink *sink);
 /* Lines lost so far. Any thread. */
 uint64_t dp_log_sink_dropped(dp_log_sink *sink);

@@ -16,8 +16,9 @@ enum {
     ERA_YEARS = 400
 };
 
-/* Years begin with March here, so that a leap day is the last one. Gregorian, of days since 1970; after H. Hinnant, "chrono-Compatible
- * Low-Level Date Algorithms", civil_from_days and days_from_civil. */
+/* Years begin with March here, so that a leap day is the last one. Gregorian, of days since 1970;
+ * after H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days and
+ * days_from_civil. */
 static uint64_t days_of(uint32_t number, uint32_t day)
 {
     const uint64_t shifted = (uint64_t)number - 2; /* months since 0000-03 */

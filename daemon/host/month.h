@@ -1,8 +1,9 @@
-/* What has left and come in each month, and the rate at which what is left of a cap may be used. Arithmetic: clocks are arguments,
- * what is written is bytes; allowance.h keeps it and acts by it.
+/* What has left and come in each month, and the rate at which what is left of a cap may be used.
+ * Arithmetic: clocks are arguments, what is written is bytes; allowance.h keeps it and acts by it.
  *
- * A month begins at 00:00 UTC of its day, 1 to 28, so that it begins in every month and is the same wherever the machine is carried; a
- * provider that counts by local time begins some hours earlier or later.
+ * A month begins at 00:00 UTC of its day, 1 to 28, so that it begins in every month and is the same
+ * wherever the machine is carried; a provider that counts by local time begins some hours earlier
+ * or later.
  *
  *   left   the cap less what was used
  *   time   until the month is over, one hour at least
@@ -10,12 +11,15 @@
  *   saved  grows at r, and what passes is taken from it; a day of r at most
  *   rate   r + saved / 3600 s
  *
- * So who takes all that it may takes r, who was quiet for a day may for hours take many times as much, and the sum never passes the cap:
- * near it the rate falls to nothing. Only what asks nobody, messages of the protocol, may pass it.
+ * So who takes all that it may takes r, who was quiet for a day may for hours take many times as
+ * much, and the sum never passes the cap: near it the rate falls to nothing. Only what asks nobody,
+ * messages of the protocol, may pass it.
  *
- * The clock may be wrong, and be put right, in both directions. Each month has a count of its own, which is found again when the clock
- * comes back to it: a step unlocks no month that is used up, and locks none that is not. Of a clock that never comes out of a month, as
- * on a machine without one that forgets the time whenever it is off, the count begins anew when the daemon has run for 32 days of it. */
+ * The clock may be wrong, and be put right, in both directions. Each month has a count of its own,
+ * which is found again when the clock comes back to it: a step unlocks no month that is used up,
+ * and locks none that is not. Of a clock that never comes out of a month, as on a machine without
+ * one that forgets the time whenever it is off, the count begins anew when the daemon has run for
+ * 32 days of it. */
 #ifndef DP_DAEMON_HOST_MONTH_H
 #define DP_DAEMON_HOST_MONTH_H
 
@@ -55,8 +59,8 @@ uint32_t dp_month_number(uint64_t wall_ms, uint32_t day, uint64_t *begin_ms, uin
 
 /* Nothing was counted yet. now_ms: of a clock that only goes on. */
 void dp_month_init(dp_month *month, uint32_t day, uint64_t wall_ms, uint64_t now_ms);
-/* Time has passed. caps: bytes per month, at most DP_MONTH_CAP_MAX; 0: none. With another day what was used counts in the month that it
- * makes of this one. */
+/* Time has passed. caps: bytes per month, at most DP_MONTH_CAP_MAX; 0: none. With another day what
+ * was used counts in the month that it makes of this one. */
 void dp_month_pass(dp_month *month, const uint64_t caps[DP_MONTH_WAYS], uint32_t day,
                    uint64_t wall_ms, uint64_t now_ms);
 void dp_month_use(dp_month *month, dp_month_way way, uint64_t bytes);
@@ -65,7 +69,8 @@ uint64_t dp_month_rate(const dp_month *month, dp_month_way way, uint64_t cap);
 /* Until the count of now ends, by the clock or by what was lived. */
 uint64_t dp_month_left_ms(const dp_month *month);
 
-/* u8 version 1 | u8 day | u16 n | n times {u32 number | u64 lived_ms | u64 used, each way} | u64 saved, each way; little-endian. */
+/* u8 version 1 | u8 day | u16 n | n times {u32 number | u64 lived_ms | u64 used, each way} | u64
+ * saved, each way; little-endian. */
 dp_view dp_month_write(const dp_month *month, uint8_t out[DP_MONTH_BYTES_MAX]);
 /* DP_CORRUPT, DP_VERSION: the month stays as it was. Clocks are those of the init before. */
 DP_MUST dp_status dp_month_read(dp_month *month, dp_view bytes);

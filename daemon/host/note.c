@@ -7,7 +7,8 @@
 
 enum { NUMBER_MAX = 32 };
 
-/* A sentence has holes: {who}, {round}, {cause}; {a} and {b} as numbers, or as {a mode}, {a state}, {a share}. */
+/* A sentence has holes: {who}, {round}, {cause}; {a} and {b} as numbers, or as {a mode}, {a state},
+ * {a share}. */
 static const struct {
     dp_log_level level;
     const char *sentence;

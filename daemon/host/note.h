@@ -1,4 +1,5 @@
-/* The words for what the protocol core notes: a level of the log, and a sentence for the owner. Not where they go (diary.h). */
+/* The words for what the protocol core notes: a level of the log, and a sentence for the owner. Not
+ * where they go (diary.h). */
 #ifndef DP_DAEMON_HOST_NOTE_H
 #define DP_DAEMON_HOST_NOTE_H
 

@@ -36,7 +36,8 @@ static bool read_count(const char *path, uint64_t *kills)
     return found;
 }
 
-/* In the folder of this group, or where that cannot be seen, as in a container, in the one that is there. */
+/* In the folder of this group, or where that cannot be seen, as in a container, in the one that is
+ * there. */
 static bool read_group(const char *mount, const char *group, const char *name, uint64_t *kills)
 {
     char path[LINE_BYTES + PATH_MAX];

@@ -1,12 +1,14 @@
-/* Whether the kernel has killed a process of this daemon's for lack of memory. A signal does not say so, its counters do: that of the
- * daemon's control group, which counts processes of the group alone, or of the whole machine where there is none.
+/* Whether the kernel has killed a process of this daemon's for lack of memory. A signal does not
+ * say so, its counters do: that of the daemon's control group, which counts processes of the group
+ * alone, or of the whole machine where there is none.
  *
  *   version 2   <root>/<group>/memory.events            oom_kill N
  *   version 1   <root>/memory/<group>/memory.oom_control   oom_kill N
  *   neither     /proc/vmstat                            oom_kill N
  *
- * A counter is compared with what it was DP_OOM_LOOK_MS to twice that before: a kill is counted when it is sent, and a process with
- * much memory takes seconds to end; what was counted an hour ago was about another. */
+ * A counter is compared with what it was DP_OOM_LOOK_MS to twice that before: a kill is counted
+ * when it is sent, and a process with much memory takes seconds to end; what was counted an hour
+ * ago was about another. */
 #ifndef DP_DAEMON_HOST_OOM_H
 #define DP_DAEMON_HOST_OOM_H
 

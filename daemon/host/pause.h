@@ -1,5 +1,6 @@
-/* The owner's order to rest: since when, and by which user of this machine. Bytes of the store's row "pause", no I/O. The row stands
- * exactly while the order holds, so that one that cannot be read still says that the node is paused. */
+/* The owner's order to rest: since when, and by which user of this machine. Bytes of the store's
+ * row "pause", no I/O. The row stands exactly while the order holds, so that one that cannot be
+ * read still says that the node is paused. */
 #ifndef DP_DAEMON_HOST_PAUSE_H
 #define DP_DAEMON_HOST_PAUSE_H
 
@@ -18,7 +19,8 @@ typedef struct dp_pause {
 
 /* u8 version 1 | u64 since_ms | u8 size, user. */
 dp_view dp_pause_write(const dp_pause *pause, uint8_t out[DP_PAUSE_BYTES_MAX]);
-/* pause holds whatever the bytes are. DP_CORRUPT, DP_VERSION: since when and by whom are not known. */
+/* pause holds whatever the bytes are. DP_CORRUPT, DP_VERSION: since when and by whom are not
+ * known. */
 DP_MUST dp_status dp_pause_read(dp_pause *pause, dp_view bytes);
 /* ", by alice, since 2026-11-23 10:55:02 UTC"; what is not known is left out. */
 void dp_pause_text(const dp_pause *pause, char *text, size_t size);

@@ -1,4 +1,5 @@
-/* Runs dpnode-worker once as a tool (--prepare, --export), off the loop, and tells how it ended. Loop thread only. */
+/* Runs dpnode-worker once as a tool (--prepare, --export), off the loop, and tells how it ended.
+ * Loop thread only. */
 #ifndef DP_DAEMON_HOST_TOOL_H
 #define DP_DAEMON_HOST_TOOL_H
 
@@ -6,12 +7,12 @@
 
 enum { DP_TOOL_ARGUMENTS_MAX = 16, DP_TOOL_OUTPUT_MAX = 2048 };
 
-/* exit: its exit status, -1 where it had none. output: what it printed, standard error included, cut at DP_TOOL_OUTPUT_MAX, without the line
- * feeds at its end. */
+/* exit: its exit status, -1 where it had none. output: what it printed, standard error included,
+ * cut at DP_TOOL_OUTPUT_MAX, without the line feeds at its end. */
 typedef void dp_tool_done(void *context, int exit, const char *output);
 
-/* arguments: after the program name, ended by NULL; copied. DP_OK: done will be called, later, also when the program cannot
- * be started. DP_TOOBIG, DP_NOMEM, DP_IO: it will not. */
+/* arguments: after the program name, ended by NULL; copied. DP_OK: done will be called, later, also
+ * when the program cannot be started. DP_TOOBIG, DP_NOMEM, DP_IO: it will not. */
 DP_MUST dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
                               void *context);
 

@@ -1,5 +1,5 @@
-/* Share of the time that the trainer computed, from the totals that it tells: 1 is training that waits for nothing. Reads no
- * clock. */
+/* Share of the time that the trainer computed, from the totals that it tells: 1 is training that
+ * waits for nothing. Reads no clock. */
 #ifndef DP_DAEMON_HOST_USAGE_H
 #define DP_DAEMON_HOST_USAGE_H
 
@@ -14,8 +14,9 @@ typedef struct dp_usage {
     double share; /* 0..1; 0 while nothing is known */
 } dp_usage;
 
-/* Totals since the trainer's start; smaller ones are of another trainer, and all begins anew. The share is the mean while
- * there is less than DP_USAGE_WINDOW_US of training; afterwards an interval of dt counts dt / (dt + window). */
+/* Totals since the trainer's start; smaller ones are of another trainer, and all begins anew. The
+ * share is the mean while there is less than DP_USAGE_WINDOW_US of training; afterwards an interval
+ * of dt counts dt / (dt + window). */
 void dp_usage_told(dp_usage *usage, uint64_t computed_us, uint64_t trained_us);
 
 #endif

@@ -1,6 +1,7 @@
-/* What the owner allows this node to take of its line: one value each, and who has said it. Who says what last wins while the daemon
- * runs; at its start the command line wins, then the environment, then what `dpnode limits` has set once, then the default. A table and
- * bytes; allowance.h acts by it. */
+/* What the owner allows this node to take of its line: one value each, and who has said it. Who
+ * says what last wins while the daemon runs; at its start the command line wins, then the
+ * environment, then what `dpnode limits` has set once, then the default. A table and bytes;
+ * allowance.h acts by it. */
 #ifndef DP_DAEMON_NET_ALLOW_H
 #define DP_DAEMON_NET_ALLOW_H
 
@@ -32,7 +33,9 @@ typedef enum dp_allow_from {
     DP_ALLOW_ENVIRONMENT,
     DP_ALLOW_COMMAND,
     DP_ALLOW_KEPT, /* dpnode limits, and so it stays */
-    DP_ALLOW_NOW /* dpnode limits, until the daemon ends: then the command line or the environment says so again */
+    /* dpnode limits, until the daemon ends: then the command line or the environment says so
+     * again */
+    DP_ALLOW_NOW
 } dp_allow_from;
 const char *dp_allow_from_text(dp_allow_from from);
 

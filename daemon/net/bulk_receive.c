@@ -98,7 +98,8 @@ static void start_lot(dp_bulk *bulk, dp_bulk_lot *lot, uint32_t bytes)
 
 typedef enum found { FOUND_NOTHING, FOUND_LOT, FOUND_FAULT } found;
 
-/* Put the next records of one message into a lot. NOTHING: more bytes, or an end of what is under way, are needed. */
+/* Put the next records of one message into a lot. NOTHING: more bytes, or an end of what is under
+ * way, are needed. */
 static found find_lot(dp_bulk *bulk)
 {
     dp_bulk_slab *slab = bulk->slab;
@@ -119,7 +120,8 @@ static found find_lot(dp_bulk *bulk)
         if (record.bytes == 0 || (n_records > 0 && (record.begins || record.closes))) {
             break;
         }
-        /* Only the last record of a message may be short, so a short one is a whole message, and is opened where it lies. */
+        /* Only the last record of a message may be short, so a short one is a whole message, and is
+         * opened where it lies. */
         if (record.begins) {
             bool full = false;
             const bool whole = record.plain < DP_RECORD_PLAIN_MAX;

@@ -215,8 +215,8 @@ static void on_piece_written(uv_write_t *request, int status)
     tell_if_low(bulk);
 }
 
-/* Bytes of the next of a piece that the socket takes now, if nothing is queued before it. Then the piece is free again while its room is in
- * the cache. */
+/* Bytes of the next of a piece that the socket takes now, if nothing is queued before it. Then the
+ * piece is free again while its room is in the cache. */
 static size_t write_at_once(dp_bulk *bulk, const dp_bulk_piece *piece, size_t size)
 {
     const uv_buf_t buf = uv_buf_init((char *)piece->room + piece->handed, (unsigned)size);
@@ -229,7 +229,8 @@ static size_t write_at_once(dp_bulk *bulk, const dp_bulk_piece *piece, size_t si
     return taken;
 }
 
-/* The last piece that libuv has is not handed over whole: nothing may come behind that part of it. */
+/* The last piece that libuv has is not handed over whole: nothing may come behind that part of
+ * it. */
 static bool is_between(const dp_bulk *bulk)
 {
     const uint32_t last =

@@ -1,5 +1,6 @@
-/* A few threads that compute for the loop: sealing and opening records. Jobs go in, and come back on the loop thread in
- * whatever order they end. They start with the first job: a node without bulk traffic has none. */
+/* A few threads that compute for the loop: sealing and opening records. Jobs go in, and come back
+ * on the loop thread in whatever order they end. They start with the first job: a node without bulk
+ * traffic has none. */
 #ifndef DP_DAEMON_NET_CREW_H
 #define DP_DAEMON_NET_CREW_H
 
@@ -14,25 +15,27 @@ enum { DP_CREW_THREADS_MAX = 4 };
 typedef struct dp_crew dp_crew;
 typedef struct dp_crew_job dp_crew_job;
 
-/* Embed it in a struct of your own. run is called on a thread of the crew, done on the loop thread; between dp_crew_post and
- * done the struct is the crew's. Who posts bounds how many there are: a connection has so many lots and no more. */
+/* Embed it in a struct of your own. run is called on a thread of the crew, done on the loop thread;
+ * between dp_crew_post and done the struct is the crew's. Who posts bounds how many there are: a
+ * connection has so many lots and no more. */
 struct dp_crew_job {
     dp_list link;
     void (*run)(dp_crew_job *job);
     void (*done)(dp_crew_job *job);
 };
 
-/* Threads that suit a machine with so many processors. On one or two there are none: handing a record to another thread and
- * back costs as much as opening it (a quarter of all CPU time, docs/records/dense-exchange-2026-11-22.md), and the processors
- * have other work. */
+/* Threads that suit a machine with so many processors. On one or two there are none: handing a
+ * record to another thread and back costs as much as opening it (a quarter of all CPU time,
+ * docs/records/dense-exchange-2026-11-22.md), and the processors have other work. */
 uint32_t dp_crew_fit(uint32_t processors);
 
 /* n_threads: at most DP_CREW_THREADS_MAX; 0: who posts does the work. */
 DP_MUST dp_status dp_crew_open(dp_crew **crew, uv_loop_t *loop, uint32_t n_threads);
-/* Loop thread only. False: there is no thread, or none could be started, and job was not taken: run it here. */
+/* Loop thread only. False: there is no thread, or none could be started, and job was not taken: run
+ * it here. */
 DP_MUST bool dp_crew_post(dp_crew *crew, dp_crew_job *job);
-/* Finish what was posted (done is called for all), join the threads; memory goes when libuv has closed the handle.
- * May be called from a done function. */
+/* Finish what was posted (done is called for all), join the threads; memory goes when libuv has
+ * closed the handle. May be called from a done function. */
 void dp_crew_close(dp_crew *crew);
 
 #endif

@@ -1,5 +1,6 @@
-/* Memory that peers make this node hold: messages that come in pieces, and answers that wait until they are taken. Both have a bound for each
- * connection; this is the bound of all together. Guests, of whom anybody with one token can make any number, share a small part of it. Pure. */
+/* Memory that peers make this node hold: messages that come in pieces, and answers that wait until
+ * they are taken. Both have a bound for each connection; this is the bound of all together. Guests,
+ * of whom anybody with one token can make any number, share a small part of it. Pure. */
 #ifndef DP_DAEMON_NET_HELD_H
 #define DP_DAEMON_NET_HELD_H
 
@@ -20,7 +21,8 @@ typedef struct dp_held {
 void dp_held_init(dp_held *held, uint64_t machine);
 /* False: no room. */
 bool dp_held_take(dp_held *held, bool guest, uint64_t bytes);
-/* Beyond the limit too: the first message of a member's connection, which would else wait for messages of others that never end. */
+/* Beyond the limit too: the first message of a member's connection, which would else wait for
+ * messages of others that never end. */
 void dp_held_take_anyway(dp_held *held, bool guest, uint64_t bytes);
 void dp_held_give(dp_held *held, bool guest, uint64_t bytes);
 

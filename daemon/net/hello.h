@@ -2,7 +2,8 @@
  *     0  u8   version of the sender, 1 or later
  *     1  u8   size | name of the node
  *        u32  rules of the sender, since version 2
- *        u8   1: a renewal of its certificate follows (gossip/identity/renewal.h), 136 bytes; 0: none; since version 3
+ *        u8   1: a renewal of its certificate follows (gossip/identity/renewal.h), 136 bytes; 0:
+ *             none; since version 3
  * A later version adds fields after these, which an earlier one skips. */
 #ifndef DP_DAEMON_NET_HELLO_H
 #define DP_DAEMON_NET_HELLO_H
@@ -13,15 +14,18 @@
 #include "base/run/manifest.h"
 #include "gossip/identity/renewal.h"
 
-/* Only a test builds with other numbers: a daemon of the next version, see tests/lib/next_version.c. */
+/* Only a test builds with other numbers: a daemon of the next version, see
+ * tests/lib/next_version.c. */
 #ifndef DP_HELLO_VERSION
 #define DP_HELLO_VERSION 3
 #endif
-/* What members must understand alike and no version in a manifest, record or message tells: which updates may be published and
- * what a round makes of them. Grows with every change that a program from before it refuses. 2: twice the elements after a lost
- * publication. 3: the length of a step follows from what an update is; fences, exchanges and claims are bounded by signed words.
- * 4: records may revoke invites, and from then on those of a node that is no member admit nobody (gossip/ledger/inviting.h).
- * 5: records may rotate the join secret (gossip/identity/rotation.h). */
+/* What members must understand alike and no version in a manifest, record or message tells: which
+ * updates may be published and what a round makes of them. Grows with every change that a program
+ * from before it refuses. 2: twice the elements after a lost publication. 3: the length of a step
+ * follows from what an update is; fences, exchanges and claims are bounded by signed words. 4:
+ * records may revoke invites, and from then on those of a node that is no member admit nobody
+ * (gossip/ledger/inviting.h). 5: records may rotate the join secret
+ * (gossip/identity/rotation.h). */
 #ifndef DP_RULES
 #define DP_RULES 5
 #endif
@@ -34,8 +38,8 @@ typedef struct dp_hello {
 
 /* Returns the size. name: at most DP_NAME_MAX characters. renewal: until_ms 0: none. */
 size_t dp_hello_write(const char *name, const dp_renewal *renewal, uint8_t *out, size_t capacity);
-/* Total. Names come from strangers: only printable ASCII without quotes goes through, the rest becomes "_". False, and hello as
- * it was, when there is none to read. */
+/* Total. Names come from strangers: only printable ASCII without quotes goes through, the rest
+ * becomes "_". False, and hello as it was, when there is none to read. */
 bool dp_hello_read(dp_view bytes, dp_hello *hello);
 
 #endif

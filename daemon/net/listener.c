@@ -9,7 +9,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* What comes while others are being accepted waits there: in a flood of thousands a second, a loop's turn of connections. */
+/* What comes while others are being accepted waits there: in a flood of thousands a second, a
+ * loop's turn of connections. */
 enum { BACKLOG = 1024 };
 
 struct dp_listener {
@@ -40,7 +41,8 @@ static int accept_one(const dp_listener *listener)
 
 typedef enum turn { TURN_MORE, TURN_DONE, TURN_PAUSE } turn;
 
-/* Another thread may be quicker with the descriptor: then nobody is turned away, and there may be no spare one either. */
+/* Another thread may be quicker with the descriptor: then nobody is turned away, and there may be
+ * no spare one either. */
 static turn turn_away(dp_listener *listener)
 {
     int fd = -EMFILE;

@@ -1,6 +1,7 @@
-/* A socket that listens and hands on what it accepts. libuv's own accepting is not used: where no file descriptor is left, and
- * another thread has taken the one that libuv keeps for that case, its loop over accept does not end before one is free
- * (1.44, uv__server_io), and the daemon stands still. Loop thread only. */
+/* A socket that listens and hands on what it accepts. libuv's own accepting is not used: where no
+ * file descriptor is left, and another thread has taken the one that libuv keeps for that case, its
+ * loop over accept does not end before one is free (1.44, uv__server_io), and the daemon stands
+ * still. Loop thread only. */
 #ifndef DP_DAEMON_NET_LISTENER_H
 #define DP_DAEMON_NET_LISTENER_H
 
@@ -18,14 +19,16 @@ enum {
 
 typedef struct dp_listener dp_listener;
 
-/* fd is the callee's: a connected socket that does not block and is closed on exec. It may close the listener. */
+/* fd is the callee's: a connected socket that does not block and is closed on exec. It may close
+ * the listener. */
 typedef void dp_listener_accepted(void *context, int fd);
 
-/* No descriptor is left for one that waits: close something for it. False: there is nothing. It does not close the listener. */
+/* No descriptor is left for one that waits: close something for it. False: there is nothing. It
+ * does not close the listener. */
 typedef bool dp_listener_make_room(void *context);
 
-/* Bind and listen. *error says what was wrong as a number of libuv's (uv_strerror), 0 after DP_OK. DP_BUSY: the address is
- * taken. DP_IO, DP_NOMEM. */
+/* Bind and listen. *error says what was wrong as a number of libuv's (uv_strerror), 0 after DP_OK.
+ * DP_BUSY: the address is taken. DP_IO, DP_NOMEM. */
 DP_MUST dp_status dp_listener_open(dp_listener **listener, uv_loop_t *loop,
                                    const struct sockaddr *address, socklen_t size,
                                    dp_listener_accepted *accepted, void *context, int *error);
@@ -33,8 +36,8 @@ DP_MUST dp_status dp_listener_open(dp_listener **listener, uv_loop_t *loop,
 uint16_t dp_listener_port(const dp_listener *listener);
 /* Asked from now on, with the context of accepted, before somebody is turned away. */
 void dp_listener_set_make_room(dp_listener *listener, dp_listener_make_room *make_room);
-/* Turned away for want of a descriptor: it is accepted with a spare one and closed at once, so that who calls need not wait.
- * Of NULL: 0. */
+/* Turned away for want of a descriptor: it is accepted with a spare one and closed at once, so that
+ * who calls need not wait. Of NULL: 0. */
 uint64_t dp_listener_turned_away(const dp_listener *listener);
 /* Accepts NULL. The memory goes when the loop has run once more. */
 void dp_listener_close(dp_listener *listener);

@@ -14,8 +14,9 @@ static uint64_t queue_us(const dp_path_sample *sample)
     return sample->srtt_us > free_us ? sample->srtt_us - free_us : 0;
 }
 
-/* Put one in, and return the best of the last. What was held up somewhere comes all at once: where enough is known, nothing counts for
- * more than a quarter above the best of those before it, or than what was sent. */
+/* Put one in, and return the best of the last. What was held up somewhere comes all at once: where
+ * enough is known, nothing counts for more than a quarter above the best of those before it, or
+ * than what was sent. */
 static uint64_t best_with(uint64_t rates[DP_PATH_RATES], uint32_t *next, uint64_t rate,
                           uint64_t pace)
 {
@@ -96,7 +97,8 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample)
     const bool misses = sample->out_of_order_in != last.out_of_order_in;
     path->queue = queue_us(sample) > 0;
     path->clear = path->queue ? 0 : path->clear + 1;
-    /* Short of data for a quarter of the time: then the goodput says what we had, not what the path can. */
+    /* Short of data for a quarter of the time: then the goodput says what we had, not what the path
+     * can. */
     if (sends && acked > 0 && busy_us >= took_us / 4 * 3) {
         path->goodput = acked * 1000000U / took_us;
         choose_pace(path);

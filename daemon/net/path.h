@@ -1,28 +1,38 @@
-/* What the path of a bulk connection is like, from what the kernel counts, and what follows: how fast to send at most, and
- * how many connections to keep. Arithmetic only: the samples come from path_probe.c, the socket options go there.
+/* What the path of a bulk connection is like, from what the kernel counts, and what follows: how
+ * fast to send at most, and how many connections to keep. Arithmetic only: the samples come from
+ * path_probe.c, the socket options go there.
  *
  * A short path (loopback, LAN) is left alone. On a long one
  *   queue   srtt > 5/4 min_rtt + 5 ms: what we send waits somewhere
  *   loss    more than 1/1000 of the bytes of a sample again
- *   rate    goodput while a queue stood and there was enough to send: what the path had for us. The best of the last 16 such samples,
- *           of which none counts for more than 5/4 of the best before it, or what was sent: what was held up somewhere comes all at once.
- *   pace    none before the first queue. While one stands 31/32 of rate, and what is above that queue is drained in a second, at most
- *           a tenth of rate: less than that leaves the line idle between two samples. Without a queue an eighth more whenever three quarters
- *           were used, so that a faster path is found, a quarter more before four samples had a queue. The first queue stands at the
- *           end of a window that doubled, and the sample's mean is far below what arrived last: then the kernel's rate of delivery counts,
- *           up to four times the goodput. What was sent without a queue lowers nothing: it says what we had,
- *           or what a window that starts small let through. A cubic that is not paced overshoots into the queue and loses what
- *           it sends: 5.3 s where 3.2 would do (25 MB, 100 Mbit, 100 ms).
- *           A queue that stands for eight samples although we send less than the path carried is not ours: then an eighth more, for
- *           one sample, or what others do, or a busy machine, would slow us by a thirty-second every four seconds.
- *   share   when most of the connections that send have a queue it is our own line that is full, and what cubic gives each is
- *           chance: all get the same part of the best total. An exchange is as slow as its slowest.
- *   count   of all connections to one peer together. Loss a second or more after the last queue is not ours, and one loss-based
- *           connection gets 1.22 MSS / (rtt sqrt(loss)) (Mathis et al. 1997). Two lost segments or more in the last 1 MB or less, and
- *           more than 1/1000 of it: twice as many, up to 8. Ten seconds of traffic without loss, or ten minutes without traffic: one again.
- *   choice  among several the next message goes where it is through first: its bytes and those before it, in windows of the connection,
- *           each of which takes a round trip; a hole that is being filled costs one more, a window lost as a whole two.
- */
+ *   rate    goodput while a queue stood and there was enough to send: what the path had for us. The
+ *           best of the last 16 such samples, of which none counts for more than 5/4 of the best
+ *           before it, or what was sent: what was held up somewhere comes all at once.
+ *   pace    none before the first queue. While one stands 31/32 of rate, and what is above that
+ *           queue is drained in a second, at most a tenth of rate: less than that leaves the line
+ *           idle between two samples. Without a queue an eighth more whenever three quarters were
+ *           used, so that a faster path is found, a quarter more before four samples had a queue.
+ *           The first queue stands at the end of a window that doubled, and the sample's mean is
+ *           far below what arrived last: then the kernel's rate of delivery counts, up to four
+ *           times the goodput. What was sent without a queue lowers nothing: it says what we had,
+ *           or what a window that starts small let through. A cubic that is not paced overshoots
+ *           into the queue and loses what it sends: 5.3 s where 3.2 would do (25 MB, 100 Mbit, 100
+ *           ms).
+ *           A queue that stands for eight samples although we send less than the path carried is
+ *             not ours: then an eighth more, for
+ *           one sample, or what others do, or a busy machine, would slow us by a thirty-second
+ *             every four seconds.
+ *   share   when most of the connections that send have a queue it is our own line that is full,
+ *           and what cubic gives each is chance: all get the same part of the best total. An
+ *           exchange is as slow as its slowest.
+ *   count   of all connections to one peer together. Loss a second or more after the last queue is
+ *           not ours, and one loss-based connection gets 1.22 MSS / (rtt sqrt(loss)) (Mathis et al.
+ *           1997). Two lost segments or more in the last 1 MB or less, and more than 1/1000 of it:
+ *           twice as many, up to 8. Ten seconds of traffic without loss, or ten minutes without
+ *           traffic: one again.
+ *   choice  among several the next message goes where it is through first: its bytes and those
+ *           before it, in windows of the connection, each of which takes a round trip; a hole that
+ *           is being filled costs one more, a window lost as a whole two. */
 #ifndef DP_DAEMON_NET_PATH_H
 #define DP_DAEMON_NET_PATH_H
 
@@ -31,8 +41,9 @@
 
 enum {
     DP_PATH_CONNECTIONS_MAX = 8,
-    /* A lot of 256 KiB is on a wire of 1 Gbit/s for 2.1 ms: on a path shorter than that we cannot be smoother than what we
-     * write at once, and nothing that pacing could help with is measurable. */
+    /* A lot of 256 KiB is on a wire of 1 Gbit/s for 2.1 ms: on a path shorter than that we cannot
+     * be smoother than what we write at once, and nothing that pacing could help with is
+     * measurable. */
     DP_PATH_LONG_RTT_US = 2100,
     DP_PATH_QUEUE_US = 5000,
     DP_PATH_DRAIN_US = 100000,
@@ -45,7 +56,8 @@ enum {
     DP_PATH_LOSSES_MIN = 2 * DP_PATH_SEGMENT,
     DP_PATH_LOSS_BYTES = 1 << 20,
     DP_PATH_CLEAR_SAMPLES = 4,
-    /* Fewer bytes than this in a sample say nothing of the path: less than two windows of ten segments. */
+    /* Fewer bytes than this in a sample say nothing of the path: less than two windows of ten
+     * segments. */
     DP_PATH_BYTES_MIN = 32 * 1024,
     DP_PATH_PACE_MIN = 128 * 1024 /* bytes per second: a wrong measurement must not starve a link */
 };
@@ -119,7 +131,8 @@ uint64_t dp_path_turns(const dp_path_room *room, uint64_t size);
 /* All connections of this machine that may share its line, after a step of each. */
 void dp_path_share(dp_path_line *line, dp_path *const *paths, uint32_t n_paths);
 
-/* Bytes per second: the best of the last samples in which enough was there to send. 0: there was none, as on a LAN. */
+/* Bytes per second: the best of the last samples in which enough was there to send. 0: there was
+ * none, as on a LAN. */
 uint64_t dp_path_uplink(const dp_path_line *line);
 
 /* path_probe.c. False: not a TCP socket, or the kernel tells too little. */
@@ -129,9 +142,11 @@ bool dp_path_look(int fd, dp_path_room *room);
 void dp_path_set_options(int fd, bool bulk);
 /* 0: no limit. */
 void dp_path_set_pace(int fd, uint64_t bytes_per_second);
-/* Bytes that may be on their way here unread, as TCP tells the sender; what it was told already stands. */
+/* Bytes that may be on their way here unread, as TCP tells the sender; what it was told already
+ * stands. */
 void dp_path_set_window(int fd, int bytes);
-/* bbr paces loopback to a third of its speed, so a short path gets cubic, or reno, where the system says bbr. */
+/* bbr paces loopback to a third of its speed, so a short path gets cubic, or reno, where the system
+ * says bbr. */
 void dp_path_set_short(int fd);
 
 #endif

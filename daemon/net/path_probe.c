@@ -1,5 +1,5 @@
-/* What the kernel knows of a connection, and what it is told: Linux's struct tcp_info, whole, which is not that of
- * netinet/tcp.h. */
+/* What the kernel knows of a connection, and what it is told: Linux's struct tcp_info, whole, which
+ * is not that of netinet/tcp.h. */
 #include "daemon/net/path.h"
 
 #include <linux/tcp.h>
@@ -12,7 +12,8 @@
 enum {
     USER_TIMEOUT_MS =
         15000, /* TCP gives up on unacknowledged data; our own probes are much faster */
-    /* Unsent bytes that the kernel takes: a lot, or a few small messages, so that what is queued above can still be chosen. */
+    /* Unsent bytes that the kernel takes: a lot, or a few small messages, so that what is queued
+     * above can still be chosen. */
     UNSENT_BULK = 256 * 1024,
     UNSENT_CONTROL = 64 * 1024
 };

@@ -90,7 +90,8 @@ static dp_port_row *gives_way(dp_port_pool *pool, const dp_port_from *from)
     return pool->n >= pool->max ? oldest_of_the_largest(pool) : NULL;
 }
 
-/* One more, or one less, like row, which is one of them or becomes one: in its own books, and in those of the others. */
+/* One more, or one less, like row, which is one of them or becomes one: in its own books, and in
+ * those of the others. */
 static void count(dp_port_pool *pool, dp_port_row *row, uint32_t change)
 {
     for (uint32_t i = 0; i < pool->n; i++) {

@@ -1,18 +1,20 @@
-/* The places at the port that incoming connections hold until they have proved who they are: who may have one, and which
- * connection gives way when there are too many. Pure memory: knows addresses, no sockets.
+/* The places at the port that incoming connections hold until they have proved who they are: who
+ * may have one, and which connection gives way when there are too many. Pure memory: knows
+ * addresses, no sockets.
  *
  *   strangers   nothing but an address is known of them
- *   homes       as well, but a member proved itself from their address before: places in reserve, of which an address has its
- *               share; where none is left, it is a stranger's
+ *   homes       as well, but a member proved itself from their address before: places in reserve,
+ *               of which an address has its share; where none is left, it is a stranger's
  *   holders     their first message proves that they hold the run's secret: places in reserve
  *
- * A newcomer is never refused: a connection of the run needs its place as a stranger for no longer than its first message takes
- * to come, and an attacker holds many places for long. So the oldest connection gives way: of the newcomer's address, if that
- * has as many as it may have; else of its network; else, where all places are taken, of the largest network of the region that
- * has the most. An attacker with fewer regions than there are places therefore never drives out the only connection of another
- * one, and one with fewer networks none of another network. A network is a /24 of IPv4 and a /64 of IPv6; a region, which one
- * customer of a provider can have all networks of, a /16 and a /32, as in Bitcoin Core. Loopback addresses are addresses like
- * others. */
+ * A newcomer is never refused: a connection of the run needs its place as a stranger for no longer
+ * than its first message takes to come, and an attacker holds many places for long. So the oldest
+ * connection gives way: of the newcomer's address, if that has as many as it may have; else of its
+ * network; else, where all places are taken, of the largest network of the region that has the
+ * most. An attacker with fewer regions than there are places therefore never drives out the only
+ * connection of another one, and one with fewer networks none of another network. A network is a
+ * /24 of IPv4 and a /64 of IPv6; a region, which one customer of a provider can have all networks
+ * of, a /16 and a /32, as in Bitcoin Core. Loopback addresses are addresses like others. */
 #ifndef DP_DAEMON_NET_PORT_H
 #define DP_DAEMON_NET_PORT_H
 
@@ -26,8 +28,9 @@ enum {
     DP_PORT_PER_HOME = 16,
     DP_PORT_HOLDERS_MAX = 128,
     DP_PORT_ROWS_MAX = 256, /* of the largest of these */
-    /* First messages that are answered, each with half a millisecond of Diffie-Hellman and signatures: in a second, and at once.
-     * Of a network, and of all; where a member is at home, any number. */
+    /* First messages that are answered, each with half a millisecond of Diffie-Hellman and
+     * signatures: in a second, and at once. Of a network, and of all; where a member is at home,
+     * any number. */
     DP_PORT_ANSWERS = 16,
     DP_PORT_ANSWERS_BURST = 128,
     DP_PORT_ANSWERS_ALL = 64,
@@ -87,17 +90,20 @@ typedef struct dp_port {
 } dp_port;
 
 void dp_port_init(dp_port *port);
-/* A connection has come from addr, and gets a place. The one that gives way for it, which has lost its own, or NULL. */
+/* A connection has come from addr, and gets a place. The one that gives way for it, which has lost
+ * its own, or NULL. */
 DP_MUST dp_place *dp_port_enter(dp_port *port, dp_place *place, const dp_addr *addr);
 /* It has proved that it holds the run's secret. As above. */
 DP_MUST dp_place *dp_port_prove(dp_port *port, dp_place *place);
-/* May a first message from there be answered now? Takes one of its answers if so. Whoever holds a token, or held one, can send any number. */
+/* May a first message from there be answered now? Takes one of its answers if so. Whoever holds a
+ * token, or held one, can send any number. */
 bool dp_port_may_answer(dp_port *port, const dp_addr *addr, uint64_t now_ms);
 /* It is closed, or needs no place any more. Harmless without a place. */
 void dp_port_leave(dp_place *place);
 /* A member has proved itself from this address. */
 void dp_port_remember(dp_port *port, const dp_addr *addr);
-/* The stranger that has to go first where places are wanted for something else; it keeps its own. NULL: there is none. */
+/* The stranger that has to go first where places are wanted for something else; it keeps its own.
+ * NULL: there is none. */
 dp_place *dp_port_first_to_go(dp_port *port);
 
 #endif

@@ -1,13 +1,17 @@
-/* A limit that the owner sets on one direction of this machine's line: a token bucket, and the line of those who wait for it, served in
- * turn. Arithmetic and a list: the time is an argument, who waits is called by the caller.
+/* A limit that the owner sets on one direction of this machine's line: a token bucket, and the line
+ * of those who wait for it, served in turn. Arithmetic and a list: the time is an argument, who
+ * waits is called by the caller.
  *
- *   room     what may pass now, in bytes: it grows at the rate, up to a burst of 50 ms of it or 64 KiB, and whatever passes pays
- *            for it afterwards, so that it may fall below nothing
- *   bulk     asks first. Below a slice of room (10 ms of the rate or 16 KiB), or behind others, it waits, and is then given a slice
- *   control  never asks and always pays: it is not delayed, and bulk has what it leaves. What it owes is at most what a second brings,
- *            so that a storm of it does not hold up bulk for longer than that
+ *   room     what may pass now, in bytes: it grows at the rate, up to a burst of 50 ms of it or 64
+ *            KiB, and whatever passes pays for it afterwards, so that it may fall below nothing
+ *   bulk     asks first. Below a slice of room (10 ms of the rate or 16 KiB), or behind others, it
+ *            waits, and is then given a slice
+ *   control  never asks and always pays: it is not delayed, and bulk has what it leaves. What it
+ *            owes is at most what a second brings, so that a storm of it does not hold up bulk for
+ *            longer than that
  *
- * So in any T seconds at most rate T + burst + a slice for each connection passes, and what control has beyond the rate. */
+ * So in any T seconds at most rate T + burst + a slice for each connection passes, and what control
+ * has beyond the rate. */
 #ifndef DP_DAEMON_NET_THROTTLE_H
 #define DP_DAEMON_NET_THROTTLE_H
 
@@ -43,8 +47,9 @@ typedef struct dp_throttle {
 } dp_throttle;
 
 void dp_throttle_init(dp_throttle *throttle);
-/* Another limit, at most DP_THROTTLE_RATE_MAX; 0: none, and who waits has to be called. A full burst is there at
- * once where there was no limit; else what room there was stays, so that a limit that often changes is none that leaks. */
+/* Another limit, at most DP_THROTTLE_RATE_MAX; 0: none, and who waits has to be called. A full
+ * burst is there at once where there was no limit; else what room there was stays, so that a limit
+ * that often changes is none that leaks. */
 void dp_throttle_set(dp_throttle *throttle, uint64_t rate, uint64_t now_us);
 /* How many bytes may pass for this one now; UINT64_MAX without a limit. 0: it waits in line. */
 uint64_t dp_throttle_ask(dp_throttle *throttle, dp_throttle_place *place, uint64_t now_us);
@@ -52,8 +57,8 @@ uint64_t dp_throttle_ask(dp_throttle *throttle, dp_throttle_place *place, uint64
 void dp_throttle_pay(dp_throttle *throttle, dp_throttle_place *place, uint64_t bytes,
                      uint64_t now_us);
 void dp_throttle_pay_control(dp_throttle *throttle, uint64_t bytes, uint64_t now_us);
-/* The first in line if there is a slice for it, or no limit any more: it waits no longer, and its next question is answered with
- * that. NULL: nobody, or not yet. */
+/* The first in line if there is a slice for it, or no limit any more: it waits no longer, and its
+ * next question is answered with that. NULL: nobody, or not yet. */
 dp_throttle_place *dp_throttle_call(dp_throttle *throttle, uint64_t now_us);
 /* Time until somebody can be called; UINT64_MAX: nobody waits. */
 uint64_t dp_throttle_wait_us(dp_throttle *throttle, uint64_t now_us);

@@ -99,9 +99,10 @@ void dp_link_dial_again(dp_transport *transport, dp_link *link)
     }
 }
 
-/* Of two connections of one lane between the same lives of the same two nodes both ends keep the one that the smaller id
- * has dialed; of two dialed by one node, the newer. That is for dials that crossed: who dials although a connection has
- * stood for long has lost it, and only this end has not heard of that. */
+/* Of two connections of one lane between the same lives of the same two nodes both ends keep the
+ * one that the smaller id has dialed; of two dialed by one node, the newer. That is for dials that
+ * crossed: who dials although a connection has stood for long has lost it, and only this end has
+ * not heard of that. */
 static bool keeps_new(const dp_transport *transport, const dp_conn *old, const dp_conn *new)
 {
     const dp_peer self = dp_identity_peer(transport->config.identity);
@@ -155,7 +156,8 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
             link->lanes[DP_LANE_CONTROL] = conn;
             conn->link = link;
             if (conn->outgoing && old->outgoing) {
-                /* Here this one stands first. A goodbye on the old one could be read before the other end has this one. */
+                /* Here this one stands first. A goodbye on the old one could be read before the
+                 * other end has this one. */
                 old->replaced = true;
                 old->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
                 return;
@@ -233,8 +235,8 @@ static bool was_cut(const dp_conn *conn)
            uv_now(conn->transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS / 2 < conn->deadline_ms;
 }
 
-/* The other end answered nothing: it may not have the newest pre-shared key yet. The same address again, with the older. False: there is
- * none, or it was tried. */
+/* The other end answered nothing: it may not have the newest pre-shared key yet. The same address
+ * again, with the older. False: there is none, or it was tried. */
 static bool dial_older(const dp_conn *conn)
 {
     dp_transport *transport = conn->transport;
@@ -313,8 +315,8 @@ static void on_tick(uv_timer_t *timer)
         at = at->next;
         if (conn->doom != 0 || (conn->deadline_ms != 0 && now >= conn->deadline_ms)) {
             dp_link_lost(conn, conn->doom != 0 ? conn->doom : DP_LINK_REFUSED);
-            at = transport->conns
-                     .next; /* The list may have changed; each loss removes one, so this ends. */
+            /* The list may have changed; each loss removes one, so this ends. */
+            at = transport->conns.next;
         }
     }
     dp_transport_measure(transport);
@@ -404,7 +406,8 @@ void dp_transport_close(dp_transport *transport)
     dp_crew_close(transport->crew);
     dp_transport_limits_close(transport);
     dp_listener_close(transport->listener);
-    /* libuv calls close callbacks of one loop turn in any order, but connections no longer touch the transport. */
+    /* libuv calls close callbacks of one loop turn in any order, but connections no longer touch
+     * the transport. */
     uv_close((uv_handle_t *)transport->tick, on_transport_closed);
 }
 

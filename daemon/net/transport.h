@@ -1,5 +1,6 @@
-/* Encrypted TCP links to peers over libuv: dialing, accepting, the handshake, and two lanes per link, so that control never
- * waits behind bulk data. Knows bytes and peers, not what messages mean. All calls and hooks on the loop thread. */
+/* Encrypted TCP links to peers over libuv: dialing, accepting, the handshake, and two lanes per
+ * link, so that control never waits behind bulk data. Knows bytes and peers, not what messages
+ * mean. All calls and hooks on the loop thread. */
 #ifndef DP_DAEMON_NET_TRANSPORT_H
 #define DP_DAEMON_NET_TRANSPORT_H
 
@@ -11,8 +12,9 @@
 enum {
     DP_TRANSPORT_CONNECTIONS_MAX = 1024, /* of these at the port: daemon/net/port.h */
     DP_TRANSPORT_TICK_MS = 250,
-    /* Until the first byte of a connection that was accepted: a second. Counted in ticks, between which sockets are read, so that
-     * a machine that stood still for a while cuts nobody whose bytes have come. */
+    /* Until the first byte of a connection that was accepted: a second. Counted in ticks, between
+     * which sockets are read, so that a machine that stood still for a while cuts nobody whose
+     * bytes have come. */
     DP_TRANSPORT_SILENT_TICKS = 1000 / DP_TRANSPORT_TICK_MS,
     DP_TRANSPORT_HANDSHAKE_MS = 5000,
     DP_TRANSPORT_RENEW_MS = 3600 * 1000, /* then a connection gets new keys: transport_renew.c */
@@ -29,7 +31,8 @@ enum {
 
 typedef struct dp_transport dp_transport;
 
-/* What the owner lets this node take of its line (daemon/net/throttle.h), bytes per second, at most DP_THROTTLE_RATE_MAX; 0: all of it. */
+/* What the owner lets this node take of its line (daemon/net/throttle.h), bytes per second, at most
+ * DP_THROTTLE_RATE_MAX; 0: all of it. */
 typedef struct dp_limits {
     uint64_t upload;
     uint64_t download;
@@ -44,9 +47,10 @@ typedef struct dp_transport_hooks {
     void (*drained)(void *context, const dp_peer *peer);
     bool (*known)(void *context, const dp_peer *peer,
                   uint8_t x_public[32]); /* in the roster: see dp_channel_config.member */
-    /* What the clock of the other end of a handshake said. peer: proved; NULL: the first message, which is too far from this
-     * clock and may be an old one that somebody repeats. refused: its certificate is not valid now, or that. False: no link is wanted, since the other end will cut it. NULL: of no
-     * interest. */
+    /* What the clock of the other end of a handshake said. peer: proved; NULL: the first message,
+     * which is too far from this clock and may be an old one that somebody repeats. refused: its
+     * certificate is not valid now, or that. False: no link is wanted, since the other end will cut
+     * it. NULL: of no interest. */
     bool (*met)(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                 bool refused);
     uint64_t (*wall_ms)(
@@ -66,7 +70,8 @@ typedef struct dp_transport_config {
     dp_view credential;          /* copied */
     dp_view hello;               /* copied; shown to peers: see daemon/net/hello.h */
     uint64_t incarnation;
-    /* Ciphers for records, [id - 1], static; all NULL: the fastest of this machine (daemon/net/aead.h). */
+    /* Ciphers for records, [id - 1], static; all NULL: the fastest of this machine
+     * (daemon/net/aead.h). */
     const dp_suite *suites[DP_SUITES];
     dp_limits limits;   /* from the start */
     uint32_t n_threads; /* that seal and open bulk records: dp_crew_fit; 0: the loop's does */
@@ -76,9 +81,9 @@ typedef struct dp_transport_config {
 typedef struct dp_transport_stats {
     uint64_t bytes_sent;
     uint64_t bytes_received;
-    uint64_t
-        uplink; /* bytes per second that left on long paths at best lately (path.h), or the limit if that is less, or is all that is
-                   known; 0: unknown */
+    /* bytes per second that left on long paths at best lately (path.h), or the limit if that is
+     * less, or is all that is known; 0: unknown */
+    uint64_t uplink;
     dp_limits limits;
     uint64_t upload_held_us; /* in all, some bulk connection waited for the limit */
     uint64_t download_held_us;
@@ -95,7 +100,8 @@ typedef struct dp_transport_stats {
 } dp_transport_stats;
 
 DP_MUST dp_status dp_transport_open(dp_transport **transport, const dp_transport_config *config);
-/* Says goodbye on every link (authenticated close), closes all handles; memory goes when libuv has closed them. */
+/* Says goodbye on every link (authenticated close), closes all handles; memory goes when libuv has
+ * closed them. */
 void dp_transport_close(dp_transport *transport);
 
 /* Could address be listened on, by its form alone? DP_BADARG: no, and why says what to write. */
@@ -104,24 +110,26 @@ DP_MUST dp_status dp_transport_check(const char *address, dp_why *why);
 /* Could it be listened on now? Nobody is left listening. DP_BADARG, as above; DP_BUSY: taken. */
 DP_MUST dp_status dp_transport_try(const char *address, dp_why *why);
 
-/* "ADDR:PORT". *port: the bound one. DP_BUSY: taken; DP_BADARG: not an address; why says what to do. */
+/* "ADDR:PORT". *port: the bound one. DP_BUSY: taken; DP_BADARG: not an address; why says what to
+ * do. */
 DP_MUST dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port,
                                       dp_why *why);
 
-/* Try addresses in order until one answers as this peer. Without a peer (NULL) anybody of the run will do. A link that
- * stands, or a dial to the same peer under way, makes this do nothing. */
+/* Try addresses in order until one answers as this peer. Without a peer (NULL) anybody of the run
+ * will do. A link that stands, or a dial to the same peer under way, makes this do nothing. */
 void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs,
                        uint32_t n_addrs);
 void dp_transport_hangup(dp_transport *transport, const dp_peer *peer);
 
-/* DP_NOTFOUND: no link (or no bulk lane yet), or its control queue is full and it will be cut. DP_AGAIN: the bulk queue is
- * full. DP_TOOBIG. Sending calls no hook. */
+/* DP_NOTFOUND: no link (or no bulk lane yet), or its control queue is full and it will be cut.
+ * DP_AGAIN: the bulk queue is full. DP_TOOBIG. Sending calls no hook. */
 DP_MUST dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
                                     dp_view bytes);
-/* On the bulk lane without a copy: takes the bytes, which leaves message empty; after an error it is as before. */
+/* On the bulk lane without a copy: takes the bytes, which leaves message empty; after an error it
+ * is as before. */
 DP_MUST dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message);
-/* An empty buffer with room for size bytes, for dp_transport_give: one that was sent before, whose pages are warm, if there is one.
- * DP_NOMEM, DP_TOOBIG above DP_MESSAGE_BULK_MAX. */
+/* An empty buffer with room for size bytes, for dp_transport_give: one that was sent before, whose
+ * pages are warm, if there is one. DP_NOMEM, DP_TOOBIG above DP_MESSAGE_BULK_MAX. */
 DP_MUST dp_status dp_transport_buffer(dp_transport *transport, size_t size, dp_buf *buffer);
 /* Bytes that wait on the bulk connection of a peer that has the fewest; UINT64_MAX without one. */
 uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer);

@@ -1,11 +1,14 @@
-/* The bulk lane of one connection, after its handshake: records are sealed and opened by the crew's threads, in lots; the loop
- * thread reads, frames, writes and keeps the order. Shared by transport_conn.c, bulk_send.c and bulk_receive.c only.
+/* The bulk lane of one connection, after its handshake: records are sealed and opened by the crew's
+ * threads, in lots; the loop thread reads, frames, writes and keeps the order. Shared by
+ * transport_conn.c, bulk_send.c and bulk_receive.c only.
  *
- *   sending     message -> lots, or put together in a piece -> up to 4 pieces, sealed in any order -> uv_write in theirs
- *   receiving   uv_read into a slab -> framed into lots -> opened in any order, straight into the message -> told in theirs
+ *   sending     message -> lots, or put together in a piece -> up to 4 pieces, sealed in any order
+ *               -> uv_write in theirs
+ *   receiving   uv_read into a slab -> framed into lots -> opened in any order, straight into the
+ *               message -> told in theirs
  *
- * What is under way has a bound on either side; at the bound the queue of messages grows (and refuses), or the socket is not
- * read, and TCP tells the sender. */
+ * What is under way has a bound on either side; at the bound the queue of messages grows (and
+ * refuses), or the socket is not read, and TCP tells the sender. */
 #ifndef DP_DAEMON_NET_TRANSPORT_BULK_H
 #define DP_DAEMON_NET_TRANSPORT_BULK_H
 
@@ -14,13 +17,14 @@
 #include "gossip/channel/lot.h"
 
 enum {
-    DP_BULK_PIECES =
-        4, /* being sealed or written: one sealed, one on its way, and two for the unevenness of both */
+    /* being sealed or written: one sealed, one on its way, and two for the unevenness of both */
+    DP_BULK_PIECES = 4,
     DP_BULK_SLABS = 4,           /* of DP_LOT_BYTES_MAX: being read into or opened from */
     DP_BULK_LOTS = 16,           /* being opened */
     DP_BULK_INCOMING = 3,        /* messages that they belong to */
     DP_BULK_MESSAGES_MAX = 4096, /* waiting to be sealed */
-    /* What takes less than about 15 us is sealed or opened at once: as much as handing it over and back costs. */
+    /* What takes less than about 15 us is sealed or opened at once: as much as handing it over and
+     * back costs. */
     DP_BULK_INLINE_BYTES = 16 * 1024,
     DP_BULK_AT_ONCE_BYTES = 1 << 20 /* then the loop goes round, so that others are read too */
 };
@@ -114,8 +118,8 @@ void dp_bulk_trim(dp_bulk *bulk);
 /* A job has ended. True: it was the last one of a closed connection, and bulk is freed. */
 bool dp_bulk_job_done(dp_bulk *bulk);
 
-/* bulk_send.c. Takes the bytes, which leaves message empty. DP_TOOBIG; DP_AGAIN: as much waits as may; DP_NOMEM; then
- * message is as before. */
+/* bulk_send.c. Takes the bytes, which leaves message empty. DP_TOOBIG; DP_AGAIN: as much waits as
+ * may; DP_NOMEM; then message is as before. */
 DP_MUST dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *message);
 /* Seal and write what can be. Calls no hook. */
 void dp_bulk_pump(dp_bulk *bulk);
@@ -127,7 +131,8 @@ void dp_bulk_drop_messages(dp_bulk *bulk);
 uv_buf_t dp_bulk_room(dp_bulk *bulk);
 /* size bytes have come there. May close the connection, and calls hooks. */
 void dp_bulk_read(dp_bulk *bulk, size_t size);
-/* The connection's turn under the owner's limit has come. May close the connection, and calls hooks. */
+/* The connection's turn under the owner's limit has come. May close the connection, and calls
+ * hooks. */
 void dp_bulk_read_on(dp_bulk *bulk);
 /* Bytes that came in one piece with the handshake. */
 void dp_bulk_feed(dp_bulk *bulk, dp_view bytes);

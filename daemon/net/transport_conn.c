@@ -11,7 +11,8 @@
 static void on_closed(uv_handle_t *handle)
 {
     dp_conn *conn = handle->data;
-    if (conn->channel_open) { /* Not earlier: a message of it may still be in the hands of a hook. */
+    if (conn->channel_open) {
+        /* Not earlier: a message of it may still be in the hands of a hook. */
         dp_channel_close(&conn->channel);
     }
     dp_buf_close(&conn->in_flight);
@@ -157,7 +158,8 @@ bool dp_conn_met(dp_conn *conn, bool proved, bool refused)
                       conn->channel.peer_unix_ms, refused);
 }
 
-/* The bulk lane is there before anybody hears of it, and writes after the last message of the handshake. */
+/* The bulk lane is there before anybody hears of it, and writes after the last message of the
+ * handshake. */
 static void prove(dp_conn *conn, const dp_channel_event *event)
 {
     if (!dp_conn_met(conn, true, false)) {
@@ -212,8 +214,8 @@ static uint64_t wall_ms(const dp_transport *transport)
     return hooks->wall_ms != NULL ? hooks->wall_ms(hooks->context) : unix_ms();
 }
 
-/* The first message was not of the responder's time. It has told its own: the same address again, with that. False: not
- * so, or it was asked again already. */
+/* The first message was not of the responder's time. It has told its own: the same address again,
+ * with that. False: not so, or it was asked again already. */
 static bool dial_again(dp_conn *conn)
 {
     const uint64_t told_ms = conn->channel.peer_unix_ms;
@@ -450,7 +452,8 @@ void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *
     }
 }
 
-/* From the address listened on, where that can reach the target. If it cannot be had, the system chooses. */
+/* From the address listened on, where that can reach the target. If it cannot be had, the system
+ * chooses. */
 static void bind_source(const dp_transport *transport, uv_tcp_t *tcp,
                         const struct sockaddr_storage *target)
 {

@@ -1,5 +1,5 @@
-/* One TCP connection with its channel: the half of the transport below links. Shared by transport.c and
- * transport_conn.c only. */
+/* One TCP connection with its channel: the half of the transport below links. Shared by transport.c
+ * and transport_conn.c only. */
 #ifndef DP_DAEMON_NET_TRANSPORT_CONN_H
 #define DP_DAEMON_NET_TRANSPORT_CONN_H
 
@@ -12,7 +12,8 @@
 #include "daemon/net/throttle.h"
 #include "daemon/net/transport.h"
 
-/* What three lanes of an exchange have waiting in messages of one record; and no more than a lane's queue. */
+/* What three lanes of an exchange have waiting in messages of one record; and no more than a lane's
+ * queue. */
 enum { DP_TRANSPORT_SPARES_MAX = 64, DP_TRANSPORT_SPARE_BYTES_MAX = DP_TRANSPORT_BULK_QUEUE };
 
 typedef struct dp_link dp_link;
@@ -64,8 +65,8 @@ typedef struct dp_conn {
     uv_write_t write;
     dp_buf in_flight; /* being written */
     dp_buf out;       /* waits for the write under way */
-    dp_bulk *
-        bulk; /* the bulk lane once the handshake is done: then the two above and channel's buffers rest */
+    /* the bulk lane once the handshake is done: then the two above and channel's buffers rest */
+    dp_bulk *bulk;
 } dp_conn;
 
 /* A peer that has proved who it is. */
@@ -73,7 +74,8 @@ struct dp_link {
     dp_list item; /* in transport->links */
     dp_peer peer;
     uint64_t boot_id;
-    /* [DP_LANE_CONTROL] is never NULL while the link stands; [DP_LANE_BULK + stripe]: bulk connections. */
+    /* [DP_LANE_CONTROL] is never NULL while the link stands; [DP_LANE_BULK + stripe]: bulk
+     * connections. */
     dp_conn *lanes[DP_LANE_BULK + DP_CHANNEL_STRIPES_MAX];
     uint64_t bulk_retry_ms;
     uint64_t stripe_retry_ms;
@@ -100,29 +102,31 @@ struct dp_transport {
     dp_port port;
     dp_replay_cache replays; /* of first messages that came */
     bool closing;
-    dp_buf spares
-        [DP_TRANSPORT_SPARES_MAX]; /* of messages that were sent; all go when a tick saw none used */
+    /* of messages that were sent; all go when a tick saw none used */
+    dp_buf spares[DP_TRANSPORT_SPARES_MAX];
     uint32_t n_spares;
     uint64_t spare_bytes;
     dp_path_line line; /* what leaves through this machine */
     dp_held held;      /* by messages that come */
-    uint64_t
-        renew_ms; /* a connection is dialled again when it is so old, or so much has gone over it */
+    /* a connection is dialled again when it is so old, or so much has gone over it */
+    uint64_t renew_ms;
     uint64_t renew_bytes;
     bool spares_idle;
-    uint32_t
-        stripes_min; /* bulk connections of a link that this side dialed, loss or not; 0: one */
+    /* bulk connections of a link that this side dialed, loss or not; 0: one */
+    uint32_t stripes_min;
     dp_transport_stats stats;
     char read_buffer[64 * 1024]; /* lent to libuv for the length of one read callback */
 };
 
 /* Connection level (transport_conn.c). */
 dp_conn *dp_conn_new(dp_transport *transport, bool outgoing, dp_lane lane);
-/* Connect to the first address of the plan that a socket can be opened for; false when none is left. */
+/* Connect to the first address of the plan that a socket can be opened for; false when none is
+ * left. */
 bool dp_conn_dial(dp_transport *transport, dp_dial *plan);
 /* Who listens on one address of several also dials from it; address is what was bound. */
 void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *address);
-/* Wait for the first bytes of a connection that was accepted; most of what one costs, it costs only then. */
+/* Wait for the first bytes of a connection that was accepted; most of what one costs, it costs only
+ * then. */
 void dp_conn_await(dp_conn *conn);
 void dp_conn_flush(dp_conn *conn);
 /* Write what waits if the kernel takes it now: the connection is closed next. */
@@ -130,19 +134,22 @@ void dp_conn_say_last(dp_conn *conn);
 /* Begin, or go on, to read; not 0: an error of libuv. */
 int dp_conn_read(dp_conn *conn);
 /* Tell the link level, unless it is closing already. */
-/* Tells hooks.met once what the clock of the other end said, if it has said so. False: no link is wanted. */
+/* Tells hooks.met once what the clock of the other end said, if it has said so. False: no link is
+ * wanted. */
 bool dp_conn_met(dp_conn *conn, bool proved, bool refused);
 void dp_conn_lose(dp_conn *conn, dp_link_cause cause);
-/* Close without telling the link level. Memory, and what events lent, lives until libuv has closed the handle. */
+/* Close without telling the link level. Memory, and what events lent, lives until libuv has closed
+ * the handle. */
 void dp_conn_close(dp_conn *conn);
 /* Free the buffers of a connection that has been idle since the last call. */
 void dp_conn_trim(dp_conn *conn);
 uint64_t dp_conn_waiting(const dp_conn *conn);
 
-/* The port (transport_port.c). False: there are as many connections as there may be, and no stranger that could go. */
+/* The port (transport_port.c). False: there are as many connections as there may be, and no
+ * stranger that could go. */
 bool dp_port_make_room(dp_transport *transport);
-/* Bytes of an incoming connection were read: it may have proved that it holds the run's secret. Closes others only, and calls no
- * hook. */
+/* Bytes of an incoming connection were read: it may have proved that it holds the run's secret.
+ * Closes others only, and calls no hook. */
 void dp_port_heard(dp_conn *conn);
 /* It has proved who it is, either way. */
 void dp_port_proved(dp_conn *conn);
@@ -161,7 +168,8 @@ void dp_link_dial_again(dp_transport *transport, dp_link *link);
 /* transport_renew.c: have connections dialled again that are too old. */
 void dp_link_renew(dp_transport *transport, dp_link *link);
 
-/* Bulk connections of a link (transport_stripe.c). The one that is through first with a message of size bytes, or NULL. */
+/* Bulk connections of a link (transport_stripe.c). The one that is through first with a message of
+ * size bytes, or NULL. */
 dp_conn *dp_link_stripe(const dp_link *link, size_t size);
 /* Of a peer that is no member, as far as this node knows the chain. Its handshake is done. */
 bool dp_conn_is_guest(const dp_conn *conn);
@@ -173,9 +181,11 @@ void dp_transport_trim(dp_transport *transport);
 void dp_transport_measure(dp_transport *transport);
 /* After it: dial and close bulk connections of a link. */
 void dp_link_measure(dp_transport *transport, dp_link *link);
-/* Nothing is on its way on it, as far as this side can see. What is all the same will be asked for again. */
+/* Nothing is on its way on it, as far as this side can see. What is all the same will be asked for
+ * again. */
 bool dp_bulk_is_quiet(const dp_conn *conn);
-/* The owner's limits (transport_limit.c). Bytes that a bulk connection may write now; 0: it waits, and dp_bulk_write_on calls it. */
+/* The owner's limits (transport_limit.c). Bytes that a bulk connection may write now; 0: it waits,
+ * and dp_bulk_write_on calls it. */
 uint64_t dp_conn_may_send(dp_conn *conn);
 /* The same for reading, with dp_bulk_read_on: at most so many bytes at once. */
 bool dp_conn_may_read(dp_conn *conn);

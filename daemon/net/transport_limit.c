@@ -1,11 +1,11 @@
-/* The owner's limits of bandwidth, where the transport meets them: bulk connections ask before they write or read, control pays
- * and never waits, and a timer calls those in line. */
+/* The owner's limits of bandwidth, where the transport meets them: bulk connections ask before they
+ * write or read, control pays and never waits, and a timer calls those in line. */
 #include "base/alloc.h"
 #include "daemon/net/transport_bulk.h"
 
 enum {
-    /* What a peer may have sent before it notices that nobody reads: a quarter of a second of the limit, and never less than a
-     * path of 1 Mbit/s and half a second needs. */
+    /* What a peer may have sent before it notices that nobody reads: a quarter of a second of the
+     * limit, and never less than a path of 1 Mbit/s and half a second needs. */
     WINDOW_SHARE = 4,
     WINDOW_MIN = 64 * 1024,
     WINDOW_FREE = 1 << 30

@@ -1,4 +1,5 @@
-/* Where connections come in: listening, and the places that they hold until they have proved who they are (port.h). */
+/* Where connections come in: listening, and the places that they hold until they have proved who
+ * they are (port.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +30,8 @@ static void addr_of(const struct sockaddr *from, dp_addr *addr)
     }
 }
 
-/* Ends one that has proved nothing, without a word, and leaves nothing of it to the system: a thousand that wait for their last
- * packets would cost as much as the connections did. */
+/* Ends one that has proved nothing, without a word, and leaves nothing of it to the system: a
+ * thousand that wait for their last packets would cost as much as the connections did. */
 static void cut(dp_conn *conn)
 {
     const struct linger at_once = {.l_onoff = 1};

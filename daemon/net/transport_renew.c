@@ -1,6 +1,8 @@
-/* New keys for links that stand for long. Rekeying (gossip/channel/channel_record.c) leads from key to key by a one-way function: whoever has got hold
- * of one reads all that follows on that connection. So the side that dialled a link dials its connections once more after an hour or
- * 64 GiB, each with a Diffie-Hellman of its own; the new one takes the old one's place, and the link stands on. */
+/* New keys for links that stand for long. Rekeying (gossip/channel/channel_record.c) leads from key
+ * to key by a one-way function: whoever has got hold of one reads all that follows on that
+ * connection. So the side that dialled a link dials its connections once more after an hour or 64
+ * GiB, each with a Diffie-Hellman of its own; the new one takes the old one's place, and the link
+ * stands on. */
 #include "base/assert.h"
 #include "daemon/net/transport_bulk.h"
 

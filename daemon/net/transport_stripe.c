@@ -1,5 +1,5 @@
-/* The bulk connections of a link: one, or on a path that loses what it carries several, which the side that dialed the link
- * dials and closes. */
+/* The bulk connections of a link: one, or on a path that loses what it carries several, which the
+ * side that dialed the link dials and closes. */
 #include "daemon/net/transport_bulk.h"
 
 /* Half of all connections at most are for speed. */
@@ -15,7 +15,8 @@ static bool fd_of(const dp_conn *conn, int *fd)
     return true;
 }
 
-/* Where a message of size bytes is through first; what waits above the kernel comes to what it has. */
+/* Where a message of size bytes is through first; what waits above the kernel comes to what it
+ * has. */
 static uint64_t turns_on(const dp_conn *conn, size_t size)
 {
     dp_path_room room = {0};

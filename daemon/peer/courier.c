@@ -7,9 +7,10 @@
 #include "gossip/ledger/wire.h"
 #include "store/object.h"
 
-/* What SIGKILL may cost of a fetch, at most: so many bytes, and what came in so long. Making chunks durable is given a fifth of
- * the time at most, so between two times there are four times what the last one took, within these limits: on a disk that needs
- * 3 ms for it a line of 30 MB/s loses 1.5 MB. */
+/* What SIGKILL may cost of a fetch, at most: so many bytes, and what came in so long. Making chunks
+ * durable is given a fifth of the time at most, so between two times there are four times what the
+ * last one took, within these limits: on a disk that needs 3 ms for it a line of 30 MB/s loses 1.5
+ * MB. */
 enum { FLUSH_BYTES = 16 * 1024 * 1024, FLUSH_SHARE = 4 };
 #define FLUSH_NS_MIN (50 * 1000000ULL)
 #define FLUSH_NS_MAX (1000 * 1000000ULL)
@@ -104,7 +105,8 @@ static void forget_fetch(dp_courier *courier, const dp_hash *root)
     }
 }
 
-/* Remember what is being fetched; the oldest makes room, since the node asks again for what it still wants. */
+/* Remember what is being fetched; the oldest makes room, since the node asks again for what it
+ * still wants. */
 static bool remember_fetch(dp_courier *courier, const dp_hash *root, uint64_t size)
 {
     if (find_fetch(courier, root) != NULL) {
@@ -257,8 +259,9 @@ static void done_begin(dp_saver_job *job)
         if (self->complete) {
             forget_fetch(courier, &self->root);
         }
-        /* A download that an earlier life began goes on where it was. Told of one chunk the node asks for the next, which may be
-         * here too: it is told of in its turn, and nobody is asked. */
+        /* A download that an earlier life began goes on where it was. Told of one chunk the node
+         * asks for the next, which may be here too: it is told of in its turn, and nobody is
+         * asked. */
         courier->telling = self;
         for (uint32_t i = 0; i < n_chunks && !self->complete && !courier->closing; i++) {
             if (is_here(self, i)) {
@@ -372,7 +375,8 @@ typedef struct put_job {
     uint8_t bytes[];
 } put_job;
 
-/* Chunks gather in one transaction, which is what makes writing them fast; but a fetch must go on where SIGKILL ended it. */
+/* Chunks gather in one transaction, which is what makes writing them fast; but a fetch must go on
+ * where SIGKILL ended it. */
 static dp_status flush_in_time(dp_courier *courier, dp_store *store, size_t more)
 {
     const uint64_t now_ns = uv_hrtime();
@@ -398,8 +402,8 @@ static void run_put(dp_saver_job *job, dp_store *store)
     self->status = dp_object_put_chunk(store, &self->root, self->index,
                                        dp_view_of(self->bytes, self->n_bytes));
     if (self->status == DP_NOTFOUND) {
-        self->status =
-            DP_AGAIN; /* Dropped here meanwhile; to the node NOTFOUND would mean that the peer lacks it. */
+        /* Dropped here meanwhile; to the node NOTFOUND would mean that the peer lacks it. */
+        self->status = DP_AGAIN;
     }
     if (self->status == DP_OK &&
         self->size > DP_CHUNK_BYTES_MIN) { /* One chunk: committed below. */
@@ -466,7 +470,8 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
         return;
     }
     if (entry->writing[chunk.index]) {
-        return; /* A slow disk makes the node ask others too; what they send would only make it slower. */
+        /* A slow disk makes the node ask others too; what they send would only make it slower. */
+        return;
     }
     put_job *job = dp_alloc(1, sizeof *job + chunk.bytes.size);
     if (job == NULL) {
@@ -493,8 +498,8 @@ bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes)
     const dp_courier_hooks *hooks = &courier->config.hooks;
     switch (dp_msg_type_of(bytes)) {
     case DP_MSG_INFO: {
-        static dp_hash
-            leaves[DP_CHUNKS_MAX]; /* Loop thread only; too large for its stack to be lent often. */
+        /* Loop thread only; too large for its stack to be lent often. */
+        static dp_hash leaves[DP_CHUNKS_MAX];
         dp_wire_info info;
         if (dp_wire_read_info(bytes, &info, leaves) == DP_OK) {
             hooks->info(hooks->context, peer, &info.root, info.size, leaves);

@@ -1,6 +1,6 @@
-/* Carries objects between the store and peers: fetches the chunks that the node asked for, checks and stores them off the
- * loop, and answers peers' requests for object information, chunks, records and the manifest. It decides nothing about
- * what to fetch. Loop thread only. */
+/* Carries objects between the store and peers: fetches the chunks that the node asked for, checks
+ * and stores them off the loop, and answers peers' requests for object information, chunks, records
+ * and the manifest. It decides nothing about what to fetch. Loop thread only. */
 #ifndef DP_DAEMON_PEER_COURIER_H
 #define DP_DAEMON_PEER_COURIER_H
 
@@ -26,8 +26,8 @@ typedef struct dp_courier_hooks {
                   dp_status status);
     void (*object)(void *context, const dp_hash *root, uint64_t size);
     void (*manifest)(void *context, const dp_peer *peer, dp_view bytes);
-    /* Asked to serve it, the store could not: it is no longer whole here. DP_BADHASH: bytes of it were damaged; DP_NOTFOUND:
-     * that was found out before. Not of what is being fetched. */
+    /* Asked to serve it, the store could not: it is no longer whole here. DP_BADHASH: bytes of it
+     * were damaged; DP_NOTFOUND: that was found out before. Not of what is being fetched. */
     void (*lost)(void *context, const dp_hash *root, dp_status status);
 } dp_courier_hooks;
 
@@ -47,12 +47,14 @@ void dp_courier_set_manifest(dp_courier *courier, dp_view manifest);
 /* Actions of the node. */
 void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size,
                       const dp_hash *leaves, dp_object_use use, uint64_t round);
-/* ahead: the first chunks, so many, are asked for with it, and dp_courier_get_chunk will not ask this peer for them again. */
+/* ahead: the first chunks, so many, are asked for with it, and dp_courier_get_chunk will not ask
+ * this peer for them again. */
 void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
                          uint32_t ahead);
 void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
                           uint32_t index);
-/* The node wants it no more: whoever was asked for chunks of it is told, and what still comes is dropped. */
+/* The node wants it no more: whoever was asked for chunks of it is told, and what still comes is
+ * dropped. */
 void dp_courier_cancel(dp_courier *courier, const dp_hash *root);
 void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer);
 void dp_courier_serve_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root);

@@ -1,5 +1,6 @@
-/* Chunks that are asked for with size and leaves of their object, a round trip before the node can: when it does, they are on their
- * way. A chunk that comes before size and leaves are here is dropped, and asked for as any other. */
+/* Chunks that are asked for with size and leaves of their object, a round trip before the node can:
+ * when it does, they are on their way. A chunk that comes before size and leaves are here is
+ * dropped, and asked for as any other. */
 #include "base/assert.h"
 #include "daemon/peer/courier_inside.h"
 #include "gossip/ledger/wire.h"

@@ -1,4 +1,5 @@
-/* The inside of the courier, shared by courier.c (fetching) and courier_serve.c (answering). Nobody else includes it. */
+/* The inside of the courier, shared by courier.c (fetching) and courier_serve.c (answering). Nobody
+ * else includes it. */
 #ifndef DP_DAEMON_PEER_COURIER_INSIDE_H
 #define DP_DAEMON_PEER_COURIER_INSIDE_H
 
@@ -75,7 +76,8 @@ struct dp_courier {
 /* courier_ahead.c: ask this peer for the first n chunks of an object that it was asked about. */
 void dp_courier_ahead_ask(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
                           uint32_t n);
-/* Is this chunk on its way so? Not any more then: it has come, or counts as asked for from now on. */
+/* Is this chunk on its way so? Not any more then: it has come, or counts as asked for from now
+ * on. */
 bool dp_courier_ahead_take(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
                            uint32_t index);
 /* Nobody wants the object: who was asked is told. */

@@ -1,5 +1,5 @@
-/* What peers ask of the store: object information, chunks, records and the manifest, read off the loop, two at a time for one
- * peer, and sent as the bulk lane takes them. */
+/* What peers ask of the store: object information, chunks, records and the manifest, read off the
+ * loop, two at a time for one peer, and sent as the bulk lane takes them. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,7 +21,8 @@ typedef struct serve_job {
     dp_status lost; /* DP_OK; DP_BADHASH, DP_NOTFOUND: it was whole, and is not any more */
 } serve_job;
 
-/* A state that somebody is fetching stays until it is whole there. Without a lease it may go, and is asked for in vain. */
+/* A state that somebody is fetching stays until it is whole there. Without a lease it may go, and
+ * is asked for in vain. */
 static void lease(const serve_job *self, dp_store *store)
 {
     DP_IGNORE(dp_ckpt_lease(store, &self->run, &self->what.root, uv_hrtime() / 1000000000U + 1));
@@ -64,7 +65,8 @@ static dp_status read_info(serve_job *self, dp_store *store)
     return status;
 }
 
-/* A chunk of it that cannot be read counts as missing from now on (store/chunk.c); one that was never here has no row. */
+/* A chunk of it that cannot be read counts as missing from now on (store/chunk.c); one that was
+ * never here has no row. */
 static dp_status lost_with(const serve_job *self, dp_store *store, dp_status read)
 {
     dp_object_info info;
@@ -243,7 +245,8 @@ static void pump(dp_courier *courier)
     }
 }
 
-/* What is being read from the store, or has been given to the transport, still goes: two chunks and DP_TRANSPORT_BULK_LOW. */
+/* What is being read from the store, or has been given to the transport, still goes: two chunks and
+ * DP_TRANSPORT_BULK_LOW. */
 void dp_courier_unserve(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
 {
     uint32_t kept = 0;
@@ -269,7 +272,8 @@ static uint32_t count_waiting(const dp_courier *courier, const dp_peer *peer)
     return count;
 }
 
-/* The queue is full: the last request of the peer with most of them goes, unless who asks now has as many. */
+/* The queue is full: the last request of the peer with most of them goes, unless who asks now has
+ * as many. */
 static bool make_room(dp_courier *courier, uint32_t count)
 {
     uint32_t most = 0;

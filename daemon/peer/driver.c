@@ -63,8 +63,8 @@ void dp_driver_feed(dp_driver *driver, dp_event *event)
     if (driver->closing || driver->node == NULL) {
         return;
     }
-    if (driver
-            ->stepping) { /* Carrying out an action had an effect at once: a dead link, a dead trainer. */
+    if (driver->stepping) {
+        /* Carrying out an action had an effect at once: a dead link, a dead trainer. */
         dp_assert(event->type == DP_EV_LINK_DOWN || event->type == DP_EV_TRAINER_DOWN ||
                   event->type == DP_EV_STORED);
         if (driver->n_queued < DP_DRIVER_QUEUE_MAX) {
@@ -266,7 +266,8 @@ static void on_drained(void *context, const dp_peer *peer)
     dp_courier_drained(driver->courier, peer);
 }
 
-/* A member keeps its right to connect after the invite it came by has run out; so does everybody to a newcomer. */
+/* A member keeps its right to connect after the invite it came by has run out; so does everybody to
+ * a newcomer. */
 static bool on_met(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                    bool refused)
 {

@@ -1,5 +1,6 @@
-/* The membership of this node in its run: the protocol core with everything that it acts through. Turns libuv callbacks
- * into events for dp_node_step and carries out the actions. One per daemon, from joining to leaving. Loop thread only. */
+/* The membership of this node in its run: the protocol core with everything that it acts through.
+ * Turns libuv callbacks into events for dp_node_step and carries out the actions. One per daemon,
+ * from joining to leaving. Loop thread only. */
 #ifndef DP_DAEMON_PEER_DRIVER_H
 #define DP_DAEMON_PEER_DRIVER_H
 
@@ -20,8 +21,8 @@ typedef struct dp_driver_hooks {
     void (*progress)(void *context, const char *phase, const char *text);
 } dp_driver_hooks;
 
-/* facts: copied. Without a manifest in it the node is a newcomer and asks the addresses of its token first. Binds the
- * listening port: DP_BUSY with a sentence when it is taken. */
+/* facts: copied. Without a manifest in it the node is a newcomer and asks the addresses of its
+ * token first. Binds the listening port: DP_BUSY with a sentence when it is taken. */
 DP_MUST dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_facts *facts,
                                  dp_why *why);
 void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks);
@@ -32,7 +33,8 @@ void dp_driver_command(dp_driver *driver, dp_command command);
 void dp_driver_limit(dp_driver *driver);
 /* driver_rotate.c: join secrets of the chain, to be written and used then. */
 void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets);
-/* Nobody is linked, and this token of the run is of a later epoch: its secret is used from now on. False: it is not so. */
+/* Nobody is linked, and this token of the run is of a later epoch: its secret is used from now on.
+ * False: it is not so. */
 bool dp_driver_token_secret(dp_driver *driver, const dp_invite *invite);
 /* order->why is filled unless DP_OK; order->status is not looked at. */
 DP_MUST dp_status dp_driver_order(dp_driver *driver, const dp_order *order);
@@ -53,15 +55,15 @@ typedef struct dp_driver_view {
     const char *device;  /* who computes; "": nobody, or not known */
     bool training;       /* it is told to train; the two rates below are 0 otherwise */
     double tokens_per_s; /* 0: unknown */
-    double
-        outer_reach; /* of the last outer step, in updates (compute/outer/consensus.h); 0: unknown */
-    double usage;    /* share of the time that the trainer computes; 0: unknown */
+    /* of the last outer step, in updates (compute/outer/consensus.h); 0: unknown */
+    double outer_reach;
+    double usage;         /* share of the time that the trainer computes; 0: unknown */
     uint64_t computed_us; /* totals of this trainer's, in which it computed steps ... */
     uint64_t trained_us;  /* ... of the time that it was to train; 0: unknown */
     dp_trainer_spent spent;
     double loss; /* of the running local round, nats per token; 0: unknown */
-    uint32_t
-        keep; /* one element of so many in updates of the round to come; 0: as the manifest says */
+    /* one element of so many in updates of the round to come; 0: as the manifest says */
+    uint32_t keep;
     double update_norm;  /* |a| of the last publication; 0: none, or not known */
     double update_error; /* what its codec left over: |a - d| */
     double part_error;   /* what encoding the last sum of a part has lost, by its norm; 0: none */
@@ -82,13 +84,16 @@ const char *dp_driver_peer_name(const dp_driver *driver, const dp_peer *peer);
 /* Addresses to put into an invite, at most DP_TOKEN_ADDRESSES_MAX. */
 uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses);
 
-/* The time that this node goes by: this machine's, or that of a majority of the members (daemon/peer/wall.h). */
+/* The time that this node goes by: this machine's, or that of a majority of the members
+ * (daemon/peer/wall.h). */
 uint64_t dp_driver_wall_ms(const dp_driver *driver);
-/* False: nothing is wrong with this machine's clock, as far as others say. Else text is a sentence without its full stop. */
+/* False: nothing is wrong with this machine's clock, as far as others say. Else text is a sentence
+ * without its full stop. */
 bool dp_driver_clock(const dp_driver *driver, dp_wall_view *clock, char *text, size_t size);
 
-/* One question to the trainer (EVAL, SAMPLE). answer is called once: with the reply, or with NULL and a reason. DP_CLOSED
- * without a trainer that holds a model, DP_AGAIN when too many wait: then it has been called already. */
+/* One question to the trainer (EVAL, SAMPLE). answer is called once: with the reply, or with NULL
+ * and a reason. DP_CLOSED without a trainer that holds a model, DP_AGAIN when too many wait: then
+ * it has been called already. */
 typedef void dp_driver_answer(void *context, const dp_trainer_msg *reply, const char *why);
 DP_MUST dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question,
                                 dp_driver_answer *answer, void *context);

@@ -1,4 +1,5 @@
-/* Actions of the protocol core into calls: one row of the switch per action, nothing decided here. */
+/* Actions of the protocol core into calls: one row of the switch per action, nothing decided
+ * here. */
 #include <string.h>
 
 #include "daemon/peer/driver_inside.h"

@@ -1,5 +1,5 @@
-/* Answers of the trainer as events for the protocol core. Vectors that come with them become durable objects first, in
- * driver_take.c. */
+/* Answers of the trainer as events for the protocol core. Vectors that come with them become
+ * durable objects first, in driver_take.c. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,8 +187,8 @@ static bool belongs(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait
     return command == 0 || dp_driver_answered(driver, command, wait);
 }
 
-/* The command that a FAILED is about, if it is one that is answered. Answers come in order: of a trainer that does not say, it is
- * the oldest. */
+/* The command that a FAILED is about, if it is one that is answered. Answers come in order: of a
+ * trainer that does not say, it is the oldest. */
 static bool failed_command(dp_driver *driver, const dp_trainer_msg *msg, dp_driver_wait *wait)
 {
     const dp_trainer_kind of =
@@ -218,7 +218,8 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
         dp_trainer_kill(driver->trainer, "lacks memory or descriptors");
     } else if (failed_command(driver, msg, &wait)) {
         dp_driver_command_failed(driver, &wait, without_name(wait.command, msg->text));
-    } else { /* RESTORE or TRAIN: without them it would stand still, or go on from something else. */
+    } else {
+        /* RESTORE or TRAIN: without them it would stand still, or go on from something else. */
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", 0, NULL, "%.200s",
                      msg->text);
         dp_trainer_kill(driver->trainer, "could not do a command");

@@ -1,4 +1,5 @@
-/* The clocks of others beside this machine's (wall.h): met in handshakes, told in the log, and gone by where a majority agrees. */
+/* The clocks of others beside this machine's (wall.h): met in handshakes, told in the log, and gone
+ * by where a majority agrees. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>

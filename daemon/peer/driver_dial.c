@@ -1,4 +1,5 @@
-/* Dials peers and the addresses of the token; names among the addresses are looked up off the loop first. */
+/* Dials peers and the addresses of the token; names among the addresses are looked up off the loop
+ * first. */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -47,7 +48,8 @@ static bool addr_of(const struct addrinfo *info, uint16_t port, dp_addr *addr)
     return false;
 }
 
-/* With what is known: the addresses found, and those behind the name that is still being looked up. */
+/* With what is known: the addresses found, and those behind the name that is still being looked
+ * up. */
 static void dial_found(lookup *self)
 {
     dp_addr addrs[DP_ADDRS_MAX];

@@ -1,6 +1,7 @@
-/* What the files of the driver share, and nobody else includes: driver.c (events, opening, closing), driver_act.c (actions
- * into calls), driver_store.c (durable rows), driver_restore.c (the core rebuilt from them), driver_train.c (the trainer
- * process), driver_tell.c (commands to it), driver_slices.c (an APPLY of many updates), driver_answer.c (what it answers), driver_take.c
+/* What the files of the driver share, and nobody else includes: driver.c (events, opening,
+ * closing), driver_act.c (actions into calls), driver_store.c (durable rows), driver_restore.c (the
+ * core rebuilt from them), driver_train.c (the trainer process), driver_tell.c (commands to it),
+ * driver_slices.c (an APPLY of many updates), driver_answer.c (what it answers), driver_take.c
  * (vectors in its answers). */
 #ifndef DP_DAEMON_PEER_DRIVER_INSIDE_H
 #define DP_DAEMON_PEER_DRIVER_INSIDE_H
@@ -29,13 +30,14 @@ enum {
     DP_DRIVER_REDIAL_MS = 2000
 };
 
-/* Names of the protocol's rows (store/rows.h): one, one per pair exchange with its id in hex, and the proof of a
- * double vote. */
+/* Names of the protocol's rows (store/rows.h): one, one per pair exchange with its id in hex, and
+ * the proof of a double vote. */
 #define DP_DRIVER_PENDING "pending"
 #define DP_DRIVER_EXCHANGE "exchange:"
 #define DP_DRIVER_PROOF "proof"
 
-/* Vectors fresh from the trainer, and partners' updates, are pinned with this round until a row names them. */
+/* Vectors fresh from the trainer, and partners' updates, are pinned with this round until a row
+ * names them. */
 #define DP_STAGED_ROUND 0U
 
 _Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_STANDARD,
@@ -150,8 +152,8 @@ struct dp_driver {
     uint64_t skip_ms; /* ... and when the log last spoke of dropped steps; 0: never */
     /* Of the last publication and the last frozen displacement: blob, vector, parts. */
     dp_hash staged[2][DP_TRAINER_FDS_MAX];
-    struct dp_driver_taken
-        *waiting[2];  /* for room on the disk: a publication, a frozen displacement */
+    /* for room on the disk: a publication, a frozen displacement */
+    struct dp_driver_taken *waiting[2];
     uint32_t n_early; /* of EARLY that are being stored: more than there are parts is nonsense */
     dp_driver_early early[DP_PARTS_MAX]; /* the saver thread's (driver_early.c) */
     uint32_t n_drops;
@@ -171,7 +173,8 @@ void dp_driver_early_forget(dp_driver *driver);
 
 /* driver.c */
 void dp_driver_feed(dp_driver *driver, dp_event *event);
-/* An object that was here cannot be read any more: DP_BADHASH, its bytes are damaged, which is logged; else it was known. */
+/* An object that was here cannot be read any more: DP_BADHASH, its bytes are damaged, which is
+ * logged; else it was known. */
 void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status);
 void dp_driver_fail(dp_driver *driver, dp_status status, const char *why);
 /* Post a job and count it, so that closing waits for it. */
@@ -180,13 +183,15 @@ bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class);
 void dp_driver_job_done(dp_driver *driver);
 void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the store, then run */
 
-/* driver_dial.c: a peer, or whoever answers (NULL); all addresses of the token, once; look-ups that take too long. */
+/* driver_dial.c: a peer, or whoever answers (NULL); all addresses of the token, once; look-ups that
+ * take too long. */
 void dp_driver_dial(dp_driver *driver, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs);
 void dp_driver_dial_token(dp_driver *driver);
 void dp_driver_dial_tick(dp_driver *driver);
 
-/* driver_clock.c: a handshake said what time it is there. peer NULL: it holds a token, and broke off before it proved who it
- * is. refused: its certificate is not valid by our clock. False: ours is not valid by its clock, so that it will cut the link. */
+/* driver_clock.c: a handshake said what time it is there. peer NULL: it holds a token, and broke
+ * off before it proved who it is. refused: its certificate is not valid by our clock. False: ours
+ * is not valid by its clock, so that it will cut the link. */
 bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                    bool refused);
 void dp_driver_clock_tick(dp_driver *driver);
@@ -238,7 +243,8 @@ void dp_driver_drop_apply(dp_driver *driver);  /* the first of these */
 /* driver_slices.c */
 /* These updates are too many, or too large, to be handed over at once. */
 bool dp_driver_slices_needed(const dp_driver *driver, const dp_apply_item *items, uint32_t n);
-/* False: there is no memory, or the trainer was killed; then nothing is under way. items are copied. */
+/* False: there is no memory, or the trainer was killed; then nothing is under way. items are
+ * copied. */
 bool dp_driver_slices_begin(dp_driver *driver, uint64_t round, const dp_apply_item *items,
                             uint32_t n);
 void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg);
@@ -246,7 +252,8 @@ void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg);
 void dp_driver_slices_failed(dp_driver *driver, uint64_t round);
 void dp_driver_slices_drop(dp_driver *driver);
 
-/* driver_take.c: what comes with PUBLISHED, FROZEN or REDUCED becomes objects, then the core is told. fds are taken. */
+/* driver_take.c: what comes with PUBLISHED, FROZEN or REDUCED becomes objects, then the core is
+ * told. fds are taken. */
 void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
                             uint32_t n_fds);
 /* The core waits for every part that it has asked for. */

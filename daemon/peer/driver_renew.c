@@ -1,4 +1,5 @@
-/* The certificate of this node has been renewed: the store keeps that, and peers are shown it from the next handshake on. */
+/* The certificate of this node has been renewed: the store keeps that, and peers are shown it from
+ * the next handshake on. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* The protocol core rebuilt from the store after a start: one job on the saver thread, while nobody else has the node. */
+/* The protocol core rebuilt from the store after a start: one job on the saver thread, while nobody
+ * else has the node. */
 #include <sodium.h>
 #include <string.h>
 
@@ -34,8 +35,8 @@ typedef struct restore_job {
     uint32_t n_rounds;
     dp_diary_round rounds[HISTORY]; /* ring of the newest */
     dp_record record;
-    /* Blobs that may still be needed: what records list, or the results of their parts; the same of the vote; the parts of the own
-     * publication. */
+    /* Blobs that may still be needed: what records list, or the results of their parts; the same of
+     * the vote; the parts of the own publication. */
     dp_map wanted;
     uint32_t pins_max;
     dp_hash *pinned;
@@ -47,7 +48,8 @@ static dp_status load_vote_key(restore_job *self, dp_store *store)
     dp_vote_key_row row;
     dp_status status = dp_vote_load_key(store, &driver->facts.run, &row);
     if (status == DP_NOTFOUND || status == DP_CORRUPT) {
-        /* A lost vote table means a lost key: this node may be enrolled anew, under a key that never voted. */
+        /* A lost vote table means a lost key: this node may be enrolled anew, under a key that
+         * never voted. */
         uint8_t seed[32];
         randombytes_buf(seed, sizeof seed);
         dp_sign_key key;
@@ -132,8 +134,9 @@ static dp_status restore_chain(restore_job *self, dp_store *store)
     return status == DP_OK && self->slot != tip.slot ? DP_CORRUPT : status;
 }
 
-/* Records are certified: other members have them, or the root key begins anew behind the last good one. A vote of a later slot than the
- * chain's binds until it has caught up (gossip/vote/commit.h), so that nothing is decided twice. */
+/* Records are certified: other members have them, or the root key begins anew behind the last good
+ * one. A vote of a later slot than the chain's binds until it has caught up (gossip/vote/commit.h),
+ * so that nothing is decided twice. */
 static dp_status mend_chain(restore_job *self, dp_store *store)
 {
     dp_log(DP_LOG_ERROR, "chain.damaged",
@@ -245,8 +248,9 @@ static dp_status restore_objects(restore_job *self, dp_store *store)
                          self);
 }
 
-/* Blobs of the last rounds and of the record voted for go to the node, which lets them go in its time. All other blobs, and
- * states, are of an earlier life: nobody would ever let them go. The state that was being fetched waits a while. */
+/* Blobs of the last rounds and of the record voted for go to the node, which lets them go in its
+ * time. All other blobs, and states, are of an earlier life: nobody would ever let them go. The
+ * state that was being fetched waits a while. */
 static dp_status restore_blobs(restore_job *self, dp_store *store)
 {
     const dp_hash *run = &self->driver->facts.run;
@@ -271,8 +275,8 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
 
 static dp_status read_vote(restore_job *self, dp_store *store, dp_buf *record)
 {
-    static uint8_t
-        bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX]; /* Of one thread, at the start. */
+    /* Of one thread, at the start. */
+    static uint8_t bytes[DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX];
     dp_vote_row vote;
     DP_TRY(dp_vote_load(store, &self->driver->facts.run, &vote, record));
     if (vote.promised == DP_VOTE_ROW_NONE) {

@@ -1,7 +1,8 @@
-/* An APPLY of more updates than should be in memory at once: slices, in order, as ADD, then the APPLY of their sum. A slice has at most
- * DP_TRAINER_ITEMS_MAX updates and the bytes of the setting apply-memory, or one update. The next is read from the store when one
- * has been added, so that memory holds DP_DRIVER_SLICES_AHEAD of them, however many updates the record lists. All other commands but
- * CHECK wait behind the APPLY meanwhile: they keep their order. */
+/* An APPLY of more updates than should be in memory at once: slices, in order, as ADD, then the
+ * APPLY of their sum. A slice has at most DP_TRAINER_ITEMS_MAX updates and the bytes of the setting
+ * apply-memory, or one update. The next is read from the store when one has been added, so that
+ * memory holds DP_DRIVER_SLICES_AHEAD of them, however many updates the record lists. All other
+ * commands but CHECK wait behind the APPLY meanwhile: they keep their order. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Durable rows of the protocol core, what keeps objects alive, checkpoints and the address book, on the saver thread. Rows
- * are opaque here; the store keeps alive what they need. */
+/* Durable rows of the protocol core, what keeps objects alive, checkpoints and the address book, on
+ * the saver thread. Rows are opaque here; the store keeps alive what they need. */
 #include <stdio.h>
 #include <string.h>
 

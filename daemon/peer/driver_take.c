@@ -1,6 +1,7 @@
-/* Vectors out of the trainer, a publication, a part of the coming one, a frozen displacement or the sum of a part, become durable objects before the protocol
- * core hears of them. On a full disk they wait here until there is room: the trainer goes on, and is not to blame. A sum does
- * not wait: another node adds up that part; nor does a part of the coming publication, which has it too. */
+/* Vectors out of the trainer, a publication, a part of the coming one, a frozen displacement or the
+ * sum of a part, become durable objects before the protocol core hears of them. On a full disk they
+ * wait here until there is room: the trainer goes on, and is not to blame. A sum does not wait:
+ * another node adds up that part; nor does a part of the coming publication, which has it too. */
 #include <string.h>
 #include <unistd.h>
 
@@ -9,7 +10,8 @@
 #include "daemon/peer/driver_inside.h"
 #include "store/pieces.h"
 
-/* A publication, its vector and its parts; a part before it; a frozen displacement and its vector; or a sum. */
+/* A publication, its vector and its parts; a part before it; a frozen displacement and its vector;
+ * or a sum. */
 typedef struct dp_driver_taken {
     dp_saver_job job;
     dp_driver *driver;
@@ -167,8 +169,8 @@ static taken **slot_of(dp_driver *driver, const dp_trainer_msg *msg)
     return &driver->waiting[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1];
 }
 
-/* The disk is full, or memory is short: the tick tries again. False: something waits already, which a trainer in step never
- * does. */
+/* The disk is full, or memory is short: the tick tries again. False: something waits already, which
+ * a trainer in step never does. */
 static bool wait_for_room(taken *self)
 {
     dp_driver *driver = self->driver;
@@ -210,7 +212,8 @@ static void done_take(dp_saver_job *job)
         free_taken(self);
     } else if (driver->closing || self->life != driver->trainer_life ||
                self->msg.kind == DP_TRAINER_EARLY) {
-        /* Who made them is gone, so they belong to nothing; or the publication brings it again, and waits for room. */
+        /* Who made them is gone, so they belong to nothing; or the publication brings it again, and
+         * waits for room. */
         free_taken(self);
     } else if (self->msg.kind == DP_TRAINER_REDUCED) {
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "store.failed", self->msg.round, NULL,

@@ -1,5 +1,5 @@
-/* Commands to the trainer. Objects go to it as sealed memfds that are filled on the saver thread; commands keep their order
- * because all of them pass through the same class of jobs. */
+/* Commands to the trainer. Objects go to it as sealed memfds that are filled on the saver thread;
+ * commands keep their order because all of them pass through the same class of jobs. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,8 @@ static uint32_t n_read(const tell_job *self)
     return self->n_fds - (self->msg.kind == DP_TRAINER_OPEN ? 1 : 0);
 }
 
-/* Between two shards votes and records have their turn; nothing else is told before the trainer is open. */
+/* Between two shards votes and records have their turn; nothing else is told before the trainer is
+ * open. */
 static void run_tell(dp_saver_job *job, dp_store *store)
 {
     tell_job *self = (tell_job *)job;
@@ -97,7 +98,8 @@ static void check_failed(dp_driver *driver, const tell_job *self)
     dp_driver_feed(driver, &event);
 }
 
-/* This machine has no descriptor or no memory to hand the objects over with: nothing is wrong with them. */
+/* This machine has no descriptor or no memory to hand the objects over with: nothing is wrong with
+ * them. */
 static bool lacks(const tell_job *self)
 {
     return self->status == DP_NOMEM || self->status == DP_NOSPACE;
@@ -124,8 +126,8 @@ static void hold(dp_driver *driver, tell_job *self)
     }
 }
 
-/* What the trainer should be given cannot be read, or not any more: whoever needs it wants it again. A part of the data is fetched
- * anew while the trainer is started again. */
+/* What the trainer should be given cannot be read, or not any more: whoever needs it wants it
+ * again. A part of the data is fetched anew while the trainer is started again. */
 static void object_is_lost(tell_job *self)
 {
     dp_driver *driver = self->driver;
@@ -173,7 +175,8 @@ static void done_tell(dp_saver_job *job)
         } else if (self->msg.kind == DP_TRAINER_JUDGE) {
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         } else if (self->wait.answer == NULL && self->status == DP_IO) {
-            /* Told as failed, a checkpoint would count as broken for good. A fresh process is given all of it anew. */
+            /* Told as failed, a checkpoint would count as broken for good. A fresh process is given
+             * all of it anew. */
             dp_trainer_replace(driver->trainer, "cannot be given its commands");
         } else {
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));

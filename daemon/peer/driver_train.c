@@ -1,5 +1,5 @@
-/* The trainer process in the life of the driver: started, watched, mourned; and which of its commands are under way.
- * Commands are made in driver_tell.c, answers taken in driver_answer.c. */
+/* The trainer process in the life of the driver: started, watched, mourned; and which of its
+ * commands are under way. Commands are made in driver_tell.c, answers taken in driver_answer.c. */
 #include <string.h>
 
 #include "daemon/peer/driver_inside.h"
@@ -64,7 +64,8 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
     }
 }
 
-/* Deaths that come together, of memory as a rule, would stop rounds until the longest wait is over. */
+/* Deaths that come together, of memory as a rule, would stop rounds until the longest wait is
+ * over. */
 static void start_early(dp_driver *driver)
 {
     if (driver->trainer == NULL || driver->node == NULL ||
@@ -86,7 +87,8 @@ void dp_driver_watch_trainer(dp_driver *driver)
     const uint64_t now = uv_now(driver->daemon->loop);
     dp_trainer_look(driver->trainer);
     start_early(driver);
-    /* A question of a person, like a full evaluation, may take its time; what waits behind it is not to blame. */
+    /* A question of a person, like a full evaluation, may take its time; what waits behind it is
+     * not to blame. */
     if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
         dp_trainer_kill(driver->trainer, "did not answer");
@@ -108,14 +110,15 @@ static void drop_waits(dp_driver *driver, const char *why)
     }
 }
 
-/* A card that passes its self-test and then fails would cost life after life. A trainer of one's own may know no backends, and what it
- * tells of a device is its business. */
+/* A card that passes its self-test and then fails would cost life after life. A trainer of one's
+ * own may know no backends, and what it tells of a device is its business. */
 static bool leaves_device(const dp_driver *driver)
 {
     static const char own[] = "dpnode-worker";
     const char *const path = driver->daemon->config->worker;
     const char *const slash = strrchr(path, '/');
-    /* Without a name it died before it could tell of one: by a device too, for all that is known, unless there can be none. */
+    /* Without a name it died before it could tell of one: by a device too, for all that is known,
+     * unless there can be none. */
     return strcmp(slash != NULL ? slash + 1 : path, own) == 0 &&
            !dp_trainer_takes_cpu(driver->trainer) && strncmp(driver->device, "cpu:", 4) != 0 &&
            dp_trainer_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;

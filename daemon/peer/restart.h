@@ -1,6 +1,7 @@
-/* How long a trainer that died stays away. The wait doubles with every death of the same cause, so a cause that lasts
- * costs little, and one cause does not slow the return after another. Each wait is drawn at random from its upper half:
- * trainers that die together, as several do when one machine lacks memory, come back one after the other. Pure. */
+/* How long a trainer that died stays away. The wait doubles with every death of the same cause, so
+ * a cause that lasts costs little, and one cause does not slow the return after another. Each wait
+ * is drawn at random from its upper half: trainers that die together, as several do when one
+ * machine lacks memory, come back one after the other. Pure. */
 #ifndef DP_DAEMON_PEER_RESTART_H
 #define DP_DAEMON_PEER_RESTART_H
 
@@ -35,7 +36,8 @@ typedef struct dp_restart {
 
 /* After a life of lived_ms: milliseconds until the next start. random: any 32 bits. */
 uint64_t dp_restart_wait(dp_restart *restart, dp_death cause, uint64_t lived_ms, uint32_t random);
-/* The most deaths in a row of one cause that a trainer which has lived for lived_ms has behind it. */
+/* The most deaths in a row of one cause that a trainer which has lived for lived_ms has behind
+ * it. */
 uint32_t dp_restart_deaths(const dp_restart *restart, uint64_t lived_ms);
 /* May the wait be cut short now? Once in DP_RESTART_EARLY_MS: true spends it. */
 bool dp_restart_early(dp_restart *restart, uint64_t now_ms);

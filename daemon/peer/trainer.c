@@ -46,8 +46,8 @@ struct dp_trainer {
     life *life;
     uv_timer_t *restart; /* runs until HELLO, the end, or the next start */
     dp_restart backoff;
-    uint64_t
-        began_ms; /* uv_now when the life under way, or the last one, said HELLO; 0: it did not */
+    /* uv_now when the life under way, or the last one, said HELLO; 0: it did not */
+    uint64_t began_ms;
     uint32_t n_starts;
     uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last that are its own, a ring */
     uint32_t n_deaths;
@@ -175,7 +175,8 @@ static void on_lingering(uv_timer_t *timer)
     }
 }
 
-/* It ends by itself now, or was killed, and on_exit tells which: killed here at once both would look the same. */
+/* It ends by itself now, or was killed, and on_exit tells which: killed here at once both would
+ * look the same. */
 static void wait_for_end(life *self)
 {
     uv_poll_stop(&self->poll);

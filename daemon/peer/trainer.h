@@ -1,5 +1,5 @@
-/* The trainer process as the daemon sees it: spawn, watch, speak base/trainer/trainer_msg.h, restart. It does not decide what
- * to train. Loop thread only. */
+/* The trainer process as the daemon sees it: spawn, watch, speak base/trainer/trainer_msg.h,
+ * restart. It does not decide what to train. Loop thread only. */
 #ifndef DP_DAEMON_PEER_TRAINER_H
 #define DP_DAEMON_PEER_TRAINER_H
 
@@ -17,8 +17,9 @@ enum {
     DP_TRAINER_WINDOW_MS = 10 * 60 * 1000,
     DP_TRAINER_HELLO_MS =
         75 * 1000, /* a process that is silent for so long after its start is replaced */
-    DP_TRAINER_END_MS =
-        3000, /* between the end of its socket and its own, for a card takes its time; then it is killed, a death of its own */
+    /* between the end of its socket and its own, for a card takes its time; then it is killed, a
+     * death of its own */
+    DP_TRAINER_END_MS = 3000,
     DP_TRAINER_RETRY_MS = 1000, /* until there are descriptors or memory for a process again */
     DP_TRAINER_SOON_MS = 2000
 };
@@ -57,19 +58,22 @@ DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg
                                   uint32_t n_fds);
 /* Kill it; it comes back like after any death. cause goes on "the trainer ...". */
 void dp_trainer_kill(dp_trainer *trainer, const char *cause);
-/* The same where it is not to blame: this daemon cannot give it what it needs, or store what it made. */
+/* The same where it is not to blame: this daemon cannot give it what it needs, or store what it
+ * made. */
 void dp_trainer_replace(dp_trainer *trainer, const char *cause);
 int dp_trainer_pid(const dp_trainer *trainer); /* 0: not running */
 uint32_t dp_trainer_restarts(const dp_trainer *trainer);
-/* Deaths of its own in the last DP_TRAINER_WINDOW_MS, with the one that down tells; at most DP_TRAINER_DEVICE_LIVES. None is a program
- * that is missing or of another release, one that was replaced, or one that was killed from outside (SIGKILL, SIGTERM), except by the kernel for lack of memory, where that is known
- * (oom.h). */
+/* Deaths of its own in the last DP_TRAINER_WINDOW_MS, with the one that down tells; at most
+ * DP_TRAINER_DEVICE_LIVES. None is a program that is missing or of another release, one that was
+ * replaced, or one that was killed from outside (SIGKILL, SIGTERM), except by the kernel for lack
+ * of memory, where that is known (oom.h). */
 uint32_t dp_trainer_deaths(const dp_trainer *trainer);
 /* Now and then: what the kernel has killed since is not about a death to come. */
 void dp_trainer_look(dp_trainer *trainer);
 /* Was it told that the CPU computes, by its config or since? */
 bool dp_trainer_takes_cpu(const dp_trainer *trainer);
-/* Who computes from its next start on, until close: after a device that spoils one life after the other. */
+/* Who computes from its next start on, until close: after a device that spoils one life after the
+ * other. */
 void dp_trainer_take_cpu(dp_trainer *trainer);
 /* Deaths in a row of one cause, of which each DP_RESTART_FORGIVE_MS of life takes one back. */
 uint32_t dp_trainer_in_a_row(const dp_trainer *trainer);
@@ -77,8 +81,8 @@ uint32_t dp_trainer_in_a_row(const dp_trainer *trainer);
 bool dp_trainer_fails(const dp_trainer *trainer);
 /* Milliseconds until it is started again; 0: it runs, or is about to. */
 uint64_t dp_trainer_next_ms(const dp_trainer *trainer);
-/* A start that is more than DP_TRAINER_SOON_MS away comes within that time: others wait for a trainer too. Once in
- * DP_RESTART_EARLY_MS; true when this call did it. */
+/* A start that is more than DP_TRAINER_SOON_MS away comes within that time: others wait for a
+ * trainer too. Once in DP_RESTART_EARLY_MS; true when this call did it. */
 bool dp_trainer_start_early(dp_trainer *trainer);
 
 #endif

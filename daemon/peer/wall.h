@@ -1,9 +1,10 @@
-/* How far this machine's clock is from those of the members that were met, as each says in its handshake, and by how much to
- * correct for it. Pure: reads no clock.
+/* How far this machine's clock is from those of the members that were met, as each says in its
+ * handshake, and by how much to correct for it. Pure: reads no clock.
  *
- * What a member's clock said is kept against a clock that never jumps, so that a jump of this machine's own shows at once. The
- * clocks of members agree that lie within DP_WALL_AGREE_MS. Where those of more than half of the roster agree (this node counts
- * in the roster, and for its own clock), this node goes by them, if the difference is a matter of minutes: a minority of wrong or
+ * What a member's clock said is kept against a clock that never jumps, so that a jump of this
+ * machine's own shows at once. The clocks of members agree that lie within DP_WALL_AGREE_MS. Where
+ * those of more than half of the roster agree (this node counts in the roster, and for its own
+ * clock), this node goes by them, if the difference is a matter of minutes: a minority of wrong or
  * lying clocks moves nothing, and a larger difference is only told. */
 #ifndef DP_DAEMON_PEER_WALL_H
 #define DP_DAEMON_PEER_WALL_H
@@ -36,21 +37,23 @@ typedef struct dp_wall {
 typedef struct dp_wall_roster {
     void *context;
     bool (*has)(void *context, const dp_peer *peer);
-    uint32_t
-        members; /* this node included; 0: not known yet, everybody who was met is looked at and nobody decides */
+    /* this node included; 0: not known yet, everybody who was met is looked at and nobody
+     * decides */
+    uint32_t members;
 } dp_wall_roster;
 
 typedef struct dp_wall_view {
-    int64_t
-        ahead_ms; /* how far the others are ahead of this clock: those that agree, or the median */
-    uint32_t met; /* members whose clock is known */
+    /* how far the others are ahead of this clock: those that agree, or the median */
+    int64_t ahead_ms;
+    uint32_t met;   /* members whose clock is known */
     uint32_t agree; /* of these, the most that agree with each other */
     uint32_t members;
     bool agreed;           /* more than half of the members */
     int64_t correction_ms; /* to be added to this clock; 0: none */
 } dp_wall_view;
 
-/* peer has proved who it is, and its clock said peer_ms. steady_ms: a clock that never jumps, in sleep neither. */
+/* peer has proved who it is, and its clock said peer_ms. steady_ms: a clock that never jumps, in
+ * sleep neither. */
 void dp_wall_meet(dp_wall *wall, const dp_peer *peer, uint64_t peer_ms, uint64_t steady_ms);
 /* At most O(met * log met), and a question to the roster for each. */
 void dp_wall_look(const dp_wall *wall, uint64_t wall_ms, uint64_t steady_ms,

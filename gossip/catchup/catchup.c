@@ -1,4 +1,5 @@
-/* Getting what was missed: records in order from whoever has more, then a certified state to replay from. */
+/* Getting what was missed: records in order from whoever has more, then a certified state to replay
+ * from. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -11,7 +12,8 @@
     (2 * DP_SECOND) /* a summary is that old at most, of who lives: it is asked for each second */
 #define GAVE_UP_US (60 * DP_SECOND) /* a state that did not come is not chosen again before */
 
-/* So few missed rounds are replayed whatever they weigh: the trainer keeps its work of the round under way. */
+/* So few missed rounds are replayed whatever they weigh: the trainer keeps its work of the round
+ * under way. */
 enum { HASTY_MAX = 4, REPLAY_ROUNDS = 4, AHEAD_MAX = DP_WANTED_MAX / 2 };
 
 /* ---- records ---- */
@@ -40,7 +42,8 @@ static uint32_t rank_of(const dp_node *node, const dp_member *member)
     return doubtful + (member->in_roster || dp_broken(196) ? 0U : 1U);
 }
 
-/* A linked peer of this rank known to have more records: by what it says of itself, else the one of the hint. */
+/* A linked peer of this rank known to have more records: by what it says of itself, else the one of
+ * the hint. */
 static bool find_source_of(dp_node *node, uint32_t rank, dp_peer *source)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -132,8 +135,8 @@ static void ask(dp_node *node)
     dp_node_send(node, &source, dp_view_of(writer.data, writer.size));
 }
 
-/* A message with nothing in it that follows, of another chain perhaps: who was asked and sent it is not asked again at once, or
- * the two would talk of it without end. */
+/* A message with nothing in it that follows, of another chain perhaps: who was asked and sent it is
+ * not asked again at once, or the two would talk of it without end. */
 static void end_message(dp_node *node, bool good)
 {
     dp_catchup *catchup = node->catchup;
@@ -209,7 +212,8 @@ dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from
 
 /* ---- state ---- */
 
-/* Bytes still to be fetched of the updates after this round; UINT64_MAX when some of them are gone. */
+/* Bytes still to be fetched of the updates after this round; UINT64_MAX when some of them are
+ * gone. */
 static uint64_t replay_bytes(const dp_node *node, uint64_t round)
 {
     uint64_t bytes = 0;
@@ -240,7 +244,8 @@ static bool is_part(const dp_node *node, const dp_summary *summary)
            replay_bytes(node, summary->saved_round) != UINT64_MAX;
 }
 
-/* Members save at times of their own: the state of which chunks are here goes before a newer one. */
+/* Members save at times of their own: the state of which chunks are here goes before a newer
+ * one. */
 static bool is_better(const dp_node *node, const dp_summary *one, const dp_summary *other)
 {
     const bool one_here = is_part(node, one);
@@ -248,7 +253,8 @@ static bool is_better(const dp_node *node, const dp_summary *one, const dp_summa
     return one_here != is_part(node, other) ? one_here : one->saved_round > other->saved_round;
 }
 
-/* Who serves the best state from this round on that the chain certifies: a linked member, or DP_MEMBER_NONE. */
+/* Who serves the best state from this round on that the chain certifies: a linked member, or
+ * DP_MEMBER_NONE. */
 static uint32_t best_state(const dp_node *node, uint64_t least)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -301,7 +307,8 @@ bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
            bytes + after < replay_bytes(node, round);
 }
 
-/* A state was chosen because it is less to fetch, and nobody gives it: replay, while that is possible. */
+/* A state was chosen because it is less to fetch, and nobody gives it: replay, while that is
+ * possible. */
 static bool give_up_state(dp_node *node)
 {
     dp_catchup *catchup = node->catchup;
@@ -345,16 +352,18 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
     }
     dp_chain_cancel(node,
                     node->ledger.round); /* Blobs to replay make room; they are wanted again. */
-    /* A majority has certified the root; how long it is only the member says that was heard of first, and others that have it are not to
-     * be blamed for that. Full: asked again with the next tick. */
+    /* A majority has certified the root; how long it is only the member says that was heard of
+     * first, and others that have it are not to be blamed for that. Full: asked again with the next
+     * tick. */
     DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root,
                              dp_broken(186) ? bytes : 0, DP_USE_STATE, DP_PRIORITY_STATE,
                              &node->out));
     dp_spread_expect(node->spread, &catchup->state_root, bytes);
 }
 
-/* Members tell of one state, and soon of the next, or of one that more can prove; who has given one keeps it for longer. The
- * state of which chunks are here is asked for all the same; when nobody gives it, another is taken after DP_STATE_PATIENCE_US. */
+/* Members tell of one state, and soon of the next, or of one that more can prove; who has given one
+ * keeps it for longer. The state of which chunks are here is asked for all the same; when nobody
+ * gives it, another is taken after DP_STATE_PATIENCE_US. */
 static bool resume_part(dp_node *node, uint64_t least)
 {
     const dp_hash part = node->catchup->part;
@@ -375,9 +384,10 @@ static bool resume_part(dp_node *node, uint64_t least)
     return false;
 }
 
-/* Nothing of it has come, and nobody tells of it any more who has told anything lately: it was chosen by what had waited here while
- * this process stood still, or by the word of somebody who stands still. On a slow line the answer may take longer than
- * members stay with a state, so the wait doubles each time. */
+/* Nothing of it has come, and nobody tells of it any more who has told anything lately: it was
+ * chosen by what had waited here while this process stood still, or by the word of somebody who
+ * stands still. On a slow line the answer may take longer than members stay with a state, so the
+ * wait doubles each time. */
 static bool is_outdated(const dp_node *node)
 {
     const dp_catchup *catchup = node->catchup;
@@ -467,8 +477,8 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
     node->dirty = true;
 }
 
-/* What comes after a state on its way is fetched before it: a slow line may take longer for the state than others keep those
- * updates (SAFETY G3). */
+/* What comes after a state on its way is fetched before it: a slow line may take longer for the
+ * state than others keep those updates (SAFETY G3). */
 static void fetch_ahead(dp_node *node)
 {
     for (uint64_t round = node->catchup->state_round + 1;

@@ -1,5 +1,5 @@
-/* Following the chain of others: records that this node lacks, and a state to begin with where fetching it is cheaper than
- * replaying. */
+/* Following the chain of others: records that this node lacks, and a state to begin with where
+ * fetching it is cheaper than replaying. */
 #ifndef DP_GOSSIP_CATCHUP_CATCHUP_H
 #define DP_GOSSIP_CATCHUP_CATCHUP_H
 
@@ -48,8 +48,8 @@ dp_time dp_catchup_wake(const dp_node *node);
 void dp_catchup_state(dp_node *node);
 /* Nobody linked gives a certified state, and every update of every round is here. */
 bool dp_catchup_needs_no_state(const dp_node *node);
-/* From the state of this round it is fewer bytes to fetch a newer certified state, with the updates after it, than the
- * updates alone, and enough rounds are missing. */
+/* From the state of this round it is fewer bytes to fetch a newer certified state, with the updates
+ * after it, than the updates alone, and enough rounds are missing. */
 bool dp_catchup_prefers_state(const dp_node *node, uint64_t round);
 /* A piece of this object has come. */
 void dp_catchup_chunk(dp_node *node, const dp_hash *root);

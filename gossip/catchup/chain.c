@@ -1,4 +1,5 @@
-/* Records as they are decided: checked against the ledger, written, applied; and the last rounds in memory for replay. */
+/* Records as they are decided: checked against the ledger, written, applied; and the last rounds in
+ * memory for replay. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -59,7 +60,8 @@ static bool contains(const dp_record *record, const dp_peer *peer)
     return false;
 }
 
-/* The root that the record names for the round before is the certified one: a majority of voters checked its signatures. */
+/* The root that the record names for the round before is the certified one: a majority of voters
+ * checked its signatures. */
 static void certify_before(dp_node *node, const dp_record *record)
 {
     dp_ring_row *before = dp_chain_row(node, record->round - 1);
@@ -196,7 +198,8 @@ static void note_config(dp_node *node, const dp_record *record, uint32_t voters_
         } else if (dp_peer_equal(peer, &node->self)) {
             node->leaving = true;
         } else if (index != DP_MEMBER_NONE) {
-            /* Who goes by its own wish may be the only one from whom others can have this record. */
+            /* Who goes by its own wish may be the only one from whom others can have this
+             * record. */
             const bool guest = reason == DP_REMOVE_LEFT;
             dp_members_remove(node->members, index, node->now, guest ? DP_LINGER_US : 0,
                               &node->out);

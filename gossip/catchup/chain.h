@@ -1,5 +1,5 @@
-/* The chain as a node holds it: records decided, the one being written, and what replaying a round needs. chain.c writes
- * it, chain_drop.c lets go of blobs that no round needs any more. */
+/* The chain as a node holds it: records decided, the one being written, and what replaying a round
+ * needs. chain.c writes it, chain_drop.c lets go of blobs that no round needs any more. */
 #ifndef DP_GOSSIP_CATCHUP_CHAIN_H
 #define DP_GOSSIP_CATCHUP_CHAIN_H
 
@@ -73,11 +73,12 @@ typedef struct dp_chain {
     dp_record decoded;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
     bool failed; /* the write failed: try again */
-    bool
-        tells; /* with lists: this node tells all of the record when it is durable, and can be had */
+    /* with lists: this node tells all of the record when it is durable, and can be had */
+    bool tells;
     dp_ring_row ring[DP_RING_ROUNDS];
     dp_ring_item *ring_items; /* as many for each row as a record lists */
-    /* With lists: updates that no record counts and that one step had no room to let go; as many as a node follows claims. */
+    /* With lists: updates that no record counts and that one step had no room to let go; as many as
+     * a node follows claims. */
     uint32_t n_unlisted;
     uint32_t unlisted_max;
     dp_unlisted *unlisted;
@@ -98,7 +99,8 @@ dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round);
 /* Digest of the ledger after this round, certified root: false if not known. */
 bool dp_chain_digest(const dp_node *node, uint64_t round, dp_hash *digest);
 bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root);
-/* A record with its certificate, from anywhere. DP_OK: being written, or known; DP_AGAIN: of a later slot, or busy. */
+/* A record with its certificate, from anywhere. DP_OK: being written, or known; DP_AGAIN: of a
+ * later slot, or busy. */
 dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert);
 bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view cert);
@@ -117,7 +119,8 @@ void dp_chain_cancel(dp_node *node, uint64_t round);
 void dp_chain_drop_row(dp_node *node, dp_ring_row *row);
 /* Claims of the round that was just decided which no record counts. */
 void dp_chain_drop_unlisted(dp_node *node);
-/* Rows before all that a replay may begin with; two at most, since the actions of a step are bounded. */
+/* Rows before all that a replay may begin with; two at most, since the actions of a step are
+ * bounded. */
 void dp_chain_drop_old(dp_node *node);
 /* Of a row with more blobs than one step has room for, some; then of what no record counts. */
 void dp_chain_drop_rest(dp_node *node);

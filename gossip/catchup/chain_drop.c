@@ -1,4 +1,5 @@
-/* Blobs that are let go: those of rounds that nobody starts from any more, and what no record counts. */
+/* Blobs that are let go: those of rounds that nobody starts from any more, and what no record
+ * counts. */
 #include "base/mutation.h"
 #include "gossip/node/node_internal.h"
 

@@ -1,8 +1,9 @@
-/* What a trainer needs before it can go on: updates of decided rounds, tokenizer, shards of data. */
+/* What a trainer needs before it can go on: updates of decided rounds, tokenizer, shards of
+ * data. */
 #include "gossip/node/node_internal.h"
 
-/* Everybody who follows the chain needs it, and may have it by now. That holds too for what was wanted before its round was
- * decided, of its author alone, who may be gone. False: no room. */
+/* Everybody who follows the chain needs it, and may have it by now. That holds too for what was
+ * wanted before its round was decided, of its author alone, who may be gone. False: no room. */
 static bool fetch_item(dp_node *node, const dp_ring_item *item, dp_priority priority)
 {
     const bool is_new = !dp_spread_wants(node->spread, &item->root);
@@ -19,8 +20,8 @@ static bool fetch_item(dp_node *node, const dp_ring_item *item, dp_priority prio
     return true;
 }
 
-/* The first item that is not here. Looked for from where it was found last: objects come in order, mostly, and a round of a
- * thousand would be gone through once for each of them. */
+/* The first item that is not here. Looked for from where it was found last: objects come in order,
+ * mostly, and a round of a thousand would be gone through once for each of them. */
 static uint32_t first_missing(const dp_node *node, dp_ring_row *row)
 {
     if (row->here_as_of != node->unheld) {
@@ -33,7 +34,8 @@ static uint32_t first_missing(const dp_node *node, dp_ring_row *row)
     return row->here;
 }
 
-/* No more objects can be wanted. What is wanted of the items from here on is still asked of everybody. */
+/* No more objects can be wanted. What is wanted of the items from here on is still asked of
+ * everybody. */
 static void fetch_wanted(dp_node *node, const dp_ring_row *row, uint32_t from, dp_priority priority)
 {
     dp_hash roots[DP_WANTED_MAX];
@@ -57,7 +59,8 @@ bool dp_train_fetch_row(dp_node *node, dp_ring_row *row)
         row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
     const uint32_t first = first_missing(node, row);
 
-    /* Dropped here: gone everywhere. And what a state on its way will contain is not fetched besides. */
+    /* Dropped here: gone everywhere. And what a state on its way will contain is not fetched
+     * besides. */
     if (row->dropped || (catchup->wants_state && row->round <= catchup->state_round)) {
         return first == row->n;
     }

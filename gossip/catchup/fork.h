@@ -5,8 +5,8 @@
  * valid.h.
  *
  *   FORK  head | a FORK record
- *   STOP  head | 32 fork that ends | 32 fork that goes on | 64 signature by the root key over run | these two,
- *         domain "dpnode/stop/1" */
+ *   STOP  head | 32 fork that ends | 32 fork that goes on | 64 signature by the root key over run
+ *         | these two, domain "dpnode/stop/1" */
 #ifndef DP_GOSSIP_CATCHUP_FORK_H
 #define DP_GOSSIP_CATCHUP_FORK_H
 
@@ -46,8 +46,8 @@ typedef struct dp_head {
 typedef struct dp_forks {
     uint32_t n; /* own, oldest first */
     dp_fork_record own[DP_FORKS_KEPT];
-    dp_fork_record
-        other; /* of a chain that is not ours and that we do not join: only a MERGE could */
+    /* of a chain that is not ours and that we do not join: only a MERGE could */
+    dp_fork_record other;
     dp_fork_record next; /* to be written */
     dp_stop stop;        /* the last one met */
     bool saving;         /* next waits for a checkpoint of the newest state */

@@ -1,10 +1,11 @@
 /* Proof that a voter signed what contradicts itself (witness.h; SAFETY A12): checked by anybody,
  * kept on disk, given to whoever asks; who holds one decides nothing more on this fork.
  *
- * Row: u8 form 1 | 32 culprit | PROOF message; or, of two FORKs of one slot, u8 form 2 | u16 size | FORK record | FORK
- * record, the own one first; or, once a STOP has ended that, u8 form 3 | STOP without its head. Whom a vote is of is not signed in it, so the key decides: any voter of the
- * chain as known here under whose key both signatures hold. A former voter's key accuses nobody, lest who was put out can
- * stop the run. */
+ * Row: u8 form 1 | 32 culprit | PROOF message; or, of two FORKs of one slot, u8 form 2 | u16 size
+ * | FORK record | FORK record, the own one first; or, once a STOP has ended that, u8 form 3 | STOP
+ * without its head. Whom a vote is of is not signed in it, so the key decides: any voter of the
+ * chain as known here under whose key both signatures hold. A former voter's key accuses nobody,
+ * lest who was put out can stop the run. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -12,8 +13,8 @@
 
 enum { FORM_VOTES = 1, FORM_FORKS = 2, FORM_STOP = 3 };
 
-/* Which voter signed both; DP_NOBODY: none that is known here. No two voters have one key, so at most one more signature is checked
- * than there are voters. */
+/* Which voter signed both; DP_NOBODY: none that is known here. No two voters have one key, so at
+ * most one more signature is checked than there are voters. */
 static uint32_t find_culprit(const dp_node *node, const dp_vote *a, const dp_vote *b)
 {
     for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
@@ -217,7 +218,8 @@ dp_status dp_proof_restore(dp_node *node, dp_view row)
     const dp_status status = check(
         node, dp_view_of(row.data + DP_PROOF_ROW_HEAD, row.size - DP_PROOF_ROW_HEAD), &culprit);
     if (status == DP_DENIED || status == DP_BADSIG) {
-        return DP_OK; /* Of an earlier fork, or its culprit is no voter any more: it has done its work. */
+        /* Of an earlier fork, or its culprit is no voter any more: it has done its work. */
+        return DP_OK;
     }
     DP_TRY(status);
     memcpy(proof->row, row.data, row.size);

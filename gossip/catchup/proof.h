@@ -1,4 +1,5 @@
-/* The proof that a voter signed two records of one slot, or that a slot has two FORKs: kept, told to all, and why a node halts. */
+/* The proof that a voter signed two records of one slot, or that a slot has two FORKs: kept, told
+ * to all, and why a node halts. */
 #ifndef DP_GOSSIP_CATCHUP_PROOF_H
 #define DP_GOSSIP_CATCHUP_PROOF_H
 
@@ -31,13 +32,15 @@ typedef struct dp_proof {
     bool failed;
     dp_time stored_at;
     dp_time rival_asked_at; /* rival.c */
-    dp_time again
-        [DP_MEMBERS_MAX]; /* by member that sent one signed by no voter: its next one is looked at then; 0: of all relayed */
+    /* by member that sent one signed by no voter: its next one is looked at then; 0: of all
+     * relayed */
+    dp_time again[DP_MEMBERS_MAX];
 } dp_proof;
 
 /* Two votes of one voter that contradict each other, signatures checked. */
 void dp_proof_found(void *context, const dp_vote *a, const dp_vote *b);
-/* from: the member whose link it came on; 0: it was relayed. DP_DENIED without a look: the last one from there held nothing. */
+/* from: the member whose link it came on; 0: it was relayed. DP_DENIED without a look: the last one
+ * from there held nothing. */
 dp_status dp_proof_message(dp_node *node, uint32_t from, dp_view message);
 dp_status dp_proof_restore(dp_node *node, dp_view row);
 void dp_proof_start(dp_node *node);

@@ -1,5 +1,6 @@
-/* A chain beside the own one: what others say that does not follow from it is looked at for who signed both sides, and asked for
- * until it shows. Without a voter that lies there is no such chain. */
+/* A chain beside the own one: what others say that does not follow from it is looked at for who
+ * signed both sides, and asked for until it shows. Without a voter that lies there is no such
+ * chain. */
 #include <string.h>
 
 #include "gossip/node/node_internal.h"

@@ -1,4 +1,5 @@
-/* Votes and records that do not follow from the own chain: looked at for a voter that signed both sides. */
+/* Votes and records that do not follow from the own chain: looked at for a voter that signed both
+ * sides. */
 #ifndef DP_GOSSIP_CATCHUP_RIVAL_H
 #define DP_GOSSIP_CATCHUP_RIVAL_H
 
@@ -11,7 +12,8 @@
 
 /* A vote of the slot under way, signature checked. */
 void dp_rival_saw(void *context, const dp_vote *vote);
-/* A vote of a slot that is decided here, or after another record than ours; nothing has been checked. */
+/* A vote of a slot that is decided here, or after another record than ours; nothing has been
+ * checked. */
 void dp_rival_vote(dp_node *node, const dp_vote *vote, const dp_peer *from);
 /* Record and certificate, from anywhere, of a slot that is decided here. */
 void dp_rival_record(dp_node *node, uint64_t slot, dp_view record, dp_view cert);

@@ -25,7 +25,8 @@ dp_status dp_channel_fail(dp_channel *channel, dp_status status, const char *fau
     return status;
 }
 
-/* Bytes of the next unit (preamble, handshake message, record), judged from what is there; its header when that is not. */
+/* Bytes of the next unit (preamble, handshake message, record), judged from what is there; its
+ * header when that is not. */
 static dp_status unit_bytes(dp_channel *channel, dp_view have, size_t *size)
 {
     dp_reader reader = dp_reader_of(have);
@@ -65,8 +66,8 @@ static size_t header_bytes(const dp_channel *channel)
                                                   : DP_RECORD_HEADER_BYTES;
 }
 
-/* Lend the next whole unit, from bytes where it lies there in one piece, else from channel->in. An empty unit asks for more
- * bytes. Every turn of the loop returns or consumes at least one byte. */
+/* Lend the next whole unit, from bytes where it lies there in one piece, else from channel->in. An
+ * empty unit asks for more bytes. Every turn of the loop returns or consumes at least one byte. */
 static dp_status next_unit(dp_channel *channel, dp_view bytes, size_t *consumed, dp_view *unit)
 {
     for (;;) {

@@ -1,12 +1,14 @@
-/* The first message of a handshake, once it has authenticated: is it new, and of this time? Whoever recorded one can send it
- * again, without the run's secret; so each is answered once, and one whose time is wrong with the responder's time alone, which
- * only its real sender can read. That sender dials again with this time, and then each end learns what the other's clock says.
+/* The first message of a handshake, once it has authenticated: is it new, and of this time? Whoever
+ * recorded one can send it again, without the run's secret; so each is answered once, and one whose
+ * time is wrong with the responder's time alone, which only its real sender can read. That sender
+ * dials again with this time, and then each end learns what the other's clock says.
  *
  *   the time, in place of message 2    u16 size, 56 | 32 salt | sealed u64 unix ms
- *   salt    BLAKE2b-256 over "dpnode/first/salt/1", a zero byte and the responder's fresh ephemeral secret, which is used for
- *           nothing else then: random, so that no two of these have a key in common, also of one message sent twice
- *   key     BLAKE2b-256 over "dpnode/first/time/1", a zero byte | 32 Noise cipher key after message 1 | 64 handshake hash | salt;
- *           ChaCha20-Poly1305, counter 0, nothing associated */
+ *   salt    BLAKE2b-256 over "dpnode/first/salt/1", a zero byte and the responder's fresh ephemeral
+ *           secret, which is used for nothing else then: random, so that no two of these have a key
+ *           in common, also of one message sent twice
+ *   key     BLAKE2b-256 over "dpnode/first/time/1", a zero byte | 32 Noise cipher key after message
+ *           1 | 64 handshake hash | salt; ChaCha20-Poly1305, counter 0, nothing associated */
 #include <string.h>
 
 #include "base/assert.h"

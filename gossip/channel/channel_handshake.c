@@ -105,14 +105,16 @@ dp_status dp_channel_send_first(dp_channel *channel, dp_buf *out)
     return send_handshake(channel, dp_view_of(payload, sizeof payload), out);
 }
 
-/* The responder's choice, where it goes. Zero for the first, so that a program that knows no other understands it. */
+/* The responder's choice, where it goes. Zero for the first, so that a program that knows no other
+ * understands it. */
 static unsigned suite_bits(const dp_channel *channel)
 {
     return channel->suite == DP_SUITE_CHACHAPOLY ? 0U : (unsigned)channel->suite << SUITE_SHIFT;
 }
 
-/* The bytes that the writer of a message signs. transcript: the handshake hash before that message, which both sides have; it holds the
- * fresh keys of this handshake, so that the signature proves nothing in another one. x_public: the writer's. */
+/* The bytes that the writer of a message signs. transcript: the handshake hash before that message,
+ * which both sides have; it holds the fresh keys of this handshake, so that the signature proves
+ * nothing in another one. x_public: the writer's. */
 static dp_view signed_bytes(uint8_t room[SIGNED_MAX], uint8_t message,
                             const uint8_t transcript[DP_NOISE_HASH_BYTES],
                             const uint8_t x_public[32], dp_view terms, dp_view rest)
@@ -244,7 +246,8 @@ static dp_status check_times(dp_channel *channel, bool is_member, dp_view hello)
                                        "the peer's invite is not valid now and it is not a member");
 }
 
-/* Who has proved to be a node: is it a member, with the key that it was admitted with, and valid now? */
+/* Who has proved to be a node: is it a member, with the key that it was admitted with, and valid
+ * now? */
 static dp_status check_standing(dp_channel *channel, dp_view hello)
 {
     static const uint8_t unknown[32] = {0};
@@ -261,7 +264,8 @@ static dp_status check_standing(dp_channel *channel, dp_view hello)
     return check_times(channel, is_member, hello);
 }
 
-/* What stands above the size of the credential: the responder's choice; from the initiator nothing. */
+/* What stands above the size of the credential: the responder's choice; from the initiator
+ * nothing. */
 static dp_status take_suite(dp_channel *channel, unsigned chosen)
 {
     if (!channel->initiator) {
@@ -275,7 +279,8 @@ static dp_status take_suite(dp_channel *channel, unsigned chosen)
                                  "the peer chose a suite that it was not offered");
 }
 
-/* The payload of a second or third message: what the peer says of itself, its credential and hello, and the signature. */
+/* The payload of a second or third message: what the peer says of itself, its credential and hello,
+ * and the signature. */
 static dp_status read_payload(dp_channel *channel, dp_view payload, dp_channel_event *event,
                               dp_view *signature)
 {

@@ -1,5 +1,6 @@
-/* What the sources of the channel share: channel.c takes bytes apart into units, channel_handshake.c, channel_first.c and
- * channel_record.c understand them; lot.c has records of the bulk lane sealed and opened elsewhere. Nobody else includes this. */
+/* What the sources of the channel share: channel.c takes bytes apart into units,
+ * channel_handshake.c, channel_first.c and channel_record.c understand them; lot.c has records of
+ * the bulk lane sealed and opened elsewhere. Nobody else includes this. */
 #ifndef DP_GOSSIP_CHANNEL_CHANNEL_INTERNAL_H
 #define DP_GOSSIP_CHANNEL_CHANNEL_INTERNAL_H
 
@@ -22,10 +23,11 @@ DP_MUST dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit);
 /* unit: size and message. The answer, if one is due, goes to out. */
 DP_MUST dp_status dp_channel_read_handshake(dp_channel *channel, dp_view unit, dp_buf *out,
                                             dp_channel_event *event);
-/* A responder's first message holds, and says told_ms: is it new and of this time? DP_EXISTS, DP_TIMEOUT (then the own time goes
- * to out), DP_NOMEM; the channel is BROKEN then. */
+/* A responder's first message holds, and says told_ms: is it new and of this time? DP_EXISTS,
+ * DP_TIMEOUT (then the own time goes to out), DP_NOMEM; the channel is BROKEN then. */
 DP_MUST dp_status dp_channel_judge_first(dp_channel *channel, uint64_t told_ms, dp_buf *out);
-/* message: DP_CHANNEL_TIME_BYTES in place of the second one. DP_TIMEOUT: peer_unix_ms is the responder's time. DP_BADSIG. */
+/* message: DP_CHANNEL_TIME_BYTES in place of the second one. DP_TIMEOUT: peer_unix_ms is the
+ * responder's time. DP_BADSIG. */
 DP_MUST dp_status dp_channel_read_time(dp_channel *channel, dp_view message);
 /* unit: header and sealed plaintext, of a permitted size. */
 DP_MUST dp_status dp_channel_read_record(dp_channel *channel, dp_view unit,

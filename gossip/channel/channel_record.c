@@ -90,7 +90,8 @@ dp_status dp_channel_finish(dp_channel *channel, dp_buf *out)
     return DP_OK;
 }
 
-/* The bytes of a record were authentic: do they continue the story? size: of its plaintext, already in channel->message. */
+/* The bytes of a record were authentic: do they continue the story? size: of its plaintext, already
+ * in channel->message. */
 static dp_status accept_record(dp_channel *channel, uint8_t type, size_t size,
                                dp_channel_event *event)
 {

@@ -1,9 +1,11 @@
-/* Records of the bulk lane in lots that any thread may seal or open: a channel hands out counters and keys, and what is left
- * is arithmetic on bytes. Pure, as the channel; the bytes are those of gossip/channel/channel.h.
+/* Records of the bulk lane in lots that any thread may seal or open: a channel hands out counters
+ * and keys, and what is left is arithmetic on bytes. Pure, as the channel; the bytes are those of
+ * gossip/channel/channel.h.
  *
- * Sending: dp_channel_take_sends gives numbers for some records of a message, dp_lot_seal makes them. Receiving: dp_lot_frame
- * finds whole records by their clear headers and says where their plaintext goes, dp_channel_take_receives numbers them,
- * dp_lot_open opens them, and dp_lot_accept, in order again, says whether they tell a message. */
+ * Sending: dp_channel_take_sends gives numbers for some records of a message, dp_lot_seal makes
+ * them. Receiving: dp_lot_frame finds whole records by their clear headers and says where their
+ * plaintext goes, dp_channel_take_receives numbers them, dp_lot_open opens them, and dp_lot_accept,
+ * in order again, says whether they tell a message. */
 #ifndef DP_GOSSIP_CHANNEL_LOT_H
 #define DP_GOSSIP_CHANNEL_LOT_H
 
@@ -25,8 +27,8 @@ typedef struct dp_lot {
     uint8_t keys[2][DP_NOISE_KEY_BYTES]; /* [1] when the counter has restarted */
 } dp_lot;
 
-/* The next n_records numbers of a direction, 1 to DP_LOT_RECORDS_MAX. DP_CLOSED as dp_channel_write: then nothing is
- * taken. */
+/* The next n_records numbers of a direction, 1 to DP_LOT_RECORDS_MAX. DP_CLOSED as
+ * dp_channel_write: then nothing is taken. */
 DP_MUST dp_status dp_channel_take_sends(dp_channel *channel, uint32_t n_records, dp_lot *lot);
 DP_MUST dp_status dp_channel_take_receives(dp_channel *channel, uint32_t n_records, dp_lot *lot);
 void dp_lot_close(dp_lot *lot); /* Wipes the keys. */
@@ -35,7 +37,8 @@ void dp_lot_close(dp_lot *lot); /* Wipes the keys. */
 uint32_t dp_lot_message_records(size_t size);
 /* Bytes on the wire of n records of it from number first on. */
 size_t dp_lot_wire_bytes(size_t size, uint32_t first, uint32_t n);
-/* Seal lot->n_records of message from number first on into out (as many as dp_lot_wire_bytes says). */
+/* Seal lot->n_records of message from number first on into out (as many as dp_lot_wire_bytes
+ * says). */
 void dp_lot_seal(const dp_lot *lot, dp_view message, uint32_t first, uint8_t *out);
 
 /* What a direction has framed so far; zeroed at the start. */
@@ -53,12 +56,13 @@ typedef struct dp_lot_record {
     bool closes; /* the lane; plain is 0 */
 } dp_lot_record;
 
-/* The first record in bytes. Its header is not authentic yet: a wrong one can only be an error a little sooner.
- * DP_BADMSG, DP_TOOBIG: close the connection. offset + plain is never above DP_LOT_MESSAGE_MAX. */
+/* The first record in bytes. Its header is not authentic yet: a wrong one can only be an error a
+ * little sooner. DP_BADMSG, DP_TOOBIG: close the connection. offset + plain is never above
+ * DP_LOT_MESSAGE_MAX. */
 DP_MUST dp_status dp_lot_frame(dp_lot_framer *framer, dp_view bytes, dp_lot_record *record);
 
-/* Open the records of a lot, which lie one after the other at sealed as dp_lot_frame found them; their plaintexts go to out,
- * one after the other. False: one does not authenticate. */
+/* Open the records of a lot, which lie one after the other at sealed as dp_lot_frame found them;
+ * their plaintexts go to out, one after the other. False: one does not authenticate. */
 DP_MUST bool dp_lot_open(const dp_lot *lot, const uint8_t *sealed, uint8_t *out);
 
 /* The message under way, in order; zeroed at the start. */
@@ -68,8 +72,8 @@ typedef struct dp_lot_story {
     uint32_t have;
 } dp_lot_story;
 
-/* plain more authentic bytes, that begin a message (at is where it lies, with its size) or go on with one. *complete: it is
- * whole, story->size bytes behind its size. DP_BADMSG, DP_TOOBIG. */
+/* plain more authentic bytes, that begin a message (at is where it lies, with its size) or go on
+ * with one. *complete: it is whole, story->size bytes behind its size. DP_BADMSG, DP_TOOBIG. */
 DP_MUST dp_status dp_lot_accept(dp_lot_story *story, bool begins, const uint8_t *at, uint32_t plain,
                                 bool *complete);
 

@@ -13,8 +13,8 @@ enum { BLOCK_BYTES = 128 }; /* of BLAKE2b, for HMAC */
 
 enum token { END = 0, E, S, EE, ES, SE, SS, PSK };
 
-/* Section 7.5: the interactive patterns that the project or the vectors use. known: the static keys that the two
- * sides know before the first message, 'i' the initiator's, 'r' the responder's. */
+/* Section 7.5: the interactive patterns that the project or the vectors use. known: the static keys
+ * that the two sides know before the first message, 'i' the initiator's, 'r' the responder's. */
 struct pattern {
     const char *name;
     const char *known;
@@ -79,7 +79,8 @@ static void hash_two(uint8_t out[DP_NOISE_HASH_BYTES], dp_view a, dp_view b)
     crypto_generichash_final(&state, out, DP_NOISE_HASH_BYTES);
 }
 
-/* HMAC (RFC 2104) over BLAKE2b-512; key of 64 bytes, the parts of the message one after the other. */
+/* HMAC (RFC 2104) over BLAKE2b-512; key of 64 bytes, the parts of the message one after the
+ * other. */
 static void hmac(const uint8_t key[DP_NOISE_HASH_BYTES], dp_view a, dp_view b,
                  uint8_t out[DP_NOISE_HASH_BYTES])
 {
@@ -324,7 +325,8 @@ dp_status dp_noise_init(dp_noise *noise, const dp_noise_setup *setup)
     return DP_OK;
 }
 
-/* libsodium refuses points of small order: the shared secret would be zero for every key of ours. */
+/* libsodium refuses points of small order: the shared secret would be zero for every key of
+ * ours. */
 static dp_status mix_secret(dp_noise *noise, const uint8_t secret[32], const uint8_t point[32])
 {
     uint8_t shared[crypto_scalarmult_BYTES];
@@ -337,7 +339,8 @@ static dp_status mix_secret(dp_noise *noise, const uint8_t secret[32], const uin
     return DP_OK;
 }
 
-/* The tokens that put no bytes on the wire: psk and the four Diffie-Hellmans. The first letter is the initiator's key. */
+/* The tokens that put no bytes on the wire: psk and the four Diffie-Hellmans. The first letter is
+ * the initiator's key. */
 static dp_status mix_token(dp_noise *noise, enum token token)
 {
     if (token == PSK) {

@@ -1,6 +1,7 @@
-/* The Noise protocol framework, revision 34 (Perrin 2018), for 25519, ChaChaPoly and BLAKE2b: handshake states and
- * cipher states as pure functions of keys that the caller brings. Patterns NN, KK, XX and IK with any psk modifiers,
- * because the published vectors need them; the channel uses XXpsk0. */
+/* The Noise protocol framework, revision 34 (Perrin 2018), for 25519, ChaChaPoly and BLAKE2b:
+ * handshake states and cipher states as pure functions of keys that the caller brings. Patterns NN,
+ * KK, XX and IK with any psk modifiers, because the published vectors need them; the channel uses
+ * XXpsk0. */
 #ifndef DP_GOSSIP_CHANNEL_NOISE_H
 #define DP_GOSSIP_CHANNEL_NOISE_H
 
@@ -29,10 +30,12 @@ typedef struct dp_noise_cipher {
 
 /* out: plaintext.size + 16 bytes; may start where plaintext starts. */
 void dp_noise_seal(dp_noise_cipher *cipher, dp_view associated, dp_view plaintext, uint8_t *out);
-/* out: sealed.size - 16 bytes; may start where sealed starts. DP_BADSIG; then out is zeroed or untouched. */
+/* out: sealed.size - 16 bytes; may start where sealed starts. DP_BADSIG; then out is zeroed or
+ * untouched. */
 DP_MUST dp_status dp_noise_open(dp_noise_cipher *cipher, dp_view associated, dp_view sealed,
                                 uint8_t *out);
-/* Section 11.3: k = first 32 bytes of ENCRYPT(k, 2^64 - 1, "", zeros); the counter starts again at 0. */
+/* Section 11.3: k = first 32 bytes of ENCRYPT(k, 2^64 - 1, "", zeros); the counter starts again at
+ * 0. */
 void dp_noise_rekey(dp_noise_cipher *cipher);
 
 typedef struct dp_noise_setup {
@@ -67,14 +70,15 @@ typedef struct dp_noise {
     bool uses_psk;
 } dp_noise;
 
-/* DP_UNSUPPORTED for a name it does not know, DP_BADARG when a key that the pattern needs is missing. Does no
- * public-key operation when static_public is given. */
+/* DP_UNSUPPORTED for a name it does not know, DP_BADARG when a key that the pattern needs is
+ * missing. Does no public-key operation when static_public is given. */
 DP_MUST dp_status dp_noise_init(dp_noise *noise, const dp_noise_setup *setup);
-/* Append the next handshake message to out. DP_BADARG when it is not our turn, DP_BADSIG for a small-order point. */
+/* Append the next handshake message to out. DP_BADARG when it is not our turn, DP_BADSIG for a
+ * small-order point. */
 DP_MUST dp_status dp_noise_write(dp_noise *noise, dp_view payload, dp_buf *out);
-/* Read the next handshake message; payload (capacity bytes) receives *payload_size. DP_BADMSG: too short; DP_TOOBIG:
- * payload does not fit; DP_BADSIG: does not authenticate or holds a small-order point. After an error the
- * handshake is over: wipe it. */
+/* Read the next handshake message; payload (capacity bytes) receives *payload_size. DP_BADMSG: too
+ * short; DP_TOOBIG: payload does not fit; DP_BADSIG: does not authenticate or holds a small-order
+ * point. After an error the handshake is over: wipe it. */
 DP_MUST dp_status dp_noise_read(dp_noise *noise, dp_view message, uint8_t *payload, size_t capacity,
                                 size_t *payload_size);
 bool dp_noise_is_done(const dp_noise *noise);

@@ -1,4 +1,5 @@
-/* What every part of a node asks: who a peer is here, what the run keeps, what is said in the log. */
+/* What every part of a node asks: who a peer is here, what the run keeps, what is said in the
+ * log. */
 #include "gossip/context/context.h"
 
 void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a,

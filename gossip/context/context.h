@@ -1,5 +1,6 @@
-/* What all parts of a node share: who it is, the time, the chain, the tables of members and objects, and the actions of the step.
- * The rooms above hold a pointer to their own struct here, whose members their own header tells; no room below can look into it. */
+/* What all parts of a node share: who it is, the time, the chain, the tables of members and
+ * objects, and the actions of the step. The rooms above hold a pointer to their own struct here,
+ * whose members their own header tells; no room below can look into it. */
 #ifndef DP_GOSSIP_CONTEXT_CONTEXT_H
 #define DP_GOSSIP_CONTEXT_CONTEXT_H
 

@@ -38,8 +38,8 @@ typedef struct dp_node_config {
     dp_admission admission; /* check NULL: certificates, dp_admission_certs() */
 } dp_node_config;
 
-/* One element of so many travels in updates of this round, the one to come or the newest; 0: of another one, or in a run whose
- * manifest has no span of densities (density.h). */
+/* One element of so many travels in updates of this round, the one to come or the newest; 0: of
+ * another one, or in a run whose manifest has no span of densities (density.h). */
 uint32_t dp_node_keep(const dp_node *node, uint64_t round);
 /* Whether the object is here, whole. */
 bool dp_node_holds(const dp_node *node, const dp_hash *root);

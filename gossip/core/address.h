@@ -1,4 +1,5 @@
-/* Where a node may be reached: an IP address or a name, and a port; as text and as bytes. Resolves nothing. */
+/* Where a node may be reached: an IP address or a name, and a port; as text and as bytes. Resolves
+ * nothing. */
 #ifndef DP_GOSSIP_CORE_ADDRESS_H
 #define DP_GOSSIP_CORE_ADDRESS_H
 
@@ -27,7 +28,8 @@ typedef struct dp_address {
     char name[DP_ADDRESS_NAME_MAX + 1]; /* DNS: letters, digits, '-', '.', '_' */
 } dp_address;
 
-/* "192.0.2.1:7000", "[2001:db8::1]:7000" or "host.example:7000". DP_BADMSG with a sentence in why, which may be NULL. */
+/* "192.0.2.1:7000", "[2001:db8::1]:7000" or "host.example:7000". DP_BADMSG with a sentence in why,
+ * which may be NULL. */
 DP_MUST dp_status dp_address_parse(const char *text, dp_address *address, dp_why *why);
 void dp_address_text(const dp_address *address, char text[DP_ADDRESS_TEXT_MAX]);
 bool dp_address_equal(const dp_address *a, const dp_address *b);

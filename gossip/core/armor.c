@@ -53,7 +53,8 @@ static struct syndrome syndrome_of(const uint8_t *word, size_t count)
     return sums;
 }
 
-/* Fill the last two characters of a word of count: solve u + v = plain, u x^(count-2) + v x^(count-1) = weighted. */
+/* Fill the last two characters of a word of count: solve u + v = plain, u x^(count-2) + v
+ * x^(count-1) = weighted. */
 static void add_checks(uint8_t *word, size_t count)
 {
     const struct syndrome sums = syndrome_of(word, count - DP_ARMOR_CHECK_CHARS);
@@ -211,7 +212,8 @@ static dp_status check_words(const struct symbols *symbols, size_t total, size_t
     return DP_OK;
 }
 
-/* Five bits of every data character, the first bit first. Bits left over must be zero: one text for one run of bytes. */
+/* Five bits of every data character, the first bit first. Bits left over must be zero: one text for
+ * one run of bytes. */
 static dp_status unpack(const struct symbols *symbols, dp_buf *out)
 {
     uint32_t bits = 0;

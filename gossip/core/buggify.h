@@ -1,6 +1,7 @@
-/* Points at which the simulator makes a node unlucky in ways that the rules allow, to reach what good luck hides: timers that
- * end early or late, short lists, hints that are lost, fallbacks without need. A mask in the node turns each one on; the
- * daemon never sets it, so that both run the same object code. Chance comes from the node's own stream. */
+/* Points at which the simulator makes a node unlucky in ways that the rules allow, to reach what
+ * good luck hides: timers that end early or late, short lists, hints that are lost, fallbacks
+ * without need. A mask in the node turns each one on; the daemon never sets it, so that both run
+ * the same object code. Chance comes from the node's own stream. */
 #ifndef DP_GOSSIP_CORE_BUGGIFY_H
 #define DP_GOSSIP_CORE_BUGGIFY_H
 

@@ -1,5 +1,6 @@
-/* Who is who: node ids, the keys behind them, their text and file form, and domain-separated signatures.
- * Keys are made from seeds that the caller draws; nothing here reads a random source, a clock or a file. */
+/* Who is who: node ids, the keys behind them, their text and file form, and domain-separated
+ * signatures. Keys are made from seeds that the caller draws; nothing here reads a random source, a
+ * clock or a file. */
 #ifndef DP_GOSSIP_CORE_ID_H
 #define DP_GOSSIP_CORE_ID_H
 
@@ -32,7 +33,8 @@ enum { DP_PEER_TEXT_CHARS = 12, DP_PEER_TEXT_MAX = DP_PEER_TEXT_CHARS + 1 };
 /* Twelve lower-case base32 characters of BLAKE2b-256(public key): for people, not for comparing. */
 void dp_peer_text(const dp_peer *peer, char text[DP_PEER_TEXT_MAX]);
 
-/* Random bytes drawn by the caller. A function that takes n bytes uses the first n and never the same twice. */
+/* Random bytes drawn by the caller. A function that takes n bytes uses the first n and never the
+ * same twice. */
 typedef struct dp_entropy {
     uint8_t bytes[64];
 } dp_entropy;
@@ -57,7 +59,8 @@ dp_peer dp_identity_peer(const dp_identity *identity);
 /* Wipes the secrets. */
 void dp_identity_close(dp_identity *identity);
 
-/* The key file: "DPKEY\0" | u16 version | seed 64 | BLAKE2b-256 of all before. The daemon guards its mode. */
+/* The key file: "DPKEY\0" | u16 version | seed 64 | BLAKE2b-256 of all before. The daemon guards
+ * its mode. */
 enum { DP_IDENTITY_FILE_BYTES = 8 + 64 + 32 };
 void dp_identity_encode(const dp_identity *identity, uint8_t file[DP_IDENTITY_FILE_BYTES]);
 /* DP_BADMSG: not a key file. DP_VERSION: of a later program. DP_CORRUPT: the checksum differs. */
@@ -70,7 +73,8 @@ void dp_sign(const dp_sign_key *key, const char *domain, dp_view bytes,
 bool dp_verify(const uint8_t public_key[DP_PUBLIC_KEY_BYTES], const char *domain, dp_view bytes,
                const uint8_t signature[DP_SIGNATURE_BYTES]);
 
-/* The keys behind a dp_crypto. Borrowed; vote and root may be NULL, then signing with them is refused. */
+/* The keys behind a dp_crypto. Borrowed; vote and root may be NULL, then signing with them is
+ * refused. */
 typedef struct dp_crypto_keys {
     const dp_identity *identity;
     const dp_sign_key *vote;
@@ -80,7 +84,8 @@ typedef struct dp_crypto_keys {
 /* keys must outlive the table. */
 dp_crypto dp_crypto_sodium(dp_crypto_keys *keys);
 
-/* Call once before anything else in gossip/ that uses keys. DP_UNSUPPORTED if libsodium does not start. */
+/* Call once before anything else in gossip/ that uses keys. DP_UNSUPPORTED if libsodium does not
+ * start. */
 DP_MUST dp_status dp_crypto_start(void);
 
 #endif

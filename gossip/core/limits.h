@@ -1,4 +1,5 @@
-/* The most of everything that one node holds or sends, and the states in which a member and a node can be. */
+/* The most of everything that one node holds or sends, and the states in which a member and a node
+ * can be. */
 #ifndef DP_GOSSIP_CORE_LIMITS_H
 #define DP_GOSSIP_CORE_LIMITS_H
 
@@ -30,10 +31,12 @@ typedef enum dp_mode {
     DP_MODE_LEFT
 } dp_mode;
 
-/* How far a node is that was told DP_COMMAND_LEAVE; dp_leave_state says when. Whoever runs it ends it when it is free. */
+/* How far a node is that was told DP_COMMAND_LEAVE; dp_leave_state says when. Whoever runs it ends
+ * it when it is free. */
 typedef enum dp_leaving {
     DP_LEAVING_NOT = 0, /* it was not told to */
-    DP_LEAVING_WAITS, /* to be taken out by the chain, or for those who vote after it to have that record */
+    /* to be taken out by the chain, or for those who vote after it to have that record */
+    DP_LEAVING_WAITS,
     DP_LEAVING_FREE,
     DP_LEAVING_NEEDED /* it alone votes, and nobody has taken over: it stays, and goes on asking */
 } dp_leaving;

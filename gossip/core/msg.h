@@ -1,10 +1,12 @@
-/* The types of control messages and the limits that several of them share. The bytes of each message are drawn in the
- * file that writes them: record.h, commit.h, wire.h and the modules of membership, spreading and mixing.
+/* The types of control messages and the limits that several of them share. The bytes of each
+ * message are drawn in the file that writes them: record.h, commit.h, wire.h and the modules of
+ * membership, spreading and mixing.
  *
  * Every message is little-endian and starts with
  *     0  u8   type, one of dp_msg_type
  *     1  u8   version, DP_MSG_VERSION
- * A receiver drops a message of another version, with short or left-over bytes, or above DP_MESSAGE_MAX. */
+ * A receiver drops a message of another version, with short or left-over bytes, or above
+ * DP_MESSAGE_MAX. */
 #ifndef DP_GOSSIP_CORE_MSG_H
 #define DP_GOSSIP_CORE_MSG_H
 

@@ -1,5 +1,5 @@
-/* What a node wants done: the driver carries out the actions of a step in their order (node.h). Everything that an action points to
- * is valid until the next step. */
+/* What a node wants done: the driver carries out the actions of a step in their order (node.h).
+ * Everything that an action points to is valid until the next step. */
 #ifndef DP_GOSSIP_EVENT_ACTION_H
 #define DP_GOSSIP_EVENT_ACTION_H
 
@@ -22,16 +22,21 @@ typedef enum dp_action_type {
     DP_DO_DIAL,   /* u.dial: try these addresses in order; LINK_UP or LINK_DOWN(REFUSED) follows */
     DP_DO_HANGUP, /* u.peer */
     DP_DO_STORE,  /* u.store */
-    DP_DO_OBJECT_BEGIN, /* u.object: get ready to store this object's chunks (size and leaves known) */
-    DP_DO_OBJECT_KEEP, /* u.keep: hold the object until DP_DO_OBJECT_DROP of the same root and use */
+    /* u.object: get ready to store this object's chunks (size and leaves known) */
+    DP_DO_OBJECT_BEGIN,
+    /* u.keep: hold the object until DP_DO_OBJECT_DROP of the same root and use */
+    DP_DO_OBJECT_KEEP,
     DP_DO_OBJECT_DROP,
-    DP_DO_GET_INFO, /* u.get: ask a peer for size and leaves; answer: DP_EV_OBJECT_INFO or nothing */
-    DP_DO_GET_CHUNK,     /* u.get: ask a peer for one chunk; answer: DP_EV_CHUNK or nothing */
-    DP_DO_SERVE_INFO,    /* u.get: a peer asks for size and leaves */
-    DP_DO_SERVE_CHUNK,   /* u.get: a peer asks for one chunk */
-    DP_DO_SERVE_RECORDS, /* u.serve: send RECORDS messages with records from..from+count-1 (wire.h) */
+    /* u.get: ask a peer for size and leaves; answer: DP_EV_OBJECT_INFO or nothing */
+    DP_DO_GET_INFO,
+    DP_DO_GET_CHUNK,   /* u.get: ask a peer for one chunk; answer: DP_EV_CHUNK or nothing */
+    DP_DO_SERVE_INFO,  /* u.get: a peer asks for size and leaves */
+    DP_DO_SERVE_CHUNK, /* u.get: a peer asks for one chunk */
+    /* u.serve: send RECORDS messages with records from..from+count-1 (wire.h) */
+    DP_DO_SERVE_RECORDS,
     DP_DO_SERVE_MANIFEST, /* u.peer */
-    DP_DO_TRAINER_OPEN, /* tokenizer and data objects are whole: start the trainer; answer: TRAINER_UP */
+    /* tokenizer and data objects are whole: start the trainer; answer: TRAINER_UP */
+    DP_DO_TRAINER_OPEN,
     DP_DO_TRAINER_INIT,    /* theta from the seed; answer: TRAINER_AT round 0 */
     DP_DO_TRAINER_LOAD,    /* u.load: theta from this object; answer: TRAINER_AT */
     DP_DO_TRAINER_RESTORE, /* u.restore: bring back a, as settled; no answer */
@@ -45,28 +50,36 @@ typedef enum dp_action_type {
     DP_DO_SAVE, /* u.save: make a checkpoint of the state just applied (cadence is the driver's) */
     DP_DO_NOTE, /* u.note: something a person may ask about later */
     DP_DO_HALT, /* u.note: proof of a double vote; keep state, stop committing */
-    DP_DO_REOPEN, /* close this node and open it anew from what is durable, as after a crash: it hears no more events */
+    /* close this node and open it anew from what is durable, as after a crash: it hears no more
+     * events */
+    DP_DO_REOPEN,
     DP_DO_REDUCE, /* u.reduce: a part of the round; answer: REDUCED */
-    DP_DO_JUDGE, /* u.judge: measure what an update that was checked would do, in the order of commands to the trainer; answer: JUDGED, once for
-                   each, with failed where the object or a trainer is missing, the trainer could not, or more than 32 are under way.
-                   TRAINER_DOWN ends those under way without one */
+    /* u.judge: measure what an update that was checked would do, in the order of commands to the
+     * trainer; answer: JUDGED, once for each, with failed where the object or a trainer is missing,
+     * the trainer could not, or more than 32 are under way. TRAINER_DOWN ends those under way
+     * without one */
+    DP_DO_JUDGE,
     DP_DO_RENEWED, /* u.renewal: to be kept, and shown to peers from now on */
     DP_DO_SECRETS  /* u.secrets: to be kept, and used when they are */
 } dp_action_type;
 
-/* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED, which appends. */
+/* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED,
+ * which appends. */
 typedef enum dp_store_kind {
     DP_STORE_VOTE =
         1, /* {slot, promised, accepted ballot, accepted record} of the slot being voted on */
-    DP_STORE_DECIDED, /* record and certificate of a slot; chain head = slot. Also drops the vote row of that slot */
+    /* record and certificate of a slot; chain head = slot. Also drops the vote row of that slot */
+    DP_STORE_DECIDED,
     DP_STORE_PENDING,  /* the publication under way */
     DP_STORE_EXCHANGE, /* one row of the pair-exchange journal, by exchange id */
     DP_STORE_PROOF,    /* that a voter voted twice; outlives everything but a FORK */
-    DP_STORE_FORK /* like DECIDED, for a FORK record: the records from its slot on go, and the checkpoints of rounds above u.store.round;
-                   * all in one transaction */
+    /* like DECIDED, for a FORK record: the records from its slot on go, and the checkpoints of
+     * rounds above u.store.round; all in one transaction */
+    DP_STORE_FORK
 } dp_store_kind;
 
-/* Why an object is held. A blob is kept until its round is older than the window; a state while it is a checkpoint. */
+/* Why an object is held. A blob is kept until its round is older than the window; a state while it
+ * is a checkpoint. */
 typedef enum dp_object_use {
     DP_USE_BLOB = 1,
     DP_USE_STATE,
@@ -104,8 +117,10 @@ typedef enum dp_note_code {
     DP_NOTE_DIVERGED,  /* round: own state root differs from the certified one; reload */
     DP_NOTE_VOTE_KEY_LOST,
     DP_NOTE_REJECTED, /* peer: a message or record was refused; cause */
-    DP_NOTE_JUDGED, /* round, peer: its update was measured; a: the size of the alignment, Q16; cause: its sign */
-    DP_NOTE_ADOPTED, /* round that the chain goes back to, a: records, b: rounds that went; cause: fork */
+    /* round, peer: its update was measured; a: the size of the alignment, Q16; cause: its sign */
+    DP_NOTE_JUDGED,
+    /* round that the chain goes back to, a: records, b: rounds that went; cause: fork */
+    DP_NOTE_ADOPTED,
     DP_NOTE_NO_SECRET, /* a: the epoch whose join secret is not here */
     DP_NOTE_CODE_COUNT
 } dp_note_code;
@@ -150,9 +165,9 @@ typedef struct dp_action {
             dp_view bytes;        /* the row, encoded by gossip/ (opaque to the driver) */
             dp_view cert;         /* DECIDED, FORK: bytes is the record, cert its certificate */
             uint8_t exchange[16]; /* EXCHANGE: key of the row; empty bytes delete it */
-            dp_hash keep
-                [3]; /* PENDING, EXCHANGE: objects that the row needs; zero if none. The objects that the
-                                         replaced row needed may be dropped in the same transaction */
+            /* PENDING, EXCHANGE: objects that the row needs; zero if none. The objects that the
+             * replaced row needed may be dropped in the same transaction */
+            dp_hash keep[3];
         } store;
         struct {
             dp_hash root;
@@ -212,8 +227,8 @@ typedef struct dp_action {
             uint64_t round;
             dp_hash a_root; /* or F */
             dp_hash blob_root;
-            dp_hash
-                ready_root;    /* of the publication in records; blob_root but in rounds of parts */
+            /* of the publication in records; blob_root but in rounds of parts */
+            dp_hash ready_root;
             dp_part_cuts cuts; /* of its round */
             uint32_t taken;    /* included: bit p, part p counts it */
             uint32_t settle;   /* dp_settle of base/trainer/trainer_msg.h */
@@ -227,9 +242,9 @@ typedef struct dp_action {
             uint64_t tokens; /* committed so far */
             dp_reach reach;  /* whose trainer stands before it goes on from here */
             uint32_t n_ranges;
-            dp_sample_range ranges
-                [DP_LEASE_RANGES_MAX]; /* of the lease, from reach on; after them the own line */
-            dp_part_cuts cuts;         /* n > 0: EARLY events may tell of parts, cut so */
+            /* of the lease, from reach on; after them the own line */
+            dp_sample_range ranges[DP_LEASE_RANGES_MAX];
+            dp_part_cuts cuts; /* n > 0: EARLY events may tell of parts, cut so */
         } train;
         struct {
             uint64_t round;

@@ -1,5 +1,5 @@
-/* What a node is told by its driver: one dp_event for each call of dp_node_step (node.h). Everything that an event points to is
- * borrowed for the call. */
+/* What a node is told by its driver: one dp_event for each call of dp_node_step (node.h).
+ * Everything that an event points to is borrowed for the call. */
 #ifndef DP_GOSSIP_EVENT_EVENT_H
 #define DP_GOSSIP_EVENT_EVENT_H
 
@@ -24,7 +24,8 @@ typedef enum dp_event_type {
     DP_EV_MESSAGE, /* u.message: one message from a linked peer */
     DP_EV_STORED,  /* u.stored: a DP_DO_STORE has ended */
     DP_EV_OBJECT,  /* u.object: fetched, whole and durable here */
-    DP_EV_OBJECT_INFO, /* u.object: size and leaves learned from a peer's answer, already checked against the root */
+    /* u.object: size and leaves learned from a peer's answer, already checked against the root */
+    DP_EV_OBJECT_INFO,
     DP_EV_CHUNK,      /* u.chunk: one requested chunk has arrived and is stored, or failed */
     DP_EV_TRAINER_UP, /* the trainer has opened model, tokenizer and data; it holds no theta yet */
     DP_EV_TRAINER_DOWN,
@@ -38,9 +39,12 @@ typedef enum dp_event_type {
     DP_EV_SAVED,      /* u.saved: a checkpoint of the tensor state is durable and can be served */
     DP_EV_COMMAND,    /* u.command: the owner, through the control socket or a signal */
     DP_EV_ORDER,      /* u.order: what takes the root key, or an admin's */
-    DP_EV_OBJECT_LOST, /* u.object: its root alone; it was here, and part of it cannot be read any more */
+    /* u.object: its root alone; it was here, and part of it cannot be read any more */
+    DP_EV_OBJECT_LOST,
     DP_EV_REDUCED, /* u.reduced: a part was added up, and its result is a durable object here */
-    DP_EV_EARLY, /* u.early: a part of the coming publication is a durable object here, kept until OBJECT_KEEP or _DROP */
+    /* u.early: a part of the coming publication is a durable object here, kept until OBJECT_KEEP or
+     * _DROP */
+    DP_EV_EARLY,
     DP_EV_JUDGED /* u.judged: what an update would do was measured */
 } dp_event_type;
 
@@ -60,11 +64,15 @@ typedef enum dp_command {
 
 typedef enum dp_order_kind {
     DP_ORDER_REVOKE = 1, /* peer: put out, by the root key where it is here, else as an admin */
-    DP_ORDER_FORK, /* begin the chain anew after its head, with the voters that can be reached, or, back, after an earlier round, with
-                      this node as its voter; root key */
-    DP_ORDER_MERGE, /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
-    DP_ORDER_REVOKE_INVITE, /* invite: admits nobody any more, by the root key or as an admin; members: who came by it is put out */
-    DP_ORDER_ROTATE         /* secret: the join secret of the next epoch */
+    /* begin the chain anew after its head, with the voters that can be reached, or, back, after an
+     * earlier round, with this node as its voter; root key */
+    DP_ORDER_FORK,
+    /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
+    DP_ORDER_MERGE,
+    /* invite: admits nobody any more, by the root key or as an admin; members: who came by it is
+     * put out */
+    DP_ORDER_REVOKE_INVITE,
+    DP_ORDER_ROTATE /* secret: the join secret of the next epoch */
 } dp_order_kind;
 
 /* The answer is filled in during the step: a status, and a sentence where there is more to say. */
@@ -75,7 +83,8 @@ typedef struct dp_order {
     dp_invite_id invite;
     uint64_t until_ms;
     bool members;
-    /* FORK. back: to a state of which this node has a checkpoint; the slot that made it, and its certified root. */
+    /* FORK. back: to a state of which this node has a checkpoint; the slot that made it, and its
+     * certified root. */
     bool back;
     uint64_t round;
     uint64_t slot;

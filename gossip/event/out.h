@@ -1,5 +1,6 @@
-/* Where the parts of a node put their actions during one step: the list of the caller and an arena for the bytes that
- * the actions point to. Not a queue: everything in it is gone with the next step. */
+/* Where the parts of a node put their actions during one step: the list of the caller and an arena
+ * for the bytes that the actions point to. Not a queue: everything in it is gone with the next
+ * step. */
 #ifndef DP_GOSSIP_EVENT_OUT_H
 #define DP_GOSSIP_EVENT_OUT_H
 
@@ -30,14 +31,16 @@ void dp_out_close(dp_out *out);
 /* A new step: actions is emptied. */
 void dp_out_begin(dp_out *out, dp_actions *actions);
 
-/* A zeroed action at the end of the list, never NULL: the limit is kept by dropping messages, not these. */
+/* A zeroed action at the end of the list, never NULL: the limit is kept by dropping messages, not
+ * these. */
 dp_action *dp_out_add(dp_out *out, dp_action_type type);
 /* True while a part may still add this many optional actions (messages, requests for chunks). */
 bool dp_out_room(const dp_out *out, uint32_t count);
 
 /* A copy of bytes that lives until the next step. Empty if the arena is full. */
 dp_view dp_out_keep(dp_out *out, dp_view bytes);
-/* A writer into the arena with room for size bytes, started with type and version. Finish with dp_out_message. */
+/* A writer into the arena with room for size bytes, started with type and version. Finish with
+ * dp_out_message. */
 dp_writer dp_out_writer(dp_out *out, uint8_t type, size_t size);
 /* What was written since dp_out_writer; false (and nothing to send) if it did not fit. */
 bool dp_out_message(dp_out *out, const dp_writer *writer, dp_view *message);

@@ -1,5 +1,6 @@
-/* The check of a membership credential as a table of one call, so that the simulator can admit with cheap stand-ins.
- * The one real implementation is dp_admission_certs(), over gossip/identity/cert.h. */
+/* The check of a membership credential as a table of one call, so that the simulator can admit with
+ * cheap stand-ins. The one real implementation is dp_admission_certs(), over
+ * gossip/identity/cert.h. */
 #ifndef DP_GOSSIP_IDENTITY_ADMISSION_H
 #define DP_GOSSIP_IDENTITY_ADMISSION_H
 
@@ -24,8 +25,8 @@ typedef struct dp_admitted {
 
 typedef struct dp_admission {
     void *context;
-    /* Does credential make peer a member of run? now_ms 0: time is not looked at. Pure: the same answer on every node.
-     * The statuses of dp_credential_check; out is untouched on failure. */
+    /* Does credential make peer a member of run? now_ms 0: time is not looked at. Pure: the same
+     * answer on every node. The statuses of dp_credential_check; out is untouched on failure. */
     dp_status (*check)(void *context, dp_view credential, const dp_run_id *run,
                        const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *peer,
                        uint64_t now_ms, dp_admitted *out);

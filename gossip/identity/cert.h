@@ -1,5 +1,5 @@
-/* Membership certificates and the chains of them that lead to the run's root key: encode, sign, check.
- * Knows nothing of tokens or connections, and is told the time.
+/* Membership certificates and the chains of them that lead to the run's root key: encode, sign,
+ * check. Knows nothing of tokens or connections, and is told the time.
  *
  * One certificate, 232 bytes, little-endian:
  *     0  u8   version, 1
@@ -15,9 +15,10 @@
  *   136  32   issuer's Ed25519 key
  *   168  64   signature of bytes 0..167 by the issuer, domain "dpnode/cert/1"
  *
- * A credential is 1 to 5 certificates one after the other, the subject's own first; each is issued by the subject of
- * the next, the last one by the run's root key. Kinds alternate: a NODE is issued by an invite key, an INVITE by a node;
- * the root may issue either. The founder's credential is a single NODE certificate. */
+ * A credential is 1 to 5 certificates one after the other, the subject's own first; each is issued
+ * by the subject of the next, the last one by the run's root key. Kinds alternate: a NODE is issued
+ * by an invite key, an INVITE by a node; the root may issue either. The founder's credential is a
+ * single NODE certificate. */
 #ifndef DP_GOSSIP_IDENTITY_CERT_H
 #define DP_GOSSIP_IDENTITY_CERT_H
 
@@ -71,12 +72,14 @@ typedef struct dp_cert {
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_cert;
 
-/* BLAKE2b-128 of the invite's public key: what counts uses and what one revokes. Zero for a founder. */
+/* BLAKE2b-128 of the invite's public key: what counts uses and what one revokes. Zero for a
+ * founder. */
 typedef struct dp_invite_id {
     uint8_t bytes[DP_INVITE_ID_BYTES];
 } dp_invite_id;
 
-/* Sets issuer_ed and signature. The other fields are the caller's and must be well-formed (asserted). */
+/* Sets issuer_ed and signature. The other fields are the caller's and must be well-formed
+ * (asserted). */
 void dp_cert_sign(dp_cert *cert, const dp_sign_key *issuer);
 void dp_cert_encode(const dp_cert *cert, uint8_t bytes[DP_CERT_BYTES]);
 /* Strict, without looking at the signature. DP_VERSION for another version, else DP_BADMSG. */
@@ -100,13 +103,15 @@ typedef struct dp_credential {
     dp_peer above[DP_CERT_ABOVE_MAX]; /* ... the one that made the invite first */
 } dp_credential;
 
-/* Check a node's credential for a run: form (DP_BADMSG, DP_VERSION); run, root, chain of issuers and node (DP_DENIED);
- * signatures (DP_BADSIG); capabilities and lifetimes granted (DP_DENIED); and, unless now_ms is 0, that the membership
- * and then the invite are valid now (DP_AGAIN when not yet, DP_EXPIRED when no longer). In that order; out is untouched on
- * failure. node may be NULL: any subject. why may be NULL. About 50 us of CPU per certificate.
- * Rules: a NODE has at most the capabilities of its invite, starts inside the invite's window and lasts at most
- * DP_CERT_NODE_MS_MAX; an INVITE needs DP_CAP_INVITE in its issuer, grants at most what the issuer has and does not
- * outlive the issuer's certificate. Windows above the first invite are not compared with now: those joins are past. */
+/* Check a node's credential for a run: form (DP_BADMSG, DP_VERSION); run, root, chain of issuers
+ * and node (DP_DENIED); signatures (DP_BADSIG); capabilities and lifetimes granted (DP_DENIED);
+ * and, unless now_ms is 0, that the membership and then the invite are valid now (DP_AGAIN when not
+ * yet, DP_EXPIRED when no longer). In that order; out is untouched on failure. node may be NULL:
+ * any subject. why may be NULL. About 50 us of CPU per certificate. Rules: a NODE has at most the
+ * capabilities of its invite, starts inside the invite's window and lasts at most
+ * DP_CERT_NODE_MS_MAX; an INVITE needs DP_CAP_INVITE in its issuer, grants at most what the issuer
+ * has and does not outlive the issuer's certificate. Windows above the first invite are not
+ * compared with now: those joins are past. */
 DP_MUST dp_status dp_credential_check(dp_view bytes, const dp_run_id *run,
                                       const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *node,
                                       uint64_t now_ms, dp_credential *out, dp_why *why);

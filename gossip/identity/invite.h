@@ -1,10 +1,12 @@
-/* Invite tokens: make one, write it as text that survives typing, read it back, and turn it into a credential.
- * Offline: no clock, no network, no random source; a token proves itself by its signatures.
+/* Invite tokens: make one, write it as text that survives typing, read it back, and turn it into a
+ * credential. Offline: no clock, no network, no random source; a token proves itself by its
+ * signatures.
  *
  * The bytes inside the text (gossip/core/armor.h), little-endian:
- *   u8 version, 1 | u8 flags, 0 | run id 32 | root public key 32 | join secret 16 | u16 epoch | invite key seed 32
- *   of the INVITE certificate, what does not follow from the rest: u16 uses | u32 capabilities | serial 16 |
- *     u64 valid from | u64 valid until | signature 64
+ *   u8 version, 1 | u8 flags, 0 | run id 32 | root public key 32 | join secret 16 | u16 epoch
+ *     | invite key seed 32
+ *   of the INVITE certificate, what does not follow from the rest: u16 uses | u32 capabilities
+ *     | serial 16 | u64 valid from | u64 valid until | signature 64
  *   u8 count 0..3 | certificates of the issuer's credential, none when the root issued
  *   u8 count 0..8 | addresses (gossip/core/address.h)
  *   u8 size 0..32 | name of the run
@@ -31,12 +33,12 @@ enum {
 typedef struct dp_invite {
     dp_run_id run;
     uint8_t root[DP_PUBLIC_KEY_BYTES];
-    uint8_t join_secret
-        [DP_JOIN_SECRET_BYTES]; /* of the run; the channel's pre-shared key is derived from it */
+    /* of the run; the channel's pre-shared key is derived from it */
+    uint8_t join_secret[DP_JOIN_SECRET_BYTES];
     uint16_t psk_epoch;
     uint8_t seed[32]; /* of the invite key, whose public half the INVITE certificate names */
-    uint8_t
-        chain[DP_INVITE_CHAIN_BYTES_MAX]; /* the INVITE certificate, then its issuer's credential */
+    /* the INVITE certificate, then its issuer's credential */
+    uint8_t chain[DP_INVITE_CHAIN_BYTES_MAX];
     uint8_t n_certs;
     uint8_t n_addresses;
     dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
@@ -60,23 +62,25 @@ typedef struct dp_invite_request {
     const char *name;
 } dp_invite_request;
 
-/* Uses 48 bytes of entropy (seed, serial). Checks its own work as a joiner would, so it fails with the status and the
- * sentence of dp_invite_chain_check, or with DP_BADARG for too many addresses or a bad name. */
+/* Uses 48 bytes of entropy (seed, serial). Checks its own work as a joiner would, so it fails with
+ * the status and the sentence of dp_invite_chain_check, or with DP_BADARG for too many addresses or
+ * a bad name. */
 DP_MUST dp_status dp_invite_make(const dp_invite_request *request, const dp_entropy *entropy,
                                  dp_invite *invite, dp_why *why);
 
 /* "DPN1-" and base32. text has room for DP_TOKEN_TEXT_MAX characters and a NUL. */
 DP_MUST dp_status dp_invite_write(const dp_invite *invite, char text[DP_TOKEN_TEXT_MAX + 1]);
 
-/* Read a token as a person may have typed or pasted it: any case, with spaces, line breaks and dashes. Checks form,
- * checksums and signatures, not the time. DP_BADMSG: not a token, or damaged, and why names the character; DP_VERSION:
- * of another version; DP_TOOBIG: longer than a token can be; DP_BADSIG, DP_DENIED: the text is intact but its
- * certificates do not hold, so it was forged. position may be NULL; on DP_BADMSG it gets the damaged character, counted
- * from 1 in the text as given, or 0 when that cannot be told, and is untouched otherwise. */
+/* Read a token as a person may have typed or pasted it: any case, with spaces, line breaks and
+ * dashes. Checks form, checksums and signatures, not the time. DP_BADMSG: not a token, or damaged,
+ * and why names the character; DP_VERSION: of another version; DP_TOOBIG: longer than a token can
+ * be; DP_BADSIG, DP_DENIED: the text is intact but its certificates do not hold, so it was forged.
+ * position may be NULL; on DP_BADMSG it gets the damaged character, counted from 1 in the text as
+ * given, or 0 when that cannot be told, and is untouched otherwise. */
 DP_MUST dp_status dp_invite_parse(dp_view text, dp_invite *invite, size_t *position, dp_why *why);
 
-/* May one join by it now? DP_OK, DP_AGAIN (not yet), DP_EXPIRED, each with a sentence. credential may be NULL; it gets
- * capabilities, uses, window and id for showing. */
+/* May one join by it now? DP_OK, DP_AGAIN (not yet), DP_EXPIRED, each with a sentence. credential
+ * may be NULL; it gets capabilities, uses, window and id for showing. */
 DP_MUST dp_status dp_invite_check(const dp_invite *invite, uint64_t now_ms,
                                   dp_credential *credential, dp_why *why);
 
@@ -88,9 +92,10 @@ void dp_invite_psk(const dp_invite *invite, uint8_t psk[DP_PSK_BYTES]);
 /* So many milliseconds in words: "4 min", "3 days". */
 void dp_duration_text(uint64_t ms, char text[32]);
 
-/* The joiner's credential: a NODE certificate for identity with all capabilities of the invite, signed with the invite
- * key, and the chain. It lasts member_ms from now (cut to DP_CERT_NODE_MS_MAX). size receives its bytes.
- * DP_EXPIRED or DP_AGAIN when the invite cannot be used at now_ms. */
+/* The joiner's credential: a NODE certificate for identity with all capabilities of the invite,
+ * signed with the invite key, and the chain. It lasts member_ms from now (cut to
+ * DP_CERT_NODE_MS_MAX). size receives its bytes. DP_EXPIRED or DP_AGAIN when the invite cannot be
+ * used at now_ms. */
 DP_MUST dp_status dp_invite_redeem(const dp_invite *invite, const dp_identity *identity,
                                    const uint8_t serial[DP_CERT_SERIAL_BYTES], uint64_t now_ms,
                                    uint64_t member_ms, uint8_t credential[DP_CREDENTIAL_BYTES_MAX],

@@ -1,12 +1,14 @@
-/* The signed word that an invite admits nobody any more, by which nobody becomes a member whose credential has it anywhere. Bytes and
- * signature; which of them a chain holds is inviting.h's business.
+/* The signed word that an invite admits nobody any more, by which nobody becomes a member whose
+ * credential has it anywhere. Bytes and signature; which of them a chain holds is inviting.h's
+ * business.
  *
  *   in a record        16 invite id | u64 until, unix ms | 32 by | 64 signature
  *   INVITE_REVOKE      head | the same
  *
- * by is the run's root key or a member that may administer. Domain "dpnode/invite-revoke/1" over run | id | until | by. After until no
- * credential can be valid that was made with the invite, or with one of a node that came by it, so that the chain may forget the word;
- * the largest number: never. */
+ * by is the run's root key or a member that may administer. Domain "dpnode/invite-revoke/1" over
+ * run | id | until | by. After until no credential can be valid that was made with the invite, or
+ * with one of a node that came by it, so that the chain may forget the word; the largest number:
+ * never. */
 #ifndef DP_GOSSIP_IDENTITY_INVITE_REVOKE_H
 #define DP_GOSSIP_IDENTITY_INVITE_REVOKE_H
 

@@ -1,6 +1,7 @@
-/* A renewal: the signed word of a member that may invite, or of the root key, that another member's certificate holds longer than it says. It
- * stands beside the credential, which stays what the node was admitted with: capabilities, static key and invite do not change. Bytes and
- * signature; by whom one may be is renew.h's business.
+/* A renewal: the signed word of a member that may invite, or of the root key, that another member's
+ * certificate holds longer than it says. It stands beside the credential, which stays what the node
+ * was admitted with: capabilities, static key and invite do not change. Bytes and signature; by
+ * whom one may be is renew.h's business.
  *
  *   in a hello, a store    32 peer | u64 until, unix ms | 32 by | 64 signature
  *   RENEW_GET              head: the peer at the other end of the link asks for one
@@ -27,7 +28,8 @@ typedef struct dp_renewal {
 
 /* key: DP_KEY_IDENTITY or DP_KEY_ROOT, whose public half stands in by. False: there is no key. */
 bool dp_renewal_sign(dp_renewal *renewal, const dp_crypto *crypto, int key, const dp_run_id *run);
-/* Is it about this peer, signed, not over, and for no longer than a certificate may last from now? Whoever by is. */
+/* Is it about this peer, signed, not over, and for no longer than a certificate may last from now?
+ * Whoever by is. */
 bool dp_renewal_fits(const dp_renewal *renewal, const dp_crypto *crypto, const dp_run_id *run,
                      const dp_peer *peer, uint64_t now_ms);
 void dp_renewal_write(dp_writer *writer, const dp_renewal *renewal);

@@ -1,10 +1,12 @@
-/* The replay cache of the port: ephemeral keys of first handshake messages that authenticated, so that each is answered once.
- * Pure memory: reads no clock. Those whose time was right and those whose time was wrong have a ring each, so that old messages,
- * which anybody who once listened on the wire may hold in numbers, drive out no new ones.
+/* The replay cache of the port: ephemeral keys of first handshake messages that authenticated, so
+ * that each is answered once. Pure memory: reads no clock. Those whose time was right and those
+ * whose time was wrong have a ring each, so that old messages, which anybody who once listened on
+ * the wire may hold in numbers, drive out no new ones.
  *
- * A full ring forgets the oldest key. Only holders of the run's secret can fill it with new ones, and they need no replay to be
- * answered; refusing newcomers instead would let one of them close the port. DP_REPLAY_MAX is 17 handshakes in each second of the
- * four minutes (DP_CHANNEL_CLOCK_MS to either side) in which a message's time may be right. */
+ * A full ring forgets the oldest key. Only holders of the run's secret can fill it with new ones,
+ * and they need no replay to be answered; refusing newcomers instead would let one of them close
+ * the port. DP_REPLAY_MAX is 17 handshakes in each second of the four minutes (DP_CHANNEL_CLOCK_MS
+ * to either side) in which a message's time may be right. */
 #ifndef DP_GOSSIP_IDENTITY_REPLAY_H
 #define DP_GOSSIP_IDENTITY_REPLAY_H
 
@@ -31,7 +33,8 @@ typedef struct dp_replay_cache {
     dp_replay_key stale[DP_REPLAY_STALE_MAX];
 } dp_replay_cache;
 
-/* Remember the ephemeral key of a message. False: it is known already. At most 5,120 comparisons. */
+/* Remember the ephemeral key of a message. False: it is known already. At most 5,120
+ * comparisons. */
 bool dp_replay_add(dp_replay_cache *cache, const uint8_t ephemeral[32], bool timely);
 
 #endif

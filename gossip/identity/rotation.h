@@ -1,14 +1,17 @@
-/* The rotation of the join secret, from which the channel's pre-shared key is derived: the signed word that begins a new epoch, what the
- * ledger keeps of it, and the secrets that a node holds. Bytes and rules, no messages sent; who hands secrets to whom is rotate.h's business.
+/* The rotation of the join secret, from which the channel's pre-shared key is derived: the signed
+ * word that begins a new epoch, what the ledger keeps of it, and the secrets that a node holds.
+ * Bytes and rules, no messages sent; who hands secrets to whom is rotate.h's business.
  *
  *   in a record    u16 epoch | 32 commitment | 32 by | 64 signature
  *   ROTATE         head | the same | 16 secret
- *   SECRET_GET     head: the member at the other end of the link asks for the secret of the present epoch
+ *   SECRET_GET     head: the member at the other end of the link asks for the secret of the present
+ *                  epoch
  *   SECRET         head | u16 epoch | 16 secret
  *
- * commitment: BLAKE2b-256 over "dpnode/join-secret/1", a zero byte, run | epoch | secret. So the chain names the secret and does not tell it, and
- * everybody who is given one can check it. by is the run's root key or a member that may administer. Domain "dpnode/rotation/1" over
- * run | epoch | commitment | by. */
+ * commitment: BLAKE2b-256 over "dpnode/join-secret/1", a zero byte, run | epoch | secret. So the
+ * chain names the secret and does not tell it, and everybody who is given one can check it. by is
+ * the run's root key or a member that may administer. Domain "dpnode/rotation/1" over run | epoch
+ * | commitment | by. */
 #ifndef DP_GOSSIP_IDENTITY_ROTATION_H
 #define DP_GOSSIP_IDENTITY_ROTATION_H
 
@@ -20,11 +23,12 @@
 enum {
     DP_ROTATION_BYTES = 2 + 32 + 32 + DP_SIGNATURE_BYTES,
     DP_SECRETS_MAX = 2, /* epochs that are valid at a time */
-    DP_ROTATION_STEP_MAX =
-        16 /* that a record may be ahead of the chain: rotations that a FORK undid keep their epochs */
+    /* that a record may be ahead of the chain: rotations that a FORK undid keep their epochs */
+    DP_ROTATION_STEP_MAX = 16
 };
 
-/* What the chain says of the newest epoch; epoch 0: that of the founder, about which it says nothing. */
+/* What the chain says of the newest epoch; epoch 0: that of the founder, about which it says
+ * nothing. */
 typedef struct dp_epoch {
     uint16_t epoch;
     dp_hash commitment;
@@ -48,7 +52,8 @@ typedef struct dp_secrets {
 } dp_secrets;
 
 dp_hash dp_secret_commitment(const dp_run_id *run, const dp_secret *secret);
-/* In the place of one of the same epoch, or before the older ones, of which the oldest goes. False: it is older than all, or there already. */
+/* In the place of one of the same epoch, or before the older ones, of which the oldest goes. False:
+ * it is older than all, or there already. */
 bool dp_secrets_add(dp_secrets *secrets, const dp_secret *secret);
 /* The one that this epoch of the chain names; NULL: it is not here. */
 const dp_secret *dp_secrets_of(const dp_secrets *secrets, const dp_run_id *run,

@@ -24,7 +24,8 @@ struct dp_audit {
     dp_audit_cause causes[DP_AUDIT_CAUSES_MAX];
     uint64_t stopped;
     uint64_t loosely;
-    /* What the next record may name as the one before; both are of it, and differ where it is damaged. */
+    /* What the next record may name as the one before; both are of it, and differ where it is
+     * damaged. */
     bool linked; /* false: the one before is missing, and nothing is known of it */
     dp_hash last_stored;
     dp_hash last_made;
@@ -243,8 +244,8 @@ static bool certified(const dp_audit *audit, const dp_cert_of_record *seals, con
                           ledger->n_voters);
 }
 
-/* *name is what the record was stored as, and becomes what it is now where that is certified: one of them being damaged is a
- * finding of its own. */
+/* *name is what the record was stored as, and becomes what it is now where that is certified: one
+ * of them being damaged is a finding of its own. */
 static const char *judge_cert(const dp_audit *audit, const dp_hash *made, dp_view cert,
                               dp_hash *name)
 {

@@ -1,8 +1,9 @@
-/* A chain judged once more from its first record: every link, certificate, signature, number and lease, and by a book of its
- * own that no sample of the run's line was counted twice. Reads records one by one, from wherever they come; decides and
- * changes nothing. It ends with the chain, not with the first finding: a record whose certificate alone is wrong is counted
- * all the same; behind one that cannot follow, or is missing, the ledger stands still, and records are judged for what needs
- * none: hash, form, slot, link, form of the certificate. */
+/* A chain judged once more from its first record: every link, certificate, signature, number and
+ * lease, and by a book of its own that no sample of the run's line was counted twice. Reads records
+ * one by one, from wherever they come; decides and changes nothing. It ends with the chain, not
+ * with the first finding: a record whose certificate alone is wrong is counted all the same; behind
+ * one that cannot follow, or is missing, the ledger stands still, and records are judged for what
+ * needs none: hash, form, slot, link, form of the certificate. */
 #ifndef DP_GOSSIP_LEDGER_AUDIT_H
 #define DP_GOSSIP_LEDGER_AUDIT_H
 

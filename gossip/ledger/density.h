@@ -1,11 +1,14 @@
-/* How many elements of an update travel in a round (round.codec_keep .. round.codec_keep_most): a pure function of the chain, so
- * every node that holds the same records wants the same, after a restart, a snapshot or a fork too. Integers only.
+/* How many elements of an update travel in a round (round.codec_keep .. round.codec_keep_most): a
+ * pure function of the chain, so every node that holds the same records wants the same, after a
+ * restart, a snapshot or a fork too. Integers only.
  *
- * Each ROUND record says how the lines were (dp_lines), as the voter saw it that proposed it; a voter is trusted with that as
- * with the record's time. SLOW in DP_DENSITY_SLOW records in a row halves the elements from the next round on, FREE in
- * DP_DENSITY_FREE in a row doubles them, within the span; then, and after any other word, counting begins anew. So one voter that sees
- * the lines otherwise than the rest moves nothing where voters take turns. It reacts sooner to slow lines than to free ones, and the gap
- * between the two bounds is a factor of four, so that no step leads to the other bound. */
+ * Each ROUND record says how the lines were (dp_lines), as the voter saw it that proposed it; a
+ * voter is trusted with that as with the record's time. SLOW in DP_DENSITY_SLOW records in a row
+ * halves the elements from the next round on, FREE in DP_DENSITY_FREE in a row doubles them, within
+ * the span; then, and after any other word, counting begins anew. So one voter that sees the lines
+ * otherwise than the rest moves nothing where voters take turns. It reacts sooner to slow lines
+ * than to free ones, and the gap between the two bounds is a factor of four, so that no step leads
+ * to the other bound. */
 #ifndef DP_GOSSIP_LEDGER_DENSITY_H
 #define DP_GOSSIP_LEDGER_DENSITY_H
 
@@ -39,9 +42,10 @@ dp_density dp_density_first(const dp_manifest *manifest);
 bool dp_density_moves(const dp_density *density);
 /* The next ROUND record says this. */
 void dp_density_next(dp_density *density, dp_lines lines);
-/* From what a voter waited for each update, from its READY until it was here (UINT64_MAX: it has not come): by the upper quartile,
- * waits[(3 n - 1) / 4] of them in order, that of the slowest where they are three or fewer. SLOW above a quarter of round_us, FREE below a
- * sixteenth, else FIT, as without any. waits is sorted. */
+/* From what a voter waited for each update, from its READY until it was here (UINT64_MAX: it has
+ * not come): by the upper quartile, waits[(3 n - 1) / 4] of them in order, that of the slowest
+ * where they are three or fewer. SLOW above a quarter of round_us, FREE below a sixteenth, else
+ * FIT, as without any. waits is sorted. */
 dp_lines dp_density_lines(uint64_t *waits, uint32_t n, uint64_t round_us);
 
 #endif

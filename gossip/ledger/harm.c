@@ -87,7 +87,8 @@ static uint32_t row_of(const dp_harms *harms, const dp_peer *accused)
     return at;
 }
 
-/* Rows in which nobody but this voter speaks: it has its share of them, so that one that lies about many leaves room for others' words. */
+/* Rows in which nobody but this voter speaks: it has its share of them, so that one that lies about
+ * many leaves room for others' words. */
 static bool has_room(const dp_harms *harms, const dp_ledger *ledger, uint32_t voter)
 {
     uint32_t alone = 0;

@@ -1,11 +1,13 @@
-/* Accusations of harmful updates, and the removals that they are evidence for (docs/decisions/006-judging-updates.md). Bytes, signatures and a
- * voter's table of what was said; judge.h decides who is accused.
+/* Accusations of harmful updates, and the removals that they are evidence for
+ * (docs/decisions/006-judging-updates.md). Bytes, signatures and a voter's table of what was said;
+ * judge.h decides who is accused.
  *
- *   HARM    head | 32 accused | u64 round | 32 voter | 64 signature by the voter's vote key, domain "dpnode/harm/1", over
- *           run | fork | accused | round: in most of the rounds up to this one the voter has found its updates harmful
+ *   HARM    head | 32 accused | u64 round | 32 voter | 64 signature by the voter's vote key, domain
+ *           "dpnode/harm/1", over run | fork | accused | round: in most of the rounds up to this
+ *           one the voter has found its updates harmful
  *
- * A removal for this reason carries the words of a majority of the voters of its slot, each of one of the last DP_HARM_ROUNDS rounds. A voter
- * is not removed in this way. */
+ * A removal for this reason carries the words of a majority of the voters of its slot, each of one
+ * of the last DP_HARM_ROUNDS rounds. A voter is not removed in this way. */
 #ifndef DP_GOSSIP_LEDGER_HARM_H
 #define DP_GOSSIP_LEDGER_HARM_H
 
@@ -46,11 +48,13 @@ typedef struct dp_harms {
     } rows[DP_HARMS_MAX];
 } dp_harms;
 
-/* Is it news, of a member that may be removed, and recent? Asked before its signature is checked. */
+/* Is it news, of a member that may be removed, and recent? Asked before its signature is
+ * checked. */
 bool dp_harms_want(const dp_harms *harms, const dp_ledger *ledger, const dp_harm *harm);
 /* It is wanted, and its signature holds. Where there is no room it is dropped: it is told again. */
 void dp_harms_add(dp_harms *harms, const dp_ledger *ledger, const dp_harm *harm);
-/* Words that are too old for the next record, or about nobody. Where the voters have changed all is forgotten. */
+/* Words that are too old for the next record, or about nobody. Where the voters have changed all is
+ * forgotten. */
 void dp_harms_prune(dp_harms *harms, const dp_ledger *ledger, bool voters_changed);
 /* The removal of the index'th member accused; false where no majority accuses it. */
 bool dp_harms_removal(const dp_harms *harms, const dp_ledger *ledger, uint32_t index,

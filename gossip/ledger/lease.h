@@ -1,14 +1,18 @@
-/* Leases: which samples of the run's line a member may train on, as pure arithmetic over what the records say. Knows
- * neither records nor members (ledger.h keeps one lease for each), and no data: samples are numbers (base/run/reach.h).
+/* Leases: which samples of the run's line a member may train on, as pure arithmetic over what the
+ * records say. Knows neither records nor members (ledger.h keeps one lease for each), and no data:
+ * samples are numbers (base/run/reach.h).
  *
- * The line is given out in ranges, in its order, from a cursor that only records move. A record that counts a member whose
- * lease is less than half full grants it more: for DP_LEASE_ROUNDS rounds of what it used in this one, or its share of a pass. What came back
- * from members that are gone is granted first. A member goes through its ranges in order; reach.leased counts what lies
- * behind it, trained on or passed over, and each contribution says how far its author had come. It may only rise, and not
- * above what was granted before. Ranges of two leases never overlap, so no sample of the line is committed twice.
+ * The line is given out in ranges, in its order, from a cursor that only records move. A record
+ * that counts a member whose lease is less than half full grants it more: for DP_LEASE_ROUNDS
+ * rounds of what it used in this one, or its share of a pass. What came back from members that are
+ * gone is granted first. A member goes through its ranges in order; reach.leased counts what lies
+ * behind it, trained on or passed over, and each contribution says how far its author had come. It
+ * may only rise, and not above what was granted before. Ranges of two leases never overlap, so no
+ * sample of the line is committed twice.
  *
- * Who has no lease (a newcomer before its first record, a member that has used its own up in a long gossip) trains on:
- * on its own line, which nobody else is ever granted, and says how far it came there. */
+ * Who has no lease (a newcomer before its first record, a member that has used its own up in a long
+ * gossip) trains on: on its own line, which nobody else is ever granted, and says how far it came
+ * there. */
 #ifndef DP_GOSSIP_LEDGER_LEASE_H
 #define DP_GOSSIP_LEDGER_LEASE_H
 
@@ -33,14 +37,15 @@ typedef struct dp_lease {
 
 typedef struct dp_lease_pool {
     uint64_t cursor; /* granted up to here */
-    uint64_t
-        lost; /* samples that came back and found no room: nobody will see them in their pass */
+    /* samples that came back and found no room: nobody will see them in their pass */
+    uint64_t lost;
     uint32_t n;
     dp_sample_range ranges[DP_LEASE_POOL_MAX]; /* oldest first */
 } dp_lease_pool;
 
-/* May a contribution with so many tokens come from a member that stands at now? lease NULL: of a newcomer. context:
- * tokens of a sample. It rises, stays within the lease, and claims no more tokens than the samples it went over have. */
+/* May a contribution with so many tokens come from a member that stands at now? lease NULL: of a
+ * newcomer. context: tokens of a sample. It rises, stays within the lease, and claims no more
+ * tokens than the samples it went over have. */
 bool dp_lease_covers(const dp_lease *lease, const dp_reach *now, uint64_t tokens, uint32_t context);
 /* now is one that dp_lease_covers. */
 void dp_lease_move(dp_lease *lease, const dp_reach *now);
@@ -48,8 +53,9 @@ void dp_lease_move(dp_lease *lease, const dp_reach *now);
 void dp_lease_grant(dp_lease *lease, dp_lease_pool *pool, uint64_t count);
 /* What is left goes back; the reach moves over it, so that nothing done on it counts any more. */
 void dp_lease_return(dp_lease *lease, dp_lease_pool *pool);
-/* What to grant to a member that uses so many samples in a round; 0 while it has enough. share: samples of a pass for
- * each member, 0 if not known: a lease for more than two rounds is not larger, so that all work near one place. */
+/* What to grant to a member that uses so many samples in a round; 0 while it has enough. share:
+ * samples of a pass for each member, 0 if not known: a lease for more than two rounds is not
+ * larger, so that all work near one place. */
 uint64_t dp_lease_need(const dp_lease *lease, uint64_t used, uint64_t share);
 /* The ranges from reach leased on. Returns how many. */
 uint32_t dp_lease_after(const dp_lease *lease, uint64_t leased,

@@ -225,8 +225,8 @@ static uint64_t told_of(const dp_ledger *ledger, const dp_record *record, uint32
     return listed->tokens + listed->carried + (owed ? entry->owed : 0);
 }
 
-/* In the first round no speed is known. The founder made the run, and of two the smaller is the measure; the word of one alone,
- * who may be anybody, is not. */
+/* In the first round no speed is known. The founder made the run, and of two the smaller is the
+ * measure; the word of one alone, who may be anybody, is not. */
 static uint64_t first_most(const dp_ledger *ledger, const dp_record *record)
 {
     const uint64_t least = dp_pace_most(&ledger->pace, 0);
@@ -297,7 +297,8 @@ static void apply_counted(dp_ledger *ledger, const dp_record *record)
 
 /* ---- leases ---- */
 
-/* Samples in a round: what was trained on since the last publication, over the rounds that it may have taken. */
+/* Samples in a round: what was trained on since the last publication, over the rounds that it may
+ * have taken. */
 static uint64_t used_of(const dp_ledger *ledger, const dp_listed *listed, uint32_t rounds)
 {
     const uint64_t tokens = (uint64_t)ledger->context * rounds;
@@ -305,7 +306,8 @@ static uint64_t used_of(const dp_ledger *ledger, const dp_listed *listed, uint32
     return listed->tokens / tokens + (listed->tokens % tokens != 0 ? 1 : 0);
 }
 
-/* Nobody's share grows with what it says of itself alone: as with weights, four times the median is the most. */
+/* Nobody's share grows with what it says of itself alone: as with weights, four times the median is
+ * the most. */
 static void grant_listed(dp_ledger *ledger, const dp_record *record, const uint64_t *used)
 {
     unsigned __int128 all[DP_LISTED_MAX];

@@ -1,7 +1,8 @@
-/* What the chain says: members, voters, tokens, head, as a pure function of the records applied so far. Holds no record and
- * judges none (valid.h); knows nothing of links, clocks or who is alive.
+/* What the chain says: members, voters, tokens, head, as a pure function of the records applied so
+ * far. Holds no record and judges none (valid.h); knows nothing of links, clocks or who is alive.
  *
- * Genesis: the founder is the only member (every capability) and the only voter; head and base are the run id. */
+ * Genesis: the founder is the only member (every capability) and the only voter; head and base are
+ * the run id. */
 #ifndef DP_GOSSIP_LEDGER_LEDGER_H
 #define DP_GOSSIP_LEDGER_LEDGER_H
 
@@ -40,10 +41,10 @@ typedef struct dp_roster_entry {
     bool strict;             /* its invite has a number of uses, and this is one */
     uint64_t until_ms;       /* after this nobody is admitted by that invite; 0: not known */
     dp_lease lease;          /* empty when gone */
-    uint8_t x_public
-        [32]; /* static key in the channel that it was admitted with; not in the digest; zero: not known */
-    dp_invite_id
-        invite_above; /* by which the node that made its invite joined; not in the digest; zero: none */
+    /* static key in the channel that it was admitted with; not in the digest; zero: not known */
+    uint8_t x_public[32];
+    /* by which the node that made its invite joined; not in the digest; zero: none */
+    dp_invite_id invite_above;
 } dp_roster_entry;
 
 typedef struct dp_revoked_invite {
@@ -63,8 +64,8 @@ typedef struct dp_ledger {
     uint32_t listed_max;  /* contributions in one record, by the manifest: 32, or more, in lists */
     uint32_t close_milli; /* share that closes a round at once, by the manifest; 0: none */
     dp_hash fork;
-    uint32_t
-        n_forks; /* ids that were the fork before it, oldest first; the oldest may be forgotten */
+    /* ids that were the fork before it, oldest first; the oldest may be forgotten */
+    uint32_t n_forks;
     dp_hash forks[DP_FORKS_MAX];
     uint64_t slot;
     dp_hash head;
@@ -135,34 +136,39 @@ uint64_t dp_ledger_next_absent(const dp_ledger *ledger);
 bool dp_ledger_has_place(const dp_ledger *ledger, uint32_t n_admits, uint32_t n_removes);
 /* Rows for identities that are new, counted up to DP_CONFIG_ADMIT_MAX. */
 uint32_t dp_ledger_rows_left(const dp_ledger *ledger);
-/* The row of a new member, or of one that was put out for being away and comes back; for ledger.c. */
+/* The row of a new member, or of one that was put out for being away and comes back; for
+ * ledger.c. */
 dp_roster_entry *dp_ledger_admit(dp_ledger *ledger, const dp_peer *peer);
 
-/* May this key put this member out? The root key anybody; a member that may administer those who may not. */
+/* May this key put this member out? The root key anybody; a member that may administer those who
+ * may not. */
 bool dp_ledger_may_revoke(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer);
-/* k of the clip rule: rounds that a contribution of this member to round may hold, 1..4. entry NULL: being admitted. */
+/* k of the clip rule: rounds that a contribution of this member to round may hold, 1..4. entry
+ * NULL: being admitted. */
 uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round);
-/* May a publication of the newest round that it does not list count in the next one, with age 1 (round.stale)? Of who was a
- * member before that round was decided, so that its work is told apart from a newcomer's first, and left a trace lately,
- * so that its samples are still its own. */
+/* May a publication of the newest round that it does not list count in the next one, with age 1
+ * (round.stale)? Of who was a member before that round was decided, so that its work is told apart
+ * from a newcomer's first, and left a trace lately, so that its samples are still its own. */
 bool dp_ledger_may_be_stale(const dp_ledger *ledger, const dp_peer *peer);
 /* May this member stand in the late list of this round? */
 bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round);
 
-/* The lease of a member, or of one that was put out for being away, which has nothing left; NULL: none, as of a newcomer. */
+/* The lease of a member, or of one that was put out for being away, which has nothing left; NULL:
+ * none, as of a newcomer. */
 const dp_lease *dp_ledger_lease(const dp_ledger *ledger, const dp_peer *peer);
 
-/* Tokens of each contribution that count (pace.h), by the record and the ledger before it. Returns the total after it. */
+/* Tokens of each contribution that count (pace.h), by the record and the ledger before it. Returns
+ * the total after it. */
 uint64_t dp_ledger_counted(const dp_ledger *ledger, const dp_record *record,
                            uint64_t counted[DP_LISTED_MAX]);
 
-/* The next record. It must be valid for this ledger (asserted as far as it is cheap). caps and invites of admitted peers come
- * from the admission check, in the order of the record's list. */
+/* The next record. It must be valid for this ledger (asserted as far as it is cheap). caps and
+ * invites of admitted peers come from the admission check, in the order of the record's list. */
 void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
                      const dp_admitted *admitted);
 
-/* The id of the fork that a FORK record with this hash begins: the hash, not a counter, since two holders of the root key in
- * two partitions begin two forks (SAFETY A10). */
+/* The id of the fork that a FORK record with this hash begins: the hash, not a counter, since two
+ * holders of the root key in two partitions begin two forks (SAFETY A10). */
 dp_hash dp_fork_id(const dp_ledger *ledger, const dp_hash *hash);
 
 /* Canonical digest of everything above: H("dpnode/ledger/2", ...). Linear in the roster. */

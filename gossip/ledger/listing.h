@@ -1,12 +1,14 @@
-/* Lists: the rows of a round's contributions where a record names them by hash instead of holding them (a run whose manifest
- * permits more than 32 contributors). Bytes alone; what a row must say is valid.h's question.
+/* Lists: the rows of a round's contributions where a record names them by hash instead of holding
+ * them (a run whose manifest permits more than 32 contributors). Bytes alone; what a row must say
+ * is valid.h's question.
  *
  * A row, as in a record that holds its contributions itself (record.h), little-endian, 208 bytes:
- *     32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u64 reach leased | u64 reach own
- *     | u32 steps | u32 loss | 64 READY signature | u128 energy | u64 w | u32 clip Q16 | u32 q Q31
- * A list: u8 version 1 | u8 n, 1 to 32 | n rows, peers rising. Its hash is H("dpnode/list/1", all of these bytes).
- * The contributions of a round are cut into lists in order of peer: all but the last one have 32 rows, and peers rise from one list to
- * the next. So who lists the same contributions makes the same lists. */
+ *     32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u64 reach leased | u64
+ *     reach own | u32 steps | u32 loss | 64 READY signature | u128 energy | u64 w | u32 clip Q16
+ *     | u32 q Q31 A list: u8 version 1 | u8 n, 1 to 32 | n rows, peers rising. Its hash is
+ *     H("dpnode/list/1", all of these bytes). The contributions of a round are cut into lists in
+ *     order of peer: all but the last one have 32 rows, and peers rise from one list to the next.
+ *     So who lists the same contributions makes the same lists. */
 #ifndef DP_GOSSIP_LEDGER_LISTING_H
 #define DP_GOSSIP_LEDGER_LISTING_H
 
@@ -23,7 +25,8 @@ enum {
 void dp_listing_row_write(dp_writer *writer, const dp_listed *listed);
 void dp_listing_row_read(dp_reader *reader, dp_listed *listed);
 
-/* How many lists n contributions make, and how many rows list i of them has; n in 1..DP_LISTED_MAX. */
+/* How many lists n contributions make, and how many rows list i of them has; n in
+ * 1..DP_LISTED_MAX. */
 uint32_t dp_listing_count(uint32_t n);
 uint32_t dp_listing_rows(uint32_t n, uint32_t i);
 /* Bytes of a list of so many rows. */

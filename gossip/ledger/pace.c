@@ -14,7 +14,8 @@ dp_pace dp_pace_first(const dp_manifest *manifest)
     const uint64_t steps = (uint64_t)manifest->batch_rows * manifest->context * FIRST_STEPS;
     const uint64_t share = manifest->total_tokens / FIRST_SHARE;
 
-    /* The version with the gain of codecs has this rule too; runs from before it count as they did. */
+    /* The version with the gain of codecs has this rule too; runs from before it count as they
+     * did. */
     return (dp_pace){.bounded = manifest->codec_gain == DP_ON,
                      .first = steps > share ? steps : share,
                      .first_ms = manifest->round_ms};
@@ -35,7 +36,8 @@ uint64_t dp_pace_most(const dp_pace *pace, uint64_t span_ms)
     if (pace->speed == 0) {
         return pace->first;
     }
-    /* Below 2^62 * 2^4 * 2^46: times of records are below 2^46 ms for two thousand years, and cut there. */
+    /* Below 2^62 * 2^4 * 2^46: times of records are below 2^46 ms for two thousand years, and cut
+     * there. */
     const uint64_t span = span_of(pace, span_ms) >> 46 == 0 ? span_of(pace, span_ms) : (1ULL << 46);
     const u128 most = (u128)pace->speed * DP_PACE_SLACK * span / Q16_PER_MS;
     return most < UINT64_MAX ? (uint64_t)most : UINT64_MAX;

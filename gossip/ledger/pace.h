@@ -1,11 +1,14 @@
-/* How many tokens of one contribution count: what the schedule of the learning rate and the total go by (PROTOCOL, 3.1). Pure
- * arithmetic over what records say, in integers; sees neither records nor members (ledger.h does).
+/* How many tokens of one contribution count: what the schedule of the learning rate and the total
+ * go by (PROTOCOL, 3.1). Pure arithmetic over what records say, in integers; sees neither records
+ * nor members (ledger.h does).
  *
- * A contribution says how many tokens it holds, and its author alone knows whether it is so. What counts of it is bounded by
- * DP_PACE_SLACK times what a member in the middle makes in the time since this one was counted last: the speed is the lower
- * median over the members of each record, so nobody is measured by its own word unless half of those listed lie. What is over
- * the bound waits for sixteen rounds, since the time of a record may lag (a voter that thaws hears old heartbeats first), and is then
- * let go. The update itself counts, with the weight and clip of weights.h, which need no bound of tokens. */
+ * A contribution says how many tokens it holds, and its author alone knows whether it is so. What
+ * counts of it is bounded by DP_PACE_SLACK times what a member in the middle makes in the time
+ * since this one was counted last: the speed is the lower median over the members of each record,
+ * so nobody is measured by its own word unless half of those listed lie. What is over the bound
+ * waits for sixteen rounds, since the time of a record may lag (a voter that thaws hears old
+ * heartbeats first), and is then let go. The update itself counts, with the weight and clip of
+ * weights.h, which need no bound of tokens. */
 #ifndef DP_GOSSIP_LEDGER_PACE_H
 #define DP_GOSSIP_LEDGER_PACE_H
 
@@ -33,9 +36,9 @@ dp_pace dp_pace_first(const dp_manifest *manifest);
 uint64_t dp_pace_most(const dp_pace *pace, uint64_t span_ms);
 /* The speed of a member that made so many tokens in this span. */
 uint64_t dp_pace_speed(const dp_pace *pace, uint64_t tokens, uint64_t span_ms);
-/* The next ROUND record: the lower median of the speeds of its contributions, by what counts of them. It rises by at most a
- * factor of two, so that one record of liars alone does not set it, and falls slowly, so that a run that stood still for a week
- * is as fast as before. */
+/* The next ROUND record: the lower median of the speeds of its contributions, by what counts of
+ * them. It rises by at most a factor of two, so that one record of liars alone does not set it, and
+ * falls slowly, so that a run that stood still for a week is as fast as before. */
 void dp_pace_next(dp_pace *pace, uint64_t speed);
 
 #endif

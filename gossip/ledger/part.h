@@ -1,26 +1,30 @@
-/* Rounds of parts: the owner of each range of a round's update, and what an owner says of a part it has added up. Pure
- * arithmetic and bytes; part_round.h is the machine around them.
+/* Rounds of parts: the owner of each range of a round's update, and what an owner says of a part it
+ * has added up. Pure arithmetic and bytes; part_round.h is the machine around them.
  *
- * A part is a range of the vector, cut at shares in 1/65536 of it: part p is [first[p], first[p + 1]), the last one ends at 65536;
- * the trainer maps shares to elements of its codec's runs. Layout and owners of round t follow from record t - 1 alone: the members listed in it
- * in order of peer, in proportion to max(0, (2N - 2) r_i - sum r) of the rates r that stand in it (equal where a rate is
- * unknown), none above twice the lower median; a member with a share of 0 is no owner. Before the first record the founder owns all.
- * Derivation: member i sends n + (N - 2) s_i elements when it owns s_i of n (reduce-scatter of the others' parts, then its result to
- * all), so all members end together at s_i = n ((2N - 2) r_i / sum r - 1) / (N - 2).
+ * A part is a range of the vector, cut at shares in 1/65536 of it: part p is [first[p], first[p +
+ * 1]), the last one ends at 65536; the trainer maps shares to elements of its codec's runs. Layout
+ * and owners of round t follow from record t - 1 alone: the members listed in it in order of peer,
+ * in proportion to max(0, (2N - 2) r_i - sum r) of the rates r that stand in it (equal where a rate
+ * is unknown), none above twice the lower median; a member with a share of 0 is no owner. Before
+ * the first record the founder owns all. Derivation: member i sends n + (N - 2) s_i elements when
+ * it owns s_i of n (reduce-scatter of the others' parts, then its result to all), so all members
+ * end together at s_i = n ((2N - 2) r_i / sum r - 1) / (N - 2).
  *
  * A publication is one object per part, in the run's codec. READY names the list of them:
  *     root = H("dpnode/parts/1", u8 n | n times {32 object root, u64 bytes})
  *
- *   PART       head | 32 owner | u64 t | 32 base | u8 part | 32 root of the result | u64 bytes
- *              | u8 n | n times {32 peer, 32 root of its READY}, peers rising | 64 signature
- * The signature is of the owner's identity key, domain "dpnode/part/1", over run | fork | all of these but the signature. Where publications came
- * as sums of sites (part_sum.h) 128 is added to n, and behind the sources stand u8 m, 1 to DP_SITE_SUMS_MAX | m times {u8 which source is the
- * collector | u32 bit i: source i is in it | 32 root | u64 bytes | 64 signature of the collector}, by their first sources; the domain is
- * "dpnode/part/2" then.
+ *   PART       head | 32 owner | u64 t | 32 base | u8 part | 32 root of the result | u64 bytes | u8
+ *              n | n times {32 peer, 32 root of its READY}, peers rising | 64 signature
+ * The signature is of the owner's identity key, domain "dpnode/part/1", over run | fork | all of
+ * these but the signature. Where publications came as sums of sites (part_sum.h) 128 is added to n,
+ * and behind the sources stand u8 m, 1 to DP_SITE_SUMS_MAX | m times {u8 which source is the
+ * collector | u32 bit i: source i is in it | 32 root | u64 bytes | 64 signature of the collector},
+ * by their first sources; the domain is "dpnode/part/2" then.
  *
  *   EARLY      head | u64 t | 32 base | u8 part | 32 object root | u64 bytes
- * To the owner of the part alone: the sender's publication of round t will have this object, as far as it knows, and has it already.
- * Unsigned, a hint: what counts is its READY. Who does not know the message waits for that one. */
+ * To the owner of the part alone: the sender's publication of round t will have this object, as far
+ * as it knows, and has it already. Unsigned, a hint: what counts is its READY. Who does not know
+ * the message waits for that one. */
 #ifndef DP_GOSSIP_LEDGER_PART_H
 #define DP_GOSSIP_LEDGER_PART_H
 
@@ -49,9 +53,10 @@ void dp_part_layout_first(dp_part_layout *layout, const dp_peer *founder);
 void dp_part_layout_of(dp_part_layout *layout, const dp_peer *peers, const uint32_t *rates,
                        uint32_t n);
 
-/* What a member tells of its own rate: the lower median that the last record tells of where its own is within a quarter of that, else what it
- * has measured. Rates are measured beside much else that goes on: of four equal lines one that seems a tenth faster would add up three tenths
- * more than the others, and a round is as long as its largest part takes twice. median 0: unknown. */
+/* What a member tells of its own rate: the lower median that the last record tells of where its own
+ * is within a quarter of that, else what it has measured. Rates are measured beside much else that
+ * goes on: of four equal lines one that seems a tenth faster would add up three tenths more than
+ * the others, and a round is as long as its largest part takes twice. median 0: unknown. */
 uint32_t dp_part_rate_told(uint32_t measured, uint32_t median);
 
 /* An object of a publication. */
@@ -76,7 +81,8 @@ typedef struct dp_part_source {
     dp_hash root; /* of its READY */
 } dp_part_source;
 
-/* Contributions that came added up (part_sum.h). Of a part its bits are those of the word's sources, in a record those of the listed. */
+/* Contributions that came added up (part_sum.h). Of a part its bits are those of the word's
+ * sources, in a record those of the listed. */
 typedef struct dp_site_sum {
     uint32_t collector; /* which of them has added it up */
     uint32_t from;      /* bit i: it is in it */

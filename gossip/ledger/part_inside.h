@@ -1,4 +1,5 @@
-/* The bytes of a word that owners (part.c) and collectors (part_sum.c) write alike. Only these two include it. */
+/* The bytes of a word that owners (part.c) and collectors (part_sum.c) write alike. Only these two
+ * include it. */
 #ifndef DP_GOSSIP_LEDGER_PART_INSIDE_H
 #define DP_GOSSIP_LEDGER_PART_INSIDE_H
 

@@ -1,14 +1,18 @@
-/* Sums of a site in the protocol: what a collector says, who has added up a part of all who are near to it for an owner far
- * away. Bytes and rules of form; part_collect.c makes such sums, part_take.c uses them.
+/* Sums of a site in the protocol: what a collector says, who has added up a part of all who are
+ * near to it for an owner far away. Bytes and rules of form; part_collect.c makes such sums,
+ * part_take.c uses them.
  *
- * The sum of contributions i in order of peer is encode(sum of q_i decode(object_i)), q_i = floor(w_i clip_i 2^15 / W_s), W_s the sum of
- * their w: what the owner of a part does whose only contributions they are. The owner adds it up as one contribution of weight W_s that is
- * not clipped, in the place of the first of its sources. So bits, READYs and collectors' words determine the bytes of a result.
+ * The sum of contributions i in order of peer is encode(sum of q_i decode(object_i)), q_i =
+ * floor(w_i clip_i 2^15 / W_s), W_s the sum of their w: what the owner of a part does whose only
+ * contributions they are. The owner adds it up as one contribution of weight W_s that is not
+ * clipped, in the place of the first of its sources. So bits, READYs and collectors' words
+ * determine the bytes of a result.
  *
- *   SUBTOTAL   what PART is, without sums; the owner is the collector, the sources are what is in it, one of them its own. Domain
- *              "dpnode/subtotal/1". To the owner of the part alone.
+ *   SUBTOTAL   what PART is, without sums; the owner is the collector, the sources are what is in
+ *              it, one of them its own. Domain "dpnode/subtotal/1". To the owner of the part alone.
  *   COLLECT    head | u64 t | 32 base | u8 part | u8 n, 0 or 2 to 32 | n times 32 peer, rising
- * To the owner of the part alone: the sender is about to add up what these publish of it. With n = 0: it is not. Unsigned, a hint. */
+ * To the owner of the part alone: the sender is about to add up what these publish of it. With n =
+ * 0: it is not. Unsigned, a hint. */
 #ifndef DP_GOSSIP_LEDGER_PART_SUM_H
 #define DP_GOSSIP_LEDGER_PART_SUM_H
 
@@ -16,8 +20,8 @@
 
 /* That the word of one part may have, so that all of a record fit in it. */
 uint32_t dp_site_sums_most(uint32_t n_parts);
-/* No more than that many in a word, and of what is in all: each of two at least, its collector among them, none in two, in order of
- * their first ones, which is the one order. */
+/* No more than that many in a word, and of what is in all: each of two at least, its collector
+ * among them, none in two, in order of their first ones, which is the one order. */
 bool dp_site_sums_fit(const dp_site_sum *sums, uint32_t n, uint32_t all);
 
 /* What the collector of word->sums[k] has said. */
@@ -27,7 +31,8 @@ bool dp_site_sum_sign(dp_part_word *word, const dp_crypto *crypto, const dp_hash
 bool dp_site_sum_verify(const dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
                         const dp_hash *fork);
 void dp_site_sum_msg_write(dp_writer *writer, const dp_part_word *word);
-/* Total and strict; the signature is not looked at. The collector is one of two sources at least. */
+/* Total and strict; the signature is not looked at. The collector is one of two sources at
+ * least. */
 DP_MUST dp_status dp_site_sum_msg_read(dp_view message, dp_part_word *word);
 
 typedef struct dp_collect {

@@ -50,7 +50,8 @@ static void read_peer(dp_reader *reader, dp_peer *peer)
 
 /* ---- writing ---- */
 
-/* What stands in the place of the contributions: them, or the hashes of the lists that hold them. */
+/* What stands in the place of the contributions: them, or the hashes of the lists that hold
+ * them. */
 static void write_listed(dp_writer *writer, const dp_record *record)
 {
     if (record->in_lists) {

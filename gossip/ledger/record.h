@@ -1,14 +1,16 @@
-/* Records: what a slot of the chain decides, their certificates, and the signed pieces that they carry. Bytes and shapes
- * only; whether a record may stand in a given chain is valid.h's question.
+/* Records: what a slot of the chain decides, their certificates, and the signed pieces that they
+ * carry. Bytes and shapes only; whether a record may stand in a given chain is valid.h's question.
  *
- * A record, little-endian; its hash is H("dpnode/record/1", its voted form) and depends on no ballot. The voted form is all of these
- * bytes but lists:
+ * A record, little-endian; its hash is H("dpnode/record/1", its voted form) and depends on no
+ * ballot. The voted form is all of these bytes but lists:
  *     0  u8   version 2
  *     1  u8   kind, dp_record_kind
- *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); bit 2 a ROUND some contributions
- *             of which are of the round before; bit 3 a ROUND whose lines were slow, bit 4 one whose lines were free, never both
- *             (density.h); bit 5 a ROUND whose contributions stand in lists (listing.h); bit 6, never without bit 0, the config part
- *             ends with a list of revoked invites; bit 7, never without bit 0 nor in a FORK, it ends with a rotation of the join secret
+ *     2  u8   flags: bit 0 a config part follows the body; bit 1 a ROUND of parts (part.h); bit 2 a
+ *             ROUND some contributions of which are of the round before; bit 3 a ROUND whose lines
+ *             were slow, bit 4 one whose lines were free, never both (density.h); bit 5 a ROUND
+ *             whose contributions stand in lists (listing.h); bit 6, never without bit 0, the
+ *             config part ends with a list of revoked invites; bit 7, never without bit 0 nor in a
+ *             FORK, it ends with a rotation of the join secret
  *     3  32   run id
  *    35  32   fork: zero, or the hash of the FORK record
  *    67  u64  slot
@@ -17,38 +19,47 @@
  *   115       with bit 5: u16 size of the voted form; then
  *             body of a ROUND or a FORK; nothing for a CONFIG
  * Body of a ROUND:
- *        u64 round t | 32 base | 32 state root after round t-1 | u32 alpha Q16 | u64 T, tokens so far
+ *        u64 round t | 32 base | 32 state root after round t-1 | u32 alpha Q16 | u64 T, tokens so
+ *          far
  *        | u128 W | u128 M, clip median
  *        | u8 n, then n times STATE signature {u8 voter, 64 signature}: voter indexes rising
  *        | u8 n listed, then per contribution, peers rising:
- *             32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u64 reach leased | u64 reach own
- *             | u32 steps | u32 loss | 64 READY signature | u128 energy | u64 w | u32 clip Q16 | u32 q Q31
+ *             32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u64 reach leased
+ *               | u64 reach own
+ *             | u32 steps | u32 loss | 64 READY signature | u128 energy | u64 w | u32 clip Q16
+ *               | u32 q Q31
  *        | u8 n late, then 32 peer each, rising
  *        of parts: each contribution has u32 rate behind q, and its energy is what its READY says;
- *        | u8 n parts, then per part u8 0, or u8 1 | 32 owner | 32 root of the result | u64 bytes | u32 bit i: listed i is in it
- *             | u32 q Q31 | 64 PART signature; or u8 2, the same, and u8 m sums of sites, m at least 1 | m times {u8 listed of the collector
- *             | u32 bit i: listed i is in it | 32 root | u64 bytes | 64 SUBTOTAL signature} by their first bits (part_sum.h)
- *        with bit 5, instead of n listed and the contributions: u16 n listed, 1 to 1024 | 32 hash of each list (listing.h), in order; never with
- *        bits 1 and 2
- *        | with bit 2: u32, not 0: bit i says that contribution i has age 1, so its READY is of the round before
+ *        | u8 n parts, then per part u8 0, or u8 1 | 32 owner | 32 root of the result | u64 bytes
+ *             | u32 bit i: listed i is in it | u32 q Q31 | 64 PART signature; or u8 2,
+ *             the same, and u8 m sums of sites, m at least 1 | m times {u8 listed of the collector
+ *             | u32 bit i: listed i is in it | 32 root | u64 bytes | 64 SUBTOTAL signature} by
+ *             their first bits (part_sum.h)
+ *        with bit 5, instead of n listed and the contributions: u16 n listed, 1 to 1024 | 32 hash
+ *          of each list (listing.h), in order; never with bits 1 and 2
+ *        | with bit 2: u32, not 0: bit i says that contribution i has age 1, so its READY is of the
+ *          round before
  * Config part:
  *        u8 n admitted, then {32 peer | u16 size | credential}: peers rising
- *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature}: peers rising; absent: 32 peer | u8 3;
- *        harmful: 32 peer | u8 4 | u8 n, 1 or more, then {u8 voter | u64 round | 64 signature of HARM}: voters rising
+ *        | u8 n removed, then {32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64
+ *          signature}: peers rising; absent: 32 peer | u8 3;
+ *        harmful: 32 peer | u8 4 | u8 n, 1 or more, then {u8 voter | u64 round | 64 signature of
+ *          HARM}: voters rising
  *        | u8 n fenced, then {32 peer | u64 incarnation}: peers rising
- *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK signature, zero if kept}:
- *          peers rising
+ *        | u8 n voters, 0 for no change, then {32 peer | 32 vote key | u8 kept | 64 VOTER_OK
+ *          signature, zero if kept}: peers rising
  *        | with bit 6: u8 n, 0 to 8, then a word of 120 bytes each (invite_revoke.h): ids rising
  *        | with bit 7: 130 bytes (rotation.h)
  *
  * Body of a FORK:
  *        u64 rounds decided before it, t | 32 state root after round t
- * Last in a FORK: 64 signature of all bytes before by the root key, domain "dpnode/fork/1".
- * With bit 5, behind all of that, in the whole form: the lists, in order. What is stored and given to others is whole; votes, and DECIDE,
- * carry the voted form.
+ * Last in a FORK: 64 signature of all bytes before by the root key, domain "dpnode/fork/1". With
+ * bit 5, behind all of that, in the whole form: the lists, in order. What is stored and given to
+ * others is whole; votes, and DECIDE, carry the voted form.
  *
- * A certificate: u32 ballot | u8 n | n times {u8 voter, 64 signature of ACCEPTED}, voter indexes rising, by the voters of
- * the record's slot (their index is their place in the ledger's list, which is in peer order). */
+ * A certificate: u32 ballot | u8 n | n times {u8 voter, 64 signature of ACCEPTED}, voter indexes
+ * rising, by the voters of the record's slot (their index is their place in the ledger's list,
+ * which is in peer order). */
 #ifndef DP_GOSSIP_LEDGER_RECORD_H
 #define DP_GOSSIP_LEDGER_RECORD_H
 
@@ -88,12 +99,15 @@ typedef enum dp_record_kind {
     DP_RECORD_STOP = 6
 } dp_record_kind;
 
-/* A FORK is not voted: the root key signs it, and its certificate is the empty one (ballot 0, no seals). It vouches for the state that all go on from, names the voters
- * of its successors, each with a VOTER_OK over prev, may put members out, and does nothing else; its hash is the id of the fork. */
+/* A FORK is not voted: the root key signs it, and its certificate is the empty one (ballot 0, no
+ * seals). It vouches for the state that all go on from, names the voters of its successors, each
+ * with a VOTER_OK over prev, may put members out, and does nothing else; its hash is the id of the
+ * fork. */
 
-/* A trainer's claim for round t on this base; signed with its identity key, domain "dpnode/ready/2", over
- * run | fork | t | base | blob root | blob bytes | tokens | steps | carried | reach | loss | state root; of parts with domain
- * "dpnode/ready/3", and energy | rate after them: the blob root is that of the list of its parts. */
+/* A trainer's claim for round t on this base; signed with its identity key, domain
+ * "dpnode/ready/2", over run | fork | t | base | blob root | blob bytes | tokens | steps | carried
+ * | reach | loss | state root; of parts with domain "dpnode/ready/3", and energy | rate after them:
+ * the blob root is that of the list of its parts. */
 typedef struct dp_ready {
     dp_peer peer;
     uint64_t round;
@@ -102,8 +116,8 @@ typedef struct dp_ready {
     uint64_t bytes;
     uint64_t tokens;
     uint64_t carried;
-    dp_reach
-        reach; /* samples behind the author: what tokens and carried were made of is below it (lease.h) */
+    /* samples behind the author: what tokens and carried were made of is below it (lease.h) */
+    dp_reach reach;
     uint32_t steps;
     uint32_t loss_micro;
     dp_hash state_root; /* after round t-1 */
@@ -154,7 +168,8 @@ typedef struct dp_admit {
     dp_view credential; /* into the record's bytes */
 } dp_admit;
 
-/* ABSENT: away for long, and its place is wanted; by the chain alone, so nobody signs it, and only records have it. */
+/* ABSENT: away for long, and its place is wanted; by the chain alone, so nobody signs it, and only
+ * records have it. */
 typedef enum dp_remove_reason {
     DP_REMOVE_LEFT = 1,
     DP_REMOVE_REVOKED = 2,
@@ -169,8 +184,10 @@ typedef struct dp_harm_seal {
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_harm_seal;
 
-/* HARMFUL: by the words of a majority of the voters, and only records have it. LEFT is signed by the peer; REVOKED by the key that stands in by: the run's root key, or a member that may administer, who
- * may put out anybody who may not. Domain "dpnode/remove/1" over run | peer | reason | incarnation | by, if revoked. */
+/* HARMFUL: by the words of a majority of the voters, and only records have it. LEFT is signed by
+ * the peer; REVOKED by the key that stands in by: the run's root key, or a member that may
+ * administer, who may put out anybody who may not. Domain "dpnode/remove/1" over run | peer
+ * | reason | incarnation | by, if revoked. */
 typedef struct dp_remove {
     dp_peer peer;
     dp_remove_reason reason;
@@ -191,8 +208,8 @@ typedef struct dp_voter {
     uint8_t key[DP_PUBLIC_KEY_BYTES];
 } dp_voter;
 
-/* kept: stands with this key in the chain already. Else signature is its VOTER_OK: identity key, domain
- * "dpnode/voter/1", over run | prev | vote key. */
+/* kept: stands with this key in the chain already. Else signature is its VOTER_OK: identity key,
+ * domain "dpnode/voter/1", over run | prev | vote key. */
 typedef struct dp_voter_entry {
     dp_voter voter;
     bool kept;
@@ -234,8 +251,8 @@ typedef struct dp_record {
     uint32_t n_state;
     dp_seal state[DP_VOTERS_MAX];
     bool in_lists; /* then up to DP_LISTED_MAX are listed, else DP_LISTED_STANDARD */
-    uint32_t
-        n_listed; /* of a decoded voted form alone: how many there are, and listed is undefined */
+    /* of a decoded voted form alone: how many there are, and listed is undefined */
+    uint32_t n_listed;
     dp_hash lists[DP_LISTS_MAX]; /* in_lists, decoded: their hashes */
     uint32_t n_late;
     dp_peer late[DP_LATE_MAX];
@@ -257,15 +274,19 @@ typedef struct dp_cert_of_record {
     dp_seal seals[DP_VOTERS_MAX];
 } dp_cert_of_record;
 
-/* The whole form. DP_TOOBIG if it does not fit in out, or its voted form in DP_RECORD_BYTES_MAX. *bytes lends out. */
+/* The whole form. DP_TOOBIG if it does not fit in out, or its voted form in DP_RECORD_BYTES_MAX.
+ * *bytes lends out. */
 DP_MUST dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacity,
                                    dp_view *bytes);
-/* Total and strict: one encoding per record. Credentials point into bytes. record is undefined on failure. DP_AGAIN: a record
- * with lists, and these bytes are its voted form; all but the rows is decoded. */
+/* Total and strict: one encoding per record. Credentials point into bytes. record is undefined on
+ * failure. DP_AGAIN: a record with lists, and these bytes are its voted form; all but the rows is
+ * decoded. */
 DP_MUST dp_status dp_record_decode(dp_record *record, dp_view bytes);
-/* The voted form that a record begins with; of one without lists, and of what is no record, all of it. */
+/* The voted form that a record begins with; of one without lists, and of what is no record, all of
+ * it. */
 dp_view dp_record_voted(dp_view bytes);
-/* The hashes of the lists that a voted form names, which is looked at no further; n = 0: whole, or without lists. DP_BADMSG. */
+/* The hashes of the lists that a voted form names, which is looked at no further; n = 0: whole, or
+ * without lists. DP_BADMSG. */
 DP_MUST dp_status dp_record_lists(dp_view bytes, dp_hash hashes[DP_LISTS_MAX], uint32_t *n);
 dp_hash dp_record_hash(dp_view bytes);
 
@@ -280,9 +301,11 @@ bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_ru
                      const dp_hash *fork);
 /* 1: of the round before; else 0. */
 uint32_t dp_listed_age(const dp_record *record, uint32_t index);
-/* The READY that a contribution of this record of age 0 must have been; of one of age 1: dp_valid_ready. */
+/* The READY that a contribution of this record of age 0 must have been; of one of age 1:
+ * dp_valid_ready. */
 dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed);
-/* The same sum where bits are of a word's sources, or with to_listed of a record's listed; from: which listed are the word's sources. */
+/* The same sum where bits are of a word's sources, or with to_listed of a record's listed; from:
+ * which listed are the word's sources. */
 dp_site_sum dp_part_sum_renamed(const dp_site_sum *sum, uint32_t from, bool to_listed);
 /* What the owner of this part, which the record has, must have said. */
 dp_part_word dp_part_word_of(const dp_record *record, uint32_t part);
@@ -302,8 +325,9 @@ bool dp_voter_ok_verify(const dp_crypto *crypto, const dp_peer *peer, const dp_r
                         const uint8_t signature[DP_SIGNATURE_BYTES]);
 
 /* key: DP_KEY_IDENTITY or DP_KEY_ROOT, whose public half stands in peer or by. */
-/* A node's word that one of its lives takes part in an exchange with asker, signed with its identity key (domain "dpnode/life/2") and given
- * to asker with the exchange. A request for a fence shows it: nobody else can ask, and for no other life. */
+/* A node's word that one of its lives takes part in an exchange with asker, signed with its
+ * identity key (domain "dpnode/life/2") and given to asker with the exchange. A request for a fence
+ * shows it: nobody else can ask, and for no other life. */
 typedef struct dp_fence_ask {
     dp_fence fence; /* the life that signs */
     dp_peer asker;
@@ -321,8 +345,8 @@ bool dp_remove_verify(const dp_remove *remove, const dp_crypto *crypto, const dp
 void dp_remove_write(dp_writer *writer, const dp_remove *remove);
 bool dp_remove_read(dp_reader *reader, dp_remove *remove);
 
-/* One vote of the protocol of votes (commit.h); vote key, domain "dpnode/vote/1", over type | run | fork | slot | prev |
- * ballot | accepted + 1 (0: none) | record hash. */
+/* One vote of the protocol of votes (commit.h); vote key, domain "dpnode/vote/1", over type | run
+ * | fork | slot | prev | ballot | accepted + 1 (0: none) | record hash. */
 typedef struct dp_vote {
     uint8_t type;  /* DP_MSG_PREPARE, PROMISE, PROPOSE or ACCEPTED */
     uint8_t voter; /* index of the signer in the voters of the slot */
@@ -331,8 +355,8 @@ typedef struct dp_vote {
     dp_hash prev;
     uint32_t ballot;
     uint32_t accepted; /* PROMISE: accepted ballot + 1, 0 for none; else 0 */
-    dp_hash
-        hash; /* PROMISE: of the accepted record, or zero; PROPOSE, ACCEPTED: of the record; PREPARE: zero */
+    /* PROMISE: of the accepted record, or zero; PROPOSE, ACCEPTED: of the record; PREPARE: zero */
+    dp_hash hash;
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_vote;
 

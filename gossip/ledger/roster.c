@@ -1,5 +1,5 @@
-/* Places in the roster: who may take one, who gives his back, which rows are remembered. By the chain alone, so that all
- * replicas agree. */
+/* Places in the roster: who may take one, who gives his back, which rows are remembered. By the
+ * chain alone, so that all replicas agree. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -64,8 +64,9 @@ bool dp_ledger_has_place(const dp_ledger *ledger, uint32_t n_admits, uint32_t n_
 
 /* ---- rows ---- */
 
-/* Its row may be another's: nothing can come of its identity any more that the chain must know of. A revoked member, and the use of an
- * invite that has no more of them, are remembered as long as a credential may be made with it. */
+/* Its row may be another's: nothing can come of its identity any more that the chain must know of.
+ * A revoked member, and the use of an invite that has no more of them, are remembered as long as a
+ * credential may be made with it. */
 static bool is_done_with(const dp_ledger *ledger, const dp_roster_entry *entry)
 {
     if (entry->gone == 0 || entry->admitted_slot == 0) {

@@ -310,7 +310,8 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
     return DP_OK;
 }
 
-/* The numbers of the record that follow from the others; computed at the proposer and again by everyone. */
+/* The numbers of the record that follow from the others; computed at the proposer and again by
+ * everyone. */
 typedef struct numbers {
     dp_weight_out rows[DP_LISTED_MAX];
     dp_weight_sum sum;
@@ -325,7 +326,8 @@ static dp_weight_in weight_in(const dp_ledger *ledger, const dp_ready *ready, ui
         .steps = ready->steps,
         .rounds = dp_ledger_rounds(dp_ledger_member(ledger, &ready->peer), ledger->round + 1 - age),
         .age = age,
-        .energy = ledger->unclipped ? 0 : energy}; /* All alike: none stands out. */
+        /* All alike: none stands out. */
+        .energy = ledger->unclipped ? 0 : energy};
 }
 
 dp_weight_out dp_valid_weigh(const dp_ledger *ledger, const dp_ready *ready)

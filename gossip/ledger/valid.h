@@ -1,5 +1,6 @@
-/* May this record follow this chain? Pure: it reads the record, the evidence that it carries and the ledger, never a clock, a
- * ban list or who is alive, so that what one honest voter accepts every honest voter with the same chain accepts. */
+/* May this record follow this chain? Pure: it reads the record, the evidence that it carries and
+ * the ledger, never a clock, a ban list or who is alive, so that what one honest voter accepts
+ * every honest voter with the same chain accepts. */
 #ifndef DP_GOSSIP_LEDGER_VALID_H
 #define DP_GOSSIP_LEDGER_VALID_H
 
@@ -15,33 +16,40 @@ typedef struct dp_valid {
     dp_admitted *admitted; /* filled in the order of the record's admissions: DP_CONFIG_ADMIT_MAX */
 } dp_valid;
 
-/* DP_OK; DP_AGAIN: of a later slot; DP_EXISTS: of an earlier one; DP_BADSIG, DP_DENIED: never valid here, and *cause (static
- * text) says why. The energies are taken from the record: a voter compares them with the blobs before it votes. */
+/* DP_OK; DP_AGAIN: of a later slot; DP_EXISTS: of an earlier one; DP_BADSIG, DP_DENIED: never valid
+ * here, and *cause (static text) says why. The energies are taken from the record: a voter compares
+ * them with the blobs before it votes. */
 DP_MUST dp_status dp_valid_record(const dp_valid *valid, const dp_record *record,
                                   const char **cause);
 
-/* What of a FORK can be judged from any slot of its chain at or after prev: signature and voters; every voter ever admitted
- * counts as a member. */
+/* What of a FORK can be judged from any slot of its chain at or after prev: signature and voters;
+ * every voter ever admitted counts as a member. */
 DP_MUST dp_status dp_valid_fork(const dp_valid *valid, const dp_record *record, const char **cause);
 
-/* Are the numbers of this claim such that a record may list it? Who would list another could have no record decided. */
+/* Are the numbers of this claim such that a record may list it? Who would list another could have
+ * no record decided. */
 bool dp_valid_numbers(const dp_ready *ready);
 
-/* May its author have trained on so many samples, by what the chain has granted it (lease.h)? The numbers are valid. */
+/* May its author have trained on so many samples, by what the chain has granted it (lease.h)? The
+ * numbers are valid. */
 bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready);
 
-/* What this contribution to the next round weighs, where rounds are of parts: from it and the chain alone. */
+/* What this contribution to the next round weighs, where rounds are of parts: from it and the chain
+ * alone. */
 dp_weight_out dp_valid_weigh(const dp_ledger *ledger, const dp_ready *ready);
-/* valid_parts.c: the parts of a ROUND record whose contributions hold, and, for who fills it in, their shares. */
+/* valid_parts.c: the parts of a ROUND record whose contributions hold, and, for who fills it in,
+ * their shares. */
 DP_MUST dp_status dp_valid_parts(const dp_valid *valid, const dp_record *record,
                                  const char **cause);
 void dp_valid_fill_parts(dp_record *record);
 /* What this peer may do, once this record is in the chain. */
 uint32_t dp_valid_caps(const dp_valid *valid, const dp_record *record, const dp_peer *peer);
-/* The READY that a contribution of a ROUND record must have been: dp_ready_of_listed, or with age 1 that of the round before. */
+/* The READY that a contribution of a ROUND record must have been: dp_ready_of_listed, or with age 1
+ * that of the round before. */
 dp_ready dp_valid_ready(const dp_ledger *ledger, const dp_record *record, uint32_t index);
 
-/* Fill w, clip, q, W, M and the token count of a ROUND record whose peers, claims, energies and late list stand. */
+/* Fill w, clip, q, W, M and the token count of a ROUND record whose peers, claims, energies and
+ * late list stand. */
 void dp_valid_fill(const dp_ledger *ledger, dp_record *record);
 
 #endif

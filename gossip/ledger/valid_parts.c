@@ -1,5 +1,6 @@
-/* The parts of a ROUND record, judged like the rest of it from the record and the chain alone: any member that may train can
- * have added up a part, and whose contributions are in it stands under its signature. */
+/* The parts of a ROUND record, judged like the rest of it from the record and the chain alone: any
+ * member that may train can have added up a part, and whose contributions are in it stands under
+ * its signature. */
 #include "gossip/ledger/part_sum.h"
 #include "gossip/ledger/valid.h"
 

@@ -1,5 +1,5 @@
-/* How much each contribution moves the model: weights, clip factors and Q31 shares of one round, in exact integers
- * (SAFETY E), so that every node computes the same. Sees numbers only. */
+/* How much each contribution moves the model: weights, clip factors and Q31 shares of one round, in
+ * exact integers (SAFETY E), so that every node computes the same. Sees numbers only. */
 #ifndef DP_GOSSIP_LEDGER_WEIGHTS_H
 #define DP_GOSSIP_LEDGER_WEIGHTS_H
 
@@ -17,8 +17,8 @@ typedef struct dp_weight_in {
 
 typedef struct dp_weight_out {
     uint64_t w; /* floor(tokens^2 / steps), at most 4 times the lower median */
-    uint32_t
-        clip; /* Q16: 65536, or sqrt(M / E') when E' = E (12 / k)^2 is above M; at age 1 half of it */
+    /* Q16: 65536, or sqrt(M / E') when E' = E (12 / k)^2 is above M; at age 1 half of it */
+    uint32_t clip;
     uint32_t q; /* Q31: floor(w * clip * 2^15 / W) */
 } dp_weight_out;
 
@@ -27,7 +27,8 @@ typedef struct dp_weight_sum {
     unsigned __int128 median; /* M: lower median of the E' that are not 0; 0 if all are */
 } dp_weight_sum;
 
-/* n in 1..DP_LISTED_MAX. late_w: sum of the last weights of the members listed late (each counted once). */
+/* n in 1..DP_LISTED_MAX. late_w: sum of the last weights of the members listed late (each counted
+ * once). */
 dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
                          dp_weight_out *out);
 
@@ -40,10 +41,11 @@ dp_weight_out dp_weight_before(const dp_weight_in *in, uint64_t w_median,
 dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
                                 dp_weight_out *out);
 
-/* Two that exchange work in a pair (mix.h): by what factor, Q16, the change of both is damped, the same for both in either order, so that
- * sum w F stays what it was. The smaller gives up at most 4/5 of its own, as of a round in which it is the median the larger may
- * have 4/5; and the longer of the two is taken for no longer than the shorter, or than four rounds' work where that is more (k = 4
- * below clip_median, which is the M of the record before; 0: nothing is clipped). */
+/* Two that exchange work in a pair (mix.h): by what factor, Q16, the change of both is damped, the
+ * same for both in either order, so that sum w F stays what it was. The smaller gives up at most
+ * 4/5 of its own, as of a round in which it is the median the larger may have 4/5; and the longer
+ * of the two is taken for no longer than the shorter, or than four rounds' work where that is more
+ * (k = 4 below clip_median, which is the M of the record before; 0: nothing is clipped). */
 uint32_t dp_weight_pair(const uint64_t w[2], const unsigned __int128 energy[2],
                         unsigned __int128 clip_median);
 

@@ -1,5 +1,6 @@
-/* Messages that move stored things: object information, chunks, records, the manifest, and the envelope that carries a
- * message for somebody else. Encoders write head and body; decoders are total, and lend from the bytes they are given.
+/* Messages that move stored things: object information, chunks, records, the manifest, and the
+ * envelope that carries a message for somebody else. Encoders write head and body; decoders are
+ * total, and lend from the bytes they are given.
  *
  *   INFO_GET     head | 32 root
  *   INFO         head | 32 root | u64 size | leaves, 32 each, as many as the size has chunks
@@ -7,11 +8,11 @@
  *   CHUNK        head | 32 root | u32 index | u8 found | bytes of the chunk (none if not found)
  *   CHUNK_DROP   head | 32 root
  *   RECORDS_GET  head | u64 from | u16 count
- *   RECORDS      head | u64 from | u16 n | n times {u32 size, record, u16 size, certificate}: slots from, from+1, ...
+ *   RECORDS      head | u64 from | u16 n | n times {u32 size, record, u16 size, certificate}: slots
+ *                from, from+1, ...
  *   MANIFEST_GET head
  *   MANIFEST     head | canonical bytes
- *   RELAY        head | u8 hops left | 32 target | message
- */
+ *   RELAY        head | u8 hops left | 32 target | message */
 #ifndef DP_GOSSIP_LEDGER_WIRE_H
 #define DP_GOSSIP_LEDGER_WIRE_H
 
@@ -25,7 +26,8 @@ enum {
     DP_CHUNK_HEAD_BYTES = DP_MSG_HEAD_BYTES + DP_HASH_BYTES + 4 + 1,
     DP_INFO_BYTES_MAX = DP_MSG_HEAD_BYTES + DP_HASH_BYTES + 8 + DP_CHUNKS_MAX * DP_HASH_BYTES
 };
-/* One record with all its lists is larger than any other message, and travels beside them (bulk lane). */
+/* One record with all its lists is larger than any other message, and travels beside them (bulk
+ * lane). */
 enum {
     DP_RECORDS_BYTES_MAX =
         DP_MSG_HEAD_BYTES + 8 + 2 + 4 + DP_RECORD_WHOLE_MAX + 2 + DP_CERT_OF_RECORD_BYTES_MAX
@@ -75,8 +77,9 @@ void dp_wire_write_chunk_head(dp_writer *writer, const dp_hash *root, uint32_t i
 /* What was asked of this object and is not sent yet is not wanted any more. */
 void dp_wire_write_chunk_drop(dp_writer *writer, const dp_hash *root);
 void dp_wire_write_records_get(dp_writer *writer, uint64_t from, uint32_t count);
-/* RECORDS in three steps: begin, add until it says false (full: send, begin anew), end. Full is DP_MESSAGE_MAX, but for one large
- * record alone, for which the writer needs DP_RECORDS_BYTES_MAX. */
+/* RECORDS in three steps: begin, add until it says false (full: send, begin anew), end. Full is
+ * DP_MESSAGE_MAX, but for one large record alone, for which the writer needs
+ * DP_RECORDS_BYTES_MAX. */
 void dp_wire_begin_records(dp_writer *writer, uint64_t from);
 bool dp_wire_add_record(dp_writer *writer, dp_view record, dp_view cert);
 void dp_wire_write_manifest_get(dp_writer *writer);

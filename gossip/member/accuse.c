@@ -1,4 +1,5 @@
-/* The states of members: accusations, their end in death or refutation, and the statements that carry them. */
+/* The states of members: accusations, their end in death or refutation, and the statements that
+ * carry them. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -213,7 +214,8 @@ static bool add_accuser(dp_members *members, uint32_t index, const dp_peer *peer
     return true;
 }
 
-/* At most ACCUSALS_PER_WINDOW in STORM_WINDOW_US: a node that finds everybody silent is probably cut off itself. */
+/* At most ACCUSALS_PER_WINDOW in STORM_WINDOW_US: a node that finds everybody silent is probably
+ * cut off itself. */
 static bool storm_allows(dp_members *members, dp_time now)
 {
     const uint32_t slot = members->n_accusals % ACCUSALS_PER_WINDOW;
@@ -296,7 +298,8 @@ void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause c
 }
 
 /* Length of a suspicion: at most six times the least, shortened by each accuser beyond the first as
- * max - (max - min) * log(c + 1) / log(k + 1) (Lifeguard, section IV-B), the quotient in 1/256 by table. */
+ * max - (max - min) * log(c + 1) / log(k + 1) (Lifeguard, section IV-B), the quotient in 1/256 by
+ * table. */
 dp_time dp_members_suspicion_end(const dp_members *members, uint32_t index)
 {
     static const uint16_t quotient[CONFIRMATIONS + 1][CONFIRMATIONS + 1] = {
@@ -413,8 +416,9 @@ static dp_status accused(dp_members *members, dp_time now, uint32_t from,
     return DP_OK;
 }
 
-/* An announced list replaces what we had, an empty one does not. Whoever speaks again can be reached again; but not so often that its
- * word has everybody dial an address of its choice all the time. */
+/* An announced list replaces what we had, an empty one does not. Whoever speaks again can be
+ * reached again; but not so often that its word has everybody dial an address of its choice all the
+ * time. */
 static void take_addrs(dp_members *members, dp_row *row, const dp_statement *statement, bool guest,
                        dp_time now)
 {
@@ -434,7 +438,8 @@ static void take_addrs(dp_members *members, dp_row *row, const dp_statement *sta
     }
 }
 
-/* Is this sender's word about this subject taken? Of a guest everybody hears on its own link alone, and it tells of itself alone. */
+/* Is this sender's word about this subject taken? Of a guest everybody hears on its own link alone,
+ * and it tells of itself alone. */
 static bool may_tell(const dp_members *members, uint32_t from, uint32_t subject)
 {
     if (from == subject) {
@@ -609,7 +614,8 @@ dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, ui
     }
     members->reading_list = true;
     for (uint32_t i = 0; i < count; i++) {
-        /* One entry that we cannot use does not spoil the others; a shape that cannot be read does. */
+        /* One entry that we cannot use does not spoil the others; a shape that cannot be read
+         * does. */
         if (dp_members_statement(members, now, wall_ms, from, reader, out) == DP_BADMSG) {
             members->reading_list = false;
             return DP_BADMSG;

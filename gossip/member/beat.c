@@ -17,7 +17,8 @@
  *    70  u64  its wall clock, milliseconds since 1970
  *    78  u8   1 if it hears a majority of the voters, else 0
  *    79  u8   bit per voter that it hears on the voter's own link, in the order of the set
- *    80  64   signature by the voter's identity key over run id and bytes 0..79, domain "dpnode/beat/1" */
+ *    80  64   signature by the voter's identity key over run id and bytes 0..79, domain
+ *        "dpnode/beat/1" */
 enum { BEAT_SIGNED_BYTES = DP_BEAT_BYTES - DP_SIGNATURE_BYTES };
 _Static_assert(BEAT_SIGNED_BYTES == 80, "as drawn above");
 
@@ -203,8 +204,8 @@ uint8_t dp_beat_heard(const dp_beat *beat, dp_time now)
     return bits;
 }
 
-/* Voters heard on their own links. This, not what others passed on, is told to others: else they would stop passing on
- * as soon as it works. */
+/* Voters heard on their own links. This, not what others passed on, is told to others: else they
+ * would stop passing on as soon as it works. */
 static uint8_t hears_directly(const dp_beat *beat, dp_time now)
 {
     uint8_t bits = 0;
@@ -322,8 +323,9 @@ static void move_opinion(dp_beat *beat, dp_time now)
     }
 }
 
-/* Send a beat of voter author on to those linked voters that hear somebody but not the author. Only what arrived on the
- * author's own link travels further this way, so it makes one hop; PING and ACK do the rest. */
+/* Send a beat of voter author on to those linked voters that hear somebody but not the author. Only
+ * what arrived on the author's own link travels further this way, so it makes one hop; PING and ACK
+ * do the rest. */
 static void pass_on(const dp_beat *beat, dp_time now, uint32_t author, dp_out *out)
 {
     dp_view kept = {0};

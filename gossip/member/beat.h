@@ -1,5 +1,6 @@
-/* Heartbeats of the voters and what follows from them: is a majority of voters connected, and who can carry a message to
- * a voter that does not hear us. A state machine without I/O; it decides when to fall back to gossip, not what that means.
+/* Heartbeats of the voters and what follows from them: is a majority of voters connected, and who
+ * can carry a message to a voter that does not hear us. A state machine without I/O; it decides
+ * when to fall back to gossip, not what that means.
  *
  * A HEARTBEAT is signed, so anybody may pass it on: a voter that another does not hear directly is
  * heard through a third. Rules (SAFETY D2): a beat says "quorum" when its sender heard a majority
@@ -29,8 +30,8 @@ typedef struct dp_beat_voter {
     uint64_t sequence;
     dp_time arrived; /* of the newest beat, direct or passed on; zero: none */
     dp_time direct;  /* of the newest beat on the voter's own link */
-    dp_time
-        passed; /* of the newest beat that somebody else brought first, with its next line; zero: none */
+    /* of the newest beat that somebody else brought first, with its next line; zero: none */
+    dp_time passed;
     dp_peer via; /* who brought it, voter or not: it hears this voter, or somebody who does */
     uint64_t slot;
     uint64_t round;
@@ -40,7 +41,8 @@ typedef struct dp_beat_voter {
     uint8_t message[DP_BEAT_BYTES];
 } dp_beat_voter;
 
-/* The newest beat of one that was a voter: when it is one again, its old beats do not count as new. */
+/* The newest beat of one that was a voter: when it is one again, its old beats do not count as
+ * new. */
 typedef struct dp_beat_past {
     dp_peer peer;
     uint64_t incarnation; /* 0: empty */
@@ -82,28 +84,30 @@ typedef struct dp_beat_config {
 } dp_beat_config;
 
 void dp_beat_init(dp_beat *beat, const dp_beat_config *config);
-/* The voter set of the chain head, in its order. Voters that stay keep what is known of them, and of those that go it is known
- * which of their beats are old. n in 1..DP_VOTERS_MAX. */
+/* The voter set of the chain head, in its order. Voters that stay keep what is known of them, and
+ * of those that go it is known which of their beats are old. n in 1..DP_VOTERS_MAX. */
 void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now);
 /* A quarter of the expected round time, from the core. */
 void dp_beat_hold(dp_beat *beat, uint64_t hold_us);
 
 /* The own wall clock, for beats and for what follows. */
 void dp_beat_clock(dp_beat *beat, uint64_t wall_ms);
-/* The latest time that as many clocks have reached as make a majority of the voters, out of those that are heard (all of
- * them when fewer are heard): neither a minority ahead nor a minority behind moves it. */
+/* The latest time that as many clocks have reached as make a majority of the voters, out of those
+ * that are heard (all of them when fewer are heard): neither a minority ahead nor a minority behind
+ * moves it. */
 uint64_t dp_beat_agreed_ms(const dp_beat *beat, dp_time now);
-/* In a large run a node that is no voter keeps links to a few voters only: then so many beats that say quorum are enough (a
- * voter that says it hears a majority; which of them is told does not matter), and nobody else's are asked for. 0: the usual
- * majority. */
+/* In a large run a node that is no voter keeps links to a few voters only: then so many beats that
+ * say quorum are enough (a voter that says it hears a majority; which of them is told does not
+ * matter), and nobody else's are asked for. 0: the usual majority. */
 void dp_beat_enough(dp_beat *beat, uint32_t enough);
 
-/* A HEARTBEAT from a linked peer, who may pass on another voter's. Sends it on to linked voters known not to hear its author.
- * DP_BADMSG, DP_VERSION, DP_BADSIG; DP_NOTFOUND from one who is no voter here (a newer set, perhaps); DP_EXISTS for one
- * that brings nothing new. */
+/* A HEARTBEAT from a linked peer, who may pass on another voter's. Sends it on to linked voters
+ * known not to hear its author. DP_BADMSG, DP_VERSION, DP_BADSIG; DP_NOTFOUND from one who is no
+ * voter here (a newer set, perhaps); DP_EXISTS for one that brings nothing new. */
 DP_MUST dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_view bytes,
                                   dp_out *out);
-/* Sends the own beat when it is due and this node is a voter, and moves the opinion. Chain head and decided rounds ride in it. */
+/* Sends the own beat when it is due and this node is a voter, and moves the opinion. Chain head and
+ * decided rounds ride in it. */
 void dp_beat_tick(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out);
 dp_time dp_beat_wake(const dp_beat *beat);
 
@@ -114,13 +118,15 @@ uint8_t dp_beat_heard(const dp_beat *beat, dp_time now);
 bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter);
 /* Some voter is not heard on its own link: riders of others are wanted. */
 bool dp_beat_wants_riders(const dp_beat *beat, dp_time now);
-/* Who can carry a message to the voter with index target: voters that hear it and are heard by us directly, at most most of
- * them into relays; when there is none, whoever brought its newest beat, as between two voters that only have a member
- * in common. 0 when nobody can, or when the target hears us (a voter) or is heard directly (not a voter) and needs none. */
+/* Who can carry a message to the voter with index target: voters that hear it and are heard by us
+ * directly, at most most of them into relays; when there is none, whoever brought its newest beat,
+ * as between two voters that only have a member in common. 0 when nobody can, or when the target
+ * hears us (a voter) or is heard directly (not a voter) and needs none. */
 uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays,
                        uint32_t most);
 
-/* Riders of PING and ACK: u32 tag and u8 bitmap of the voters heard directly; and the fresh beats of all others. */
+/* Riders of PING and ACK: u32 tag and u8 bitmap of the voters heard directly; and the fresh beats
+ * of all others. */
 void dp_beat_write_heard(const dp_beat *beat, dp_time now, dp_writer *writer);
 void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard,
                          dp_writer *writer);

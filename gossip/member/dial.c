@@ -1,11 +1,16 @@
-/* Which links a node keeps: to everybody in a small run; in a large one to a few of the others, and to a few voters.
+/* Which links a node keeps: to everybody in a small run; in a large one to a few of the others, and
+ * to a few voters.
  *
- * Above DP_FULL_MESH_MAX known rows (compare the active view of HyParView: Leitao, Pereira, Rodrigues 2007):
- * (A node that starts does not know yet how large the run is: for two seconds it dials no more than the least.)
- *   a voter keeps links to all voters, anybody else to DP_VOTER_LINKS of them;
- *   a node dials others while it has fewer than DP_MESH_LINKS_LOW links to non-voters, takes whoever dials, and above
- *   DP_MESH_LINKS_HIGH lets random ones go. A voter's share of DP_VOTER_LINKS links of everybody comes on top.
- * A link that was let go is closed in order, which is no evidence of death: the others of that node watch it. */
+ * Above DP_FULL_MESH_MAX known rows (compare the active view of HyParView: Leitao, Pereira,
+ *   Rodrigues 2007): (A node that starts does not know yet how large the run is: for two seconds it
+ *   dials no more than the least.) a voter keeps links to all voters, anybody else to
+ *   DP_VOTER_LINKS of them;
+ *   a node dials others while it has fewer than DP_MESH_LINKS_LOW links to non-voters, takes
+ *     whoever dials, and above
+ *   DP_MESH_LINKS_HIGH lets random ones go. A voter's share of DP_VOTER_LINKS links of everybody
+ *     comes on top.
+ * A link that was let go is closed in order, which is no evidence of death: the others of that node
+ * watch it. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -88,7 +93,8 @@ void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now)
     members->dial_stale = true;
 }
 
-/* Among links of one kind, voters or not, a random one that is old enough; DP_MEMBER_NONE if there is none. */
+/* Among links of one kind, voters or not, a random one that is old enough; DP_MEMBER_NONE if there
+ * is none. */
 static uint32_t pick_to_close(dp_members *members, bool voter, dp_time now)
 {
     uint32_t picked = DP_MEMBER_NONE;
@@ -194,9 +200,10 @@ void dp_members_dial(dp_members *members, dp_time now, dp_out *out)
     }
 }
 
-/* Of a node that hears no majority, what it sends on a mute link waits for TCP to try again, which it does ever more rarely: after a cut
- * of 8 s it took 7 s more until the first byte passed. A new connection passes at once, and replaces the old one at the other end.
- * After a gap in our own time nobody has had time to answer. */
+/* Of a node that hears no majority, what it sends on a mute link waits for TCP to try again, which
+ * it does ever more rarely: after a cut of 8 s it took 7 s more until the first byte passed. A new
+ * connection passes at once, and replaces the old one at the other end. After a gap in our own time
+ * nobody has had time to answer. */
 static void end_mute(dp_members *members, dp_time now, dp_out *out)
 {
     if (!is_alone(members) || dp_broken(124) || dp_members_unsure(members, now)) {

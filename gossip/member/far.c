@@ -1,10 +1,13 @@
-/* Members without a link between them, or with one that nothing comes through: each tells the other its summary, signed, through members that may be linked to both. A round
- * waits for a member by its summary, whichever way that came.
+/* Members without a link between them, or with one that nothing comes through: each tells the other
+ * its summary, signed, through members that may be linked to both. A round waits for a member by
+ * its summary, whichever way that came.
  *
- * One SUMMARY goes to each such row once a second, and at once (but not within FAR_US_MIN of the last) when round, mode or trainer
- * change: by the member that brought its last one here, and by FAR_CARRIERS random ones, in a RELAY of one hop. So a node sends at most
- * (FAR_CARRIERS + 1) * DP_FULL_MESH_MAX of them in FAR_US_MIN, and none in a run too large for links to everybody. A carrier can keep
- * a summary back or bring it late; it can make none, and an older one than is known counts for nothing. */
+ * One SUMMARY goes to each such row once a second, and at once (but not within FAR_US_MIN of the
+ * last) when round, mode or trainer change: by the member that brought its last one here, and by
+ * FAR_CARRIERS random ones, in a RELAY of one hop. So a node sends at most (FAR_CARRIERS + 1) *
+ * DP_FULL_MESH_MAX of them in FAR_US_MIN, and none in a run too large for links to everybody. A
+ * carrier can keep a summary back or bring it late; it can make none, and an older one than is
+ * known counts for nothing. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,6 +1,7 @@
-/* Guests: peers with a credential that holds, whom the chain has not admitted, or not yet. Anybody with one token can make any number of
- * them. So each has a place here only as long as its own link stands; nobody passes on a word about one, accuses one, waits for one or
- * dials an address that one names. */
+/* Guests: peers with a credential that holds, whom the chain has not admitted, or not yet. Anybody
+ * with one token can make any number of them. So each has a place here only as long as its own link
+ * stands; nobody passes on a word about one, accuses one, waits for one or dials an address that
+ * one names. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -57,7 +58,8 @@ static uint32_t count_of(const dp_members *members, const dp_invite_id *invite)
     return count;
 }
 
-/* Of the invite with the most guests, the one that came first; DP_MEMBER_NONE if none has more than own. */
+/* Of the invite with the most guests, the one that came first; DP_MEMBER_NONE if none has more than
+ * own. */
 static uint32_t find_least(const dp_members *members, uint32_t own)
 {
     uint32_t best = DP_MEMBER_NONE;

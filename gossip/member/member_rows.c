@@ -1,4 +1,5 @@
-/* Rows of the table of members: found by key, added, and once the table is full given to another peer. */
+/* Rows of the table of members: found by key, added, and once the table is full given to another
+ * peer. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -36,7 +37,8 @@ static bool is_probed(const dp_members *members, uint32_t index)
     return probed;
 }
 
-/* A member by the chain keeps its row, and who is linked; of others who is alive makes room for a member alone. */
+/* A member by the chain keeps its row, and who is linked; of others who is alive makes room for a
+ * member alone. */
 static bool may_go(const dp_members *members, uint32_t index, bool for_member)
 {
     const dp_row *row = &members->rows[index];

@@ -316,7 +316,8 @@ void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out
 
 /* ---- links ---- */
 
-/* A gap in our own time (a stopped process, a sleeping laptop): what others did meanwhile is not evidence. */
+/* A gap in our own time (a stopped process, a sleeping laptop): what others did meanwhile is not
+ * evidence. */
 static void observe(dp_members *members, dp_time now)
 {
     const uint64_t late_us = gap(members, now);
@@ -347,7 +348,8 @@ bool dp_members_watches(const dp_members *members, uint32_t index)
     if (row->member.linked || !dp_members_large(members)) {
         return true;
     }
-    /* Others watch those that are not linked here. A link lost against the will of both is watched on. */
+    /* Others watch those that are not linked here. A link lost against the will of both is watched
+     * on. */
     return row->linked_at.us != 0 && !row->let_go;
 }
 

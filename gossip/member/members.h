@@ -1,16 +1,20 @@
-/* Who is in the run and who is alive: the table of members, kept by SWIM (Das, Gupta, Motivala 2002) with Lifeguard's
- * local health (Dadgar, Phillips, Currey 2018), as a state machine without I/O. It knows nothing of rounds.
+/* Who is in the run and who is alive: the table of members, kept by SWIM (Das, Gupta, Motivala
+ * 2002) with Lifeguard's local health (Dadgar, Phillips, Currey 2018), as a state machine without
+ * I/O. It knows nothing of rounds.
  *
- * Deviations from the papers: any authenticated message is life, so that peers with traffic are not probed; every
- * statement is signed, and a death needs two accusers from four nodes up; a broken connection is evidence at once; what is
- * new is flooded to a few linked peers by each node that learns of it, and lists are compared now and then.
+ * Deviations from the papers: any authenticated message is life, so that peers with traffic are not
+ * probed; every statement is signed, and a death needs two accusers from four nodes up; a broken
+ * connection is evidence at once; what is new is flooded to a few linked peers by each node that
+ * learns of it, and lists are compared now and then.
  *
- * To a member, a peer that the chain has not admitted is a guest (guest.c): it may ask, is heard on its own link alone and of itself alone,
- * and counts for nothing. A node that is no member itself yet knows nobody better than anybody else, and has no guests.
+ * To a member, a peer that the chain has not admitted is a guest (guest.c): it may ask, is heard on
+ * its own link alone and of itself alone, and counts for nothing. A node that is no member itself
+ * yet knows nobody better than anybody else, and has no guests.
  *
- * An index stands for one peer until the table is full and its row is needed for another (forget, below), which happens to peers that are
- * neither members by the chain nor linked; index 0 is this node. Times are those of events. Messages that do not
- * parse or verify change nothing and give a status for the caller's counter. */
+ * An index stands for one peer until the table is full and its row is needed for another (forget,
+ * below), which happens to peers that are neither members by the chain nor linked; index 0 is this
+ * node. Times are those of events. Messages that do not parse or verify change nothing and give a
+ * status for the caller's counter. */
 #ifndef DP_GOSSIP_MEMBER_MEMBERS_H
 #define DP_GOSSIP_MEMBER_MEMBERS_H
 
@@ -45,8 +49,8 @@ enum {
 /* One row of the table, to read. */
 typedef struct dp_member {
     dp_peer peer;
-    dp_member_state
-        state; /* UNKNOWN: only an address to dial, or in the roster and never heard of */
+    /* UNKNOWN: only an address to dial, or in the roster and never heard of */
+    dp_member_state state;
     uint64_t incarnation; /* of the process: durable, given by its daemon; 0 unknown */
     dp_time life_since;   /* when this node heard of that incarnation first */
     uint32_t revision;    /* counts refutations within an incarnation */
@@ -84,11 +88,13 @@ typedef struct dp_members_config {
     uint32_t members_max;       /* rows, this node included; 2..DP_MEMBERS_MAX */
     uint64_t seed;
     dp_crypto crypto;
-    /* Is this credential good for this peer? Then what it grants. wall_ms 0: do not compare with the time. */
+    /* Is this credential good for this peer? Then what it grants. wall_ms 0: do not compare with
+     * the time. */
     bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
                   dp_admitted *grants);
     void *admit_context;
-    /* This row is about to be another peer's: whatever is kept by its index is to be forgotten. May be NULL; of admit_context. */
+    /* This row is about to be another peer's: whatever is kept by its index is to be forgotten. May
+     * be NULL; of admit_context. */
     void (*forget)(void *context, uint32_t index);
     dp_beat *beat; /* heartbeats ride on PING and ACK; may be NULL. Must outlive the table */
 } dp_members_config;
@@ -106,36 +112,42 @@ bool dp_members_is_guest(const dp_members *members, uint32_t index);
 bool dp_members_large(const dp_members *members);
 /* Alive or suspect rows, this node included, without guests. */
 uint32_t dp_members_alive(const dp_members *members);
-/* Had our own time a gap (a stopped process, a sleeping laptop) so lately that who is gone may still look alive? */
+/* Had our own time a gap (a stopped process, a sleeping laptop) so lately that who is gone may
+ * still look alive? */
 bool dp_members_unsure(const dp_members *members, dp_time now);
 /* Wait that a reply from linked peers stays under: the largest p95 of linked rows. 0: unknown. */
 uint64_t dp_members_rtt_p95(const dp_members *members);
-/* The same for the n voters that answer first; of all linked ones when there are fewer. 0: unknown. */
+/* The same for the n voters that answer first; of all linked ones when there are fewer. 0:
+ * unknown. */
 uint64_t dp_members_rtt_voters(const dp_members *members, uint32_t n);
 /* Indexes of the linked rows, rising; lent until the next change. */
 const dp_rowset *dp_members_linked(const dp_members *members);
 /* No row has told of a later slot than this. */
 uint64_t dp_members_slot_most(const dp_members *members);
 
-/* A peer met in an earlier life or listed in the chain. Gives its index, or DP_MEMBER_NONE when the table is full. Known
- * rows only gain what they lack. credential may be empty: then addrs are dialled and nothing else is believed. */
+/* A peer met in an earlier life or listed in the chain. Gives its index, or DP_MEMBER_NONE when the
+ * table is full. Known rows only gain what they lack. credential may be empty: then addrs are
+ * dialled and nothing else is believed. */
 uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps,
                         const dp_addr *addrs, uint32_t n_addrs);
 /* The same of a member by the chain, for whom a peer that is none makes room. */
 uint32_t dp_members_enter(dp_members *members, const dp_peer *peer, uint32_t caps);
-/* What the chain says of a row. Voters are always kept linked. Of a guest that becomes a member counts what it has said of itself. */
+/* What the chain says of a row. Voters are always kept linked. Of a guest that becomes a member
+ * counts what it has said of itself. */
 void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter);
-/* A row that the chain removed (banned, or left): no dialling, no probing. Its link is hung up, after guest_us if it stands so long; until
- * then such a row may also link again. */
+/* A row that the chain removed (banned, or left): no dialling, no probing. Its link is hung up,
+ * after guest_us if it stands so long; until then such a row may also link again. */
 void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_t guest_us,
                        dp_out *out);
-/* A guest is silent, or its link is gone or is to go: nobody is told, and its row is another's when it is needed. */
+/* A guest is silent, or its link is gone or is to go: nobody is told, and its row is another's when
+ * it is needed. */
 void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 /* What this node tells of itself from now on. */
 void dp_members_tell(dp_members *members, const dp_summary *summary);
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
-/* credential was checked by the channel. Reports of one peer must alternate up, down; when two connections cross, the
- * driver keeps the one dialled by the smaller id (dp_members_keeps_dial) and reports nothing of the other. */
+/* credential was checked by the channel. Reports of one peer must alternate up, down; when two
+ * connections cross, the driver keeps the one dialled by the smaller id (dp_members_keeps_dial) and
+ * reports nothing of the other. */
 uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
                             const dp_addr *addr, dp_view credential, bool outgoing, dp_out *out);
 void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
@@ -144,16 +156,16 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
 bool dp_members_keeps_dial(const dp_peer *a, const dp_peer *b);
 /* Any authenticated message came from this row. Call it before handling the message. */
 void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *out);
-/* PING, ACK, PING_REQ, STATEMENT, SYNC, SUMMARY. DP_BADMSG, DP_VERSION, DP_BADSIG, DP_DENIED (not for us to believe), DP_TOOBIG
- * (table full); then nothing has changed. */
+/* PING, ACK, PING_REQ, STATEMENT, SYNC, SUMMARY. DP_BADMSG, DP_VERSION, DP_BADSIG, DP_DENIED (not
+ * for us to believe), DP_TOOBIG (table full); then nothing has changed. */
 DP_MUST dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms,
                                      uint32_t from, dp_view bytes, dp_out *out);
 void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
 /* Not const: what it finds is kept. */
 dp_time dp_members_wake(dp_members *members);
 
-/* Say goodbye to everybody: for good (LEFT; the chain will remove this node), or for a while (DEAD at once, no accusers
- * needed, until a later incarnation). */
+/* Say goodbye to everybody: for good (LEFT; the chain will remove this node), or for a while (DEAD
+ * at once, no accusers needed, until a later incarnation). */
 void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool for_good,
                       dp_out *out);
 

@@ -1,5 +1,5 @@
-/* The inside of the member table, shared by members.c (table, links, dialling), accuse.c (states and statements) and
- * probe.c (pinging). Nobody else includes it. */
+/* The inside of the member table, shared by members.c (table, links, dialling), accuse.c (states
+ * and statements) and probe.c (pinging). Nobody else includes it. */
 #ifndef DP_GOSSIP_MEMBER_MEMBERS_INTERNAL_H
 #define DP_GOSSIP_MEMBER_MEMBERS_INTERNAL_H
 
@@ -42,8 +42,8 @@ typedef struct dp_row {
     uint32_t n_accusers;
     dp_accuser accusers[DP_ACCUSERS_MAX];
     dp_time suspect_at;
-    uint16_t
-        accusation_bytes; /* what this node said last of this incarnation and revision; size 0: nothing */
+    /* what this node said last of this incarnation and revision; size 0: nothing */
+    uint16_t accusation_bytes;
     uint8_t accusation[DP_ACCUSATION_BYTES];
     /* dialling */
     bool dialling;
@@ -147,7 +147,8 @@ bool dp_members_counts(const dp_members *members, const dp_row *row);
 void dp_members_recount(dp_members *members);
 /* Peers have become members: they and this node tell each other whom they know. */
 void dp_members_greet(dp_members *members, dp_time now, dp_out *out);
-/* A guest's link is up; false: there is no place for it, and it is hung up. Another may give way. */
+/* A guest's link is up; false: there is no place for it, and it is hung up. Another may give
+ * way. */
 bool dp_members_guest_enter(dp_members *members, uint32_t index, dp_out *out);
 /* dial.c */
 void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now);
@@ -188,7 +189,8 @@ dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, ui
                           dp_reader *reader, dp_out *out);
 
 /* far.c */
-/* Of a linked row: its other end has answered no ping for a while, and TCP has not given it up: a way that is cut without a word. */
+/* Of a linked row: its other end has answered no ping for a while, and TCP has not given it up: a
+ * way that is cut without a word. */
 bool dp_members_mute(const dp_row *row, dp_time now);
 /* Round, mode or trainer of this node: those without a link hear of it soon. */
 void dp_members_far_changed(dp_members *members);

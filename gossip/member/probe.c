@@ -1,11 +1,13 @@
-/* Pinging: whom to ask next whether it lives, directly and through others, and what an answer or silence means.
+/* Pinging: whom to ask next whether it lives, directly and through others, and what an answer or
+ * silence means.
  *
  * After type and version:
  *     PING      u32 sequence | summary | belief | heard
  *     ACK       u32 sequence | u8 nack | 32 about | summary | belief | rider
  *     PING_REQ  u32 sequence | 32 target
  *   belief: u8 state, u64 incarnation, u32 revision that the sender holds of the receiver
- *   heard:  u32 tag, u8 bitmap of the voters that the sender hears (beat.h); rider: u8 count and that many HEARTBEATs
+ *   heard:  u32 tag, u8 bitmap of the voters that the sender hears (beat.h); rider: u8 count and
+ *           that many HEARTBEATs
  *   about:  whose life is attested: the sender's own, or that of the target of a PING_REQ
  *   nack 1: the target of a PING_REQ has not answered the helper */
 #include <string.h>
@@ -119,8 +121,8 @@ static bool is_probed(const dp_members *members, uint32_t index)
     return false;
 }
 
-/* Whoever brought the target's last SUMMARY, and random linked rows; in a large run, where few of them are linked to the target, also
- * the linked voters, who know many. */
+/* Whoever brought the target's last SUMMARY, and random linked rows; in a large run, where few of
+ * them are linked to the target, also the linked voters, who know many. */
 static uint32_t pick_helpers(dp_members *members, uint32_t target,
                              uint32_t helpers[HELPERS + DP_VOTERS_MAX])
 {
@@ -194,7 +196,8 @@ static void fail_probe(dp_members *members, dp_probe *probe, dp_time now, dp_out
 {
     const uint32_t target = probe->target;
 
-    /* Helpers that do not even say that they failed: perhaps it is we who are slow (Lifeguard, section IV-A). */
+    /* Helpers that do not even say that they failed: perhaps it is we who are slow (Lifeguard,
+     * section IV-A). */
     if (probe->nacks < probe->asked && members->lhm < DP_LHM_MAX) {
         members->lhm++;
     }
@@ -212,8 +215,9 @@ static void succeed(dp_members *members, dp_probe *probe)
     probe->target = DP_MEMBER_NONE;
 }
 
-/* No member has to be asked whether it lives: then the link whose delay was measured least, since its other end always speaks
- * first; else the one measured longest ago, since all samples of a busy moment may be too long. */
+/* No member has to be asked whether it lives: then the link whose delay was measured least, since
+ * its other end always speaks first; else the one measured longest ago, since all samples of a busy
+ * moment may be too long. */
 static uint32_t least_measured(const dp_members *members, dp_time now)
 {
     uint32_t least = RTT_SAMPLES_LEAST;
@@ -239,8 +243,8 @@ static uint32_t least_measured(const dp_members *members, dp_time now)
     return found;
 }
 
-/* The next watched row that has been silent for a period, or whose summary (hungry: whose last ACK) is old; else one of whom little was measured.
- * DP_MEMBER_NONE after one turn of the table. */
+/* The next watched row that has been silent for a period, or whose summary (hungry: whose last ACK)
+ * is old; else one of whom little was measured. DP_MEMBER_NONE after one turn of the table. */
 static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
 {
     const uint32_t turns =
@@ -278,8 +282,9 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
     return least_measured(members, now);
 }
 
-/* Whose link stands although it is held dead is pinged on, of no probe. Its answer is life; and if the other side has long ended the
- * connection, only what is sent on it brings that to light, and who cannot be dialled would wait for us to dial for ever. */
+/* Whose link stands although it is held dead is pinged on, of no probe. Its answer is life; and if
+ * the other side has long ended the connection, only what is sent on it brings that to light, and
+ * who cannot be dialled would wait for us to dial for ever. */
 static void ping_the_dead(dp_members *members, dp_time now, dp_out *out)
 {
     if (!dp_time_reached(now, members->dead_at)) {
@@ -376,7 +381,8 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
     measure_period(members);
     ping_the_dead(members, now, out);
     const uint32_t most = dp_members_alive(members) <= SMALL_GROUP ? PROBES_IN_SMALL_GROUP : 1;
-    /* A node that some voter does not reach lives on the beats that come with ACKs; they must not get rare. */
+    /* A node that some voter does not reach lives on the beats that come with ACKs; they must not
+     * get rare. */
     const bool hungry = members->beat != NULL && dp_beat_wants_riders(members->beat, now);
     for (uint32_t k = 0; k < most; k++) {
         const uint32_t target = next_target(members, hungry, now);

@@ -1,5 +1,5 @@
-/* Signed statements about members: alive, suspect, dead, left, down. Bytes, signing and checking; what follows from them
- * is decided in members.c.
+/* Signed statements about members: alive, suspect, dead, left, down. Bytes, signing and checking;
+ * what follows from them is decided in members.c.
  *
  * A statement, little-endian:
  *     0  u8   kind: 1 ALIVE, 2 SUSPECT, 3 DEAD, 4 LEFT, 5 DOWN
@@ -11,7 +11,8 @@
  *    78  u8   count of addresses, 0..4; 0 unless ALIVE
  *    79  addresses, names among them (gossip/core/address.h)
  *    ..  64   signature by the author over run id and all before, domain "dpnode/member/2"
- * In STATEMENT and SYNC each is followed by u16 size and the subject's credential (ALIVE; else size 0). */
+ * In STATEMENT and SYNC each is followed by u16 size and the subject's credential (ALIVE; else size
+ * 0). */
 #ifndef DP_GOSSIP_MEMBER_STATEMENT_H
 #define DP_GOSSIP_MEMBER_STATEMENT_H
 

@@ -1,5 +1,6 @@
-/* What a node tells of itself: plain with every PING and ACK on its own links, and signed, in a SUMMARY that others carry, to those that
- * it has no link to. Bytes, signing and checking; when one is sent and what follows from it is decided in far.c.
+/* What a node tells of itself: plain with every PING and ACK on its own links, and signed, in a
+ * SUMMARY that others carry, to those that it has no link to. Bytes, signing and checking; when one
+ * is sent and what follows from it is decided in far.c.
  *
  * A SUMMARY message, little-endian:
  *     0  u8   type    1  u8 version
@@ -8,7 +9,8 @@
  *    42  u64  sequence within the incarnation, from 1
  *    50  u8   size of its name, at most 32 | name
  *    ..  142  summary, as in a PING
- *    ..  64   signature by the author's identity key over run id and all before, domain "dpnode/summary/1" */
+ *    ..  64   signature by the author's identity key over run id and all before, domain
+ *        "dpnode/summary/1" */
 #ifndef DP_GOSSIP_MEMBER_SUMMARY_H
 #define DP_GOSSIP_MEMBER_SUMMARY_H
 

@@ -1,10 +1,12 @@
-/* What a node makes of the terms of a pair exchange: may this member hold so much work, by the chain that both have? As a
- * contribution is judged (valid.c, pace.h), but for time, which no record tells while there are none: it is that of this node. */
+/* What a node makes of the terms of a pair exchange: may this member hold so much work, by the
+ * chain that both have? As a contribution is judged (valid.c, pace.h), but for time, which no
+ * record tells while there are none: it is that of this node. */
 #include "base/mutation.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/pairs/mix_msg.h"
 
-/* Beyond what would count of it: clocks differ, and what is refused is lost where what does not count is not. */
+/* Beyond what would count of it: clocks differ, and what is refused is lost where what does not
+ * count is not. */
 enum { MORE = 4, STEP_MORE = 64 /* batches in a step: several cards may make it */ };
 
 const char *dp_node_judge_terms(void *context, const dp_peer *peer, const dp_mix_terms *terms)

@@ -70,8 +70,8 @@ static void update_mode(dp_node *node)
     }
 }
 
-/* Work is exchanged in pairs while no majority is heard; and, where the run says so, between its rounds, until the own part of
- * the next one is due. */
+/* Work is exchanged in pairs while no majority is heard; and, where the run says so, between its
+ * rounds, until the own part of the next one is due. */
 static bool exchanges(const dp_node *node)
 {
     if (node->manifest.exchange == DP_EXCHANGE_GRADIENTS) {
@@ -182,7 +182,8 @@ static void on_object(dp_node *node, const dp_event *event)
     dp_train_came(node,
                   root); /* The row of the publication keeps it, whatever becomes of the round. */
     if (!is_of_use(node, root)) {
-        /* Its last piece was being written when it was given up. Nothing else would ever let go of it. */
+        /* Its last piece was being written when it was given up. Nothing else would ever let go of
+         * it. */
         dp_action *const action = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
         action->u.keep.root = *root;
         action->u.keep.use = DP_USE_BLOB;

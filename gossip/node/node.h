@@ -1,21 +1,26 @@
-/* The whole peer as one pure state machine: events in, actions out. No clock, socket, thread, file or tensor here; the
- * daemon and the simulator carry out the same actions. Rounds, votes, membership, spreading, catch-up and gossip
- * averaging live in their own files; this one routes between them.
+/* The whole peer as one pure state machine: events in, actions out. No clock, socket, thread, file
+ * or tensor here; the daemon and the simulator carry out the same actions. Rounds, votes,
+ * membership, spreading, catch-up and gossip averaging live in their own files; this one routes
+ * between them.
  *
  * Conversation with the driver
- *   dp_node_init, dp_node_restore_* (what was durable, in the order below), then DP_EV_START, then events for ever.
- *   After each dp_node_step the driver carries out the actions in order. dp_node_wake says when it wants DP_EV_TICK
- *   at the latest. Everything an event points to is borrowed for the call; everything an action points to is valid until
+ *   dp_node_init, dp_node_restore_* (what was durable, in the order below), then DP_EV_START, then
+ *     events for ever.
+ *   After each dp_node_step the driver carries out the actions in order. dp_node_wake says when it
+ *     wants DP_EV_TICK
+ *   at the latest. Everything an event points to is borrowed for the call; everything an action
+ *     points to is valid until
  *   the next step.
  *
- * Durability: DP_DO_STORE asks for one atomic durable write; DP_EV_STORED reports it. What depends on the write (a
- * promise, a vote, a READY, applying a decision) is sent by the node only after that event.
+ * Durability: DP_DO_STORE asks for one atomic durable write; DP_EV_STORED reports it. What depends
+ * on the write (a promise, a vote, a READY, applying a decision) is sent by the node only after
+ * that event.
  *
- * Objects: every bulk thing (update blob, tensor state, tokenizer, token shard) is a content-addressed object of
- * base/digest.h, named by its root. The node decides what to fetch from whom; the bytes never pass through it: the driver
- * sends CHUNK_GET, checks the leaf hash of what comes, stores it and reports. The driver also answers peers' requests for
- * object information, chunks, records and the manifest from its store (DP_DO_SERVE_*).
- */
+ * Objects: every bulk thing (update blob, tensor state, tokenizer, token shard) is a
+ * content-addressed object of base/digest.h, named by its root. The node decides what to fetch from
+ * whom; the bytes never pass through it: the driver sends CHUNK_GET, checks the leaf hash of what
+ * comes, stores it and reports. The driver also answers peers' requests for object information,
+ * chunks, records and the manifest from its store (DP_DO_SERVE_*). */
 #ifndef DP_GOSSIP_NODE_NODE_H
 #define DP_GOSSIP_NODE_NODE_H
 
@@ -40,12 +45,14 @@
 DP_MUST dp_status dp_node_open(dp_node **node, const dp_node_config *config);
 void dp_node_close(dp_node *node);
 
-/* What was durable, each before DP_EV_START, in this order: records 1..head, then the others where they exist. */
+/* What was durable, each before DP_EV_START, in this order: records 1..head, then the others where
+ * they exist. */
 DP_MUST dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record,
                                          dp_view cert);
 DP_MUST dp_status dp_node_restore_vote(dp_node *node, dp_view row);
 DP_MUST dp_status dp_node_restore_pending(dp_node *node, dp_view row);
-/* Of such a row: the parts of the publication, objects that are to be restored with it; n = 0: it is whole. DP_BADMSG. */
+/* Of such a row: the parts of the publication, objects that are to be restored with it; n = 0: it
+ * is whole. DP_BADMSG. */
 DP_MUST dp_status dp_node_pending_parts(dp_view row, dp_part_list *parts);
 DP_MUST dp_status dp_node_restore_proof(dp_node *node, dp_view row);
 DP_MUST dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp_view row);
@@ -60,7 +67,8 @@ void dp_node_restore_part(dp_node *node, const dp_hash *root);
 DP_MUST dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,
                                        uint32_t n_addrs);
 
-/* The one entry. actions is filled from empty. Bounded time; never fails: bad input becomes a note and a counter. */
+/* The one entry. actions is filled from empty. Bounded time; never fails: bad input becomes a note
+ * and a counter. */
 void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions);
 /* For the simulator: bad luck of these kinds from now on (mask of dp_bug, buggify.h). */
 void dp_node_buggify(dp_node *node, uint32_t mask);
@@ -105,8 +113,9 @@ typedef struct dp_node_view {
 } dp_node_view;
 
 void dp_node_look(const dp_node *node, dp_node_view *view);
-/* Why the run does not count this node: DP_OK while nothing speaks against it, DP_DENIED: it never will, DP_TOOBIG: there is no
- * place now. By the chain as known here; a newcomer that has caught up can trust it. About 100 us. */
+/* Why the run does not count this node: DP_OK while nothing speaks against it, DP_DENIED: it never
+ * will, DP_TOOBIG: there is no place now. By the chain as known here; a newcomer that has caught up
+ * can trust it. About 100 us. */
 DP_MUST dp_status dp_node_refused(const dp_node *node, dp_why *why);
 
 typedef struct dp_member_view {
@@ -128,8 +137,8 @@ typedef struct dp_member_view {
 /* index < count given back by the first call; false beyond. This node is index 0. */
 bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view);
 
-/* Is it a member by the chain? Then x_public is the static key that it was admitted with; untouched where that is not known. A
- * node that is joining knows nobody yet and says yes. */
+/* Is it a member by the chain? Then x_public is the static key that it was admitted with; untouched
+ * where that is not known. A node that is joining knows nobody yet and says yes. */
 bool dp_node_admitted(const dp_node *node, const dp_peer *peer, uint8_t x_public[32]);
 
 /* A row of the roster: who came by which invite, and what became of it. */
@@ -153,11 +162,13 @@ dp_invite_state dp_node_invite(const dp_node *node, const dp_invite_id *id);
 /* The ids that the chain has revoked, in no order; false: index is beyond the last. */
 bool dp_node_revoked_invite(const dp_node *node, uint32_t index, dp_invite_id *id);
 
-/* Has the certificate of this peer, which has ended, been renewed? By the chain as known here; a newcomer believes any member. */
+/* Has the certificate of this peer, which has ended, been renewed? By the chain as known here; a
+ * newcomer believes any member. */
 bool dp_node_renewed(const dp_node *node, const dp_renewal *renewal, const dp_peer *peer,
                      uint64_t now_ms);
 
-/* As a member that no link joins told it through others; empty: not known. Lent until the next step. */
+/* As a member that no link joins told it through others; empty: not known. Lent until the next
+ * step. */
 const char *dp_node_peer_name(const dp_node *node, const dp_peer *peer);
 
 /* Walks every structure; for tests and DP_PARANOID builds. DP_CORRUPT with a sentence. */

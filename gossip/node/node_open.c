@@ -1,4 +1,5 @@
-/* Opening a node, giving back what was durable, closing it; and the host that the vote of a slot asks. */
+/* Opening a node, giving back what was durable, closing it; and the host that the vote of a slot
+ * asks. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* Messages of a node: which part each goes to, who may send it, and what is passed on for others. */
+/* Messages of a node: which part each goes to, who may send it, and what is passed on for
+ * others. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -55,7 +56,8 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
         dp_rival_vote(node, &msg.vote, from);
         return DP_DENIED;
     }
-    /* A NACK is not signed: it counts only from the voter itself, lest a stranger drives the ballots up. */
+    /* A NACK is not signed: it counts only from the voter itself, lest a stranger drives the
+     * ballots up. */
     if (msg.vote.type == DP_MSG_NACK && dp_ledger_voter(&node->ledger, from) != msg.vote.voter) {
         return DP_DENIED;
     }
@@ -195,7 +197,8 @@ static dp_status pass_relay(dp_node *node, const dp_wire_relay *relay, uint32_t 
     return DP_OK;
 }
 
-/* For us: as if it had come on a link of its own; only what is signed, or harmless, may come so. Else on to its target. */
+/* For us: as if it had come on a link of its own; only what is signed, or harmless, may come so.
+ * Else on to its target. */
 static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
 {
     dp_wire_relay relay;

@@ -1,5 +1,6 @@
-/* What the owner of the root key, or an admin, tells the node to do: signed here with the key that it takes, then spread like
- * anything else. Judged by everybody again; this file only says early, in a sentence, why not. */
+/* What the owner of the root key, or an admin, tells the node to do: signed here with the key that
+ * it takes, then spread like anything else. Judged by everybody again; this file only says early,
+ * in a sentence, why not. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -22,7 +23,8 @@ static bool nobody_decides(const dp_node *node)
     return left < dp_ledger_majority(&node->ledger);
 }
 
-/* A revocation must always be possible, also that of the only voter; going on then takes the root key. */
+/* A revocation must always be possible, also that of the only voter; going on then takes the root
+ * key. */
 static dp_status tell_whether_somebody_decides(const dp_node *node, const dp_order *order)
 {
     return nobody_decides(node)
@@ -138,8 +140,9 @@ static void add_own_vote(dp_node *node, dp_record *draft)
     }
 }
 
-/* Voters of the fork: this node, then whoever offers on this very head and is alive; an odd number of them. An offer is for the
- * newest head, so after an earlier one this node votes alone, until the next records take in others. */
+/* Voters of the fork: this node, then whoever offers on this very head and is alive; an odd number
+ * of them. An offer is for the newest head, so after an earlier one this node votes alone, until
+ * the next records take in others. */
 static uint32_t choose_voters(dp_node *node, dp_record *draft)
 {
     dp_config_part *config = &draft->config;
@@ -171,7 +174,8 @@ static uint32_t choose_voters(dp_node *node, dp_record *draft)
     return config->n_voters;
 }
 
-/* Put out by the root key, once; among the removals in order of key. DP_TOOBIG: there is no room for one more. */
+/* Put out by the root key, once; among the removals in order of key. DP_TOOBIG: there is no room
+ * for one more. */
 static dp_status put_out(dp_node *node, dp_record *draft, const dp_peer *peer)
 {
     dp_config_part *config = &draft->config;
@@ -259,7 +263,8 @@ static dp_status may_fork(const dp_node *node, const dp_order *order)
     return DP_OK;
 }
 
-/* The slot that a fork back follows: that of the round, or of a FORK from it, which has begun the present chain. */
+/* The slot that a fork back follows: that of the round, or of a FORK from it, which has begun the
+ * present chain. */
 static uint64_t slot_of(const dp_node *node, const dp_order *order)
 {
     const dp_forks *forks = node->forks;
@@ -269,7 +274,8 @@ static uint64_t slot_of(const dp_node *node, const dp_order *order)
     return head != NULL && last > order->slot && head->round == order->round ? last : order->slot;
 }
 
-/* And after the slot that the order names? The state is a checkpoint here, which those who lack it fetch from this node. */
+/* And after the slot that the order names? The state is a checkpoint here, which those who lack it
+ * fetch from this node. */
 static dp_status may_go_back(const dp_node *node, const dp_order *order)
 {
     const dp_forks *forks = node->forks;

@@ -1,4 +1,5 @@
-/* The states of one exchange. Messages are in mix_talk.c, time in mix_tick.c, rows and restarts in mix_journal.c. */
+/* The states of one exchange. Messages are in mix_talk.c, time in mix_tick.c, rows and restarts in
+ * mix_journal.c. */
 #include "gossip/pairs/mix.h"
 
 #include <string.h>

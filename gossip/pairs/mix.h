@@ -1,30 +1,36 @@
 /* Gossip averaging in pairs, used while no majority of voters is heard, and between rounds where
- * the run says so: the exchange of frozen displacement between two nodes as a state machine
- * without I/O. It moves no tensor and knows nothing of rounds; drawers and rules are those of
- * SAFETY C1 to C5.
+ * the run says so: the exchange of frozen displacement between two nodes as a state machine without
+ * I/O. It moves no tensor and knows nothing of rounds; drawers and rules are those of SAFETY C1 to
+ * C5.
  *
- * The initiator a and the responder b exchange D = DEC(ENC(F)) and each moves its own F and x by D' - D_own, where
- * D' = (w_a D_a + w_b D_b) / (w_a + w_b) and w = floor(tokens^2 / steps) of what F holds. Weights stay home, so w_a F_a + w_b F_b
- * is the same before and after. Training goes on into O meanwhile.
+ * The initiator a and the responder b exchange D = DEC(ENC(F)) and each moves its own F and x by D'
+ * - D_own, where D' = (w_a D_a + w_b D_b) / (w_a + w_b) and w = floor(tokens^2 / steps) of what F
+ * holds. Weights stay home, so w_a F_a + w_b F_b is the same before and after. Training goes on
+ * into O meanwhile.
  *
- * A partner may lie about its work. Its terms are judged when they come, by what the chain says of it, before anything is fetched; and
- * what both move is damped alike (dp_weight_pair), so that the sum stays the same: neither side gives up more than four fifths of
- * its own, whatever the other weighs, and a vector of any length moves it by no more than its own or that of four rounds.
+ * A partner may lie about its work. Its terms are judged when they come, by what the chain says of
+ * it, before anything is fetched; and what both move is damped alike (dp_weight_pair), so that the
+ * sum stays the same: neither side gives up more than four fifths of its own, whatever the other
+ * weighs, and a vector of any length moves it by no more than its own or that of four rounds.
  *
- *   a: FREEZE, OFFER ->                b: FREEZE, ACK ->          both: fetch and check the other's blob
+ *   a: FREEZE, OFFER ->                b: FREEZE, ACK ->          both: fetch and check the other's
+ *     blob
  *   a, b: journal PREPARED             b: ACK again, prepared
- *   a: journal ASKED, COMMIT ->        b: journal COMMITTED, MIX, DONE ->      a: journal DONE, MIX, STATUS closed ->
+ *   a: journal ASKED, COMMIT ->        b: journal COMMITTED, MIX, DONE ->      a: journal DONE,
+ *     MIX, STATUS closed ->
  *
- * Before ASKED a may abort, before COMMITTED b may. In ASKED a repeats COMMIT until b answers DONE or STATUS aborted: b's
- * journal decides. b answers COMMIT by its row, and with aborted when it has none, since then it can never commit that
- * exchange: OFFER, ACK, COMMIT and DONE name both roots and incarnations, and a row is for exactly these. b forgets a
- * COMMITTED outcome only when a says closed, or offers anew (a has one exchange at a time), or is fenced.
+ * Before ASKED a may abort, before COMMITTED b may. In ASKED a repeats COMMIT until b answers DONE
+ * or STATUS aborted: b's journal decides. b answers COMMIT by its row, and with aborted when it has
+ * none, since then it can never commit that exchange: OFFER, ACK, COMMIT and DONE name both roots
+ * and incarnations, and a row is for exactly these. b forgets a COMMITTED outcome only when a says
+ * closed, or offers anew (a has one exchange at a time), or is fenced.
  *
- * What ends an exchange (COMMIT, DONE, STATUS) also travels without a link between the two: signed by its author, and carried by
- * any member that is linked to both. Which two nodes can have a link may change at any time, and a's F waits for b's word.
+ * What ends an exchange (COMMIT, DONE, STATUS) also travels without a link between the two: signed
+ * by its author, and carried by any member that is linked to both. Which two nodes can have a link
+ * may change at any time, and a's F waits for b's word.
  *
- * Rows outlive the exchange: the newest row with F is what F is rebuilt from after a crash (RESTORE, and MIX where it was
- * committed), until dp_mix_folded. */
+ * Rows outlive the exchange: the newest row with F is what F is rebuilt from after a crash
+ * (RESTORE, and MIX where it was committed), until dp_mix_folded. */
 #ifndef DP_GOSSIP_PAIRS_MIX_H
 #define DP_GOSSIP_PAIRS_MIX_H
 
@@ -87,8 +93,8 @@ typedef struct dp_mix_now {
     bool gossip;    /* this node trains and may exchange */
     dp_hash base;   /* of the state that F moves away from */
     uint64_t round; /* applied; for notes and RESTORE */
-    unsigned __int128
-        clip_median; /* of the record that made base; 0: none, and nothing is clipped */
+    /* of the record that made base; 0: none, and nothing is clipped */
+    unsigned __int128 clip_median;
 } dp_mix_now;
 
 /* This member, who is not linked, is somebody else from now on. */
@@ -99,8 +105,8 @@ void dp_mix_close(dp_mix *mix);
 /* A row of the journal, before dp_mix_start; any order. DP_BADMSG, DP_VERSION, DP_TOOBIG. */
 DP_MUST dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE_BYTES],
                                  dp_view row);
-/* Before dp_mix_start: F of rows up to this order went into a publication whose row is durable. Such a row may still be there,
- * since a full disk may refuse to delete it. */
+/* Before dp_mix_start: F of rows up to this order went into a publication whose row is durable.
+ * Such a row may still be there, since a full disk may refuse to delete it. */
 void dp_mix_published(dp_mix *mix, uint64_t order);
 /* Of the newest row, or attempt at one; not locked: all of F that there is. */
 uint64_t dp_mix_order(const dp_mix *mix);
@@ -113,10 +119,12 @@ void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out);
 /* OFFER, ACK, COMMIT, DONE, STATUS of a member (index). */
 DP_MUST dp_status dp_mix_message(dp_mix *mix, dp_time now, uint32_t from, dp_view bytes,
                                  dp_out *out);
-/* MIX_SIGNED, brought by a member (index) that is not its author. DP_BADMSG, DP_VERSION, DP_DENIED, DP_BADSIG. */
+/* MIX_SIGNED, brought by a member (index) that is not its author. DP_BADMSG, DP_VERSION, DP_DENIED,
+ * DP_BADSIG. */
 DP_MUST dp_status dp_mix_carried(dp_mix *mix, dp_time now, uint32_t via, dp_view bytes,
                                  dp_out *out);
-/* Events of the driver; those of other exchanges, operations or objects are ignored. True: it was ours. */
+/* Events of the driver; those of other exchanges, operations or objects are ignored. True: it was
+ * ours. */
 bool dp_mix_frozen(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out);
 bool dp_mix_object(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out);
 /* energy: of the blob, where it is ok. */
@@ -127,35 +135,42 @@ bool dp_mix_mixed(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out);
 void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out);
 dp_time dp_mix_wake(const dp_mix *mix);
 
-/* The trainer died, or will be loaded anew, and holds F no more: what is not yet journalled is aborted. */
+/* The trainer died, or will be loaded anew, and holds F no more: what is not yet journalled is
+ * aborted. */
 void dp_mix_trainer_down(dp_mix *mix, dp_time now, dp_out *out);
-/* The trainer holds theta of the base that F belongs to: RESTORE frozen and, where it was committed, MIX. Nothing when there is
- * no F. The core decides lambda (Q16), which counts the rounds missed since. */
+/* The trainer holds theta of the base that F belongs to: RESTORE frozen and, where it was
+ * committed, MIX. Nothing when there is no F. The core decides lambda (Q16), which counts the
+ * rounds missed since. */
 void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *out);
 
 /* The same where F needs no bringing back: it is inside a publication. */
 void dp_mix_trainer_up(dp_mix *mix);
-/* An APPLY that is on its way to the trainer scales F by lambda (Q16): so does it the change of an exchange for which F had
- * been frozen before, lambda * (F + change), whenever the other's word for it arrives. RESTORE does the same. */
+/* An APPLY that is on its way to the trainer scales F by lambda (Q16): so does it the change of an
+ * exchange for which F had been frozen before, lambda * (F + change), whenever the other's word for
+ * it arrives. RESTORE does the same. */
 void dp_mix_faded(dp_mix *mix, uint32_t lambda);
 
 /* An exchange is under way (any state but IDLE). */
 bool dp_mix_busy(const dp_mix *mix);
 /* F may not be published, folded or zeroed now: ask dp_mix_finish first and wait. */
 bool dp_mix_locked(const dp_mix *mix);
-/* The quorum is back: abort what may be aborted. True when F is free now; else it will be when dp_mix_locked turns false. */
+/* The quorum is back: abort what may be aborted. True when F is free now; else it will be when
+ * dp_mix_locked turns false. */
 bool dp_mix_finish(dp_mix *mix, dp_time now, dp_out *out);
-/* F went into a publication whose row is durable (or was discarded): rows of F are no longer needed. F must not be locked. */
+/* F went into a publication whose row is durable (or was discarded): rows of F are no longer
+ * needed. F must not be locked. */
 void dp_mix_folded(dp_mix *mix, dp_time now, dp_out *out);
-/* A decided record fences all exchanges of peer up to this incarnation: in doubt with it means aborted. */
+/* A decided record fences all exchanges of peer up to this incarnation: in doubt with it means
+ * aborted. */
 void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarnation, dp_out *out);
 
-/* A decided record fences this node itself: what it froze in lives up to this incarnation is void on both sides, F is let go,
- * and its word in those exchanges with it. True: F, or an exchange, was of such a life; the trainer must be emptied too. */
+/* A decided record fences this node itself: what it froze in lives up to this incarnation is void
+ * on both sides, F is let go, and its word in those exchanges with it. True: F, or an exchange, was
+ * of such a life; the trainer must be emptied too. */
 bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *out);
 
-/* An object that was here cannot be read any more. True: F, or the exchange under way, cannot be brought back without it and is let go of,
- * with its rows. */
+/* An object that was here cannot be read any more. True: F, or the exchange under way, cannot be
+ * brought back without it and is let go of, with its rows. */
 bool dp_mix_lost(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out);
 
 /* What F holds as of the newest row: false when there is none. */

@@ -1,5 +1,5 @@
-/* How a word of an exchange reaches its other side: on their link, or, without one, signed and carried by members that have
- * links to both. */
+/* How a word of an exchange reaches its other side: on their link, or, without one, signed and
+ * carried by members that have links to both. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,5 +1,6 @@
-/* The inside of the pair exchange, shared by mix.c (states, the driver's events), mix_tick.c (time), mix_talk.c (messages),
- * mix_carry.c (how they travel) and mix_journal.c (rows and what is rebuilt from them). Nobody else includes it. */
+/* The inside of the pair exchange, shared by mix.c (states, the driver's events), mix_tick.c
+ * (time), mix_talk.c (messages), mix_carry.c (how they travel) and mix_journal.c (rows and what is
+ * rebuilt from them). Nobody else includes it. */
 #ifndef DP_GOSSIP_PAIRS_MIX_INTERNAL_H
 #define DP_GOSSIP_PAIRS_MIX_INTERNAL_H
 
@@ -80,8 +81,8 @@ void dp_mix_do_mix(const dp_mix *mix, dp_out *out);
 void dp_mix_enter(dp_mix *mix, dp_mix_state state, dp_time now);
 /* The exchange under way, to the journal. */
 void dp_mix_note(const dp_mix *mix, const char *cause, dp_out *out);
-/* The terms of a member (index) do not pass, for this cause; NULL: they do. A refused one is not asked again, nor heard, while
- * the base is the same. */
+/* The terms of a member (index) do not pass, for this cause; NULL: they do. A refused one is not
+ * asked again, nor heard, while the base is the same. */
 const char *dp_mix_refuse(dp_mix *mix, uint32_t from, const dp_mix_terms *terms, dp_out *out);
 /* May this node still give up the exchange by itself? */
 bool dp_mix_may_abort(const dp_mix *mix);

@@ -1,4 +1,5 @@
-/* The journal of pair exchanges: which rows there are, what they mean after a crash, and how F is rebuilt from them. */
+/* The journal of pair exchanges: which rows there are, what they mean after a crash, and how F is
+ * rebuilt from them. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -132,7 +133,8 @@ dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE_BYTES],
 static void settle_row(dp_mix *mix, dp_mix_row *row, bool newest, dp_time now, dp_out *out)
 {
     if (row->mark == DP_MIX_MARK_PREPARED) {
-        /* As a, COMMIT was not sent; as b, nothing was decided, and an unknown exchange is an aborted one. */
+        /* As a, COMMIT was not sent; as b, nothing was decided, and an unknown exchange is an
+         * aborted one. */
         row->mark = DP_MIX_MARK_ABORTED;
         if (newest) {
             DP_IGNORE(dp_mix_row_store(mix, row, out) == 0);

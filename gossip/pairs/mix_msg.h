@@ -2,23 +2,27 @@
  *
  * Messages, little-endian, after type and version:
  *     MIX_OFFER   16 id | u64 number | 32 base | terms of a
- *     MIX_ACK     16 id | u64 ticket | u8 prepared | 32 base | terms of b | 64 b's word for its life (dp_life_sign)
+ *     MIX_ACK     16 id | u64 ticket | u8 prepared | 32 base | terms of b | 64 b's word for its
+ *                 life (dp_life_sign)
  *     MIX_COMMIT  16 id | u64 ticket | pair
  *     MIX_DONE    16 id | u64 ticket | pair
  *     MIX_STATUS  16 id | u64 ticket | u8 1 ABORTED, 2 CLOSED
- *     MIX_SIGNED  32 author | 64 signature | COMMIT, DONE or STATUS, with its head: inside a RELAY, where there is no link.
- *                 Signed with the author's identity key, domain "dpnode/mix/1": run, receiver, the message
- *   terms: 32 root of the blob | u64 its bytes | u32 steps | u64 tokens | u64 incarnation | u64 reach leased | u64 reach own: of
- *          the samples in the blob
+ *     MIX_SIGNED  32 author | 64 signature | COMMIT, DONE or STATUS, with its head: inside a RELAY,
+ *                 where there is no link. Signed with the author's identity key, domain
+ *                 "dpnode/mix/1": run, receiver, the message
+ *   terms: 32 root of the blob | u64 its bytes | u32 steps | u64 tokens | u64 incarnation | u64
+ *          reach leased | u64 reach own: of the samples in the blob
  *   pair:  32 root of a's blob | 32 root of b's | u64 incarnation of a | u64 of b
- * id = first 16 bytes of H("dpnode/exchange/1", a, a's incarnation, number); number counts a's offers of an incarnation. The
- * ticket is b's: new for each acceptance, so that a late COMMIT of an attempt that b gave up never meets another attempt.
+ * id = first 16 bytes of H("dpnode/exchange/1", a, a's incarnation, number); number counts a's
+ * offers of an incarnation. The ticket is b's: new for each acceptance, so that a late COMMIT of an
+ * attempt that b gave up never meets another attempt.
  *
- * Row: u8 version 4 | u8 mark | u8 bits: 1 this node is a, 2 F is here | 16 id | u64 order of rows | u64 number | u64 ticket |
- *     32 peer | 32 base | own terms | other terms | 32 root of F | u64 bytes of F |
- *     64 the other's word for its life, zero where this node is b | u32 damp (dp_weight_pair), Q16.
- *     Version 3, which is read too, has terms without reach, and that of F in place of damp, which is 65536. Earlier ones are of
- *     runs whose records had no leases: refused. */
+ * Row: u8 version 4 | u8 mark | u8 bits: 1 this node is a, 2 F is here | 16 id | u64 order of rows
+ *     | u64 number | u64 ticket | 32 peer | 32 base | own terms | other terms | 32 root of F
+ *     | u64 bytes of F | 64 the other's word for its life, zero where this node is b
+ *     | u32 damp (dp_weight_pair), Q16.
+ *     Version 3, which is read too, has terms without reach, and that of F in place of damp, which
+ *     is 65536. Earlier ones are of runs whose records had no leases: refused. */
 #ifndef DP_GOSSIP_PAIRS_MIX_MSG_H
 #define DP_GOSSIP_PAIRS_MIX_MSG_H
 
@@ -108,7 +112,8 @@ typedef struct dp_mix_signed {
     dp_view message; /* borrowed from what was read */
 } dp_mix_signed;
 
-/* COMMIT, DONE and STATUS: what ends an exchange in doubt. What begins one needs a link anyway, for the blobs. */
+/* COMMIT, DONE and STATUS: what ends an exchange in doubt. What begins one needs a link anyway, for
+ * the blobs. */
 bool dp_mix_may_carry(dp_msg_type type);
 void dp_mix_signed_write(dp_writer *writer, const dp_mix_signed *word);
 /* Looks at the type of the message inside, not at the signature. DP_BADMSG, DP_VERSION. */

@@ -10,7 +10,8 @@ static bool same_base(const dp_hash *a, const dp_hash *b)
     return dp_hash_equal(a, b) || dp_broken(35);
 }
 
-/* a offers anew: it has no use for outcomes of its earlier offers. True: this offer is itself older than such an outcome. */
+/* a offers anew: it has no use for outcomes of its earlier offers. True: this offer is itself older
+ * than such an outcome. */
 static bool outcomes_older(dp_mix *mix, const dp_peer *peer, const dp_mix_msg *msg, dp_out *out)
 {
     bool stale = false;
@@ -49,8 +50,8 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
     if (outcomes_older(mix, &member->peer, msg, out)) {
         return;
     }
-    /* Prepared before, and ended: F stands on that row, which another attempt under its name would overwrite. a begins a new
-     * one when it hears this. */
+    /* Prepared before, and ended: F stands on that row, which another attempt under its name would
+     * overwrite. a begins a new one when it hears this. */
     if (mix->has_f && dp_mix_id_equal(&mix->f.id, &msg->id)) {
         dp_mix_send_status(mix, &member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
         return;
@@ -116,7 +117,8 @@ static void on_ack(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *ms
     if (!ours || mix->state == DP_MIX_FREEZING || msg->ticket != mix->x.ticket ||
         !dp_hash_equal(&msg->terms.root, &mix->x.other.root) ||
         msg->terms.incarnation != mix->x.other.incarnation) {
-        /* An attempt that we gave up, or that the other began anew: it must not wait for our COMMIT. */
+        /* An attempt that we gave up, or that the other began anew: it must not wait for our
+         * COMMIT. */
         dp_mix_send_status(mix, peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);
         return;
     }
@@ -147,7 +149,8 @@ static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mi
             dp_mix_write_row(mix, DP_MIX_MARK_COMMITTED, out);
             return;
         }
-        /* Asked for what we did not prepare: whoever said so, this attempt will not be committed. */
+        /* Asked for what we did not prepare: whoever said so, this attempt will not be
+         * committed. */
         dp_mix_want_abort(mix, now, false, out);
     }
     dp_mix_send_status(mix, peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);

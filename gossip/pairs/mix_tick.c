@@ -1,4 +1,5 @@
-/* What time brings in pair exchanges: an own offer to a partner that is chosen here, words and writes once more, an end to waiting. */
+/* What time brings in pair exchanges: an own offer to a partner that is chosen here, words and
+ * writes once more, an end to waiting. */
 #include <string.h>
 
 #include "gossip/pairs/mix_internal.h"

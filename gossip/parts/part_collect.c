@@ -1,6 +1,7 @@
-/* Sums of a site: who fetches results of an owner far away for all near to it also adds up what they publish of its part, and tells the
- * owner, which gets one object instead of theirs. It is asked by nobody: the owner is told beforehand who is about to (COLLECT), so that
- * it waits for a sum where one comes, and fetches objects where none does. */
+/* Sums of a site: who fetches results of an owner far away for all near to it also adds up what
+ * they publish of its part, and tells the owner, which gets one object instead of theirs. It is
+ * asked by nobody: the owner is told beforehand who is about to (COLLECT), so that it waits for a
+ * sum where one comes, and fetches objects where none does. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -167,7 +168,8 @@ static void reduce(dp_node *node, dp_collecting *collecting, const uint32_t *cho
     dp_part_round_reduce(node, part, DP_REDUCE_SUM, terms, n);
 }
 
-/* All near have published and it is here; or the round is ripe, and what is missing comes no more. */
+/* All near have published and it is here; or the round is ripe, and what is missing comes no
+ * more. */
 static void add_up(dp_node *node, dp_collecting *collecting, const uint32_t *ready, uint32_t n)
 {
     const dp_part_round *parts = node->parts;

@@ -1,5 +1,6 @@
-/* Parts that are told before the publication that they are of: while the author's backward pass goes on, the owner of a part
- * fetches what has been computed of it. A hint binds nobody. READY says what the parts are; what it does not name is let go. */
+/* Parts that are told before the publication that they are of: while the author's backward pass
+ * goes on, the owner of a part fetches what has been computed of it. A hint binds nobody. READY
+ * says what the parts are; what it does not name is let go. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -68,7 +69,8 @@ static bool has_room(const dp_node *node, const dp_peer *author)
                                               : others < DP_EARLY_OTHERS_MAX;
 }
 
-/* Remember what is the newest of this part. NULL: it is known already, has changed too often, or there is no room. */
+/* Remember what is the newest of this part. NULL: it is known already, has changed too often, or
+ * there is no room. */
 static dp_early *note(dp_node *node, const dp_peer *author, const dp_part_early *told)
 {
     dp_part_round *parts = node->parts;
@@ -123,7 +125,8 @@ dp_status dp_part_early_message(dp_node *node, uint32_t from, dp_view bytes)
         dp_part_take_awaits(node, told.part, &told_by, &until)) {
         return DP_OK;
     }
-    /* What is here, or wanted, for another reason is not let go of because of a hint: it may be data, or a state. */
+    /* What is here, or wanted, for another reason is not let go of because of a hint: it may be
+     * data, or a state. */
     if (!dp_node_holds(node, &told.ref.root) && !dp_spread_wants(node->spread, &told.ref.root) &&
         note(node, &author, &told) != NULL) {
         dp_part_round_fetch(node, &told.ref.root, told.ref.bytes, &author);

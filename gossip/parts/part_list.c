@@ -61,7 +61,8 @@ bool dp_part_round_may_name(const dp_node *node, const dp_result *result, const 
     return may;
 }
 
-/* Own results first in everything: more contributions, then the owner before others, then by root. */
+/* Own results first in everything: more contributions, then the owner before others, then by
+ * root. */
 static bool is_better(const dp_node *node, const dp_result *a, const dp_result *b)
 {
     const dp_peer *owner = &node->ledger.layout.owners[a->word.part];
@@ -108,7 +109,8 @@ static uint32_t results_of(const dp_node *node, const bool usable[DP_RESULTS_MAX
     return n;
 }
 
-/* Of all majorities that contain this node, the one that holds most parts of nothing but these claims. */
+/* Of all majorities that contain this node, the one that holds most parts of nothing but these
+ * claims. */
 static uint32_t choose_results(const dp_node *node, const uint32_t *ready, uint32_t n_ready,
                                const dp_result *chosen[DP_PARTS_MAX])
 {

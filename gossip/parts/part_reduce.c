@@ -1,12 +1,13 @@
-/* What is added up: one object of each, in order of peer, with shares of their mean; and a sum of a site in the place of the first
- * that is in it. */
+/* What is added up: one object of each, in order of peer, with shares of their mean; and a sum of a
+ * site in the place of the first that is in it. */
 #include <string.h>
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
 
-/* As drop_copies of propose.c does with whole updates: who publishes another's parts with one changed is found by the owners of the
- * rest. Who is in a sum of a site stays: two in sums are never the same (part_take.c). */
+/* As drop_copies of propose.c does with whole updates: who publishes another's parts with one
+ * changed is found by the owners of the rest. Who is in a sum of a site stays: two in sums are
+ * never the same (part_take.c). */
 uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t *claims, uint32_t n)
 {
     const dp_claim *all = node->round->claims;

@@ -1,5 +1,5 @@
-/* What is wanted of the parts of the round under way, and what comes: objects of publications for the parts that this node
- * works on, words of owners, results. */
+/* What is wanted of the parts of the round under way, and what comes: objects of publications for
+ * the parts that this node works on, words of owners, results. */
 #include "gossip/parts/part_round.h"
 
 #include <string.h>
@@ -27,8 +27,8 @@ void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part)
     action->u.check.end = dp_part_end(cuts_of(node), part);
 }
 
-/* Its size is what it turns out to be: somebody may tell of another's object with a wrong one, and its holders are not to be
- * blamed for that. */
+/* Its size is what it turns out to be: somebody may tell of another's object with a wrong one, and
+ * its holders are not to be blamed for that. */
 void dp_part_round_fetch(dp_node *node, const dp_hash *root, uint64_t bytes, const dp_peer *holder)
 {
     const uint32_t index = dp_node_member_index(node, holder);

@@ -1,11 +1,14 @@
-/* The parts of the round under way at one node: which objects of which publications are wanted, when a part is added up, what
- * owners say, and what of it a record may name. Only the files of the node include it.
+/* The parts of the round under way at one node: which objects of which publications are wanted,
+ * when a part is added up, what owners say, and what of it a record may name. Only the files of the
+ * node include it.
  *
- * A node works for part p when it is its owner; or when nobody before it in line is alive, or their time has passed: the owner, then the owners
- * after it, then the others that are ready, in order of peer. Times count from when the round was ripe here (close.c): K are ready and the grace
- * is over, or all are ready. Then the owner adds up what it has if it has all, or when what is missing comes no more; who is k-th in line, those
- * left out who have spoken for two parts of others, begins after 2 k waits; a voter lists what parts there are after 16. part_wait.h says how long
- * they are. */
+ * A node works for part p when it is its owner; or when nobody before it in line is alive, or their
+ * time has passed: the owner, then the owners after it, then the others that are ready, in order of
+ * peer. Times count from when the round was ripe here (close.c): K are ready and the grace is over,
+ * or all are ready. Then the owner adds up what it has if it has all, or when what is missing comes
+ * no more; who is k-th in line, those left out who have spoken for two parts of others, begins
+ * after 2 k waits; a voter lists what parts there are after 16. part_wait.h says how long they
+ * are. */
 #ifndef DP_GOSSIP_PARTS_PART_ROUND_H
 #define DP_GOSSIP_PARTS_PART_ROUND_H
 
@@ -32,8 +35,8 @@ enum {
     DP_SUMS_MAX = DP_SITE_SUMS_MAX +
                   DP_PARTS_MAX, /* sums of sites: for this node's part, and by it for others' */
     DP_SITE_WAITS = 2, /* of somebody in line, for what another near to this node fetches */
-    DP_SITE_RTT_US =
-        2100, /* round trips of which what is written at once is the longer part (daemon/net/path.h) */
+    /* round trips of which what is written at once is the longer part (daemon/net/path.h) */
+    DP_SITE_RTT_US = 2100,
     DP_SITE_RTT_US_BUSY = 10000, /* ... with what two busy processors may add, where */
     DP_SITE_TIMES_FARTHER = 4    /* ... another member is so many times as far */
 };
@@ -125,11 +128,11 @@ typedef struct dp_part_round {
     uint64_t sums_taken;
     uint32_t n_early;
     dp_early early[DP_EARLY_MAX];
-    uint64_t
-        early_told; /* parts of others' publications that were told before these, since the start; */
+    /* parts of others' publications that were told before these, since the start; */
+    uint64_t early_told;
     uint64_t early_here; /* those of them that were right, and whole here when READY came */
-    uint64_t
-        results_near; /* that somebody near was asked for instead of their owner, since the start */
+    /* that somebody near was asked for instead of their owner, since the start */
+    uint64_t results_near;
     uint32_t n_garbage;
     struct {
         dp_hash root;
@@ -148,7 +151,8 @@ void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence);
 void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size);
 /* It was here, and part of it cannot be read any more: fetched again while it is of use. */
 void dp_part_round_lost(dp_node *node, const dp_hash *root);
-/* Somebody asks for this object. Who adds up a part may have no link to an author, and nobody between them has fetched it. */
+/* Somebody asks for this object. Who adds up a part may have no link to an author, and nobody
+ * between them has fetched it. */
 void dp_part_round_asked(dp_node *node, const dp_hash *root);
 /* Is this object of a publication or a result of this round? */
 bool dp_part_round_knows(const dp_node *node, const dp_hash *root);
@@ -157,7 +161,8 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event);
 void dp_part_round_trainer_down(dp_node *node);
 /* Look for what is missing. */
 void dp_part_round_look(dp_node *node);
-/* The waits for those near that have ended, also for who said that it has a result and does not give it. */
+/* The waits for those near that have ended, also for who said that it has a result and does not
+ * give it. */
 void dp_part_round_look_again(dp_node *node);
 /* A voter, or with voter DP_NOBODY a member that is none, has these objects. */
 void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,
@@ -194,7 +199,8 @@ bool dp_part_round_is_time(dp_node *node, dp_time at);
 void dp_part_round_let_go(dp_node *node, const dp_event *event);
 
 /* part_reduce.c: what goes to the trainer. */
-/* One object of a part under two names is there once, by whom it was heard of first; of n claims, so many are kept. */
+/* One object of a part under two names is there once, by whom it was heard of first; of n claims,
+ * so many are kept. */
 uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t *claims,
                                    uint32_t n);
 /* Something to be added up. */
@@ -207,7 +213,8 @@ typedef struct dp_part_term {
 void dp_part_round_reduce(dp_node *node, uint32_t part, uint32_t tag, const dp_part_term *terms,
                           uint32_t n);
 dp_part_term dp_part_round_term(const dp_node *node, const dp_claim *claim, uint32_t part);
-/* Of these claims, in order of peer, and of the sums that some of them are in: the part that its duty is. */
+/* Of these claims, in order of peer, and of the sums that some of them are in: the part that its
+ * duty is. */
 void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n);
 
 /* part_collect.c: sums of a site, for owners far away. */
@@ -232,9 +239,11 @@ dp_sum *dp_part_take_sum_of(const dp_node *node, uint32_t part, const dp_claim *
 /* part_site.c: results that come from afar, once for all who are near to each other. */
 void dp_part_site_look(dp_node *node);
 bool dp_part_site_near(const dp_part_round *parts, uint32_t member);
-/* Somebody near is to fetch this result, and will tell: until when that is waited for. False: this node fetches it. */
+/* Somebody near is to fetch this result, and will tell: until when that is waited for. False: this
+ * node fetches it. */
 bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *until);
-/* Does this node fetch for all near what comes from the owner of this part, far away? Then it also adds up for it. */
+/* Does this node fetch for all near what comes from the owner of this part, far away? Then it also
+ * adds up for it. */
 bool dp_part_site_serves(const dp_node *node, uint32_t part);
 /* It follows the rounds, so that it fetches results, and can give them. */
 bool dp_part_site_takes_part(const dp_node *node, uint32_t member);

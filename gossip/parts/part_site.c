@@ -1,13 +1,15 @@
-/* Results of owners far away come to a site once: one of those who are near to each other fetches such a result from its owner, the
- * others have it of that one. Who is near is what was measured here, and looked at once a round; who fetches is a turn
- * among them. That two see it differently costs bytes, and a wait that ends: nothing else depends on it. */
+/* Results of owners far away come to a site once: one of those who are near to each other fetches
+ * such a result from its owner, the others have it of that one. Who is near is what was measured
+ * here, and looked at once a round; who fetches is a turn among them. That two see it differently
+ * costs bytes, and a wait that ends: nothing else depends on it. */
 #include <string.h>
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
 
-/* The delay that a member of this run may have and be near. Busy processors add milliseconds to each of many measurements, and
- * to all members alike; so where some member is several times as far, the bound follows the distance to it. */
+/* The delay that a member of this run may have and be near. Busy processors add milliseconds to
+ * each of many measurements, and to all members alike; so where some member is several times as
+ * far, the bound follows the distance to it. */
 static uint64_t near_us(const dp_node *node)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -77,8 +79,8 @@ static uint32_t turn_of(const dp_node *node, uint32_t part)
     return turn;
 }
 
-/* Index of who fetches this part for the site: by turns those near that own a part, in order of peer, since all here know the same of
- * them. DP_MEMBER_NONE: there are none. */
+/* Index of who fetches this part for the site: by turns those near that own a part, in order of
+ * peer, since all here know the same of them. DP_MEMBER_NONE: there are none. */
 static uint32_t fetcher_of(const dp_node *node, uint32_t part)
 {
     const dp_part_layout *layout = &node->ledger.layout;
@@ -114,7 +116,8 @@ bool dp_part_site_serves(const dp_node *node, uint32_t part)
            fetcher_of(node, part) == 0;
 }
 
-/* Before it is known to decode: the others look at that themselves, and a voter accepts nothing that it has not looked at. */
+/* Before it is known to decode: the others look at that themselves, and a voter accepts nothing
+ * that it has not looked at. */
 void dp_part_site_tell(dp_node *node, const dp_result *result)
 {
     const uint64_t round = node->ledger.round + 1;

@@ -1,13 +1,15 @@
-/* Sums of sites at the owner of a part: who says that it collects is waited for, what it has added up is fetched and judged, and
- * goes into the part; what does not come so in time is fetched as objects. Who adds up a part in its owner's place takes objects alone. */
+/* Sums of sites at the owner of a part: who says that it collects is waited for, what it has added
+ * up is fetched and judged, and goes into the part; what does not come so in time is fetched as
+ * objects. Who adds up a part in its owner's place takes objects alone. */
 #include <string.h>
 
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
 
 enum {
-    LARGER_MAX =
-        4 /* energy of what a codec makes of a sum, to that of the sum: a value of half a step is rounded to one */
+    /* energy of what a codec makes of a sum, to that of the sum: a value of half a step is rounded
+     * to one */
+    LARGER_MAX = 4
 };
 
 static bool owns(const dp_node *node, uint32_t part)
@@ -33,7 +35,8 @@ static bool is_in(const dp_part_word *word, const dp_peer *peer)
     return false;
 }
 
-/* Of itself and who is near a node has the objects anyhow: by a sum of these one far away would speak for everybody. */
+/* Of itself and who is near a node has the objects anyhow: by a sum of these one far away would
+ * speak for everybody. */
 static bool is_of_far(const dp_node *node, const dp_part_word *word)
 {
     bool far = true;
@@ -161,8 +164,9 @@ static const dp_claim *claim_of(const dp_node *node, const dp_part_source *sourc
                : NULL;
 }
 
-/* All of it is known, so that one can say how large it may be. By the triangle inequality: |sum of q_i x_i| <= sum of q_i |x_i|, and
- * x_i, being a part, has no more energy than the READY of the whole says. */
+/* All of it is known, so that one can say how large it may be. By the triangle inequality: |sum of
+ * q_i x_i| <= sum of q_i |x_i|, and x_i, being a part, has no more energy than the READY of the
+ * whole says. */
 static bool bound_of(const dp_node *node, const dp_sum *sum, unsigned __int128 *energy)
 {
     dp_part_term terms[DP_PART_SOURCES_MAX];

@@ -1,9 +1,11 @@
-/* How long a round of parts waits: from the time of a chunk and of a round trip, and from the bytes of a part and the rate at which
- * bytes come. Integers in, integers out; part_work.c and part_list.c ask.
+/* How long a round of parts waits: from the time of a chunk and of a round trip, and from the bytes
+ * of a part and the rate at which bytes come. Integers in, integers out; part_work.c and
+ * part_list.c ask.
  *
- * base: what an answer takes. transfer: what the bytes of one part take, of all contributions, on the line as it was measured. Small
- * parts have no transfer to speak of, and all waits are multiples of base; of large ones the owner goes on as long as bytes come, at
- * about the rate that was measured, and who is next in line gives it that time. */
+ * base: what an answer takes. transfer: what the bytes of one part take, of all contributions, on
+ * the line as it was measured. Small parts have no transfer to speak of, and all waits are
+ * multiples of base; of large ones the owner goes on as long as bytes come, at about the rate that
+ * was measured, and who is next in line gives it that time. */
 #ifndef DP_GOSSIP_PARTS_PART_WAIT_H
 #define DP_GOSSIP_PARTS_PART_WAIT_H
 
@@ -25,18 +27,22 @@ typedef struct dp_part_wait {
     uint64_t hard_us; /* the hard deadline of the round (deadline.h) */
 } dp_part_wait;
 
-/* bytes: of one part, n sizes that others told: no more than n times their lower median counts, so that a few who tell of huge ones
- * hold up nobody. They are put in order. rate: bytes per second, 0: unknown. Base: 4 chunk_us + 4 rtt_us, at least
- * DP_PART_BASE_US_MIN, at most a quarter of the hard deadline. */
+/* bytes: of one part, n sizes that others told: no more than n times their lower median counts, so
+ * that a few who tell of huge ones hold up nobody. They are put in order. rate: bytes per second,
+ * 0: unknown. Base: 4 chunk_us + 4 rtt_us, at least DP_PART_BASE_US_MIN, at most a quarter of the
+ * hard deadline. */
 dp_part_wait dp_part_wait_of(uint64_t chunk_us, uint64_t rtt_us, uint64_t *bytes, uint32_t n,
                              uint64_t rate, uint64_t hard_us);
-/* When who adds up goes without what has not come. since: it began; moved: bytes of the part came last, or since. It waits waits times
- * base since then, but in all no longer than waits times base, or DP_PART_SLOWER_MAX times the transfer (half the hard deadline at
- * most), whatever is more; never longer than the hard deadline. */
+/* When who adds up goes without what has not come. since: it began; moved: bytes of the part came
+ * last, or since. It waits waits times base since then, but in all no longer than waits times base,
+ * or DP_PART_SLOWER_MAX times the transfer (half the hard deadline at most), whatever is more;
+ * never longer than the hard deadline. */
 dp_time dp_part_wait_owner(const dp_part_wait *wait, dp_time since, dp_time moved, uint32_t waits);
-/* What one in line is given before the next begins: base and transfer, a quarter of the hard deadline at most. */
+/* What one in line is given before the next begins: base and transfer, a quarter of the hard
+ * deadline at most. */
 uint64_t dp_part_wait_line(const dp_part_wait *wait);
-/* After which voters list what parts there are: DP_PART_WAITS of these, DP_PART_HARDS hard deadlines at most. */
+/* After which voters list what parts there are: DP_PART_WAITS of these, DP_PART_HARDS hard
+ * deadlines at most. */
 uint64_t dp_part_wait_close(const dp_part_wait *wait);
 
 #endif

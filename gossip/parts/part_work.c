@@ -64,7 +64,8 @@ static bool owns_any(const dp_part_layout *layout, const dp_peer *peer)
     return false;
 }
 
-/* It has spoken for as many parts of others as one node works for: nobody waits for it to take up one more. */
+/* It has spoken for as many parts of others as one node works for: nobody waits for it to take up
+ * one more. */
 static bool is_full(const dp_node *node, const dp_peer *peer)
 {
     uint32_t others = 0;
@@ -84,8 +85,8 @@ static bool may_come(const dp_node *node, const dp_peer *peer)
     return dp_part_round_is_alive(node, peer) && !is_full(node, peer);
 }
 
-/* Those alive, and not full, before this node in line for a part; DP_PARTS_MAX and more: it is not in line, as it has nothing to contribute
- * and was not counted in the round before. */
+/* Those alive, and not full, before this node in line for a part; DP_PARTS_MAX and more: it is not
+ * in line, as it has nothing to contribute and was not counted in the round before. */
 static uint32_t alive_before(const dp_node *node, uint32_t part)
 {
     const dp_part_layout *layout = &node->ledger.layout;
@@ -117,7 +118,8 @@ typedef struct listable {
     uint32_t claims[DP_CLAIMS_MAX];
 } listable;
 
-/* Here, whole, and a record may name it. What this node has just made is as good until its trainer has looked at it. */
+/* Here, whole, and a record may name it. What this node has just made is as good until its trainer
+ * has looked at it. */
 static bool has_result(const dp_node *node, const listable *ready, uint32_t part)
 {
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
@@ -131,7 +133,8 @@ static bool has_result(const dp_node *node, const listable *ready, uint32_t part
     return false;
 }
 
-/* No record can list somebody any more who is in what it has said of this part, one that was revoked since: it adds up anew, once. */
+/* No record can list somebody any more who is in what it has said of this part, one that was
+ * revoked since: it adds up anew, once. */
 static void take_back(dp_node *node, const listable *ready, uint32_t part)
 {
     dp_duty *duty = &node->parts->duties[part];
@@ -153,7 +156,8 @@ static bool may_work(const dp_node *node)
            dp_round_may_contribute(node, &node->self);
 }
 
-/* Parts of others that this node works for: what it fetches for them, and later lets go of, is bounded by them. */
+/* Parts of others that this node works for: what it fetches for them, and later lets go of, is
+ * bounded by them. */
 static uint32_t for_others(const dp_node *node)
 {
     uint32_t n = 0;
@@ -199,7 +203,8 @@ static void take_up(dp_node *node, const listable *ready, uint32_t part)
     dp_part_round_look(node);
 }
 
-/* A record that lists some of those who are in a sum and not the others cannot name it: they come as objects. */
+/* A record that lists some of those who are in a sum and not the others cannot name it: they come
+ * as objects. */
 static bool breaks_sums(dp_node *node, uint32_t part, const listable *chosen)
 {
     bool broken = false;
@@ -221,7 +226,8 @@ static bool breaks_sums(dp_node *node, uint32_t part, const listable *chosen)
     return broken;
 }
 
-/* What may go into this part now, and how many waits what is still to come is worth. False: sums are waited for. */
+/* What may go into this part now, and how many waits what is still to come is worth. False: sums
+ * are waited for. */
 static bool gather(dp_node *node, uint32_t part, listable *chosen, uint32_t *waits)
 {
     uint32_t ready[DP_CLAIMS_MAX];
@@ -349,7 +355,8 @@ static void tell(dp_node *node, const dp_part_word *word)
     dp_node_send_all(node, dp_view_of(writer.data, writer.size));
 }
 
-/* READYs in it whose authors are not alive, and may have told this node and no voter: a voter lists nothing that it has not heard of. */
+/* READYs in it whose authors are not alive, and may have told this node and no voter: a voter lists
+ * nothing that it has not heard of. */
 static void tell_sources(dp_node *node, const dp_part_word *word)
 {
     for (uint32_t i = 0; i < word->n; i++) {
@@ -363,7 +370,8 @@ static void tell_sources(dp_node *node, const dp_part_word *word)
     }
 }
 
-/* Nobody has heard of it, and nobody else would let it go; the same bytes may be another's result. */
+/* Nobody has heard of it, and nobody else would let it go; the same bytes may be another's
+ * result. */
 void dp_part_round_let_go(dp_node *node, const dp_event *event)
 {
     const dp_hash *root = &event->u.reduced.root;

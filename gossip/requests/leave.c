@@ -1,6 +1,7 @@
-/* This node leaves for good: until when it has to stay, so that its going does not stop the run. The record that takes a voter out may
- * be known to nobody else yet: those who vote after it cannot decide before they have it, and those who decided it are
- * gone. So who voted stays, serves and votes no more, until a majority of those who vote now has shown by its heartbeats that it has
+/* This node leaves for good: until when it has to stay, so that its going does not stop the run.
+ * The record that takes a voter out may be known to nobody else yet: those who vote after it cannot
+ * decide before they have it, and those who decided it are gone. So who voted stays, serves and
+ * votes no more, until a majority of those who vote now has shown by its heartbeats that it has
  * come so far. */
 #include "base/mutation.h"
 #include "gossip/node/node_internal.h"
@@ -26,7 +27,8 @@ void dp_leave_taken_out(dp_node *node)
     dp_leave_tick(node);
 }
 
-/* A majority of the present voters has the record that takes this node out: one of them may be lost then as at any other time. */
+/* A majority of the present voters has the record that takes this node out: one of them may be lost
+ * then as at any other time. */
 static bool is_handed_over(const dp_node *node, const dp_roster_entry *own)
 {
     uint32_t holding = 0;
@@ -55,8 +57,9 @@ void dp_leave_tick(dp_node *node)
     }
 }
 
-/* A voter is taken out by a record, which takes a round, or one of its own when none is near; where no majority is heard nobody
- * can decide one, and a sole voter has to wait for somebody who may vote. */
+/* A voter is taken out by a record, which takes a round, or one of its own when none is near; where
+ * no majority is heard nobody can decide one, and a sole voter has to wait for somebody who may
+ * vote. */
 dp_leaving dp_leave_state(const dp_node *node)
 {
     if (node->mode == DP_MODE_LEFT) {

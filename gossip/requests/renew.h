@@ -1,6 +1,7 @@
-/* Certificates are renewed before they end: a node asks a member that may invite in the last third of its time, and again while it has no answer.
- * Nobody renews itself, save with the root key, and nobody is renewed that is no member. A renewal holds as long as the one that gave it is a
- * member that may invite: with a revocation those that it gave end too, and their owners ask others. */
+/* Certificates are renewed before they end: a node asks a member that may invite in the last third
+ * of its time, and again while it has no answer. Nobody renews itself, save with the root key, and
+ * nobody is renewed that is no member. A renewal holds as long as the one that gave it is a member
+ * that may invite: with a revocation those that it gave end too, and their owners ask others. */
 #ifndef DP_GOSSIP_REQUESTS_RENEW_H
 #define DP_GOSSIP_REQUESTS_RENEW_H
 

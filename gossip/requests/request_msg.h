@@ -1,8 +1,8 @@
 /* Requests of members for the next record, as bytes.
  *
  *   REMOVE     head | 32 peer | u8 reason | u64 incarnation | 32 by, if revoked | 64 signature
- *   FENCE_ASK  head | 32 peer | u64 incarnation | 32 asker | 16 exchange | 64 signature of peer: that life's word for that exchange with
- *              asker (dp_life_sign) */
+ *   FENCE_ASK  head | 32 peer | u64 incarnation | 32 asker | 16 exchange | 64 signature of peer:
+ *              that life's word for that exchange with asker (dp_life_sign) */
 #ifndef DP_GOSSIP_REQUESTS_REQUEST_MSG_H
 #define DP_GOSSIP_REQUESTS_REQUEST_MSG_H
 

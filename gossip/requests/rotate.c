@@ -34,7 +34,8 @@ static void send_word(dp_node *node)
     send_members(node, dp_view_of(room, writer.size));
 }
 
-/* The present epoch is of the chain, and its secret is not here. One of a later epoch is of a chain that was given up, and goes on. */
+/* The present epoch is of the chain, and its secret is not here. One of a later epoch is of a chain
+ * that was given up, and goes on. */
 static bool lacks(const dp_node *node)
 {
     const dp_secrets *held = &node->requests->rotate->held;
@@ -110,7 +111,8 @@ static dp_status take_word(dp_node *node, const dp_rotation *word, const dp_secr
         return DP_OK;
     }
     if (node->requests->rotate->waits || !dp_rotation_follows(word, &node->ledger.epoch)) {
-        return DP_OK; /* The first one goes into the chain; the others are told again by nobody then. */
+        /* The first one goes into the chain; the others are told again by nobody then. */
+        return DP_OK;
     }
     DP_TRY(dp_inviting_rotation_valid(&node->ledger, &node->config.crypto, word, &cause));
     return wait_for_record(node, word, secret);

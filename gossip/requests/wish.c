@@ -115,7 +115,8 @@ void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker)
 {
     uint32_t at = 0;
 
-    /* A node is in doubt with one at a time: its last word takes the place of its earlier ones, and of what nobody asks for any more. */
+    /* A node is in doubt with one at a time: its last word takes the place of its earlier ones, and
+     * of what nobody asks for any more. */
     dp_wish_forget_done(node);
     while (at < node->requests->n_fences &&
            !dp_peer_equal(&node->requests->fences[at].asker, asker)) {
@@ -129,8 +130,8 @@ void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker)
         (dp_fence_wish){.fence = *fence, .asker = *asker, .asked_at = node->now};
 }
 
-/* It may have been carried. What its asker shows is the word of that life for an exchange with it, so nobody else can ask, about nobody else
- * and for no life to come. */
+/* It may have been carried. What its asker shows is the word of that life for an exchange with it,
+ * so nobody else can ask, about nobody else and for no life to come. */
 static dp_status on_fence(dp_node *node, dp_view bytes)
 {
     dp_fence_ask ask;

@@ -35,9 +35,11 @@ typedef struct dp_requests {
 
 /* Put out by a signed word that the chain has not yet. */
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer);
-/* A removal from anywhere: DP_OK, also when nothing is left to do; DP_DENIED, DP_BADSIG; DP_AGAIN: too many at once. */
+/* A removal from anywhere: DP_OK, also when nothing is left to do; DP_DENIED, DP_BADSIG; DP_AGAIN:
+ * too many at once. */
 dp_status dp_wish_remove(dp_node *node, const dp_remove *remove);
-/* asker is in doubt with that life, and says so again and again; its last word counts. One voter's memory alone. */
+/* asker is in doubt with that life, and says so again and again; its last word counts. One voter's
+ * memory alone. */
 void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker);
 /* It was asked for lately. */
 bool dp_wish_lasts(const dp_node *node, const dp_fence_wish *wish);

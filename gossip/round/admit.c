@@ -1,6 +1,8 @@
-/* Admission: a node becomes a member for being there, before it has done any work. A record admits nodes that have a link to the voter that
- * drafts it, or to a member that has told it so, a credential that holds, and a place in the run; while nobody has finished a round yet a record of its own does, so that
- * nobody waits for the end of a long one. What a node sends before is not listened to, but for questions. */
+/* Admission: a node becomes a member for being there, before it has done any work. A record admits
+ * nodes that have a link to the voter that drafts it, or to a member that has told it so, a
+ * credential that holds, and a place in the run; while nobody has finished a round yet a record of
+ * its own does, so that nobody waits for the end of a long one. What a node sends before is not
+ * listened to, but for questions. */
 #include "gossip/round/admit.h"
 
 #include <string.h>
@@ -235,7 +237,8 @@ dp_status dp_admit_message(dp_node *node, dp_view bytes)
     return DP_OK;
 }
 
-/* Is it above one of these in a credential? Its place cannot be given by the record that admits them (inviting.h). */
+/* Is it above one of these in a credential? Its place cannot be given by the record that admits
+ * them (inviting.h). */
 static bool is_above(const dp_peer *peer, const dp_admitted *admitted, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -248,8 +251,8 @@ static bool is_above(const dp_peer *peer, const dp_admitted *admitted, uint32_t 
     return false;
 }
 
-/* Room for one admission more: in a full run the member that has been away for longest gives its place, unless something of
- * it is here for this record. */
+/* Room for one admission more: in a full run the member that has been away for longest gives its
+ * place, unless something of it is here for this record. */
 static bool make_place(const dp_node *node, dp_record *draft, const dp_admitted *admitted,
                        const dp_admitted *grants)
 {
@@ -293,8 +296,8 @@ static void add(dp_config_part *config, dp_admitted *admitted, const waiter *who
     admitted[at] = *grants;
 }
 
-/* Of those that wait, one of the invite that this draft admits the fewest by: many nodes of one invite do not keep those of
- * another waiting. Takes it out of the list. */
+/* Of those that wait, one of the invite that this draft admits the fewest by: many nodes of one
+ * invite do not keep those of another waiting. Takes it out of the list. */
 static waiter take_next(const dp_admitted *admitted, uint32_t n_admitted, waiter *waiting,
                         uint32_t *n)
 {

@@ -1,7 +1,8 @@
 /* Newcomers, and what a peer may say before the chain has admitted it.
  *
- *   GUEST   head | 32 peer | u16 size | its credential: a member tells the voters that it has a link to a node that waits. Unsigned: the
- *           credential is all that admits, and who is told of and not there takes a place that its invite grants anyway */
+ *   GUEST   head | 32 peer | u16 size | its credential: a member tells the voters that it has a
+ *           link to a node that waits. Unsigned: the credential is all that admits, and who is told
+ *           of and not there takes a place that its invite grants anyway */
 #ifndef DP_GOSSIP_ROUND_ADMIT_H
 #define DP_GOSSIP_ROUND_ADMIT_H
 
@@ -30,7 +31,8 @@ typedef struct dp_told_guests {
     dp_told_guest items[DP_TOLD_GUESTS_MAX];
 } dp_told_guests;
 
-/* Into a draft whose time, list and removals stand; admitted as in dp_valid. A member that is away may give its place. */
+/* Into a draft whose time, list and removals stand; admitted as in dp_valid. A member that is away
+ * may give its place. */
 void dp_admit_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted);
 /* Somebody waits for admission, and a record of its own would not disturb the round. */
 bool dp_admit_may_stand_alone(const dp_node *node);
@@ -38,7 +40,8 @@ bool dp_admit_may_stand_alone(const dp_node *node);
 void dp_admit_tell(dp_node *node);
 /* A GUEST from a member. DP_BADMSG, DP_DENIED; DP_TOOBIG: as many are known. */
 dp_status dp_admit_message(dp_node *node, dp_view bytes);
-/* Is this type of message nothing that a guest may send? It asks, and answers what it was asked for. */
+/* Is this type of message nothing that a guest may send? It asks, and answers what it was asked
+ * for. */
 bool dp_admit_members_only(uint8_t type);
 
 #endif

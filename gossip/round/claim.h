@@ -1,4 +1,5 @@
-/* Contributions to the round under way that a node follows: for how many there is room, and what they may say of their objects. */
+/* Contributions to the round under way that a node follows: for how many there is room, and what
+ * they may say of their objects. */
 #ifndef DP_GOSSIP_ROUND_CLAIM_H
 #define DP_GOSSIP_ROUND_CLAIM_H
 
@@ -8,15 +9,16 @@
 #include "gossip/core/limits.h"
 #include "gossip/round/round_msg.h"
 
-/* claim_room.c: may a claim of this peer be followed, once another has given way if it must? make_room has it do so. */
+/* claim_room.c: may a claim of this peer be followed, once another has given way if it must?
+ * make_room has it do so. */
 bool dp_claim_has_room(const dp_node *node, const dp_peer *peer);
 bool dp_claim_make_room(dp_node *node, const dp_peer *peer);
 void dp_claim_open_round(dp_node *node);
 
 /* claim_size.c: could an update of this run be as long as this READY says? */
 bool dp_claim_fits(const dp_node *node, const dp_ready *ready);
-/* A holder has proved how long this object is: whoever named it with another size has lied, and if nobody names it rightly it is
- * not fetched. Before dp_spread_info. */
+/* A holder has proved how long this object is: whoever named it with another size has lied, and if
+ * nobody names it rightly it is not fetched. Before dp_spread_info. */
 void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size);
 
 #endif

@@ -1,5 +1,6 @@
-/* Room for contributions to the round under way, which are limited: one that nobody is known to have the blob of gives way. A peer whose
- * claim gave way does not displace another's in the same round, so that each costs one wait. */
+/* Room for contributions to the round under way, which are limited: one that nobody is known to
+ * have the blob of gives way. A peer whose claim gave way does not displace another's in the same
+ * round, so that each costs one wait. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -10,7 +11,8 @@ static bool is_free(const dp_node *node)
     return node->round->n_claims < node->round->ready_max;
 }
 
-/* What is here and decodes stays, since a vote may be bound to it. Of parts, whoever adds up has what others lack. */
+/* What is here and decodes stays, since a vote may be bound to it. Of parts, whoever adds up has
+ * what others lack. */
 static bool gives_way(const dp_node *node, const dp_claim *claim)
 {
     if (claim->evidence || dp_peer_equal(&claim->ready.peer, &node->self)) {

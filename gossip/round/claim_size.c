@@ -1,6 +1,7 @@
-/* The length of an object. READY, PART and SUM state it in what their author signs, and the size that a holder gives is proved by
- * the root. Where the two differ the author has lied: the node names it and fetches nothing for that message, so that a
- * contribution of "1,000 bytes" costs nobody more. */
+/* The length of an object. READY, PART and SUM state it in what their author signs, and the size
+ * that a holder gives is proved by the root. Where the two differ the author has lied: the node
+ * names it and fetches nothing for that message, so that a contribution of "1,000 bytes" costs
+ * nobody more. */
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
 
@@ -25,7 +26,8 @@ static void note(dp_node *node, uint64_t round, const dp_peer *liar)
                  "object of another size than it was told with");
 }
 
-/* The objects of a publication that this claim names. True: one of them is this one, and as long as told. */
+/* The objects of a publication that this claim names. True: one of them is this one, and as long as
+ * told. */
 static bool judge_claim(dp_node *node, dp_claim *claim, const dp_hash *root, uint64_t size)
 {
     const dp_ready *ready = &claim->ready;
@@ -85,7 +87,9 @@ void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size)
     bool right = false;
 
     if (dp_broken(185) || !dp_spread_unsure(node->spread, root)) {
-        return; /* Not wanted, or by a record, the manifest or a partner, which the holder is held against. */
+        /* Not wanted, or by a record, the manifest or a partner, which the holder is held
+         * against. */
+        return;
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         right = judge_claim(node, &node->round->claims[i], root, size) || right;

@@ -1,4 +1,5 @@
-/* When a voter closes the round and when it bids: the close condition, the grace, the hard deadline, the bid timer. */
+/* When a voter closes the round and when it bids: the close condition, the grace, the hard
+ * deadline, the bid timer. */
 #include <string.h>
 
 #include "gossip/node/node_internal.h"
@@ -25,8 +26,8 @@ static bool is_idle(const dp_node *node, const dp_member *member)
             member->summary.mode == DP_MODE_LEFT || dp_fork_elsewhere(node, member->summary.fork));
 }
 
-/* Alive, with a trainer at work for this chain, wherever it stands; or ready already. Of a member without a link no more may be
- * known than that it is alive. */
+/* Alive, with a trainer at work for this chain, wherever it stands; or ready already. Of a member
+ * without a link no more may be known than that it is alive. */
 static bool works(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
@@ -63,8 +64,8 @@ bool dp_round_is_active(const dp_node *node, uint32_t index)
              is_near(node, member) && may_train(node, member)));
 }
 
-/* Those whose doings are known here: all, this node first. In a run too large for links to everybody only linked ones are
- * known so well, and they are enough: more than a record lists. */
+/* Those whose doings are known here: all, this node first. In a run too large for links to
+ * everybody only linked ones are known so well, and they are enough: more than a record lists. */
 static uint32_t watched_count(const dp_node *node)
 {
     return dp_members_large(node->members) ? 1 + dp_members_linked(node->members)->count
@@ -125,8 +126,8 @@ static uint64_t hard_of(const dp_node *node)
 /* Whom a round waits for that could be closed. */
 typedef enum await { AWAIT_NOBODY = 0, AWAIT_TURN, AWAIT_OWED } await;
 
-/* A record is full with the first that come; those whose turn it is may be others, who are farther away. And who is later than
- * the others in every round is waited for once in a while. */
+/* A record is full with the first that come; those whose turn it is may be others, who are farther
+ * away. And who is later than the others in every round is waited for once in a while. */
 static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
 {
     const dp_peer *authors[DP_CLAIMS_MAX];
@@ -151,8 +152,8 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     return most;
 }
 
-/* What a chunk takes, or half of what an update takes from its READY until it is here, if that is longer: an update of many chunks,
- * or through another. */
+/* What a chunk takes, or half of what an update takes from its READY until it is here, if that is
+ * longer: an update of many chunks, or through another. */
 static uint64_t transfer_of(const dp_node *node)
 {
     const uint64_t chunk = dp_spread_chunk_p95(node->spread);
@@ -173,8 +174,8 @@ static uint64_t grace_of(const dp_node *node, await waits_for)
     return waits_for == AWAIT_OWED && longer > grace ? longer : grace;
 }
 
-/* The record of a round is decided, and the ledger does not know of it yet. Voters alone keep count, since they close rounds; in
- * a run of parts all, since they add up. */
+/* The record of a round is decided, and the ledger does not know of it yet. Voters alone keep
+ * count, since they close rounds; in a run of parts all, since they add up. */
 void dp_round_count_missed(dp_node *node, const dp_record *record)
 {
     const dp_peer *listed[DP_LISTED_MAX];
@@ -203,9 +204,10 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
     }
 }
 
-/* Of the members that are expected to contribute: how many there are, and of how many an update is held. What is held of others, who died
- * after they had published, stands for nobody who is still at work. fresh: whose work is of the round before has none of this one, and others
- * are waited for in its place. */
+/* Of the members that are expected to contribute: how many there are, and of how many an update is
+ * held. What is held of others, who died after they had published, stands for nobody who is still
+ * at work. fresh: whose work is of the round before has none of this one, and others are waited for
+ * in its place. */
 typedef struct turnout {
     uint32_t held;
     uint32_t active;
@@ -228,8 +230,8 @@ static turnout turnout_of(const dp_node *node, const uint32_t *held, uint32_t n,
     return there;
 }
 
-/* Backup workers: with so many, and nobody owed a wait, the others are late. Whose turn it is makes no difference: who was invited and
- * comes too late goes first in the round that follows. */
+/* Backup workers: with so many, and nobody owed a wait, the others are late. Whose turn it is makes
+ * no difference: who was invited and comes too late goes first in the round that follows. */
 static bool has_first(const dp_node *node, const turnout *fresh, await waits_for)
 {
     const dp_ledger *ledger = &node->ledger;
@@ -446,6 +448,7 @@ dp_time dp_round_wake(const dp_node *node)
     if (round->close_at.us == 0 && round->opened.us != 0) {
         wake = dp_time_min(wake, dp_time_after(round->opened, hard_of(node)));
     }
-    /* An instant already met that changed nothing is looked at again: what kept the round may be over. */
+    /* An instant already met that changed nothing is looked at again: what kept the round may be
+     * over. */
     return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
 }

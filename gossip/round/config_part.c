@@ -1,5 +1,5 @@
-/* The config part of a record that a voter proposes: who leaves, which exchanges are void, who votes from the next slot on;
- * and when such a part is worth a record of its own. */
+/* The config part of a record that a voter proposes: who leaves, which exchanges are void, who
+ * votes from the next slot on; and when such a part is worth a record of its own. */
 #include <stddef.h>
 #include <string.h>
 
@@ -39,8 +39,9 @@ static bool is_alive(const dp_node *node, const dp_peer *peer)
                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
 }
 
-/* Has it been up for vote.uptime? By what this node has seen of its present life, less an eighth, since it is heard of later than it
- * starts. A node that has not been up for so long itself goes by the chain: rounds since the admission. */
+/* Has it been up for vote.uptime? By what this node has seen of its present life, less an eighth,
+ * since it is heard of later than it starts. A node that has not been up for so long itself goes by
+ * the chain: rounds since the admission. */
 static bool is_up_long(const dp_node *node, const dp_peer *peer, const dp_roster_entry *entry)
 {
     const uint64_t uptime_us = (uint64_t)node->manifest.voter_uptime_s * DP_SECOND;
@@ -100,8 +101,8 @@ static bool stays(const dp_node *node, const dp_record *draft, uint32_t index)
            dp_time_between(node->round->voter_seen[index], node->now) < DP_VOTER_DEAD_US;
 }
 
-/* Put back voters that are dead for long and have no successor: all but an even number of them, so that the count shrinks by
- * two at a time, and to 3 at the least. */
+/* Put back voters that are dead for long and have no successor: all but an even number of them, so
+ * that the count shrinks by two at a time, and to 3 at the least. */
 static void put_back(const dp_node *node, const dp_record *draft, dp_config_part *config)
 {
     const uint32_t n = node->ledger.n_voters;
@@ -124,8 +125,9 @@ static void put_back(const dp_node *node, const dp_record *draft, dp_config_part
     }
 }
 
-/* How many may vote: not so many that those who vote already, stay and are alive could not decide without a newcomer, who may
- * be gone by then. A sole voter has to trust one of two; whose own time had a gap asks nobody in before it has looked around. */
+/* How many may vote: not so many that those who vote already, stay and are alive could not decide
+ * without a newcomer, who may be gone by then. A sole voter has to trust one of two; whose own time
+ * had a gap asks nobody in before it has looked around. */
 static uint32_t most_voters(const dp_node *node, const dp_record *draft)
 {
     const uint32_t n = node->ledger.n_voters;
@@ -141,7 +143,8 @@ static uint32_t most_voters(const dp_node *node, const dp_record *draft)
     return safe < node->ledger.voters_max ? safe : node->ledger.voters_max;
 }
 
-/* Odd counts only: 1 to 3 to 5 to 7 as candidates come, replacing before shrinking, and below 3 only when voters left for good. */
+/* Odd counts only: 1 to 3 to 5 to 7 as candidates come, replacing before shrinking, and below 3
+ * only when voters left for good. */
 static void plan_voters(const dp_node *node, dp_record *draft)
 {
     const uint32_t n = node->ledger.n_voters;

@@ -1,4 +1,5 @@
-/* The config part of a record that this node drafts: removals, admissions, fences and voters that are due. */
+/* The config part of a record that this node drafts: removals, admissions, fences and voters that
+ * are due. */
 #ifndef DP_GOSSIP_ROUND_CONFIG_PART_H
 #define DP_GOSSIP_ROUND_CONFIG_PART_H
 
@@ -9,7 +10,8 @@
 #include "gossip/identity/admission.h"
 #include "gossip/ledger/record.h"
 
-/* Removals, admissions, fences and voters that are due, into a draft whose time and list stand; admitted as in dp_valid. */
+/* Removals, admissions, fences and voters that are due, into a draft whose time and list stand;
+ * admitted as in dp_valid. */
 void dp_config_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted);
 bool dp_config_removes(const dp_config_part *config, const dp_peer *peer);
 /* In order of peer. */

@@ -20,7 +20,8 @@ const char *dp_judgement_text(dp_judgement judgement)
     return "";
 }
 
-/* A token is passed forward twice for each of two gains; in training it costs as much as three passes. */
+/* A token is passed forward twice for each of two gains; in training it costs as much as three
+ * passes. */
 enum { BUDGET_NUMERATOR = 9, BUDGET_DENOMINATOR = 400, SUSPECT_SHARE = 4, SUSPECT_WINDOWS = 4 };
 
 uint64_t dp_judge_budget(uint64_t trained)
@@ -133,8 +134,9 @@ static int64_t bounded(int64_t micro)
     return micro > GAIN_MAX ? GAIN_MAX : micro < -GAIN_MAX ? -GAIN_MAX : micro;
 }
 
-/* The gains of both kinds of data together: an update of unlike data may cost the others a little, and gains its author more. It is no excuse for
- * a loss of half as much: a few samples can be learnt by heart. */
+/* The gains of both kinds of data together: an update of unlike data may cost the others a little,
+ * and gains its author more. It is no excuse for a loss of half as much: a few samples can be
+ * learnt by heart. */
 static bool helps(const dp_judged *found)
 {
     const dp_gain *gains[] = {&found->held, &found->claimed};

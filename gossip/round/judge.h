@@ -1,6 +1,7 @@
-/* Which updates a voter finds harmful, by what its trainer measured of them, and which members it accuses (docs/decisions/006-judging-updates.md).
- * Pure arithmetic over numbers and a memory of past rounds; judge_round.h says when a node asks. One of each voter's own: validity of a
- * record never depends on it. */
+/* Which updates a voter finds harmful, by what its trainer measured of them, and which members it
+ * accuses (docs/decisions/006-judging-updates.md). Pure arithmetic over numbers and a memory of
+ * past rounds; judge_round.h says when a node asks. One of each voter's own: validity of a record
+ * never depends on it. */
 #ifndef DP_GOSSIP_ROUND_JUDGE_H
 #define DP_GOSSIP_ROUND_JUDGE_H
 
@@ -12,8 +13,8 @@
 #include "gossip/core/id.h"
 
 enum {
-    DP_JUDGE_SHARE =
-        4, /* who is aligned with this voter by 1 / SHARE of what others are, or less, is suspect, */
+    /* who is aligned with this voter by 1 / SHARE of what others are, or less, is suspect, */
+    DP_JUDGE_SHARE = 4,
     DP_JUDGE_ERRORS = 1,        /* and acquitted by a gain above so many standard errors */
     DP_JUDGE_COPY_BITS = 8,     /* of 256: two updates that differ in fewer are one, or almost */
     DP_JUDGE_WINDOW = 8,        /* of the last so many updates that were judged, */
@@ -21,14 +22,16 @@ enum {
     DP_JUDGE_SAMPLES_MAX = 128, /* updates of a round that its medians are of: the first ones */
     DP_JUDGE_PRINTS_MAX = 512,  /* updates that copies are looked for among: the newest, */
     DP_JUDGE_PRINT_ROUNDS = 8,  /* of so many rounds */
-    DP_JUDGE_STEP_SHARE =
-        4 /* a gain is measured at this part of the clipped step of a round: short enough for the loss to follow it */
+    /* a gain is measured at this part of the clipped step of a round: short enough for the loss to
+     * follow it */
+    DP_JUDGE_STEP_SHARE = 4
 };
 
 typedef enum dp_judgement {
     DP_FOUND_NONE = 0, /* not judged yet */
     DP_FOUND_GOOD,
-    DP_FOUND_AGAINST, /* leads elsewhere than the voter's own work, and the others', and does not help */
+    /* leads elsewhere than the voter's own work, and the others', and does not help */
+    DP_FOUND_AGAINST,
     DP_FOUND_COPY /* is another update, or an older one */
 } dp_judgement;
 
@@ -49,7 +52,8 @@ typedef struct dp_judge_member {
     uint32_t harmful; /* a bit for each of the last DP_JUDGE_WINDOW; bit 0: the last one */
 } dp_judge_member;
 
-/* What updates of a round had, rising, and what the one in the middle had in the rounds before (a moving average). */
+/* What updates of a round had, rising, and what the one in the middle had in the rounds before (a
+ * moving average). */
 typedef struct dp_usual {
     int32_t value; /* 0: not known */
     uint32_t n;
@@ -66,23 +70,29 @@ typedef struct dp_judge {
     dp_judge_member *members; /* the caller's room for members_max */
 } dp_judge;
 
-/* Tokens, for each kind of gain, that the suspects of a round may take: 3 % of the voter's own training on so many tokens. */
+/* Tokens, for each kind of gain, that the suspects of a round may take: 3 % of the voter's own
+ * training on so many tokens. */
 uint64_t dp_judge_budget(uint64_t trained);
-/* Takes the tokens of one suspect from what is left: a quarter, and windows enough for an error of their mean. context: tokens of a window. */
+/* Takes the tokens of one suspect from what is left: a quarter, and windows enough for an error of
+ * their mean. context: tokens of a window. */
 uint32_t dp_judge_take(uint64_t *left, uint32_t context);
 /* A new round: what was measured in the one before is what is usual now. */
 void dp_judge_open_round(dp_judge *judge);
-/* Must its gain be measured too, before anything is said of it? Data unlike the others' lead elsewhere, and still help. */
+/* Must its gain be measured too, before anything is said of it? Data unlike the others' lead
+ * elsewhere, and still help. */
 bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found);
-/* Of an update of this member for this round, told at that time. It is remembered; of each member and round once. *exposed: whose update of this
- * round, which was found good before, is a copy of it; zero: nobody's. What copies another of its own round is left out and held against
- * nobody: who was told first may look different at two voters. */
+/* Of an update of this member for this round, told at that time. It is remembered; of each member
+ * and round once. *exposed: whose update of this round, which was found good before, is a copy of
+ * it; zero: nobody's. What copies another of its own round is left out and held against nobody: who
+ * was told first may look different at two voters. */
 dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
                              const dp_judged *found, dp_peer *exposed);
-/* The same of a voter, who is trusted: only for what is usual (not by its own, of which own says so) and for its copies. */
+/* The same of a voter, who is trusted: only for what is usual (not by its own, of which own says
+ * so) and for its copies. */
 void dp_judge_trusted(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
                       bool own, const dp_judged *found, dp_peer *exposed);
-/* The record of that round does not list this member's update: its work comes again, and may look the same. */
+/* The record of that round does not list this member's update: its work comes again, and may look
+ * the same. */
 void dp_judge_unlisted(dp_judge *judge, const dp_peer *peer, uint64_t round);
 /* Have most of the member's last updates been harmful, the last one too? */
 bool dp_judge_accuses(const dp_judge *judge, const dp_peer *peer);

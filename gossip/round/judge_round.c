@@ -39,8 +39,8 @@ void dp_judging_close(dp_node *node)
 
 /* ---- asking ---- */
 
-/* The trainer holds the state that updates of this round begin from. Who has not must apply first, and until a majority of voters has, no
- * round closes anyway. */
+/* The trainer holds the state that updates of this round begin from. Who has not must apply first,
+ * and until a majority of voters has, no round closes anyway. */
 static bool can_judge(const dp_node *node)
 {
     return node->judging != NULL && node->commit->self != DP_NOBODY &&
@@ -109,7 +109,8 @@ static bool is_trusted(const dp_node *node, const dp_claim *claim)
     return dp_ledger_voter(&node->ledger, &claim->ready.peer) != DP_NOBODY && !dp_broken(229);
 }
 
-/* One blob under two names, told by another before, or by a voter. It takes a READY alone, so it is held against nobody. */
+/* One blob under two names, told by another before, or by a voter. It takes a READY alone, so it is
+ * held against nobody. */
 static bool is_same_blob(const dp_node *node, const dp_claim *claim)
 {
     for (uint32_t i = 0; i < node->round->n_claims && claim->energy != 0; i++) {

@@ -1,5 +1,6 @@
-/* A voter judges the updates of the round under way: when it asks its trainer, what it tells of the answer, and whom it wants out of the run
- * (judge.h decides, harm.h is the evidence). In a run that does not judge, and at a node that does not vote, none of this does anything. */
+/* A voter judges the updates of the round under way: when it asks its trainer, what it tells of the
+ * answer, and whom it wants out of the run (judge.h decides, harm.h is the evidence). In a run that
+ * does not judge, and at a node that does not vote, none of this does anything. */
 #ifndef DP_GOSSIP_ROUND_JUDGE_ROUND_H
 #define DP_GOSSIP_ROUND_JUDGE_ROUND_H
 
@@ -18,7 +19,8 @@ struct dp_claim;
 DP_MUST dp_status dp_judging_open(dp_node *node);
 void dp_judging_close(dp_node *node);
 
-/* Hands updates that were checked to the trainer, as long as it holds the state that they begin from. */
+/* Hands updates that were checked to the trainer, as long as it holds the state that they begin
+ * from. */
 void dp_judging_look(dp_node *node);
 /* A DP_EV_JUDGED. */
 void dp_judging_judged(dp_node *node, const dp_event *event);
@@ -28,11 +30,13 @@ void dp_judging_open_slot(dp_node *node, bool new_round);
 
 /* May this node list it? Always, in a run that does not judge. */
 bool dp_judging_finds_good(const dp_node *node, const struct dp_claim *claim);
-/* May this node tell HAVE of it? Also of what a record lists that it has met or accepted: others may have it from nobody else. */
+/* May this node tell HAVE of it? Also of what a record lists that it has met or accepted: others
+ * may have it from nobody else. */
 bool dp_judging_tells(const dp_node *node, const struct dp_claim *claim);
 /* Is its update of this round one that this node found harmful? */
 bool dp_judging_rejects(const dp_node *node, const dp_peer *peer);
-/* Members that are expected to contribute and whose update this node found harmful: nobody waits for another. */
+/* Members that are expected to contribute and whose update this node found harmful: nobody waits
+ * for another. */
 uint32_t dp_judging_rejected(const dp_node *node);
 
 /* A HARM. DP_BADMSG, DP_BADSIG. */

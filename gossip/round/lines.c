@@ -1,7 +1,9 @@
-/* How many elements of an update travel in the round under way, and what a proposer says of the lines (density.h). */
+/* How many elements of an update travel in the round under way, and what a proposer says of the
+ * lines (density.h). */
 #include "gossip/node/node_internal.h"
 
-/* From READY to blob; forever, if it has not come when the round goes on without it. False: there was hardly time yet. */
+/* From READY to blob; forever, if it has not come when the round goes on without it. False: there
+ * was hardly time yet. */
 static bool waited(const dp_node *node, const dp_claim *claim, uint64_t round_us, uint64_t *wait)
 {
     if (dp_peer_equal(&claim->ready.peer, &node->self)) {

@@ -1,5 +1,6 @@
-/* Lists that a record names (listing.h), between voters: what is missing of a proposal is asked of those who have it, and what others
- * miss is given. Who is no voter needs a record when it is decided, and gets it whole (RECORDS). */
+/* Lists that a record names (listing.h), between voters: what is missing of a proposal is asked of
+ * those who have it, and what others miss is given. Who is no voter needs a record when it is
+ * decided, and gets it whole (RECORDS). */
 #include <string.h>
 
 #include "base/assert.h"
@@ -67,8 +68,9 @@ dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whol
 
 /* ---- messages ---- */
 
-/* The request is not signed. A voter that is heard on its own link asks on it; only of one that is not it may come through others, or
- * each of them could have a voter sent two hundred times what it sends itself. */
+/* The request is not signed. A voter that is heard on its own link asks on it; only of one that is
+ * not it may come through others, or each of them could have a voter sent two hundred times what it
+ * sends itself. */
 static bool may_ask(const dp_node *node, const dp_peer *asker, const dp_peer *from)
 {
     const uint32_t voter = dp_ledger_voter(&node->ledger, asker);
@@ -119,7 +121,8 @@ dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_p
 
 /* ---- the row of the vote ---- */
 
-/* Whoever accepts a record vouches for its rows as for its blobs: they are durable before the vote is told. */
+/* Whoever accepts a record vouches for its rows as for its blobs: they are durable before the vote
+ * is told. */
 dp_view dp_list_row_whole(dp_node *node, dp_view bytes)
 {
     dp_commit_row row;

@@ -76,7 +76,8 @@ void dp_lists_put_all(dp_lists *lists, dp_view whole)
     }
 }
 
-/* The hashes of the lists of a voted form. More than the run may have would drive out those of other records. */
+/* The hashes of the lists of a voted form. More than the run may have would drive out those of
+ * other records. */
 static dp_status hashes_of(const dp_lists *lists, dp_view record, dp_hash hashes[DP_LISTS_MAX],
                            uint32_t *n)
 {

@@ -1,5 +1,6 @@
-/* Lists of contributions (listing.h) that this node knows of the slot under way: those of its own proposal, of what it has accepted,
- * and those it has asked for. Joins the voted form of a record with them to its whole form. Bytes only, no I/O.
+/* Lists of contributions (listing.h) that this node knows of the slot under way: those of its own
+ * proposal, of what it has accepted, and those it has asked for. Joins the voted form of a record
+ * with them to its whole form. Bytes only, no I/O.
  *
  *   LIST_GET   head | 32 asker | u8 n, 1 to 32 | n times 32 hash of a list
  *   LIST       head | bytes of a list, to the end
@@ -42,11 +43,12 @@ void dp_lists_put(dp_lists *lists, dp_view list);
 dp_view dp_lists_get(dp_lists *lists, const dp_hash *hash);
 /* The lists behind the voted form of a whole record, each with the hash that it names. */
 void dp_lists_put_all(dp_lists *lists, dp_view whole);
-/* Those of this voted form, as far as they are known, stay whatever comes; those pinned before stay no longer. */
+/* Those of this voted form, as far as they are known, stay whatever comes; those pinned before stay
+ * no longer. */
 void dp_lists_pin(dp_lists *lists, dp_view record);
-/* The whole form of a record into out (DP_RECORD_WHOLE_MAX); of one that is whole, or has no lists, a copy. DP_AGAIN: some lists are
- * not known, and with wanted they are waited for instead of those before. DP_BADMSG, DP_TOOBIG: no record with lists, or with more of
- * them than the run has. */
+/* The whole form of a record into out (DP_RECORD_WHOLE_MAX); of one that is whole, or has no lists,
+ * a copy. DP_AGAIN: some lists are not known, and with wanted they are waited for instead of those
+ * before. DP_BADMSG, DP_TOOBIG: no record with lists, or with more of them than the run has. */
 DP_MUST dp_status dp_lists_join(dp_lists *lists, dp_view record, bool wanted, uint8_t *out,
                                 dp_view *whole);
 /* True: it was wanted, and is known now. */

@@ -61,7 +61,8 @@ static bool may_list(const dp_node *node, const dp_claim *claim, const dp_hash *
            dp_judging_finds_good(node, claim);
 }
 
-/* Of all majorities that contain this node, the one that holds most; the first in order of bits wins a tie. */
+/* Of all majorities that contain this node, the one that holds most; the first in order of bits
+ * wins a tie. */
 uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
 {
     const dp_round *round = node->round;
@@ -103,7 +104,8 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
 
 /* ---- building ---- */
 
-/* Of several claims to one blob the one that came first here: who copies must have heard of it before. */
+/* Of several claims to one blob the one that came first here: who copies must have heard of it
+ * before. */
 static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
 {
     uint32_t kept = 0;
@@ -351,9 +353,10 @@ static bool refuses_by_mutation(const dp_node *node, const dp_record *record)
     return refused;
 }
 
-/* Of a record's time: later than the own clock, than what a majority's clocks have reached, and than the chain itself stands,
- * by more than the skew. A chain that wrong clocks have put into the future goes on from there; and a record that some voter
- * accepted while they were wrong may be the only one that can still be decided, so nobody waits for its time for ever. */
+/* Of a record's time: later than the own clock, than what a majority's clocks have reached, and
+ * than the chain itself stands, by more than the skew. A chain that wrong clocks have put into the
+ * future goes on from there; and a record that some voter accepted while they were wrong may be the
+ * only one that can still be decided, so nobody waits for its time for ever. */
 static bool is_ahead(dp_node *node, uint64_t time_ms)
 {
     dp_round *round = node->round;

@@ -1,4 +1,5 @@
-/* The round under way as seen by a node: contributions, who holds them, state votes, and for voters when to close and bid. */
+/* The round under way as seen by a node: contributions, who holds them, state votes, and for voters
+ * when to close and bid. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -275,7 +276,8 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim)
     }
 }
 
-/* needed: of a record, or of this node. Not for so many READYs that what a record lists cannot be looked at. */
+/* needed: of a record, or of this node. Not for so many READYs that what a record lists cannot be
+ * looked at. */
 static bool make_room(dp_node *node, const dp_peer *peer, bool needed)
 {
     return needed ? node->round->n_claims < node->round->claims_max
@@ -306,7 +308,9 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
         !dp_valid_numbers(ready) || !dp_valid_lease(&node->ledger, ready) ||
         !make_room(node, &ready->peer, evidence || own)) {
-        return; /* An own one may have numbers that no record may list: of a row that an older version wrote. */
+        /* An own one may have numbers that no record may list: of a row that an older version
+         * wrote. */
+        return;
     }
     claim = &round->claims[round->n_claims++];
     *claim = (dp_claim){
@@ -468,8 +472,8 @@ dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_
     }
 }
 
-/* There is room again for blobs that were too many to be wanted. What a decided round lacks goes first: it finds room in the same
- * way, at the end of the step. */
+/* There is room again for blobs that were too many to be wanted. What a decided round lacks goes
+ * first: it finds room in the same way, at the end of the step. */
 static void fetch_unwanted(dp_node *node)
 {
     dp_round *round = node->round;

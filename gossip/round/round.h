@@ -1,4 +1,5 @@
-/* The round under way: contributions that this node knows of, who holds them, and when the round may be closed. */
+/* The round under way: contributions that this node knows of, who holds them, and when the round
+ * may be closed. */
 #ifndef DP_GOSSIP_ROUND_ROUND_H
 #define DP_GOSSIP_ROUND_ROUND_H
 
@@ -89,8 +90,8 @@ typedef struct dp_round {
     dp_time told_at;  /* when peers were last told of the round */
     uint64_t tell_us; /* until they are told again */
     dp_deadline deadline;
-    uint8_t missed
-        [DP_MEMBERS_MAX]; /* by index of a member: rounds in a row in which it worked and was not listed */
+    /* by index of a member: rounds in a row in which it worked and was not listed */
+    uint8_t missed[DP_MEMBERS_MAX];
     /* judged last, so that signatures are checked once */
     dp_hash judged;
     dp_status verdict;
@@ -137,12 +138,13 @@ void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
 /* ---- list_talk.c ---- */
 
 /* Lists that a record names, from and for other voters. */
-/* The whole form of a record of the slot under way, lent until the next call; DP_AGAIN: lists are missing, and with wanted they are
- * asked for. */
+/* The whole form of a record of the slot under way, lent until the next call; DP_AGAIN: lists are
+ * missing, and with wanted they are asked for. */
 dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whole);
 dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
-/* A row of the vote with its record as a vote has it becomes one with the whole record; and back: empty, if the lists in it are not those
- * of its record. The lists of the record in the row stay known. */
+/* A row of the vote with its record as a vote has it becomes one with the whole record; and back:
+ * empty, if the lists in it are not those of its record. The lists of the record in the row stay
+ * known. */
 dp_view dp_list_row_whole(dp_node *node, dp_view row);
 dp_view dp_list_row_voted(dp_node *node, dp_view row);
 /* ---- tell.c ---- */
@@ -165,7 +167,8 @@ uint32_t dp_round_others_ready(const dp_node *node);
 
 dp_verdict dp_round_judge(void *context, dp_view bytes);
 size_t dp_round_value(void *context, uint8_t *out);
-/* Claims that a common majority of voters holds, this node among them: how many, and their indexes if chosen is not NULL. */
+/* Claims that a common majority of voters holds, this node among them: how many, and their indexes
+ * if chosen is not NULL. */
 uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
 /* Whatever is held: may a record list this, which starts from this state? */
 bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root);

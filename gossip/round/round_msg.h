@@ -1,10 +1,13 @@
-/* The small messages around a round, as bytes: contributions, holdings, state votes, offers to vote.
+/* The small messages around a round, as bytes: contributions, holdings, state votes, offers to
+ * vote.
  *
- *   READY      head | 32 peer | u64 t | 32 base | 32 blob root | u64 bytes | u64 tokens | u64 carried | u64 reach leased
- *              | u64 reach own | u32 steps | u32 loss | 32 state root | 64 signature; of parts then
- *              | u128 energy | u32 rate | list of its parts (part.h), of which the blob root is made
- *   HAVE       head | 32 voter | u64 t | u8 n | 32 root each: all blobs of round t that the voter holds | 64 signature by voter, domain
- *              "dpnode/have/1", over run | voter | t | n | H("dpnode/have-roots/1", the roots). On its own link a HAVE needs none
+ *   READY      head | 32 peer | u64 t | 32 base | 32 blob root | u64 bytes | u64 tokens | u64
+ *              carried | u64 reach leased | u64 reach own | u32 steps | u32 loss | 32 state root
+ *              | 64 signature; of parts then | u128 energy | u32 rate | list of its parts (part.h),
+ *              of which the blob root is made
+ *   HAVE       head | 32 voter | u64 t | u8 n | 32 root each: all blobs of round t that the voter
+ *              holds | 64 signature by voter, domain "dpnode/have/1", over run | voter | t | n
+ *              | H("dpnode/have-roots/1", the roots). On its own link a HAVE needs none
  *   STATE      head | 32 voter | u64 t | 32 state root | 64 signature with the vote key
  *   VOTER_OK   head | 32 peer | 32 vote key | 32 chain head | 64 signature */
 #ifndef DP_GOSSIP_ROUND_ROUND_MSG_H

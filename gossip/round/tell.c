@@ -1,5 +1,5 @@
-/* What a node tells its peers of the round, and tells again, since messages may be lost: contribution, holdings, state,
- * the offer to vote, its leaving, the wish for a fence. */
+/* What a node tells its peers of the round, and tells again, since messages may be lost:
+ * contribution, holdings, state, the offer to vote, its leaving, the wish for a fence. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -139,8 +139,9 @@ static bool is_out_of_reach(const dp_node *node, const dp_claim *claim)
     return !near;
 }
 
-/* A record may bind voters to a blob that only one of them holds, to whom this one has no link. Members between them do not know
- * of it, since its author is gone; shown the READY they fetch it, and it is fetched from them. */
+/* A record may bind voters to a blob that only one of them holds, to whom this one has no link.
+ * Members between them do not know of it, since its author is gone; shown the READY they fetch it,
+ * and it is fetched from them. */
 static void show_missing(dp_node *node)
 {
     dp_writer writer;
@@ -156,8 +157,8 @@ static void show_missing(dp_node *node)
     }
 }
 
-/* In doubt with somebody who has been dead for long, or is a member no more: the voters may void the exchanges of that
- * incarnation (SAFETY C5). */
+/* In doubt with somebody who has been dead for long, or is a member no more: the voters may void
+ * the exchanges of that incarnation (SAFETY C5). */
 static void ask_for_fence(dp_node *node)
 {
     const dp_mix_look mix = dp_mix_view(node->mix);
@@ -192,7 +193,8 @@ void dp_round_repeat(dp_node *node)
     const bool urgent = round->repeat_at.us < round->repeat_planned.us || round->told_at.us == 0;
     if (urgent && dp_members_count(node->members) > DP_FULL_MESH_MAX &&
         dp_time_between(round->told_at, node->now) < DP_REPEAT_US / 2) {
-        /* Links come and go all the time: who is new waits a little, so that the others are not told for each. */
+        /* Links come and go all the time: who is new waits a little, so that the others are not
+         * told for each. */
         round->repeat_at = dp_time_after(round->told_at, DP_REPEAT_US / 2);
         round->repeat_planned = DP_NEVER;
         return;
@@ -213,7 +215,8 @@ void dp_round_repeat(dp_node *node)
             dp_round_check_blob(node, claim);
         }
     }
-    /* The first repeats are for what is lost now and then, the later ones for what should not happen. */
+    /* The first repeats are for what is lost now and then, the later ones for what should not
+     * happen. */
     if (!urgent && !dp_time_reached(node->now, dp_time_after(round->told_at, round->tell_us))) {
         return;
     }

@@ -1,4 +1,5 @@
-/* Where the trainer starts: own checkpoints, the first weights, the seed, a peer's state; and what it brings back afterwards. */
+/* Where the trainer starts: own checkpoints, the first weights, the seed, a peer's state; and what
+ * it brings back afterwards. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -39,7 +40,8 @@ void dp_train_lost(dp_node *node, const dp_hash *root)
 {
     dp_pending *pending = &node->train->pending;
 
-    /* A trainer that has it in memory goes on with it. The blob may come back from others; nobody else has the vector. */
+    /* A trainer that has it in memory goes on with it. The blob may come back from others; nobody
+     * else has the vector. */
     pending->lost |= pending->has && dp_hash_equal(&pending->a_root, root);
     pending->blob_lost |= pending->has && dp_hash_equal(&pending->blob_root, root);
     dp_saved_lost(node, root);
@@ -81,7 +83,8 @@ static bool peers_have_a_state(const dp_node *node)
     return false;
 }
 
-/* Theta of round 0: the manifest's object, which is fetched only by who needs it, or drawn from the seed. */
+/* Theta of round 0: the manifest's object, which is fetched only by who needs it, or drawn from the
+ * seed. */
 static void begin(dp_node *node)
 {
     const dp_manifest *manifest = &node->manifest;
@@ -234,8 +237,8 @@ uint32_t dp_train_lambda(uint64_t gap)
     return gap > DP_GAP_MAX ? 0 : quarter[gap % 4] >> (gap / 4);
 }
 
-/* Of the last round of the gap. Who was emptied is young again: it would else lose each round's work in the next, and where it is
- * slow never have any to publish. */
+/* Of the last round of the gap. Who was emptied is young again: it would else lose each round's
+ * work in the next, and where it is slow never have any to publish. */
 uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row)
 {
     const uint64_t since = row->round - train->emptied;
@@ -354,7 +357,8 @@ void dp_train_bring_back(dp_node *node)
     if (stale) {
         pending->settled = true;
     } else if (pending->has && (pending->lost || pending->blob_lost) && !dp_broken(142)) {
-        /* What others hold of it may still be counted; what it left over, or all of it where no record counts it, is gone. */
+        /* What others hold of it may still be counted; what it left over, or all of it where no
+         * record counts it, is gone. */
         if (!dp_broken(144)) {
             dp_node_note(node, DP_NOTE_DISCARDED, pending->ready.round, NULL, 65536, 0,
                          "its publication was lost with the disk");

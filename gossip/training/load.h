@@ -1,4 +1,5 @@
-/* What the trainer holds when it comes up: a checkpoint, a fetched state or the seed, and the work that is brought back to it. */
+/* What the trainer holds when it comes up: a checkpoint, a fetched state or the seed, and the work
+ * that is brought back to it. */
 #ifndef DP_GOSSIP_TRAINING_LOAD_H
 #define DP_GOSSIP_TRAINING_LOAD_H
 
@@ -18,7 +19,8 @@ void dp_train_diverged(dp_node *node);
 void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root);
 void dp_train_at(dp_node *node, const dp_event *event);
 void dp_train_bring_back(dp_node *node);
-/* Where in its lease and on its own line the trainer goes on, behind all that is counted, published or frozen. */
+/* Where in its lease and on its own line the trainer goes on, behind all that is counted, published
+ * or frozen. */
 dp_reach dp_train_reach(const dp_node *node);
 
 #endif

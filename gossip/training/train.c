@@ -26,15 +26,16 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
     return DP_SETTLE_LEFT_OUT;
 }
 
-/* The round counts a publication of this node that is not the one it knows of: the disk was an old copy, and what was brought
- * back from it was part of that other one too (SAFETY B5). */
+/* The round counts a publication of this node that is not the one it knows of: the disk was an old
+ * copy, and what was brought back from it was part of that other one too (SAFETY B5). */
 static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
 {
     return node->train->revived && row->own &&
            !dp_hash_equal(&row->own_root, &node->train->pending.ready.root);
 }
 
-/* One missed gap of the chain costs this round's share of lambda; a fresh trainer pays all of it with its RESTORE. */
+/* One missed gap of the chain costs this round's share of lambda; a fresh trainer pays all of it
+ * with its RESTORE. */
 static uint32_t discount(dp_node *node, const dp_ring_row *row)
 {
     if (!node->train->fresh && is_overtaken(node, row)) {
@@ -205,8 +206,8 @@ static uint32_t own_share(const dp_node *node)
     return share;
 }
 
-/* How long this node trains for a round before its own part of it is due: less behind a thin line, over which others' updates came
- * late too. */
+/* How long this node trains for a round before its own part of it is due: less behind a thin line,
+ * over which others' updates came late too. */
 static uint64_t part_us(const dp_node *node)
 {
     const dp_train *train = node->train;

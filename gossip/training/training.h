@@ -17,9 +17,10 @@ enum {
     DP_PENDING_ROW_MAX = 2048,
 };
 
-/* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 3 | READY message | 32 root of
- * a | u64 bytes of a | u64 slot | 32 root of the F that went into it, or zero | u64 order of its row. In a run of parts version 4:
- * u8 version | u16 size | READY message | the same | 32 root of its blob | u8 n parts | u16 first share of each. */
+/* The publication under way, or the last one: its row is replaced by the next. Row: u8 version 3
+ * | READY message | 32 root of a | u64 bytes of a | u64 slot | 32 root of the F that went into it,
+ * or zero | u64 order of its row. In a run of parts version 4: u8 version | u16 size
+ * | READY message | the same | 32 root of its blob | u8 n parts | u16 first share of each. */
 typedef struct dp_pending {
     bool has;
     bool durable;
@@ -40,13 +41,13 @@ typedef struct dp_pending {
 typedef struct dp_train {
     bool opening; /* DP_DO_TRAINER_OPEN was asked */
     bool fresh;   /* loaded, residual and pending not yet brought back */
-    bool
-        revived; /* what the trainer holds may come from a row that an earlier process wrote, maybe long ago */
+    /* what the trainer holds may come from a row that an earlier process wrote, maybe long ago */
+    bool revived;
     uint64_t emptied; /* round at which all work was discarded: what there is now is not older */
     bool training;
     bool publishing;
-    uint64_t
-        train_round; /* of the last DP_DO_TRAIN, and what was granted in all when it was told */
+    /* of the last DP_DO_TRAIN, and what was granted in all when it was told */
+    uint64_t train_round;
     uint64_t train_granted;
     dp_hash publish_base;
     dp_part_cuts publish_cuts;
@@ -54,8 +55,9 @@ typedef struct dp_train {
     bool row_failed;
     bool row_waits; /* a row is to be written when the one under way has ended */
     bool saved;     /* DP_DO_SAVE was asked for applied */
-    bool
-        spoiled; /* what was published or frozen is of samples that are not this node's: with the next load it goes */
+    /* what was published or frozen is of samples that are not this node's: with the next load it
+     * goes */
+    bool spoiled;
     uint64_t moving_round;
     dp_hash moving_root; /* zero: from the seed */
     uint32_t steps;
@@ -68,10 +70,11 @@ typedef struct dp_train {
     uint8_t row[DP_PENDING_ROW_MAX];
     uint64_t exchanges; /* since the last publication */
     uint64_t mixed;     /* ever */
-    /* A trainer whose states are not the certified ones: from the third time in a row it rests, each time for longer. */
+    /* A trainer whose states are not the certified ones: from the third time in a row it rests,
+     * each time for longer. */
     uint32_t strikes;
-    uint32_t
-        matches; /* certified states in a row that were its own; DP_MATCHES_MIN forgive all strikes */
+    /* certified states in a row that were its own; DP_MATCHES_MIN forgive all strikes */
+    uint32_t matches;
     uint64_t diverged;          /* strikes ever */
     dp_time barred;             /* until then it loads nothing */
     dp_apply_item *apply_items; /* of the DP_DO_APPLY under way */
@@ -89,7 +92,8 @@ void dp_train_published(dp_node *node, const dp_event *event);
 /* ---- the trainer: train.c ---- */
 
 void dp_train_start(dp_node *node);
-/* The own part of the round under way has had its time or its steps, or enough others have published theirs. */
+/* The own part of the round under way has had its time or its steps, or enough others have
+ * published theirs. */
 bool dp_train_is_due(const dp_node *node);
 void dp_train_event(dp_node *node, const dp_event *event);
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);

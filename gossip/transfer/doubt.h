@@ -1,6 +1,7 @@
-/* Whose word that it has more records is not believed for a while: who was asked for them time and again and gave none that
- * follow. Anybody may say any number; without this one member could keep every newcomer waiting for records that do not exist.
- * Knows no chain; the caller says when somebody failed or gave. */
+/* Whose word that it has more records is not believed for a while: who was asked for them time and
+ * again and gave none that follow. Anybody may say any number; without this one member could keep
+ * every newcomer waiting for records that do not exist. Knows no chain; the caller says when
+ * somebody failed or gave. */
 #ifndef DP_GOSSIP_TRANSFER_DOUBT_H
 #define DP_GOSSIP_TRANSFER_DOUBT_H
 

@@ -1,11 +1,14 @@
-/* Whether who asks for this node's own update gets it here, or is to wait for somebody who has it: behind an uplink that is thinner
- * than others' it is given to one voter first. A memory of fixed size and a rule; no messages of its own.
+/* Whether who asks for this node's own update gets it here, or is to wait for somebody who has it:
+ * behind an uplink that is thinner than others' it is given to one voter first. A memory of fixed
+ * size and a rule; no messages of its own.
  *
- * Who is refused hears "not here", as from anybody who lacks an object (spread.h), and asks the others, and here again after
- * 250 ms, 500 ms, 1 s, .. The voter tells all voters HAVE when it has the update, and they ask it; who does not vote finds it when it
- * asks around. The uplink then carries one copy instead of one for each that asks. Nobody is refused for longer than
- * DP_RELAY_COPIES times what one copy takes, and DP_RELAY_MORE_US, or half of the round's time, whichever is less: so much a voter
- * that is slow or silent costs, and not twice in a row, since another is first the next time. */
+ * Who is refused hears "not here", as from anybody who lacks an object (spread.h), and asks the
+ * others, and here again after 250 ms, 500 ms, 1 s, .. The voter tells all voters HAVE when it has
+ * the update, and they ask it; who does not vote finds it when it asks around. The uplink then
+ * carries one copy instead of one for each that asks. Nobody is refused for longer than
+ * DP_RELAY_COPIES times what one copy takes, and DP_RELAY_MORE_US, or half of the round's time,
+ * whichever is less: so much a voter that is slow or silent costs, and not twice in a row, since
+ * another is first the next time. */
 #ifndef DP_GOSSIP_TRANSFER_RELAY_H
 #define DP_GOSSIP_TRANSFER_RELAY_H
 
@@ -19,9 +22,10 @@
 
 enum {
     DP_RELAY_COPIES = 3,
-    /* Thin: a copy to each that may ask takes more than so many times as long as others' updates took to come here (their median).
-     * Among equal lines the two are the same, since others send as many copies; there a relay would only move the load. A line
-     * that is as thin downwards is not thin by this: what comes down takes it as long as what goes up, at the same time. */
+    /* Thin: a copy to each that may ask takes more than so many times as long as others' updates
+     * took to come here (their median). Among equal lines the two are the same, since others send
+     * as many copies; there a relay would only move the load. A line that is as thin downwards is
+     * not thin by this: what comes down takes it as long as what goes up, at the same time. */
     DP_RELAY_THINNER = 2
 };
 #define DP_RELAY_MORE_US (500 * DP_MS)

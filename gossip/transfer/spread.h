@@ -1,16 +1,20 @@
-/* Which objects this node is fetching, and which chunk to ask of whom next. The bytes pass through the driver, never here.
- * A state machine without I/O.
+/* Which objects this node is fetching, and which chunk to ask of whom next. The bytes pass through
+ * the driver, never here. A state machine without I/O.
  *
- * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the driver), OBJECT_BEGIN, then
- * GET_CHUNK over all holders, rarest resources first: 4 chunks under way per holder, on a line that is far and not full up to 16,
- * and 16 in all, objects in order of priority, then of arrival, with room for data and a state behind updates. Who is said to
- * have it goes before those that only may, which are tried one at a time, and half as readily after each that lacks it. Who lacks
- * it says so, and the next is asked at once, as after 250 ms of silence. When all lack it they are asked again after 250 ms, then
- * after ever longer waits, or when they say
- * that they have it. A chunk that does not come within twice the 95th percentile of measured chunk times is asked of another;
- * when all remaining chunks are under way, those later than that percentile are asked of a second holder (hedge; Dean and Barroso
- * 2013), of all chunks at most one in 16. A holder with two bad chunks
- * is left alone for this object. An object without holders waits: whoever learns of one calls dp_spread_holder. */
+ * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the
+ * driver), OBJECT_BEGIN, then GET_CHUNK over all holders, rarest resources first: 4 chunks under
+ * way per holder, on a line that is far and not full up to 16, and 16 in all, objects in order of
+ * priority, then of arrival, with room for data and a state behind updates. Who is said to have it
+ * goes before those that only may, which are tried one at a time, and half as readily after each
+ * that lacks it. Who lacks it says so, and the next is asked at once, as after 250 ms of silence.
+ * When all lack it they are asked again after 250 ms, then after ever longer waits, or when they
+ * say
+ * that they have it. A chunk that does not come within twice the 95th percentile of measured chunk
+ * times is asked of another; when all remaining chunks are under way, those later than that
+ * percentile are asked of a second holder (hedge; Dean and Barroso 2013), of all chunks at most one
+ * in 16. A holder with two bad chunks
+ * is left alone for this object. An object without holders waits: whoever learns of one calls
+ * dp_spread_holder. */
 #ifndef DP_GOSSIP_TRANSFER_SPREAD_H
 #define DP_GOSSIP_TRANSFER_SPREAD_H
 
@@ -24,9 +28,10 @@ enum {
     DP_BAD_CHUNKS_MAX = 2,     /* then a holder is left alone */
     DP_SERVES_PER_SECOND = 256 /* requests of one peer that are served, with a burst of as many */
 };
-/* One chunk in so many may be asked of a second holder, and so many before others have come. Measured in virtual time
- * (test_spread_hedge.c: four holders, one of which stalls): without this limit 1.27 requests for each chunk, with it 1.07; an object
- * takes 180 ms at the 99th percentile, and 355 ms when nobody is asked a second time. */
+/* One chunk in so many may be asked of a second holder, and so many before others have come.
+ * Measured in virtual time (test_spread_hedge.c: four holders, one of which stalls): without this
+ * limit 1.27 requests for each chunk, with it 1.07; an object takes 180 ms at the 99th percentile,
+ * and 355 ms when nobody is asked a second time. */
 enum { DP_HEDGE_SHARE = 16, DP_HEDGES_AT_ONCE = 8 };
 #define DP_FLIGHT_BYTES_MAX                                                                        \
     (8ULL * 1024 * 1024) /* of one object under way from one holder, beyond the first four */
@@ -47,24 +52,26 @@ typedef struct dp_spread_config {
     const dp_members *members; /* must outlive this */
     uint32_t members_max;
     uint64_t seed;
-    uint64_t
-        update_bytes_max; /* no update, no state is longer: who gives a longer one is bad; 0: no bound */
+    /* no update, no state is longer: who gives a longer one is bad; 0: no bound */
+    uint64_t update_bytes_max;
     uint64_t state_bytes_max;
 } dp_spread_config;
 
 DP_MUST dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config);
 void dp_spread_close(dp_spread *spread);
 
-/* Fetch this object unless it is wanted already; then only the priority may rise. size 0: not known. A size that differs from
- * what a holder tells makes that holder bad. DP_TOOBIG when DP_WANTED_MAX are wanted. The caller knows what it has:
- * a whole object must not be wanted. */
+/* Fetch this object unless it is wanted already; then only the priority may rise. size 0: not
+ * known. A size that differs from what a holder tells makes that holder bad. DP_TOOBIG when
+ * DP_WANTED_MAX are wanted. The caller knows what it has: a whole object must not be wanted. */
 DP_MUST dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size,
                                  dp_object_use use, dp_priority priority, dp_out *out);
-/* A message tells how large a wanted object is. That binds its author (dp_claim_sized) and no holder. If only one member is known
- * to have the object, as many of its first chunks can be asked for together with size and leaves, which saves a round trip. Not for
- * objects that their author may refuse at first (relay.h). */
+/* A message tells how large a wanted object is. That binds its author (dp_claim_sized) and no
+ * holder. If only one member is known to have the object, as many of its first chunks can be asked
+ * for together with size and leaves, which saves a round trip. Not for objects that their author
+ * may refuse at first (relay.h). */
 void dp_spread_expect(dp_spread *spread, const dp_hash *root, uint64_t bytes);
-/* member (an index) has this object, as it or a record says. Of one not wanted nothing is remembered. */
+/* member (an index) has this object, as it or a record says. Of one not wanted nothing is
+ * remembered. */
 void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member,
                       dp_out *out);
 /* Every linked member might have it (data that everybody needs): ask around. */
@@ -74,7 +81,8 @@ void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_ou
 bool dp_spread_wants(const dp_spread *spread, const dp_hash *root);
 /* Wanted with this priority or a higher one, and of every linked member. */
 bool dp_spread_asks_all(const dp_spread *spread, const dp_hash *root, dp_priority priority);
-/* What is wanted and not so, for a priority of objects of rounds: their number, and roots in no order. */
+/* What is wanted and not so, for a priority of objects of rounds: their number, and roots in no
+ * order. */
 uint32_t dp_spread_hesitant(const dp_spread *spread, dp_priority priority,
                             dp_hash roots[DP_WANTED_MAX]);
 /* Wanted, and how large it is is not known but by hearsay. */
@@ -82,8 +90,9 @@ bool dp_spread_unsure(const dp_spread *spread, const dp_hash *root);
 /* Wanted, and nobody has given even its size and leaves. */
 bool dp_spread_waits(const dp_spread *spread, const dp_hash *root);
 
-/* Events of the driver. Those about objects that are not wanted are ignored. dp_spread_object ends the want. A chunk that the
- * driver has already is reported at once as DP_OK when asked for. DP_NOTFOUND from who was asked by GET_INFO: it lacks it. */
+/* Events of the driver. Those about objects that are not wanted are ignored. dp_spread_object ends
+ * the want. A chunk that the driver has already is reported at once as DP_OK when asked for.
+ * DP_NOTFOUND from who was asked by GET_INFO: it lacks it. */
 void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
 void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
 void dp_spread_object(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
@@ -94,10 +103,12 @@ void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out
 void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out);
 dp_time dp_spread_wake(const dp_spread *spread);
 
-/* May one more request of this peer be served, of whatever kind? Takes it from what it has left of this second. */
+/* May one more request of this peer be served, of whatever kind? Takes it from what it has left of
+ * this second. */
 bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member);
 
-/* A peer asks (INFO_GET, CHUNK_GET as decoded): becomes DP_DO_SERVE_* unless it asks too fast. False: refused. */
+/* A peer asks (INFO_GET, CHUNK_GET as decoded): becomes DP_DO_SERVE_* unless it asks too fast.
+ * False: refused. */
 bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,
                           dp_out *out);
 bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,

@@ -11,11 +11,13 @@ enum {
         4 /* round trips that a chunk may take where one less is worth a request too early */
 };
 
-/* Chunks under way that data, and after them a state, always have room for: on a line that the updates of the rounds fill they
- * would never come, and who needs them never trains, or falls ever further behind. */
+/* Chunks under way that data, and after them a state, always have room for: on a line that the
+ * updates of the rounds fill they would never come, and who needs them never trains, or falls ever
+ * further behind. */
 enum { BEHIND_PER_HOLDER = 1, BEHIND_IN_ALL = DP_FLIGHTS_PER_HOLDER };
 
-/* Place in the list of linked rows of the first one that is not before start; the list goes round. */
+/* Place in the list of linked rows of the first one that is not before start; the list goes
+ * round. */
 static uint32_t place_from(const dp_rowset *linked, uint32_t start)
 {
     const uint32_t place = dp_rowset_place(linked, start);
@@ -51,7 +53,8 @@ static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, ui
     return false;
 }
 
-/* What a chunk from this member is expected to cost. Who only may have it is asked when it would be worth a few vain asks. */
+/* What a chunk from this member is expected to cost. Who only may have it is asked when it would be
+ * worth a few vain asks. */
 static uint64_t chunk_cost(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
     const uint64_t took_us = spread->chunk_us[member] != 0
@@ -64,8 +67,8 @@ static uint64_t chunk_cost(const dp_spread *spread, const dp_want *want, uint32_
            (dp_want_bit(want->holders, member) ? 1U : (uint32_t)GUESSES << doubts);
 }
 
-/* The first of the queue's data, or of its states where all data came, that somebody linked has and that waits for chunks behind an
- * update; NULL: there is none. */
+/* The first of the queue's data, or of its states where all data came, that somebody linked has and
+ * that waits for chunks behind an update; NULL: there is none. */
 static const dp_want *behind(const dp_spread *spread, const dp_want *want)
 {
     const dp_want *first = NULL;
@@ -83,7 +86,8 @@ static const dp_want *behind(const dp_spread *spread, const dp_want *want)
     return first;
 }
 
-/* What of its room such an object does not use yet, at this member, or in all with DP_MEMBER_NONE. */
+/* What of its room such an object does not use yet, at this member, or in all with
+ * DP_MEMBER_NONE. */
 static uint32_t room_for(const dp_spread *spread, const dp_want *other, uint32_t member,
                          uint32_t room)
 {
@@ -96,8 +100,8 @@ static uint32_t room_for(const dp_spread *spread, const dp_want *other, uint32_t
     return room;
 }
 
-/* Is somebody being asked of whom nobody said that it has it? One at a time: the chunks of an object are asked for together, and
- * who lacks one lacks all. */
+/* Is somebody being asked of whom nobody said that it has it? One at a time: the chunks of an
+ * object are asked for together, and who lacks one lacks all. */
 static bool is_guessing(const dp_spread *spread, const dp_want *want)
 {
     for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
@@ -110,7 +114,8 @@ static bool is_guessing(const dp_spread *spread, const dp_want *want)
     return false;
 }
 
-/* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a random start. */
+/* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a
+ * random start. */
 static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t chunk)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);
@@ -188,8 +193,8 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
     return true;
 }
 
-/* The next linked member that may be asked, from where the search stands: who is said to have it before others, and who was
- * silent not again. DP_MEMBER_NONE: all were asked, or nobody may be. */
+/* The next linked member that may be asked, from where the search stands: who is said to have it
+ * before others, and who was silent not again. DP_MEMBER_NONE: all were asked, or nobody may be. */
 static uint32_t next_holder(const dp_spread *spread, const dp_want *want)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);
@@ -209,8 +214,8 @@ static uint32_t next_holder(const dp_spread *spread, const dp_want *want)
     return best;
 }
 
-/* The way, and not the line, is what its chunks take their time for. Behind a thin line size and leaves may come after what was asked for with
- * them, which is dropped then, and sent twice. */
+/* The way, and not the line, is what its chunks take their time for. Behind a thin line size and
+ * leaves may come after what was asked for with them, which is dropped then, and sent twice. */
 static bool is_way_long(const dp_spread *spread, uint32_t member)
 {
     const uint64_t trip_us = dp_members_at(spread->members, member)->rtt.srtt_us;
@@ -218,8 +223,8 @@ static bool is_way_long(const dp_spread *spread, uint32_t member)
     return spread->chunk_us[member] != 0 && spread->chunk_us[member] <= AHEAD_TRIPS * trip_us;
 }
 
-/* Chunks that this member alone can be asked for when it has told size and leaves. They count as under way until then, and leave the room
- * of what waits behind. */
+/* Chunks that this member alone can be asked for when it has told size and leaves. They count as
+ * under way until then, and leave the room of what waits behind. */
 static uint32_t ahead_of(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
     const uint64_t chunks = dp_object_chunks(want->told);
@@ -275,7 +280,8 @@ static void hedge(dp_spread *spread, dp_want *want, dp_time now, dp_out *out)
             !dp_time_reached(now, f->hedge_at)) {
             continue;
         }
-        /* Nobody else now: another holder may be known soon, long before the deadline of one that is gone. */
+        /* Nobody else now: another holder may be known soon, long before the deadline of one that
+         * is gone. */
         f->hedge_at = dp_spread_hedge_again(spread, want, now);
         if (spread->hedge_room >= HEDGE_COST && ask_chunk(spread, want, f->chunk, true, now, out)) {
             f->hedge_at = DP_NEVER;

@@ -1,5 +1,6 @@
-/* The inside of spreading, shared by spread.c (what is wanted, what comes), spread_ask.c (whom to ask), spread_wait.c (how long
- * to wait), spread_trust.c (whom to leave alone) and spread_serve.c (serving, looking). Nobody else includes it. */
+/* The inside of spreading, shared by spread.c (what is wanted, what comes), spread_ask.c (whom to
+ * ask), spread_wait.c (how long to wait), spread_trust.c (whom to leave alone) and spread_serve.c
+ * (serving, looking). Nobody else includes it. */
 #ifndef DP_GOSSIP_TRANSFER_SPREAD_INTERNAL_H
 #define DP_GOSSIP_TRANSFER_SPREAD_INTERNAL_H
 
@@ -39,8 +40,8 @@ typedef struct dp_want {
     dp_time pause_until; /* after an error of our own disk */
     dp_time forgive_at;  /* all who may have it said no: then they are asked again; zero: not so */
     uint32_t forgiven;   /* times: each wait is twice the one before */
-    dp_time
-        lonely_at; /* is a holder linked? else everybody is asked from then on; NEVER: they are */
+    /* is a holder linked? else everybody is asked from then on; NEVER: they are */
+    dp_time lonely_at;
     dp_time pardon_at; /* only liars hold it: then they are asked once more; zero: not needed */
     uint32_t pardons;  /* so far: each wait is twice the one before */
     uint64_t holders[HOLDER_WORDS];
@@ -86,8 +87,8 @@ struct dp_spread {
     dp_time rated;       /* until then what came is in rate_bytes and rate_us */
     uint64_t rate_bytes; /* of the last seconds in which chunks were under way, */
     uint64_t rate_us;    /* ... and these */
-    uint32_t *
-        patience_us; /* per member: twice what its chunks take, or were waited for in vain; 0: unknown */
+    /* per member: twice what its chunks take, or were waited for in vain; 0: unknown */
+    uint32_t *patience_us;
     uint32_t *chunk_us; /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
     uint8_t *windows;   /* per member: chunks under way at once beyond DP_FLIGHTS_PER_HOLDER */
     dp_serving *servings;
@@ -123,15 +124,16 @@ void dp_spread_end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uin
 
 /* spread_wait.c. Is somebody linked but this member known to have it? */
 bool dp_spread_has_another(const dp_spread *spread, const dp_want *want, uint32_t member);
-/* Twice the 95th percentile, doubled for each wait in vain before. Where nobody else is known to have it, at least what this
- * member is known to need: behind a thin line among fast ones each request that is given up too soon is one more copy before the
- * next answer. */
+/* Twice the 95th percentile, doubled for each wait in vain before. Where nobody else is known to
+ * have it, at least what this member is known to need: behind a thin line among fast ones each
+ * request that is given up too soon is one more copy before the next answer. */
 uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want, uint32_t member);
 /* When a last chunk is asked of a second holder: at the time by which most others had come. */
 uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want);
 /* When one that nobody else could be asked for is looked at again. */
 dp_time dp_spread_hedge_again(dp_spread *spread, const dp_want *want, dp_time now);
-/* What is asked for is small, and the first answer counts: the next one is asked soon. Doubled each time all were asked. */
+/* What is asked for is small, and the first answer counts: the next one is asked soon. Doubled each
+ * time all were asked. */
 uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint32_t member);
 /* A chunk has come from member; one has not come in time. */
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
@@ -159,8 +161,8 @@ void dp_spread_forgive(const dp_spread *spread, dp_want *want);
 /* weight more bad answers of a holder. */
 void dp_spread_blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t weight,
                      const char *cause, dp_out *out);
-/* Only liars are left. Their disks may be well again, and what a voter has accepted may need what nobody else holds: they
- * are asked again, ever more rarely, and one more lie is enough. */
+/* Only liars are left. Their disks may be well again, and what a voter has accepted may need what
+ * nobody else holds: they are asked again, ever more rarely, and one more lie is enough. */
 void dp_spread_plan_pardon(const dp_spread *spread, dp_want *want, dp_time now);
 void dp_spread_pardon(const dp_spread *spread, dp_want *want);
 

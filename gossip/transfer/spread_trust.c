@@ -26,7 +26,8 @@ bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want)
     return false;
 }
 
-/* Is somebody linked that is said to have it, and is believed? Who only may have it keeps nobody from asking a liar again. */
+/* Is somebody linked that is said to have it, and is believed? Who only may have it keeps nobody
+ * from asking a liar again. */
 static bool has_teller(const dp_spread *spread, const dp_want *want)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);

@@ -85,8 +85,9 @@ uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint3
     return clamp_wait(wait_us << doublings);
 }
 
-/* One more for each chunk that came as fast as a far line lets it, which doubles the window in a round trip; one less for each
- * that had to wait for others (as Brakmo and Peterson 1995 do for bytes). */
+/* One more for each chunk that came as fast as a far line lets it, which doubles the window in a
+ * round trip; one less for each that had to wait for others (as Brakmo and Peterson 1995 do for
+ * bytes). */
 static void adapt(dp_spread *spread, uint32_t member, uint64_t took_us)
 {
     const uint64_t rtt_us = dp_members_at(spread->members, member)->rtt.srtt_us;

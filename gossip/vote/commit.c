@@ -78,7 +78,8 @@ bool dp_commit_owns(const dp_commit *commit, uint32_t ballot, uint32_t voter)
     return dp_commit_owner(commit, ballot) == voter;
 }
 
-/* Take up the durable row if it is of the slot that begins; a row of a later slot is kept for then. */
+/* Take up the durable row if it is of the slot that begins; a row of a later slot is kept for
+ * then. */
 static void take_row(dp_commit *commit, const dp_ledger *ledger)
 {
     dp_commit_row row;

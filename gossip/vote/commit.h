@@ -1,15 +1,18 @@
-/* Deciding the record of one slot: single-decree Paxos (Lamport 1998) among the voters of the slot, as acceptor and as owner
- * of ballots, with every promise and accept durable before it is spoken of. It knows no chain and no blob: whether a record
- * may be accepted and what to propose are asked of the host; when to bid is the caller's decision (round.h).
+/* Deciding the record of one slot: single-decree Paxos (Lamport 1998) among the voters of the slot,
+ * as acceptor and as owner of ballots, with every promise and accept durable before it is spoken
+ * of. It knows no chain and no blob: whether a record may be accepted and what to propose are asked
+ * of the host; when to bid is the caller's decision (round.h).
  *
- * A ballot has one owner, a pure function of run, fork, slot and voters: owner(b) = order[b mod |V|], order by highest random
- * weight. PREPARE and PROPOSE of anyone else are dropped. Ballot 0 needs no PREPARE, and its owner uses it once.
+ * A ballot has one owner, a pure function of run, fork, slot and voters: owner(b) = order[b mod
+ * |V|], order by highest random weight. PREPARE and PROPOSE of anyone else are dropped. Ballot 0
+ * needs no PREPARE, and its owner uses it once.
  *
- * Deviations from the paper: ballots have fixed owners; a PROPOSE proves with signed promises that its value is free or
- * forced; ACCEPTED goes to all voters, so that anyone may close the slot.
+ * Deviations from the paper: ballots have fixed owners; a PROPOSE proves with signed promises that
+ * its value is free or forced; ACCEPTED goes to all voters, so that anyone may close the slot.
  *
- * What is durable is the vote row: u8 version 1 | 32 fork | u64 slot | 32 prev | u32 promised + 1 | u32 accepted + 1 |
- * u32 size | accepted record. Memory is never behind the row; nothing is sent that is ahead of it. */
+ * What is durable is the vote row: u8 version 1 | 32 fork | u64 slot | 32 prev | u32 promised + 1
+ * | u32 accepted + 1 | u32 size | accepted record. Memory is never behind the row; nothing is sent
+ * that is ahead of it. */
 #ifndef DP_GOSSIP_VOTE_COMMIT_H
 #define DP_GOSSIP_VOTE_COMMIT_H
 
@@ -19,8 +22,9 @@
 
 enum { DP_COMMIT_ROW_MAX = 1 + 32 + 8 + 32 + 4 + 4 + 4 + DP_RECORD_BYTES_MAX };
 #define DP_COMMIT_RESEND_US (250 * DP_MS)
-/* Ballots that may be reached per second of a slot, as its time is measured here. Seven honest voters that bid as fast as they
- * may reach 245 in the first second, and then ever fewer; without a bound one that lies could use up all ballots at once. */
+/* Ballots that may be reached per second of a slot, as its time is measured here. Seven honest
+ * voters that bid as fast as they may reach 245 in the first second, and then ever fewer; without a
+ * bound one that lies could use up all ballots at once. */
 enum { DP_BALLOTS_PER_SECOND = 1024 };
 
 typedef enum dp_verdict {
@@ -33,11 +37,13 @@ typedef struct dp_commit_host {
     void *context;
     /* May this voter accept record now? Evidence by the chain and blobs durable here. */
     dp_verdict (*judge)(void *context, dp_view record);
-    /* An own proposal for this slot into out (DP_RECORD_BYTES_MAX): its size, 0 if there is none now. */
+    /* An own proposal for this slot into out (DP_RECORD_BYTES_MAX): its size, 0 if there is none
+     * now. */
     size_t (*value)(void *context, uint8_t *out);
     /* message is copied. voter: index, never this node's own. */
     void (*send)(void *context, uint32_t voter, dp_view message);
-    /* Write the vote row; gives a number, never 0, that dp_commit_stored hears of. row lives until the next call. */
+    /* Write the vote row; gives a number, never 0, that dp_commit_stored hears of. row lives until
+     * the next call. */
     uint32_t (*store)(void *context, uint64_t slot, dp_view row);
     /* One voter signed two records in one ballot. */
     void (*proof)(void *context, const dp_vote *a, const dp_vote *b);
@@ -86,8 +92,8 @@ typedef struct dp_commit {
     uint32_t self; /* index, or DP_NOBODY: does not vote in this slot */
     /* acceptor */
     dp_commit_state state; /* in memory */
-    dp_commit_state
-        durable; /* on disk; behind state only while op is under way or after a failed write */
+    /* on disk; behind state only while op is under way or after a failed write */
+    dp_commit_state durable;
     dp_commit_state writing;
     dp_commit_bytes accepted;
     uint32_t op;         /* of the write under way, 0: none */
@@ -130,24 +136,29 @@ void dp_commit_end_fork(dp_commit *commit, const dp_hash *fork);
 /* The slot after the ledger's head begins. self: this node. */
 void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *self);
 
-/* PREPARE, PROMISE, PROPOSE, ACCEPTED, NACK of this slot (the caller has looked at fork, slot and prev). DP_BADSIG, DP_DENIED. */
+/* PREPARE, PROMISE, PROPOSE, ACCEPTED, NACK of this slot (the caller has looked at fork, slot and
+ * prev). DP_BADSIG, DP_DENIED. */
 DP_MUST dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *msg);
 /* True if op was this machine's. */
 bool dp_commit_stored(dp_commit *commit, dp_time now, uint32_t op, dp_status status);
-/* Something the judge or the value depends on may have changed. Also resends what waits for answers. */
+/* Something the judge or the value depends on may have changed. Also resends what waits for
+ * answers. */
 void dp_commit_poke(dp_commit *commit, dp_time now);
 
-/* This node owns ballot 0, has promised nothing, and has a value: propose it. False: not possible. */
+/* This node owns ballot 0, has promised nothing, and has a value: propose it. False: not
+ * possible. */
 bool dp_commit_propose(dp_commit *commit, dp_time now);
 /* Bid with the least own ballot above all seen. False: does not vote, or a write is under way. */
 bool dp_commit_bid(dp_commit *commit, dp_time now);
-/* The voter's own last vote, to show it to itself (a restored backup must notice); false if none was seen. */
+/* The voter's own last vote, to show it to itself (a restored backup must notice); false if none
+ * was seen. */
 bool dp_commit_echo(const dp_commit *commit, uint32_t voter, dp_vote *vote);
 
 uint32_t dp_commit_owner(const dp_commit *commit, uint32_t ballot);
 /* Of the highest ballot met in this slot, or of ballot 0: who is to propose. There are voters. */
 dp_peer dp_commit_owner_next(const dp_commit *commit);
-/* How many places after the owner of the highest ballot seen this node comes; 0 for that owner itself. */
+/* How many places after the owner of the highest ballot seen this node comes; 0 for that owner
+ * itself. */
 uint32_t dp_commit_distance(const dp_commit *commit);
 /* Does anything go on in this slot? Then a decision is due. */
 bool dp_commit_active(const dp_commit *commit);

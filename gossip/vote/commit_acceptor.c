@@ -79,7 +79,8 @@ void dp_commit_on_prepare(dp_commit *commit, const dp_vote *vote)
                                 vote->voter); /* Its owner is past PREPARE; this is a late copy. */
         return;
     }
-    /* A PROMISE names the accepted record, so that must be on disk too: its write may have failed. */
+    /* A PROMISE names the accepted record, so that must be on disk too: its write may have
+     * failed. */
     if (ballot == commit->durable.promised && commit->durable.accepted == commit->state.accepted) {
         dp_commit_send_promise(commit, vote->voter);
         return;

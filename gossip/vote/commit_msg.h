@@ -1,15 +1,16 @@
 /* The messages of one slot's vote as bytes. What they mean is commit.h's business.
  *
- *   vote      u8 voter | 32 fork | u64 slot | 32 prev | u32 ballot | u32 accepted + 1 | 32 hash | 64 signature
+ *   vote      u8 voter | 32 fork | u64 slot | 32 prev | u32 ballot | u32 accepted + 1 | 32 hash
+ *             | 64 signature
  *   PREPARE   head | vote
  *   PROMISE   head | vote | u32 size | accepted record (size 0: none)
- *   PROPOSE   head | vote | u8 n | n times {u8 voter, u32 accepted + 1, 32 hash, 64 signature of PROMISE}
- *             | u32 size | record
+ *   PROPOSE   head | vote | u8 n | n times {u8 voter, u32 accepted + 1, 32 hash, 64 signature of
+ *             PROMISE} | u32 size | record
  *   ACCEPTED  head | vote
  *   NACK      head | u8 voter | 32 fork | u64 slot | 32 prev | u32 promised: a hint, unsigned
  *   DECIDE    head | u64 slot | u16 size | certificate | record, to the end
- *   PROOF     head | u8 type | vote | u8 type | vote: of one voter, and no honest one signs both (witness.h)
- */
+ *   PROOF     head | u8 type | vote | u8 type | vote: of one voter, and no honest one signs both
+ *             (witness.h) */
 #ifndef DP_GOSSIP_VOTE_COMMIT_MSG_H
 #define DP_GOSSIP_VOTE_COMMIT_MSG_H
 

@@ -2,14 +2,17 @@
  * who says one thing here and another there convicts itself (SAFETY A12). Keeps and compares; what
  * follows from a contradiction is proof.c's business.
  *
- * An honest voter never signs two votes a and b of one slot and fork of which any of these is true, whatever crashes, since
- * each is durable before it is sent:
+ * An honest voter never signs two votes a and b of one slot and fork of which any of these is true,
+ * whatever crashes, since each is durable before it is sent:
  *   another record before the slot       it follows one chain
- *   ACCEPTED and ACCEPTED, or PROPOSE and PROPOSE, or one of each, in one ballot, of different records
+ *   ACCEPTED and ACCEPTED, or PROPOSE and PROPOSE, or one of each, in one ballot, of different
+ *     records
  *   PROMISE and PROMISE in one ballot that name different accepted records
- *   ACCEPTED in ballot x, PROMISE in y > x that names nothing, an accept below x, or in x another record
- * So two certificates for one slot always hold a voter that some pair of these names, once all votes behind them are seen: two
- * majorities share a voter, and what it accepted in the lower ballot it did not tell in the higher one. */
+ *   ACCEPTED in ballot x, PROMISE in y > x that names nothing, an accept below x, or in x another
+ *     record
+ * So two certificates for one slot always hold a voter that some pair of these names, once all
+ * votes behind them are seen: two majorities share a voter, and what it accepted in the lower
+ * ballot it did not tell in the higher one. */
 #ifndef DP_GOSSIP_VOTE_WITNESS_H
 #define DP_GOSSIP_VOTE_WITNESS_H
 
@@ -44,8 +47,8 @@ void dp_witness_begin(dp_witness *witness, const dp_ledger *ledger);
 void dp_witness_decided(dp_witness *witness, uint64_t slot, const dp_hash *hash);
 /* NULL: too old, or not begun. */
 const dp_witness_slot *dp_witness_find(const dp_witness *witness, uint64_t slot);
-/* A vote whose signature holds under the key of its voter in its slot. Kept; if it contradicts an earlier one of the same voter,
- * that is lent. */
+/* A vote whose signature holds under the key of its voter in its slot. Kept; if it contradicts an
+ * earlier one of the same voter, that is lent. */
 const dp_vote *dp_witness_take(dp_witness *witness, const dp_vote *vote);
 
 #endif

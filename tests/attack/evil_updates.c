@@ -1,6 +1,7 @@
-/* evil_trainer: a trainer that harms the run with well-formed updates. It stands between a daemon, whose `worker` it is, and a real
- * dpnode-worker, and passes everything on but PUBLISHED: that it decodes, changes, encodes by the same codec, and tells with the numbers that
- * belong to it. What its author says it trained on stays true.
+/* evil_trainer: a trainer that harms the run with well-formed updates. It stands between a daemon,
+ * whose `worker` it is, and a real dpnode-worker, and passes everything on but PUBLISHED: that it
+ * decodes, changes, encodes by the same codec, and tells with the numbers that belong to it. What
+ * its author says it trained on stays true.
  *
  *   evil_trainer KIND[@ROUND] REAL-WORKER ARGUMENT...
  *
@@ -13,8 +14,8 @@
  *   replay        its own update of three publications before
  *   drift         less 0.3 of its length along the mean of the record applied last
  *
- * From ROUND on (1); before, it is honest. Without --fd among the arguments it is the real worker. Hints of coming parts (EARLY) do not
- * go on. Exit as the real worker, or 64 for arguments, 70. */
+ * From ROUND on (1); before, it is honest. Without --fd among the arguments it is the real worker.
+ * Hints of coming parts (EARLY) do not go on. Exit as the real worker, or 64 for arguments, 70. */
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -355,7 +356,8 @@ static void to_daemon(evil *e)
 
 /* ---- The real worker. */
 
-/* Its --fd becomes the worker's end of a pair; the place of the number among the arguments. NULL: there is none. */
+/* Its --fd becomes the worker's end of a pair; the place of the number among the arguments. NULL:
+ * there is none. */
 static char **find_fd(char **arguments)
 {
     for (; *arguments != NULL; arguments++) {

@@ -1,15 +1,18 @@
-/* dpattack: somebody who holds one token and has read the code, against daemons that listen. tests/attack/run.py starts it beside them.
+/* dpattack: somebody who holds one token and has read the code, against daemons that listen.
+ * tests/attack/run.py starts it beside them.
  *
  *   dpattack MODE TOKEN-FILE SECONDS COUNT ADDRESS[,ADDRESS...] [PEER,...]
  *
- *   identity  COUNT connections to each address, each in the name of one of the members PEER,..., with the highest boot id there is
+ *   identity  COUNT connections to each address, each in the name of one of the members PEER,...,
+ *             with the highest boot id there is
  *   guests    COUNT identities with credentials made from the token, linked to every address
  *   talk      one of them, which tells of COUNT invented ones each second
  *   hold      COUNT of them, each with a long message to every address that it does not end
  *   newer     COUNT of them, each of which says that it has a million records more
  *
- * Prints one line of JSON: the most links that had stood for a second at one time (the last message of a handshake is the attacker's: it
- * believes in a link until the other end cuts it), how many came up ever, handshakes that failed. Exit 0, or 64 for arguments, 70. */
+ * Prints one line of JSON: the most links that had stood for a second at one time (the last message
+ * of a handshake is the attacker's: it believes in a link until the other end cuts it), how many
+ * came up ever, handshakes that failed. Exit 0, or 64 for arguments, 70. */
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -78,7 +81,8 @@ static void become(liar *self)
     dp_identity_of_seed(&entropy, &self->identity);
 }
 
-/* What the token's holder can make for anybody: a certificate of the victim's identity key and this one's static key. */
+/* What the token's holder can make for anybody: a certificate of the victim's identity key and this
+ * one's static key. */
 static void impersonate(liar *self, const dp_peer *victim)
 {
     const attack *a = self->attack;
@@ -102,7 +106,8 @@ static void impersonate(liar *self, const dp_peer *victim)
     memcpy(self->credential + DP_CERT_BYTES, a->invite.chain,
            (size_t)a->invite.n_certs * DP_CERT_BYTES);
     self->credential_bytes = (1 + (size_t)a->invite.n_certs) * DP_CERT_BYTES;
-    /* It names itself as the victim, too: the signature of the handshake is all that it cannot make. */
+    /* It names itself as the victim, too: the signature of the handshake is all that it cannot
+     * make. */
     memcpy(self->identity.ed.public_key, victim->bytes, sizeof self->identity.ed.public_key);
 }
 
@@ -135,7 +140,8 @@ static bool sign_as(void *context, int key, const char *domain, dp_view bytes,
     return true;
 }
 
-/* A node that nobody has ever seen is alive, and can be dialled at an address that somebody else has. */
+/* A node that nobody has ever seen is alive, and can be dialled at an address that somebody else
+ * has. */
 static void invent(liar *self)
 {
     uint8_t bytes[DP_STATEMENT_BYTES_MAX];
@@ -255,7 +261,8 @@ static bool knows(void *context, const dp_peer *peer, uint8_t x_public[32])
     return true;
 }
 
-/* Members are at home at 127.0.0.1: an attacker comes from elsewhere. What listens dials from there. */
+/* Members are at home at 127.0.0.1: an attacker comes from elsewhere. What listens dials from
+ * there. */
 static bool move_to(liar *self, uint32_t index)
 {
     char address[32];

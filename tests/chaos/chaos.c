@@ -1,5 +1,5 @@
-/* One run of the chaos bench: nodes are brought in, one after another is killed and started again on a schedule drawn from
- * the seed, and at the end all must be back with one state. */
+/* One run of the chaos bench: nodes are brought in, one after another is killed and started again
+ * on a schedule drawn from the seed, and at the end all must be back with one state. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,8 +33,8 @@ static int fail(dp_control_error *error, int exit, const char *what, const char 
 
 /* ---- the run's manifest and text ---- */
 
-/* A small language: sixty words, of which each is followed by one of eight. A model of this size learns it in moments and
- * is not done with it soon. Always the same text. */
+/* A small language: sixty words, of which each is followed by one of eight. A model of this size
+ * learns it in moments and is not done with it soon. Always the same text. */
 static bool write_text(const char *path)
 {
     char words[WORDS][8];
@@ -127,7 +127,8 @@ static int ask_id(dp_chaos *self, unsigned index, dp_client *client, dp_control_
     return status;
 }
 
-/* Nobody is listened to before all ids are known: a round is booked with the nodes that it lists. */
+/* Nobody is listened to before all ids are known: a round is booked with the nodes that it
+ * lists. */
 static bool wait_for_socket(dp_chaos *self, unsigned index, dp_client *client,
                             dp_control_error *error)
 {
@@ -314,7 +315,8 @@ static int make_faults(dp_chaos *self, dp_control_error *error)
 
 /* ---- the end ---- */
 
-/* The last round whose state all nodes have told; 0: none. A state that differs is in the book as broken parity. */
+/* The last round whose state all nodes have told; 0: none. A state that differs is in the book as
+ * broken parity. */
 static uint64_t last_agreed(const dp_chaos *self)
 {
     const unsigned n = self->options->nodes;
@@ -326,8 +328,9 @@ static uint64_t last_agreed(const dp_chaos *self)
     return r;
 }
 
-/* Rounds go on while we wait: every node must be counted again, and tell the state after a round that was decided when
- * the faults were over. The chain is hash-linked, so who holds that round's state holds all before it. */
+/* Rounds go on while we wait: every node must be counted again, and tell the state after a round
+ * that was decided when the faults were over. The chain is hash-linked, so who holds that round's
+ * state holds all before it. */
 static int let_rejoin(dp_chaos *self, dp_control_error *error)
 {
     const uint64_t begin_ms = dp_chaos_now_ms();

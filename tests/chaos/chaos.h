@@ -1,5 +1,6 @@
-/* The chaos bench inside: real daemons that are killed on a schedule, the book of what all of them told, and the report.
- * The verb is main.c's. One run with faults is a dp_chaos; its control, without, is another. */
+/* The chaos bench inside: real daemons that are killed on a schedule, the book of what all of them
+ * told, and the report. The verb is main.c's. One run with faults is a dp_chaos; its control,
+ * without, is another. */
 #ifndef DP_TESTS_CHAOS_CHAOS_H
 #define DP_TESTS_CHAOS_CHAOS_H
 
@@ -132,7 +133,8 @@ typedef struct dp_chaos_book {
     uint64_t outage_ms;     /* in all, without a majority of the nodes */
     unsigned gap_faults;    /* bit per kind that began in the gap under way */
     uint32_t cut;           /* nodes that are parted from the others now; 0: none are */
-    /* When one node may hold another for dead although it lives: a cut between them, or what others say since. */
+    /* When one node may hold another for dead although it lives: a cut between them, or what others
+     * say since. */
     uint64_t excused_ms[DP_CHAOS_NODES_MAX][DP_CHAOS_NODES_MAX];
     dp_chaos_samples gaps;
     dp_chaos_samples gaps_by[DP_CHAOS_GAPS];
@@ -149,15 +151,18 @@ void dp_chaos_book_begin(dp_chaos_book *book, uint64_t now_ms);
 void dp_chaos_book_fault(dp_chaos_book *book, unsigned node, dp_chaos_kind kind, uint64_t now_ms);
 /* Its fault is over, or the node runs for the first time. */
 void dp_chaos_book_back(dp_chaos_book *book, unsigned node, uint64_t now_ms);
-/* The nodes of group are parted from all others until the heal: each of them has met a fault as well, and is told back. */
+/* The nodes of group are parted from all others until the heal: each of them has met a fault as
+ * well, and is told back. */
 void dp_chaos_book_cut(dp_chaos_book *book, uint32_t group, uint64_t now_ms);
 void dp_chaos_book_healed(dp_chaos_book *book, uint64_t now_ms);
 /* As control_msg.h describes rounds and events. */
 void dp_chaos_book_round(dp_chaos_book *book, unsigned node, uint64_t now_ms, const json_t *round);
 void dp_chaos_book_event(dp_chaos_book *book, unsigned node, const json_t *event);
-/* At the end: rounds beyond head, the last one that all nodes hold, are lost, and so are numbers that nobody told. */
+/* At the end: rounds beyond head, the last one that all nodes hold, are lost, and so are numbers
+ * that nobody told. */
 void dp_chaos_book_end(dp_chaos_book *book, uint64_t head);
-/* Mean loss by tokens over the rounds that bring the sum of tokens from 0.8 of tokens to tokens; 0: unknown. */
+/* Mean loss by tokens over the rounds that bring the sum of tokens from 0.8 of tokens to tokens; 0:
+ * unknown. */
 double dp_chaos_book_loss(const dp_chaos_book *book, uint64_t tokens);
 uint64_t dp_chaos_book_tokens(const dp_chaos_book *book); /* of all rounds */
 unsigned
@@ -165,7 +170,8 @@ dp_chaos_book_waiting(const dp_chaos_book *book); /* nodes not counted since the
 
 /* ---- slopes: of memory and descriptors over the lives of daemons ---- */
 
-/* Sums of a least-squares line per life; a life's own level drops out, so that restarts do not look like savings. */
+/* Sums of a least-squares line per life; a life's own level drops out, so that restarts do not look
+ * like savings. */
 typedef struct dp_chaos_slope {
     uint64_t begin_ms; /* of the life */
     uint64_t count;
@@ -226,32 +232,38 @@ typedef struct dp_chaos {
 
 uint64_t dp_chaos_now_ms(void); /* unix, as in events */
 
-/* Folder, proxies, daemons, their run; all counted in a round when it returns 0. Else an exit status, *error tells. */
+/* Folder, proxies, daemons, their run; all counted in a round when it returns 0. Else an exit
+ * status, *error tells. */
 DP_MUST int dp_chaos_up(dp_chaos *self, const dp_chaos_options *options, dp_control_error *error);
 /* duration_ms of faults, then until all have rejoined and agree. */
 DP_MUST int dp_chaos_run(dp_chaos *self, dp_control_error *error);
-/* No process is left, and no file unless keep: then kept says where logs and stores of the nodes are. Accepts one whose up failed. */
+/* No process is left, and no file unless keep: then kept says where logs and stores of the nodes
+ * are. Accepts one whose up failed. */
 void dp_chaos_down(dp_chaos *self, bool keep);
 
 /* Inside: faults (chaos_faults.c). */
 void dp_chaos_begin_fault(dp_chaos *self, uint64_t now_ms); /* a drawn one */
 /* Those that are due, or all that last. Killed nodes are restarted elsewhere. */
 void dp_chaos_end_faults(dp_chaos *self, uint64_t now_ms, bool all);
-/* A small disk in memory for each node, which can be filled. Of this process alone: nothing of it outlives the bench. */
+/* A small disk in memory for each node, which can be filled. Of this process alone: nothing of it
+ * outlives the bench. */
 DP_MUST int dp_chaos_make_disks(dp_chaos *self, dp_control_error *error);
 void dp_chaos_end_disks(dp_chaos *self);
 
 /* Inside: files (chaos_files.c). Of a node that does not run: one file of its store is damaged. */
 void dp_chaos_rot(dp_chaos *self, unsigned node);
-/* Of a node that does not run: makes a copy of its directory, or puts an older one back. True: it did the latter. */
+/* Of a node that does not run: makes a copy of its directory, or puts an older one back. True: it
+ * did the latter. */
 bool dp_chaos_backup(dp_chaos *self, unsigned node, uint64_t now_ms);
 /* Seconds that the clock of a node is wrong. False: the file cannot be written. */
 bool dp_chaos_clock_set(const dp_chaos *self, unsigned node, int64_t offset_s);
 int64_t dp_chaos_clock_draw(dp_chaos *self);
-/* What is started next has the clock of this node. False: libdpclock.so is not beside this program. */
+/* What is started next has the clock of this node. False: libdpclock.so is not beside this
+ * program. */
 bool dp_chaos_clock_wear(const dp_chaos *self, unsigned node);
 
-/* Inside: the chain of each node, judged by its daemon, against the book (chaos_audit.c). Counts findings. */
+/* Inside: the chain of each node, judged by its daemon, against the book (chaos_audit.c). Counts
+ * findings. */
 void dp_chaos_audit(dp_chaos *self);
 
 /* Inside: processes. */
@@ -268,8 +280,8 @@ void dp_chaos_tell_proxy(dp_chaos *self, const char *format, ...)
 void dp_chaos_sample(dp_chaos *self, uint64_t now_ms);
 void dp_chaos_sample_end(dp_chaos *self, unsigned node); /* a life is over */
 
-/* Inside: listening. Reads what came within wait_ms from all nodes into the book, asks for what is due, and connects
- * to those who were started. */
+/* Inside: listening. Reads what came within wait_ms from all nodes into the book, asks for what is
+ * due, and connects to those who were started. */
 void dp_chaos_listen(dp_chaos *self, int wait_ms);
 void dp_chaos_deaf(dp_chaos_node *node); /* forget the connection */
 

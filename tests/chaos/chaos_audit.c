@@ -1,5 +1,5 @@
-/* The end of a chaos run: each daemon judges its chain from the first record, and what it finds is held against the book of what all nodes
- * told while they ran. */
+/* The end of a chaos run: each daemon judges its chain from the first record, and what it finds is
+ * held against the book of what all nodes told while they ran. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -26,7 +26,8 @@ static uint64_t told_of(const dp_chaos_book *book, unsigned node)
     return count;
 }
 
-/* A contribution that was told and stands in no record of the chain, or the other way round. Rounds went on while it was asked. */
+/* A contribution that was told and stands in no record of the chain, or the other way round. Rounds
+ * went on while it was asked. */
 static void compare_counts(dp_chaos *self, unsigned node, const json_t *audit)
 {
     const dp_chaos_book *book = &self->book;

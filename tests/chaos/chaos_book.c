@@ -222,8 +222,8 @@ static uint32_t listed_in(const dp_chaos_book *book, const json_t *round)
     return listed;
 }
 
-/* A node counts again with the first round that lists it and was begun after the fault: an update that it published before
- * is for a round whose predecessor was decided before. */
+/* A node counts again with the first round that lists it and was begun after the fault: an update
+ * that it published before is for a round whose predecessor was decided before. */
 static void look_for_returned(dp_chaos_book *book, uint64_t number, const dp_chaos_round *row)
 {
     const dp_chaos_round *before = number > 0 ? &book->rounds[number - 1] : NULL;
@@ -336,7 +336,8 @@ static bool is_away(const dp_chaos_life *life)
     return !life->up && life->fault_ms != 0;
 }
 
-/* A trainer may die of a full disk, a damaged store or a freeze of its node; else somebody must have killed it. */
+/* A trainer may die of a full disk, a damaged store or a freeze of its node; else somebody must
+ * have killed it. */
 static void trainer_died(dp_chaos_book *book, unsigned node, uint64_t time_ms)
 {
     dp_chaos_life *life = &book->lives[node];
@@ -355,7 +356,8 @@ static void trainer_died(dp_chaos_book *book, unsigned node, uint64_t time_ms)
     }
 }
 
-/* Frozen nodes are known by silence, killed ones by their connections. Faults that others go along with are not timed. */
+/* Frozen nodes are known by silence, killed ones by their connections. Faults that others go along
+ * with are not timed. */
 static dp_chaos_samples *detected(dp_chaos_book *book, dp_chaos_kind kind)
 {
     return kind == DP_CHAOS_STOP                             ? &book->detects_stop

@@ -1,4 +1,5 @@
-/* The faults of the chaos bench: which one is next, whom it meets, and its end. All is drawn from the seed. */
+/* The faults of the chaos bench: which one is next, whom it meets, and its end. All is drawn from
+ * the seed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -212,8 +213,9 @@ static unsigned owner_of_ballot(const dp_chaos *self, const unsigned *list, unsi
     return best;
 }
 
-/* Faults that last meet a third of the nodes at a time, so that mostly there is a majority of voters; kills come on top. What
- * takes a majority, or a voter's own memory, waits until all are well: two such at once could end a run for good. */
+/* Faults that last meet a third of the nodes at a time, so that mostly there is a majority of
+ * voters; kills come on top. What takes a majority, or a voter's own memory, waits until all are
+ * well: two such at once could end a run for good. */
 static bool has_room(const dp_chaos *self, dp_chaos_kind kind, const unsigned *list,
                      unsigned n_free)
 {
@@ -288,7 +290,8 @@ static void begin_lasting(dp_chaos *self, unsigned victim, dp_chaos_kind kind, u
     }
 }
 
-/* Its daemon is killed, is started again at restart_ms, and finds its files as the kind of fault leaves them. */
+/* Its daemon is killed, is started again at restart_ms, and finds its files as the kind of fault
+ * leaves them. */
 static void begin_kill(dp_chaos *self, unsigned victim, dp_chaos_kind kind, uint64_t now_ms,
                        uint64_t restart_ms)
 {

@@ -1,4 +1,5 @@
-/* Faults of the chaos bench that are made in files: a damaged store, an older copy of a node's directory, a clock that is wrong. */
+/* Faults of the chaos bench that are made in files: a damaged store, an older copy of a node's
+ * directory, a clock that is wrong. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -135,7 +136,8 @@ bool dp_chaos_clock_wear(const dp_chaos *self, unsigned node)
     }
     dp_path_program("libdpclock.so", shim);
     clock_path(self, node, path);
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread; the daemon and its trainer inherit both. */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread; the daemon and its trainer inherit
+     * both. */
     return strchr(shim, '/') != NULL && dp_chaos_clock_set(self, node, 0) &&
            setenv("DPCLOCK_FILE", path, 1) == 0 && setenv("LD_PRELOAD", shim, 1) == 0;
 }

@@ -1,5 +1,6 @@
-/* The processes of the chaos bench: daemons on loopback with a folder of their own, dpfault between them, and the end of
- * them all, whatever happens. Orphans (trainers of killed daemons) become ours, so that none is left. */
+/* The processes of the chaos bench: daemons on loopback with a folder of their own, dpfault between
+ * them, and the end of them all, whatever happens. Orphans (trainers of killed daemons) become
+ * ours, so that none is left. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,8 @@ static bool port_is_free(unsigned host, unsigned port)
     return is_free;
 }
 
-/* Free ports, one after the other, from a random one: a daemon has the same one over all of its lives. */
+/* Free ports, one after the other, from a random one: a daemon has the same one over all of its
+ * lives. */
 static bool take_ports(dp_chaos *self)
 {
     dp_rng rng;

@@ -232,7 +232,8 @@ static void put_figures(json_t *out, const figures *is)
     }
 }
 
-/* FAIL: something was lost, wrong or stood still. MISSED: all is right, and slower or larger than the project wants. */
+/* FAIL: something was lost, wrong or stood still. MISSED: all is right, and slower or larger than
+ * the project wants. */
 static const char *verdict(const figures *is, const char *missed)
 {
     return !is->good ? "FAIL" : missed[0] != '\0' ? "MISSED" : "PASS";

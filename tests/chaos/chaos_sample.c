@@ -1,4 +1,5 @@
-/* Memory, descriptors and store of the daemons of a chaos run: the largest values, and how fast they grow over a life. */
+/* Memory, descriptors and store of the daemons of a chaos run: the largest values, and how fast
+ * they grow over a life. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

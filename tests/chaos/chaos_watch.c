@@ -1,5 +1,5 @@
-/* Listening to all daemons at once: one connection each, which follows rounds and events, and now and then asks for the
- * states of the last rounds. Nothing here waits longer than it is told. */
+/* Listening to all daemons at once: one connection each, which follows rounds and events, and now
+ * and then asks for the states of the last rounds. Nothing here waits longer than it is told. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -63,7 +63,8 @@ static void connect_to(dp_chaos *self, unsigned index, uint64_t now_ms)
         return;
     }
     node->ask_ms = now_ms + ASK_EVERY_MS;
-    /* A daemon that has not loaded its run yet refuses the first, and the connection is opened again. */
+    /* A daemon that has not loaded its run yet refuses the first, and the connection is opened
+     * again. */
     if (!ask_list(node, "rounds", HISTORY, true) || !ask_list(node, "events", EVENTS_LAST, true)) {
         dp_chaos_deaf(node);
     }

@@ -1,4 +1,5 @@
-/* dpchaos: real daemons that train while faults are made on a schedule, measured, judged and compared with a run without faults. */
+/* dpchaos: real daemons that train while faults are made on a schedule, measured, judged and
+ * compared with a run without faults. */
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* A card that is none, for tests of the CUDA backend: fills api.h with memory of the host, so that kernels on the emulator
- * (host_gpu.h) compute with it, and fails in every way that a volunteer's card can. Graphs keep what was put on the stream, in order; so do
- * streams of low priority, if they are told to be late.
+/* A card that is none, for tests of the CUDA backend: fills api.h with memory of the host, so that
+ * kernels on the emulator (host_gpu.h) compute with it, and fails in every way that a volunteer's
+ * card can. Graphs keep what was put on the stream, in order; so do streams of low priority, if
+ * they are told to be late.
  * One thread at a time. */
 #ifndef DP_TESTS_CUDA_FAKE_CUDA_H
 #define DP_TESTS_CUDA_FAKE_CUDA_H
@@ -13,7 +14,8 @@
 extern "C" {
 #endif
 
-/* What it does from now on. All zeros: one healthy card of Ampere's architecture with enough memory. */
+/* What it does from now on. All zeros: one healthy card of Ampere's architecture with enough
+ * memory. */
 typedef struct fake_cuda {
     bool no_driver;
     int driver;      /* 0: the newest */
@@ -27,14 +29,15 @@ typedef struct fake_cuda {
     int fail_with;     /* CUDA's number; it stays, unless it is a lack of memory */
     unsigned alloc_at; /* the n-th allocation on the card from now finds no memory; 0: none */
     bool hangs;        /* nothing that was put on the stream ever ends */
-    unsigned
-        late; /* what is put on a stream of low priority happens when its end was asked for so often, or when another stream
-                           waits for it; 0: at once */
-    bool
-        late_all; /* with late: what is put on any stream is as late, so that who waits for too little reads what is not there yet */
+    /* what is put on a stream of low priority happens when its end was asked for so often, or when
+     * another stream waits for it; 0: at once */
+    unsigned late;
+    /* with late: what is put on any stream is as late, so that who waits for too little reads what
+     * is not there yet */
+    bool late_all;
     unsigned poison_at; /* the n-th copy to the host from now brings NaN; 0: none */
-    size_t
-        armed_by; /* calls and copies count only behind an allocation on the card of so many bytes; 0: all do */
+    /* calls and copies count only behind an allocation on the card of so many bytes; 0: all do */
+    size_t armed_by;
     unsigned card; /* the same in processes that have the same card; 0: each has its own */
 } fake_cuda;
 

@@ -1,4 +1,5 @@
-/* Fibers: stacks that are changed by a call. For host_gpu.cpp; knows no GPU. AddressSanitizer is told of every change. */
+/* Fibers: stacks that are changed by a call. For host_gpu.cpp; knows no GPU. AddressSanitizer is
+ * told of every change. */
 #ifndef DP_TESTS_CUDA_HOST_FIBER_H
 #define DP_TESTS_CUDA_HOST_FIBER_H
 
@@ -10,7 +11,8 @@ struct host_fiber;
 
 /* A fiber of its own stack, kept for ever once made; ends the program when there is no memory. */
 host_fiber *host_fiber_open(void);
-/* Run work(argument) on a fiber that does not run, until it yields or returns. True: it has returned. */
+/* Run work(argument) on a fiber that does not run, until it yields or returns. True: it has
+ * returned. */
 bool host_fiber_start(host_fiber *fiber, void (*work)(void *), void *argument);
 /* Go on with one that has yielded. */
 bool host_fiber_resume(host_fiber *fiber);

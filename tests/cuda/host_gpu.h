@@ -1,18 +1,23 @@
-/* A GPU on the processor: what a .cu file needs so that g++ compiles its kernels unchanged and they run here, thread by thread. Shows
- * mistakes, not speed. Included before everything else of such a file (-include); launch.h does the rest.
+/* A GPU on the processor: what a .cu file needs so that g++ compiles its kernels unchanged and they
+ * run here, thread by thread. Shows mistakes, not speed. Included before everything else of such a
+ * file (-include); launch.h does the rest.
  *
- * Blocks run one after another. The threads of a block are fibers that change only where CUDA lets threads wait for each other, in an
- * order that host_gpu_order() chooses: results that depend on it miss a barrier. Static shared memory is filled with 0xff
- * bytes before each block. A program stops with a message that names kernel, block, thread, file and line when
+ * Blocks run one after another. The threads of a block are fibers that change only where CUDA lets
+ * threads wait for each other, in an order that host_gpu_order() chooses: results that depend on it
+ * miss a barrier. Static shared memory is filled with 0xff bytes before each block. A program stops
+ * with a message that names kernel, block, thread, file and line when
  * - some thread of a block does not come to a __syncthreads, or others wait at another one,
- * - some lane of a mask does not come to a warp's operation, comes to another one, or calls it outside of its own mask,
+ * - some lane of a mask does not come to a warp's operation, comes to another one, or calls it
+ * outside of its own mask,
  * - a shuffle reads a lane that takes no part,
  * - nobody can go on, because what a thread waits for (host_gpu_wait_until) does not come,
  * - a launch has sizes that no device takes.
- * With AddressSanitizer also on every access outside of static or dynamic shared memory, of a thread's own arrays, or of
- * what a test allocated. Float atomics do not exist here on purpose (stream.h).
+ * With AddressSanitizer also on every access outside of static or dynamic shared memory, of a
+ * thread's own arrays, or of what a test allocated. Float atomics do not exist here on purpose
+ * (stream.h).
  *
- * Streams run at once and in order of the calls, unless host_gpu_capture says otherwise. One thread at a time. */
+ * Streams run at once and in order of the calls, unless host_gpu_capture says otherwise. One thread
+ * at a time. */
 #ifndef DP_TESTS_CUDA_HOST_GPU_H
 #define DP_TESTS_CUDA_HOST_GPU_H
 
@@ -100,10 +105,12 @@ static constexpr int warpSize = 32;
 
 /* ---- Launching. */
 
-/* The order of warps and lanes in every block from now on: 0 ascending, 1 descending, else shuffled by it. */
+/* The order of warps and lanes in every block from now on: 0 ascending, 1 descending, else shuffled
+ * by it. */
 void host_gpu_order(uint64_t seed);
 
-/* Asked at every launch; true: it has taken the task, to run it later with host_gpu_task(). NULL: none. */
+/* Asked at every launch; true: it has taken the task, to run it later with host_gpu_task(). NULL:
+ * none. */
 typedef std::function<void()> host_gpu_task;
 extern bool (*host_gpu_capture)(cudaStream_t stream, const host_gpu_task &task);
 
@@ -129,13 +136,14 @@ enum { HOST_GPU_SLOT = 64, HOST_GPU_LANES = 32 };
 unsigned host_gpu_lane(void);
 /* The block's barrier; returns how many threads said yes. */
 unsigned host_gpu_barrier(const char *what, bool yes, const char *file, int line);
-/* Every lane of mask gives size <= HOST_GPU_SLOT bytes; returns those of all 32 lanes, HOST_GPU_SLOT apart, until this lane's
- * next call. *present: the lanes of the mask that are there. */
+/* Every lane of mask gives size <= HOST_GPU_SLOT bytes; returns those of all 32 lanes,
+ * HOST_GPU_SLOT apart, until this lane's next call. *present: the lanes of the mask that are
+ * there. */
 const unsigned char *host_gpu_meet(const char *what, unsigned mask, const void *value, size_t size,
                                    unsigned *present, const char *file, int line);
 
-/* Until ready(argument) says yes, which it is asked whenever it is this thread's turn: for twins of instructions that wait for what
- * others do. A block in which nobody can go on is stuck. */
+/* Until ready(argument) says yes, which it is asked whenever it is this thread's turn: for twins of
+ * instructions that wait for what others do. A block in which nobody can go on is stuck. */
 void host_gpu_wait_until(const char *what, bool (*ready)(const void *argument),
                          const void *argument, HOST_GPU_CALL);
 
@@ -172,7 +180,8 @@ static inline void __threadfence_block(void)
 {
 }
 
-/* What all lanes gave: for twins of instructions of whole warps. out: 32 values; those of lanes that take no part are left. */
+/* What all lanes gave: for twins of instructions of whole warps. out: 32 values; those of lanes
+ * that take no part are left. */
 template <typename T>
 static inline void host_gpu_gather(unsigned mask, const T &value, T *out, HOST_GPU_CALL)
 {

@@ -1,4 +1,5 @@
-/* __half and __nv_bfloat16 for host_gpu.h: storage and conversions, by integers. No arithmetic: kernels convert to float. */
+/* __half and __nv_bfloat16 for host_gpu.h: storage and conversions, by integers. No arithmetic:
+ * kernels convert to float. */
 #ifndef DP_TESTS_CUDA_HOST_HALF_H
 #define DP_TESTS_CUDA_HOST_HALF_H
 

@@ -1,4 +1,5 @@
-/* Kernels that use, one by one, what tests/cuda/host_gpu.h promises; some are wrong on purpose. out: uint32_t per thread. */
+/* Kernels that use, one by one, what tests/cuda/host_gpu.h promises; some are wrong on purpose.
+ * out: uint32_t per thread. */
 #ifndef DP_TESTS_CUDA_PROBE_H
 #define DP_TESTS_CUDA_PROBE_H
 

@@ -1,5 +1,6 @@
-/* libdpclock.so, preloaded into a daemon by tests: the wall clock is wrong by as many seconds as the file DPCLOCK_FILE says (i64, which
- * may change at any time). Clocks that only go on are left alone. */
+/* libdpclock.so, preloaded into a daemon by tests: the wall clock is wrong by as many seconds as
+ * the file DPCLOCK_FILE says (i64, which may change at any time). Clocks that only go on are left
+ * alone. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
-/* dpfault: a TCP proxy that makes links bad on purpose, between real programs. Commands come from a script or from
- * standard input, see script.h; what happens by chance comes from a seed. Ends with 0 at quit, at SIGTERM, and when
- * standard input is over and nothing waits any more; 64 usage, 65 a command that does not parse or names no forward,
- * 66 no script, 69 a target that is not up, 73 an address that is taken. */
+/* dpfault: a TCP proxy that makes links bad on purpose, between real programs. Commands come from a
+ * script or from standard input, see script.h; what happens by chance comes from a seed. Ends with
+ * 0 at quit, at SIGTERM, and when standard input is over and nothing waits any more; 64 usage, 65 a
+ * command that does not parse or names no forward, 66 no script, 69 a target that is not up, 73 an
+ * address that is taken. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -177,7 +178,8 @@ static void on_signal(uv_signal_t *signal, int number)
     end(signal->data, 0);
 }
 
-/* All of a script is read before anything begins, so that a mistake in its last line is told at once. */
+/* All of a script is read before anything begins, so that a mistake in its last line is told at
+ * once. */
 static int read_script(player *self, const char *path)
 {
     char bytes[READ_BYTES];

@@ -1,21 +1,26 @@
-/* The language of dpfault: one command per line, read into a struct. No sockets and no clock; what a command does is
- * proxy.h's.
+/* The language of dpfault: one command per line, read into a struct. No sockets and no clock; what
+ * a command does is proxy.h's.
  *
- *   [at TIME] forward NAME LISTEN TARGET       listen, and join what comes with the target; addresses are A.B.C.D:PORT
- *   [at TIME] set NAME|* [from NAME] [up|down] KEY=VALUE…  how bytes travel from now on; up is from who dialled to the
- *                                              target; what was set with "from" stands against what is set without
- *   [at TIME] cut NAME|* [from NAME] [up|down]      nothing moves and nobody is told; with a direction: one-way
+ *   [at TIME] forward NAME LISTEN TARGET       listen, and join what comes with the target;
+ *     addresses are A.B.C.D:PORT
+ *   [at TIME] set NAME|* [from NAME] [up|down] KEY=VALUE…  how bytes travel from now on; up is from
+ *                                              who dialled to the target; what was set with "from"
+ *                                              stands against what is set without
+ *   [at TIME] cut NAME|* [from NAME] [up|down]      nothing moves and nobody is told; with a
+ *     direction: one-way
  *   [at TIME] heal NAME|* [from NAME]               what was held goes on; without "from" all of it
- *   [at TIME] halfopen NAME|* [from NAME]           the target sees its connections end, who dialled never hears of it
+ *   [at TIME] halfopen NAME|* [from NAME]           the target sees its connections end, who
+ *     dialled never hears of it
  *   [at TIME] reset NAME|* [from NAME]              both sides get a RST
  *   [at TIME] check NAME|*                     end with an error unless the targets are up
  *   [at TIME] say WORD                         print it: all before it is done
  *   [at TIME] quit
  *
- * TIME counts from the start of dpfault: 250ms, 3s, 2m. KEY: delay, jitter, stall (TIME), rate (bytes per second: 500K,
- * 2M; 0 is no limit), loss, corrupt (percent of segments: 2%, 0.01%). Keys may be joined by commas. # begins a comment.
- * "from NAME" means only those connections that come from the address of that forward's target, so that programs which
- * listen on an address of their own, and dial from it, can be parted from one another. */
+ * TIME counts from the start of dpfault: 250ms, 3s, 2m. KEY: delay, jitter, stall (TIME), rate
+ * (bytes per second: 500K, 2M; 0 is no limit), loss, corrupt (percent of segments: 2%, 0.01%). Keys
+ * may be joined by commas. # begins a comment. "from NAME" means only those connections that come
+ * from the address of that forward's target, so that programs which listen on an address of their
+ * own, and dial from it, can be parted from one another. */
 #ifndef DP_FAULT_SCRIPT_H
 #define DP_FAULT_SCRIPT_H
 
@@ -72,7 +77,8 @@ typedef struct dp_fault_command {
 /* What a forward has before any set. */
 extern const dp_fault_rule dp_fault_rule_standard;
 
-/* Read one line without its line break. DP_BADMSG, then why says column and what is wrong, after "line N, ". */
+/* Read one line without its line break. DP_BADMSG, then why says column and what is wrong, after
+ * "line N, ". */
 DP_MUST dp_status dp_fault_parse(const char *line, unsigned line_number, dp_fault_command *command,
                                  dp_why *why);
 /* The fields of the command's rule that were given, over *rule. */

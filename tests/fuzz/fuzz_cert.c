@@ -1,4 +1,5 @@
-/* Fuzz target of certificates: any bytes give a certificate, a chain or a status; a certificate has one encoding. */
+/* Fuzz target of certificates: any bytes give a certificate, a chain or a status; a certificate has
+ * one encoding. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -20,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             dp_cert_encode(&cert, again);
             dp_assert(memcmp(again, data, sizeof again) == 0);
         }
-        /* Run and root as the bytes would have them, so that the check goes on to the signatures. */
+        /* Run and root as the bytes would have them, so that the check goes on to the
+         * signatures. */
         memcpy(run.bytes, data + 8, sizeof run.bytes);
         memcpy(root, data + size - DP_CERT_BYTES + 136, sizeof root);
     }

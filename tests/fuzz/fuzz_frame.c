@@ -1,6 +1,7 @@
-/* Fuzz target of the channel. The first byte chooses where the rest arrives: at a fresh responder (0), at an initiator
- * that waits for its answer (1), at an open channel as ciphertext (2), or at an open channel as records that a member
- * sealed (3): u8 type | u16 size | bytes, again and again. */
+/* Fuzz target of the channel. The first byte chooses where the rest arrives: at a fresh responder
+ * (0), at an initiator that waits for its answer (1), at an open channel as ciphertext (2), or at
+ * an open channel as records that a member sealed (3): u8 type | u16 size | bytes, again and
+ * again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Any bytes as the file of algorithms of products; what is read is written so that it reads as the same. */
+/* Any bytes as the file of algorithms of products; what is read is written so that it reads as the
+ * same. */
 #include <stdlib.h>
 #include <string.h>
 

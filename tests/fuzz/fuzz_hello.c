@@ -1,5 +1,5 @@
-/* Any bytes as what a daemon says of itself in a handshake: a name that may be shown, or none and nothing touched. A name that was
- * read is said again as it is. */
+/* Any bytes as what a daemon says of itself in a handshake: a name that may be shown, or none and
+ * nothing touched. A name that was read is said again as it is. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Any bytes as config.json: a model that can exist and is described the same again, or a sentence. */
+/* Any bytes as config.json: a model that can exist and is described the same again, or a
+ * sentence. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* Any bytes as the store's rows of an owner's limits: those that are kept (first byte even), and the counts of months (odd). What is read
- * is written again as it is, is within its bounds, and can be lived with. */
+/* Any bytes as the store's rows of an owner's limits: those that are kept (first byte even), and
+ * the counts of months (odd). What is read is written again as it is, is within its bounds, and can
+ * be lived with. */
 #include <string.h>
 
 #include "base/assert.h"

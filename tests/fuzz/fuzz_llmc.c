@@ -1,4 +1,5 @@
-/* Any bytes as a model file of llm.c: a sentence, or a model whose weights are all read and, written again, say the same. */
+/* Any bytes as a model file of llm.c: a sentence, or a model whose weights are all read and,
+ * written again, say the same. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Fuzz target of the framing of the bulk lane: records u8 type | u16 size | bytes, again and again, framed as they would
- * come and told as if they were authentic. */
+/* Fuzz target of the framing of the bulk lane: records u8 type | u16 size | bytes, again and again,
+ * framed as they would come and told as if they were authentic. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const uint32_t wanted = dp_read_u16(&reader);
         const size_t left = dp_reader_left(&reader);
         const dp_view given = dp_read_view(&reader, wanted < left ? wanted : left);
-        /* A full record is too long for most inputs to hold, so the two largest sizes stand for it and one more. */
+        /* A full record is too long for most inputs to hold, so the two largest sizes stand for it
+         * and one more. */
         const uint32_t plain = wanted >= UINT16_MAX - 1 ? DP_RECORD_PLAIN_MAX + UINT16_MAX - wanted
                                                         : (uint32_t)given.size;
         dp_writer header = dp_writer_of(wire, DP_RECORD_HEADER_BYTES);

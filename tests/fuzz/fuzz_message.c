@@ -1,4 +1,5 @@
-/* Any bytes as a control message: every decoder ends with a status, and what decodes encodes to the same bytes. */
+/* Any bytes as a control message: every decoder ends with a status, and what decodes encodes to the
+ * same bytes. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -105,7 +106,8 @@ static void vote_messages(dp_view bytes)
     same(&writer, bytes);
 }
 
-/* A name is cleaned as it is read, so only that it ends, and that what was read can be told again. */
+/* A name is cleaned as it is read, so only that it ends, and that what was read can be told
+ * again. */
 static void summaries(dp_view bytes)
 {
     dp_writer writer = dp_writer_of(room, sizeof room);

@@ -1,4 +1,5 @@
-/* Any bytes as a msgpack value: the pre-scan and msgpack-c must agree, and every value must be readable. */
+/* Any bytes as a msgpack value: the pre-scan and msgpack-c must agree, and every value must be
+ * readable. */
 #include <stdlib.h>
 
 #include "base/pack.h"

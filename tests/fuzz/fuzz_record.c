@@ -1,4 +1,5 @@
-/* Any bytes are one record, one certificate or none; a record has one form; judging it against a chain ends. */
+/* Any bytes are one record, one certificate or none; a record has one form; judging it against a
+ * chain ends. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,8 @@ static void judge(const dp_record *record)
     dp_ledger_close(&ledger);
 }
 
-/* Its parts alone, in a run that has as many: no bytes get past the weights, which would have to be right. */
+/* Its parts alone, in a run that has as many: no bytes get past the weights, which would have to be
+ * right. */
 static void judge_parts(dp_record *record)
 {
     const dp_crypto crypto = {.verify = verify};

@@ -1,5 +1,5 @@
-/* Any bytes as a safetensors file: tensors that lie inside of it, or a sentence; and what follows when a model looks for its
- * own among them. */
+/* Any bytes as a safetensors file: tensors that lie inside of it, or a sentence; and what follows
+ * when a model looks for its own among them. */
 #include <stdlib.h>
 
 #include "compute/format/safetensors_read.h"

@@ -1,4 +1,5 @@
-/* Any bytes as a token shard of each format and as a shard table: what opens can be read to its end. */
+/* Any bytes as a token shard of each format and as a shard table: what opens can be read to its
+ * end. */
 #include <stdlib.h>
 #include <string.h>
 

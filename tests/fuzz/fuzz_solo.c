@@ -1,4 +1,5 @@
-/* Any bytes as the head of a checkpoint of training without peers: what is read is written as the same bytes. */
+/* Any bytes as the head of a checkpoint of training without peers: what is read is written as the
+ * same bytes. */
 #include <stdlib.h>
 #include <string.h>
 

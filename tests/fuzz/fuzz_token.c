@@ -1,4 +1,5 @@
-/* Fuzz target of the token reader: any text gives a token or a status, and what was read is written back the same. */
+/* Fuzz target of the token reader: any text gives a token or a status, and what was read is written
+ * back the same. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,6 +1,7 @@
-/* The seeds with records in them, made anew: a record's version reaches into four messages, and a seed of an older one is
- * refused at its first byte. fuzz_seeds FOLDER writes FOLDER/record/... and FOLDER/message/...; --check FOLDER only compares
- * with what is there, and ends with 1 where it differs. Nothing in them is signed: no decoder looks. */
+/* The seeds with records in them, made anew: a record's version reaches into four messages, and a
+ * seed of an older one is refused at its first byte. fuzz_seeds FOLDER writes FOLDER/record/... and
+ * FOLDER/message/...; --check FOLDER only compares with what is there, and ends with 1 where it
+ * differs. Nothing in them is signed: no decoder looks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +101,8 @@ static dp_record record_of(dp_record_kind kind)
     return record;
 }
 
-/* As encode_round, its two contributions in the first of two parts; the second part has no result. */
+/* As encode_round, its two contributions in the first of two parts; the second part has no
+ * result. */
 static dp_view encode_parts(uint8_t *out, dp_view round)
 {
     static dp_record record;

@@ -1,8 +1,10 @@
-/* Writes a model with random weights as a Hugging Face folder and as GGUF files, and the engine's logits of a fixed sentence as
- * JSON, so that test_transformers.py and test_llama_cpp.py can compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied,
- * llama, llama-gqa, llama-tied, qwen3, qwen3-untied; or import: reads the folder, which others wrote, instead; or the name of a
- * preset, of which one layer is made, with few tokens but as wide as it is, and no GGUF; or presets: all presets, their
- * config.json as FOLDER/NAME.json and the names and shapes of their tensors as JSON. */
+/* Writes a model with random weights as a Hugging Face folder and as GGUF files, and the engine's
+ * logits of a fixed sentence as JSON, so that test_transformers.py and test_llama_cpp.py can
+ * compare. engine_logits KIND FOLDER; KIND: gpt2, gpt2-untied, llama, llama-gqa, llama-tied, qwen3,
+ * qwen3-untied; or import: reads the folder, which others wrote, instead; or the name of a preset,
+ * of which one layer is made, with few tokens but as wide as it is, and no GGUF; or presets: all
+ * presets, their config.json as FOLDER/NAME.json and the names and shapes of their tensors as
+ * JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +89,8 @@ static const struct kind {
       .head = DP_HEAD_UNTIED}},
 };
 
-/* Weights far from a fresh model's, so that nothing hides, and in wide ones so small that sums stay as large. */
+/* Weights far from a fresh model's, so that nothing hides, and in wide ones so small that sums stay
+ * as large. */
 static void fill(const dp_model *model, float *params)
 {
     const float most = 0.15F * fminf(1.0F, sqrtf(48.0F / (float)model->config.width));

@@ -1,4 +1,5 @@
-/* A root folder that is not the machine's, fresh for each test that is listed with in_root. Include it after cmocka.h. */
+/* A root folder that is not the machine's, fresh for each test that is listed with in_root. Include
+ * it after cmocka.h. */
 #ifndef DP_TESTS_LIB_FAKE_ROOT_H
 #define DP_TESTS_LIB_FAKE_ROOT_H
 

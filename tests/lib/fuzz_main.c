@@ -1,5 +1,6 @@
-/* Stands in for libFuzzer in ordinary builds: runs a fuzz target over the files of its corpus, each also cut short and
- * damaged a few hundred times from a fixed seed. A missing corpus is an empty one. */
+/* Stands in for libFuzzer in ordinary builds: runs a fuzz target over the files of its corpus, each
+ * also cut short and damaged a few hundred times from a fixed seed. A missing corpus is an empty
+ * one. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -19,8 +19,8 @@ typedef struct jobs {
     void *context;
 } jobs;
 
-/* True when every job came to its end, or to that of its reader: who writes to nobody ends by SIGPIPE, which is how collect
- * stops the rest. */
+/* True when every job came to its end, or to that of its reader: who writes to nobody ends by
+ * SIGPIPE, which is how collect stops the rest. */
 static inline bool jobs_run(const jobs *all)
 {
     int pipes[2];

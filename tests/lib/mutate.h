@@ -1,4 +1,5 @@
-/* Small damage to bytes, drawn from a seed: what every decoder test runs its good messages through. */
+/* Small damage to bytes, drawn from a seed: what every decoder test runs its good messages
+ * through. */
 #ifndef DP_TESTS_LIB_MUTATE_H
 #define DP_TESTS_LIB_MUTATE_H
 
@@ -7,8 +8,9 @@
 
 #include "base/rng.h"
 
-/* Damages data of size bytes in place, one to four times: a flipped bit, a byte set to an extreme, a cut, a doubled
- * or removed piece, a number replaced by a huge one. Returns the new size, at most capacity. */
+/* Damages data of size bytes in place, one to four times: a flipped bit, a byte set to an extreme,
+ * a cut, a doubled or removed piece, a number replaced by a huge one. Returns the new size, at most
+ * capacity. */
 size_t mutate(dp_rng *rng, uint8_t *data, size_t size, size_t capacity);
 
 #endif

@@ -1,10 +1,12 @@
-/* The forwarder behind netlab.sh: moves packets between the TUN devices of N network namespaces and applies rate, delay,
- * loss and cuts on the way. Not part of any library; netlab.sh compiles and starts it as netlab_em LAB N FOLDER.
+/* The forwarder behind netlab.sh: moves packets between the TUN devices of N network namespaces and
+ * applies rate, delay, loss and cuts on the way. Not part of any library; netlab.sh compiles and
+ * starts it as netlab_em LAB N FOLDER.
  *
- * FOLDER/ctl (a fifo) takes one command per line, "TOKEN VERB NUMBERS...", and FOLDER/ack holds the TOKEN of the last one:
- *   set HOST UP DOWN DELAY LOSS QUEUE   bit/s twice, ns, parts per million, ns; -1 keeps; HOST 0 is every host
- *   site HOST NUMBER                 hosts of one site, unless it is 0, have a free line between them; HOST 0 is every host
- *   cut A B WAYS                     B 0 is every host; WAYS 1 or 2
+ * FOLDER/ctl (a fifo) takes one command per line, "TOKEN VERB NUMBERS...", and FOLDER/ack holds the
+ *   TOKEN of the last one: set HOST UP DOWN DELAY LOSS QUEUE   bit/s twice, ns, parts per million,
+ *   ns; -1 keeps; HOST 0 is every host site HOST NUMBER                 hosts of one site, unless
+ *   it is 0, have a free line between them; HOST 0 is every host cut A B WAYS                     B
+ *   0 is every host; WAYS 1 or 2
  *   heal                             undoes all cuts
  *   stats RESET                      writes FOLDER/stats */
 #include <errno.h>
@@ -195,7 +197,8 @@ static void take_packet(unsigned from, const uint8_t *data, size_t size)
     hand_over(from, to, data, size, sender->uplink_free_ns + sender->delay_ns);
 }
 
-/* A packet that has reached the end of its delay enters the downlink, and after that its host. Takes p. */
+/* A packet that has reached the end of its delay enters the downlink, and after that its host.
+ * Takes p. */
 static void deliver(packet *p)
 {
     host *const receiver = &hosts[p->to];

@@ -1,6 +1,8 @@
-/* Makes a daemon of the next version out of this one: linked with daemon/net/hello.c built for DP_HELLO_VERSION 4 and with every
- * call of dp_transport_send and dp_transport_give led here, it says all that this version says and, beside every eighth message, a type that this
- * version does not know, or the same message in a longer form of version 2. tests/system/test_versions.py mixes both. */
+/* Makes a daemon of the next version out of this one: linked with daemon/net/hello.c built for
+ * DP_HELLO_VERSION 4 and with every call of dp_transport_send and dp_transport_give led here, it
+ * says all that this version says and, beside every eighth message, a type that this version does
+ * not know, or the same message in a longer form of version 2. tests/system/test_versions.py mixes
+ * both. */
 #include <string.h>
 
 #include "daemon/net/transport.h"

@@ -1,4 +1,5 @@
-/* The optimizers with the weights that are told apart: what tests of engines go through, one after the other. */
+/* The optimizers with the weights that are told apart: what tests of engines go through, one after
+ * the other. */
 #ifndef DP_TESTS_LIB_OPTIM_PAIRS_H
 #define DP_TESTS_LIB_OPTIM_PAIRS_H
 

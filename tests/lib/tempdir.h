@@ -8,8 +8,9 @@ typedef struct tempdir {
     char path[TEMPDIR_PATH_MAX];
 } tempdir;
 
-/* From here on folders of this program lie in memory, where it has a place for them: of a test that waits for many syncs of a store, how
- * long it takes is else the disk's, and that of whoever else uses it. */
+/* From here on folders of this program lie in memory, where it has a place for them: of a test that
+ * waits for many syncs of a store, how long it takes is else the disk's, and that of whoever else
+ * uses it. */
 void tempdir_in_memory(void);
 /* Under TMPDIR or /tmp. Fails the running test if it cannot be made. */
 void tempdir_open(tempdir *dir);

@@ -1,5 +1,5 @@
-/* A plugin that does what the variable DP_FAULT says, and else what the CPU does. "late-..." happens after some steps of an engine that
- * is not the self-test's. */
+/* A plugin that does what the variable DP_FAULT says, and else what the CPU does. "late-..."
+ * happens after some steps of an engine that is not the self-test's. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

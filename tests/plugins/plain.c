@@ -1,4 +1,5 @@
-/* A second CPU backend as a plugin: the reference operations, plain loops, behind the same table. */
+/* A second CPU backend as a plugin: the reference operations, plain loops, behind the same
+ * table. */
 #include "compute/backend/backend_cpu.h"
 #include "compute/backend/plugin.h"
 

@@ -1,4 +1,5 @@
-/* The command line of dpsim: every word of it is understood, or refused with a sentence that names it and says what would do. */
+/* The command line of dpsim: every word of it is understood, or refused with a sentence that names
+ * it and says what would do. */
 #ifndef DP_SIM_ARGUMENTS_H
 #define DP_SIM_ARGUMENTS_H
 
@@ -23,14 +24,16 @@ typedef struct dp_arguments {
     const char *program;
 } dp_arguments;
 
-/* Over what args holds already, the defaults; untouched on failure. Text of argv is borrowed for as long as args lives. DP_BADARG. */
+/* Over what args holds already, the defaults; untouched on failure. Text of argv is borrowed for as
+ * long as args lives. DP_BADARG. */
 DP_MUST dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *why);
 void dp_arguments_usage(FILE *out);
 
 /* As given after --store. */
 const char *dp_store_name(dp_sim_store store);
 
-/* The whole of text as a number without a sign, in base (0: as C writes it). False also above most. */
+/* The whole of text as a number without a sign, in base (0: as C writes it). False also above
+ * most. */
 bool dp_read_number(const char *text, int base, uint64_t most, uint64_t *out);
 /* The whole of text as a number from 0 to most; no infinity, nothing that is not a number. */
 bool dp_read_decimal(const char *text, double most, double *out);

@@ -1,4 +1,5 @@
-/* Profiles scale and detect: nodes that come, go and stand still at a steady rate, in a network that is otherwise well. */
+/* Profiles scale and detect: nodes that come, go and stand still at a steady rate, in a network
+ * that is otherwise well. */
 #include "tests/sim/sim.h"
 
 enum { START_US = 20000 }; /* between two nodes of the beginning */
@@ -22,8 +23,8 @@ static void boot_at(dp_sim *sim, dp_host *host, uint64_t at_us)
     dp_sim_push(sim, &(dp_occasion){.at_us = at_us, .kind = DP_ON_BOOT, .node = host->index});
 }
 
-/* Speeds as 1 : 1/2 : 1/4 : 1 in turn, and one node far behind. The fastest make 30 steps in the time of a round, and encode or apply
- * in 0.2 to 1 of a step. */
+/* Speeds as 1 : 1/2 : 1/4 : 1 in turn, and one node far behind. The fastest make 30 steps in the
+ * time of a round, and encode or apply in 0.2 to 1 of a step. */
 static void draw_unlike(dp_host *host)
 {
     static const uint32_t slow[] = {1, 2, 4, 1};
@@ -57,7 +58,8 @@ void dp_churn_start(dp_sim *sim)
     }
 }
 
-/* A node that runs and does not stand still, other than the founder; NULL if the first ones tried are none. */
+/* A node that runs and does not stand still, other than the founder; NULL if the first ones tried
+ * are none. */
 static dp_host *victim(dp_sim *sim)
 {
     for (uint32_t tries = 0; tries < 20; tries++) {

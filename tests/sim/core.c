@@ -1,4 +1,5 @@
-/* The end of the faults: everybody is healed, or only a core that must get along while the rest stays broken for ever. */
+/* The end of the faults: everybody is healed, or only a core that must get along while the rest
+ * stays broken for ever. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ static bool stays(const dp_host *host)
     return !host->left && !host->leaving;
 }
 
-/* Enough of the voters of a slot into the core, drawn, those that are there already counted. False: too few are left. */
+/* Enough of the voters of a slot into the core, drawn, those that are there already counted. False:
+ * too few are left. */
 static bool take_majority(dp_sim *sim, uint64_t slot, uint8_t *core)
 {
     uint32_t found[DP_VOTERS_MAX];
@@ -54,8 +56,8 @@ static bool take_majority(dp_sim *sim, uint64_t slot, uint8_t *core)
     return true;
 }
 
-/* The same of the voters that a record names which one voter has accepted, or may have: it may be decided any moment. False:
- * too few are left. */
+/* The same of the voters that a record names which one voter has accepted, or may have: it may be
+ * decided any moment. False: too few are left. */
 static bool take_named(dp_sim *sim, dp_view bytes, uint8_t *core)
 {
     dp_record *record = malloc(sizeof *record);
@@ -119,9 +121,9 @@ static bool has_offered(const dp_sim *sim, const dp_peer *peer)
     return false;
 }
 
-/* Who has offered to vote may be named by the next record, before anybody can know that it is gone. Of n voters of whom b are
- * gone, and q more who are gone and 0 or 1 who are not, so that their number stays odd, a majority is there as long as
- * q / 2 <= (n - 1) / 2 - b. */
+/* Who has offered to vote may be named by the next record, before anybody can know that it is gone.
+ * Of n voters of whom b are gone, and q more who are gone and 0 or 1 who are not, so that their
+ * number stays odd, a majority is there as long as q / 2 <= (n - 1) / 2 - b. */
 static void take_offers(dp_sim *sim, uint8_t *core)
 {
     const uint64_t slot = dp_oracle_slots(sim) + 1;
@@ -142,8 +144,8 @@ static void take_offers(dp_sim *sim, uint8_t *core)
     }
 }
 
-/* A majority of those who vote now and of those who voted last (they alone may know what was decided last), and every
- * other node with a chance of one half. */
+/* A majority of those who vote now and of those who voted last (they alone may know what was
+ * decided last), and every other node with a chance of one half. */
 static bool choose(dp_sim *sim, uint8_t *core)
 {
     const uint64_t slots = dp_oracle_slots(sim);

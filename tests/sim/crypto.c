@@ -1,4 +1,5 @@
-/* Stand-ins for Ed25519: a 64-bit tag keyed by the public key. Nobody in the simulator computes tags for others. */
+/* Stand-ins for Ed25519: a 64-bit tag keyed by the public key. Nobody in the simulator computes
+ * tags for others. */
 #include <string.h>
 
 #include "base/rng.h"

@@ -76,7 +76,8 @@ void dp_disk_wipe(dp_disk *disk, bool keep_vote_key)
 
     dp_disk_close(disk);
     disk->shadow = shadow;
-    /* The identity key survives in a file of its own, and with it a clock that makes incarnations grow. */
+    /* The identity key survives in a file of its own, and with it a clock that makes incarnations
+     * grow. */
     disk->incarnation = incarnation;
     disk->vote_key = vote_key;
     rebuild_shadow(disk);

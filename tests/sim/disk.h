@@ -1,4 +1,5 @@
-/* The disk of a simulated node: durable rows, and writes under way that a crash cuts after a random prefix. */
+/* The disk of a simulated node: durable rows, and writes under way that a crash cuts after a random
+ * prefix. */
 #ifndef DP_SIM_DISK_H
 #define DP_SIM_DISK_H
 
@@ -15,9 +16,9 @@
 enum {
     DP_DISK_EXCHANGES_MAX = 80,
     DP_DISK_CHECKPOINTS_MAX = 2,
-    DP_DISK_FRESH =
-        7 /* a use: made by the trainer, and no row names it yet. Two makings may be the same bytes, so an older
-                         row that goes must not take it along */
+    /* a use: made by the trainer, and no row names it yet. Two makings may be the same bytes, so an
+     * older row that goes must not take it along */
+    DP_DISK_FRESH = 7
 };
 
 typedef struct dp_disk_record {
@@ -42,7 +43,8 @@ typedef struct dp_disk_checkpoint {
 typedef enum dp_write_kind {
     DP_WRITE_ROW = 1, /* a DP_DO_STORE */
     DP_WRITE_OBJECT,  /* object */
-    DP_WRITE_CHUNK, /* object, index; row.data: its bytes. Of objects of several chunks, see parts.h */
+    /* object, index; row.data: its bytes. Of objects of several chunks, see parts.h */
+    DP_WRITE_CHUNK,
     DP_WRITE_CHECKPOINT
 } dp_write_kind;
 
@@ -99,12 +101,15 @@ typedef struct dp_disk {
 } dp_disk;
 
 void dp_disk_close(dp_disk *disk);
-/* Everything is lost. The next vote key is another one, unless the old one was kept elsewhere (a mistake to be caught). */
+/* Everything is lost. The next vote key is another one, unless the old one was kept elsewhere (a
+ * mistake to be caught). */
 void dp_disk_wipe(dp_disk *disk, bool keep_vote_key);
-/* A backup of records, checkpoints and objects, with an older pending row; never of the vote table. incarnation goes on. */
+/* A backup of records, checkpoints and objects, with an older pending row; never of the vote table.
+ * incarnation goes on. */
 void dp_disk_lose_votes(dp_disk *disk, bool keep_vote_key, uint32_t records_kept);
 
-/* The record of the next slot has long been durable. Both are copied; before the disk is used by a shadow. */
+/* The record of the next slot has long been durable. Both are copied; before the disk is used by a
+ * shadow. */
 void dp_disk_add_record(dp_disk *disk, dp_view record, dp_view cert);
 
 /* Objects that are there, whole or in part. */
@@ -114,17 +119,20 @@ void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on);
 bool dp_disk_uses(const dp_disk *disk, uint32_t object, uint32_t use);
 /* A part of it cannot be read: it is not whole any more. Who uses it still does. */
 void dp_disk_spoil(dp_disk *disk, uint32_t object);
-/* The last chunk has come: from now on the object is held. Of what is not there in part nothing happens. */
+/* The last chunk has come: from now on the object is held. Of what is not there in part nothing
+ * happens. */
 void dp_disk_complete(dp_disk *disk, uint32_t object);
 
-/* Queue a write that takes took_us after those before it; the bytes in it become the disk's. Returns when it ends. */
+/* Queue a write that takes took_us after those before it; the bytes in it become the disk's.
+ * Returns when it ends. */
 uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_us,
                        uint64_t took_us);
 /* Is this chunk that came from a peer under way? index 0 for an object of one. */
 bool dp_disk_is_writing(const dp_disk *disk, uint32_t object, uint32_t index);
 /* What is under way will be done so many times sooner from now on. */
 void dp_disk_hasten(dp_disk *disk, uint64_t now_us, uint32_t times);
-/* The oldest write has ended: it is durable. The caller frees it with dp_disk_write_free. NULL if there is none. */
+/* The oldest write has ended: it is durable. The caller frees it with dp_disk_write_free. NULL if
+ * there is none. */
 dp_disk_write *dp_disk_end(dp_disk *disk);
 /* The oldest write has failed: nothing of it is on the disk. The same answer. */
 dp_disk_write *dp_disk_fail(dp_disk *disk);

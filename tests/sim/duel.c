@@ -206,7 +206,8 @@ static void crash(duel *d, duel_voter *voter)
     }
 }
 
-/* Before a voter is given an ACCEPTED: will it hold two that contradict each other? Then it must say so. */
+/* Before a voter is given an ACCEPTED: will it hold two that contradict each other? Then it must
+ * say so. */
 static bool contradicts(duel *d, duel_voter *voter, const dp_vote *vote)
 {
     if (!d->liar || vote->type != DP_MSG_ACCEPTED || voter->commit.decided ||

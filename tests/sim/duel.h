@@ -1,6 +1,7 @@
-/* Random schedules of one slot: nothing but the voting machines of gossip/vote/commit.h, messages in any order and number, writes
- * that end when they like, crashes right after sending, lost disks. Thousands of schedules per second, so that rare
- * interleavings are met; the judge of votes is that of the whole simulator. */
+/* Random schedules of one slot: nothing but the voting machines of gossip/vote/commit.h, messages
+ * in any order and number, writes that end when they like, crashes right after sending, lost disks.
+ * Thousands of schedules per second, so that rare interleavings are met; the judge of votes is that
+ * of the whole simulator. */
 #ifndef DP_SIM_DUEL_H
 #define DP_SIM_DUEL_H
 

@@ -1,4 +1,5 @@
-/* Voters of a duel that lie: what they sign that no honest voter would, and what nobody signed. Each has an honest machine, too. */
+/* Voters of a duel that lie: what they sign that no honest voter would, and what nobody signed.
+ * Each has an honest machine, too. */
 #ifndef DP_SIM_DUEL_LIES_H
 #define DP_SIM_DUEL_LIES_H
 
@@ -20,9 +21,11 @@ typedef struct dp_duel_lies {
     void (*post)(void *context, uint32_t from, uint32_t to, dp_view message);
 } dp_duel_lies;
 
-/* The owner of ballot 0 proposes two records; twice: it also says of the second that it has accepted it. */
+/* The owner of ballot 0 proposes two records; twice: it also says of the second that it has
+ * accepted it. */
 void dp_duel_lie_twice(dp_duel_lies *lies, bool twice);
-/* A proposal that nobody may accept: in another's ballot, with too few promises, or with promises that nobody made. */
+/* A proposal that nobody may accept: in another's ballot, with too few promises, or with promises
+ * that nobody made. */
 void dp_duel_lie_proposal(dp_duel_lies *lies);
 /* A vote in the name of a voter that did not sign it. */
 void dp_duel_lie_vote(dp_duel_lies *lies);

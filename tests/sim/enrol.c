@@ -19,7 +19,8 @@ typedef struct desk {
     uint8_t cert[DP_CERT_OF_RECORD_BYTES_MAX];
 } desk;
 
-/* The record after the ledger's head: it admits hosts from first on, in the order of their names. */
+/* The record after the ledger's head: it admits hosts from first on, in the order of their
+ * names. */
 static void write_record(dp_sim *sim, desk *d, uint32_t first)
 {
     dp_config_part *config = &d->record.config;

@@ -1,5 +1,6 @@
-/* Worlds in which the join secret is rotated: --rotate, beside any profile. One node or another is told to every five seconds until all is healed; then
- * every member must have the secret that the chain names, if anybody has. */
+/* Worlds in which the join secret is rotated: --rotate, beside any profile. One node or another is
+ * told to every five seconds until all is healed; then every member must have the secret that the
+ * chain names, if anybody has. */
 #ifndef DP_TESTS_EPOCHS_H
 #define DP_TESTS_EPOCHS_H
 

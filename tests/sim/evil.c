@@ -1,4 +1,5 @@
-/* The adversary: who lies, how its words reach the wire, and the judge of what the honest made of it. */
+/* The adversary: who lies, how its words reach the wire, and the judge of what the honest made of
+ * it. */
 #include "tests/sim/evil.h"
 
 #include <stdlib.h>

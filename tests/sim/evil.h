@@ -1,6 +1,7 @@
-/* Nodes that lie (profile byz). Each runs the real node and obeys an adversary that rewrites, holds back and adds messages,
- * signs with its own keys and never with another's, and sees the whole world. Which nodes lie, and how, is drawn per seed from
- * a stream of its own; a world without liars never comes here. */
+/* Nodes that lie (profile byz). Each runs the real node and obeys an adversary that rewrites, holds
+ * back and adds messages, signs with its own keys and never with another's, and sees the whole
+ * world. Which nodes lie, and how, is drawn per seed from a stream of its own; a world without
+ * liars never comes here. */
 #ifndef DP_SIM_EVIL_H
 #define DP_SIM_EVIL_H
 
@@ -28,7 +29,8 @@ typedef enum dp_evil_vote {
     DP_VOTES_FORGET,   /* a PROMISE never tells what was accepted */
     DP_VOTES_YES,      /* promises and accepts whatever is asked, in any order */
     DP_VOTES_STATE,    /* signs a wrong state root, another to each */
-    DP_VOTES_JUNK, /* proposes what is not valid, in ballots of others too; NACKs that mean nothing */
+    /* proposes what is not valid, in ballots of others too; NACKs that mean nothing */
+    DP_VOTES_JUNK,
     DP_VOTES_COUNT
 } dp_evil_vote;
 
@@ -110,7 +112,8 @@ static inline bool dp_evil_is(const dp_sim *sim, uint32_t index)
     return sim->evil != NULL && index < sim->plan.nodes && sim->evil->liars[index];
 }
 
-/* Which body of the twin answers to this name, seen from there; plan.nodes: none that from can reach. */
+/* Which body of the twin answers to this name, seen from there; plan.nodes: none that from can
+ * reach. */
 uint32_t dp_evil_body(const dp_sim *sim, uint32_t from, uint32_t to);
 
 /* True: the host lies, and what there was to send was sent. */
@@ -124,7 +127,8 @@ bool dp_evil_serves(dp_host *host, const dp_action *action);
 void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round);
 /* How far a ROUND record moves the schedule, beside what liars tell (S20). */
 void dp_evil_schedule(dp_sim *sim, const dp_record *record);
-/* A row of an exchange that an honest host writes: the other's terms are what it could have done (S21). */
+/* A row of an exchange that an honest host writes: the other's terms are what it could have done
+ * (S21). */
 void dp_evil_prepared(dp_host *host, const dp_mix_row *row);
 size_t dp_evil_rewrite_terms(dp_host *host, uint8_t *message, size_t size, size_t room);
 /* The credential that the host shows. */
@@ -145,8 +149,8 @@ void dp_evil_stuck(dp_sim *sim);
 
 /* A liar has had the blob of somebody else listed as its own. */
 bool dp_evil_steals(const dp_sim *sim, uint32_t liar, uint32_t author);
-/* A record is decided; the books are still those of the one before. S15: what liars may move in a round. S10: how many may
- * come in by an invite of one use. */
+/* A record is decided; the books are still those of the one before. S15: what liars may move in a
+ * round. S10: how many may come in by an invite of one use. */
 void dp_evil_decided(dp_sim *sim, const dp_record *record);
 
 /* Between the files of the adversary. */

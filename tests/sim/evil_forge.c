@@ -1,4 +1,5 @@
-/* Words in the names of voters, which the liar signs with its own key: states, votes and whole decisions. None may count. */
+/* Words in the names of voters, which the liar signs with its own key: states, votes and whole
+ * decisions. None may count. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -69,7 +70,8 @@ static dp_vote vote_of(dp_host *host, uint8_t type, uint32_t voter, uint32_t bal
     return vote;
 }
 
-/* A proposal by the owner of ballot 0, whoever that is, or of a later ballot with promises of all; and that all accept it. */
+/* A proposal by the owner of ballot 0, whoever that is, or of a later ballot with promises of all;
+ * and that all accept it. */
 static void forge_votes(dp_host *host, const dp_slot_book *slot, dp_view made)
 {
     const dp_hash hash = dp_record_hash(made);

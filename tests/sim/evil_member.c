@@ -1,5 +1,5 @@
-/* A member that lies about others, repeats what it heard, floods, and invents peers. It may sign as itself and as names that
- * it made up, never as anybody who exists. */
+/* A member that lies about others, repeats what it heard, floods, and invents peers. It may sign as
+ * itself and as names that it made up, never as anybody who exists. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -99,7 +99,8 @@ static void redirect(dp_host *host)
     say_statement(host, anybody(sim), &s, (dp_view){0});
 }
 
-/* Peers that do not exist, with its own credential, a cut one, or one with a tag that does not hold. */
+/* Peers that do not exist, with its own credential, a cut one, or one with a tag that does not
+ * hold. */
 static void invent(dp_host *host)
 {
     dp_sim *sim = host->sim;
@@ -187,7 +188,8 @@ static void wish(dp_host *host)
     const dp_peer victim = sim->hosts[anybody(sim)].peer;
 
     if (what == 0) { /* A fence against every life that the victim will ever have. */
-        /* ... or against the present one, with its own word in place of the victim's, or with junk. */
+        /* ... or against the present one, with its own word in place of the victim's, or with
+         * junk. */
         dp_fence_ask ask = {.fence = {.peer = victim, .incarnation = UINT64_MAX},
                             .asker = host->peer,
                             .signature = {1}};

@@ -1,4 +1,5 @@
-/* A trainer that lies: contributions that are not what they say. And how much they may move, judged from the records. */
+/* A trainer that lies: contributions that are not what they say. And how much they may move, judged
+ * from the records. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -68,7 +69,8 @@ static void make_second(dp_host *host, const dp_toy_vector values, uint64_t roun
     dp_oracle_published(host, &e->second_root);
 }
 
-/* All parts of the publication that was heard last, but for one that is its own: another list, so another root. */
+/* All parts of the publication that was heard last, but for one that is its own: another list, so
+ * another root. */
 static void copy_parts(dp_sim *sim, dp_toy_parcel *parcel, uint64_t round)
 {
     static uint8_t bytes[DP_TOY_PARTS_BYTES_MAX];
@@ -324,11 +326,12 @@ static long double length(const long double *vector)
     return root;
 }
 
-/* With n listed and f <= (n-1)/4 of them liars (any f < n/2 + 1 would do for the argument):
- *   weights  each is at most 4 m, m the lower median; at least n/2 + 1 of all are at least m, so at least n/2 + 1 - f of the
- *            honest; hence the liars' share of W is at most 4 f / (4 f + n/2 + 1 - f)
- *   norms    |c d| (12 / k) <= sqrt(M), and M, the lower median of energies per round, is at most that of some honest one:
- *            |c d| <= k max(|d_h| / k_h) <= 4 max(|d_h| / k_h) over the honest h
+/* With n listed and f <= (n-1)/4 of them liars (any f < n/2 + 1 would do for the argument): weights
+ *   each is at most 4 m, m the lower median; at least n/2 + 1 of all are at least m, so at least
+ *   n/2 + 1 - f of the honest; hence the liars' share of W is at most 4 f / (4 f + n/2 + 1 - f)
+ *   norms    |c d| (12 / k) <= sqrt(M), and M, the lower median of energies per round, is at most
+ *            that of some honest one: |c d| <= k max(|d_h| / k_h) <= 4 max(|d_h| / k_h) over the
+ *            honest h
  * so what liars move, before alpha, is at most the product. n/2 is rounded down. */
 void dp_evil_influence(dp_sim *sim, const dp_record *record)
 {
@@ -393,9 +396,9 @@ static uint64_t fastest(const dp_sim *sim)
     return most;
 }
 
-/* What counts of liars is no more than 16 times what the fastest could have made since they were counted last. Twice as much,
- * since a publication may hold the work of a longer time than lies between two records; summed up over all records, since what is over
- * in one counts in the next. */
+/* What counts of liars is no more than 16 times what the fastest could have made since they were
+ * counted last. Twice as much, since a publication may hold the work of a longer time than lies
+ * between two records; summed up over all records, since what is over in one counts in the next. */
 void dp_evil_schedule(dp_sim *sim, const dp_record *record)
 {
     dp_evil *e = sim->evil;

@@ -70,8 +70,8 @@ static uint32_t slot_on_disk(const search *s, const frame *f, uint32_t host)
 
 /* ---- messages ---- */
 
-/* Can it still change anything? Not when whom it is for has the record of its slot on the disk; votes and proposals also bear
- * witness, as long as somebody may vote in their slot. */
+/* Can it still change anything? Not when whom it is for has the record of its slot on the disk;
+ * votes and proposals also bear witness, as long as somebody may vote in their slot. */
 static bool matters(const search *s, const frame *f, const dp_explore_message *m)
 {
     const uint32_t slot = dp_explore_slot(dp_explore_chain_of(s->voters), m->after);
@@ -127,7 +127,8 @@ static uint32_t bids_of(const search *s, const frame *f)
     return sum;
 }
 
-/* The next message for the host of f, from f->event on, that its machine takes; false: there is none. */
+/* The next message for the host of f, from f->event on, that its machine takes; false: there is
+ * none. */
 static bool next_message(const search *s, frame *f)
 {
     const uint32_t head = dp_explore_head(s->voters, f->hosts[f->host]);
@@ -148,7 +149,8 @@ static bool next_message(const search *s, frame *f)
     return false;
 }
 
-/* The event of the voter that f->event stands for: who gives a record gives the one after the last that the other has. */
+/* The event of the voter that f->event stands for: who gives a record gives the one after the last
+ * that the other has. */
 static uint32_t event_of(const search *s, const frame *f)
 {
     if (f->event < DP_EXPLORE_TAKE) {
@@ -190,8 +192,9 @@ static bool has_decided(const search *s, uint32_t before, uint32_t state)
            dp_explore_head(s->voters, state) != dp_explore_head(s->voters, before);
 }
 
-/* A vote that decides nothing yet may as well be heard with the one that does: then all votes for this record in this ballot
- * that were sent to the voter are heard in one step, or, if they do not decide, none. */
+/* A vote that decides nothing yet may as well be heard with the one that does: then all votes for
+ * this record in this ballot that were sent to the voter are heard in one step, or, if they do not
+ * decide, none. */
 static dp_explore_effect hear_votes(search *s, const frame *f)
 {
     const dp_explore_message *first = dp_explore_message_of(s->voters, f->event);

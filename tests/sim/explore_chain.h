@@ -1,7 +1,9 @@
-/* The records that the exhaustive search has its voters propose, numbered, and what the chain says after each: real records,
- * judged and applied by gossip/ledger/valid.h and ledger.h. Record 0 is where the search begins: three of the hosts vote.
+/* The records that the exhaustive search has its voters propose, numbered, and what the chain says
+ * after each: real records, judged and applied by gossip/ledger/valid.h and ledger.h. Record 0 is
+ * where the search begins: three of the hosts vote.
  *
- * A record is a CONFIG, another one in each life of its author; it fences somebody, so that it says something. */
+ * A record is a CONFIG, another one in each life of its author; it fences somebody, so that it says
+ * something. */
 #ifndef DP_SIM_EXPLORE_CHAIN_H
 #define DP_SIM_EXPLORE_CHAIN_H
 
@@ -27,18 +29,20 @@ uint32_t dp_explore_slot(const dp_explore_chain *chain, uint32_t number);
 /* The record before it. */
 uint32_t dp_explore_before(const dp_explore_chain *chain, uint32_t number);
 dp_view dp_explore_record(const dp_explore_chain *chain, uint32_t number);
-/* Of a record that somebody proposed; also of one that can never be valid, which is numbered now. */
+/* Of a record that somebody proposed; also of one that can never be valid, which is numbered
+ * now. */
 uint32_t dp_explore_number(dp_explore_chain *chain, dp_view record);
 /* 0 if no record has this hash. */
 uint32_t dp_explore_find(const dp_explore_chain *chain, const dp_hash *hash);
 
-/* What host proposes in this life after record before: its size in out (DP_RECORD_BYTES_MAX). goes: the voter that host
- * DP_EXPLORE_VOTERS takes the place of, or DP_NOBODY. */
+/* What host proposes in this life after record before: its size in out (DP_RECORD_BYTES_MAX). goes:
+ * the voter that host DP_EXPLORE_VOTERS takes the place of, or DP_NOBODY. */
 size_t dp_explore_value(dp_explore_chain *chain, uint32_t before, uint32_t host, uint32_t life,
                         uint32_t goes, uint8_t *out);
 /* May it follow? As dp_chain_offer() and the judge of a voter see it. */
 bool dp_explore_valid(dp_explore_chain *chain, uint32_t before, dp_view record);
-/* Does cert prove it by the voters after before? Then it is kept for who comes later, if it is the first. */
+/* Does cert prove it by the voters after before? Then it is kept for who comes later, if it is the
+ * first. */
 bool dp_explore_certify(dp_explore_chain *chain, uint32_t before, uint32_t number,
                         const dp_cert_of_record *cert);
 /* The record is offered with the certificate that was kept: taken? */

@@ -1,4 +1,5 @@
-/* What must hold of all that was ever sent and of what every voter holds for decided, in one state of the exhaustive search. */
+/* What must hold of all that was ever sent and of what every voter holds for decided, in one state
+ * of the exhaustive search. */
 #ifndef DP_SIM_EXPLORE_JUDGE_H
 #define DP_SIM_EXPLORE_JUDGE_H
 

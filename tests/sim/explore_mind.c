@@ -5,8 +5,9 @@
 
 #include "base/assert.h"
 
-/* ---- what of a machine is kept: all but its large buffers, whose records are found by their hash, and what is never read again:
- * room, the row as it was written, the certificate, and the promises in a PROPOSE that was judged already. */
+/* ---- what of a machine is kept: all but its large buffers, whose records are found by their hash,
+ * and what is never read again: room, the row as it was written, the certificate, and the promises
+ * in a PROPOSE that was judged already. */
 
 typedef struct range {
     size_t from;

@@ -1,4 +1,5 @@
-/* One host of the exhaustive search as plain bytes: its disk, and what its voting machine remembers. */
+/* One host of the exhaustive search as plain bytes: its disk, and what its voting machine
+ * remembers. */
 #ifndef DP_SIM_EXPLORE_MIND_H
 #define DP_SIM_EXPLORE_MIND_H
 
@@ -37,8 +38,8 @@ dp_view dp_explore_row_bytes(const dp_explore_chain *chain, const dp_explore_row
 /* commit: once initialised for this host. */
 void dp_explore_mind_load(const dp_explore_chain *chain, const dp_explore_state *from,
                           dp_commit *commit);
-/* Fills in mind, decided and what of writing is not used, after making the same in commit what it will not read again. bids: it
- * may still bid. */
+/* Fills in mind, decided and what of writing is not used, after making the same in commit what it
+ * will not read again. bids: it may still bid. */
 void dp_explore_mind_save(const dp_explore_chain *chain, dp_commit *commit, bool bids,
                           dp_explore_state *to);
 

@@ -1,4 +1,5 @@
-/* A table from 64-bit keys, hashed already, to small numbers, which grows; open addressing. Aborts when memory is gone. */
+/* A table from 64-bit keys, hashed already, to small numbers, which grows; open addressing. Aborts
+ * when memory is gone. */
 #ifndef DP_SIM_EXPLORE_TABLE_H
 #define DP_SIM_EXPLORE_TABLE_H
 

@@ -278,7 +278,8 @@ static void crash(dp_explore_voters *v, bool row_kept, bool record_kept)
     start(v);
 }
 
-/* What dp_chain_offer() does when the votes have decided, or another gives the record; the last slot ends with the decision. */
+/* What dp_chain_offer() does when the votes have decided, or another gives the record; the last
+ * slot ends with the decision. */
 static void take_record(dp_explore_voters *v, uint32_t number)
 {
     v->now->keeping = (uint8_t)number;

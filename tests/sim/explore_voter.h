@@ -1,5 +1,5 @@
-/* One voter as the exhaustive search sees it: numbered states of its machine and disk, and what an event makes of them. The C
- * code runs once for each (state, event); then it is looked up. */
+/* One voter as the exhaustive search sees it: numbered states of its machine and disk, and what an
+ * event makes of them. The C code runs once for each (state, event); then it is looked up. */
 #ifndef DP_SIM_EXPLORE_VOTER_H
 #define DP_SIM_EXPLORE_VOTER_H
 
@@ -50,8 +50,9 @@ typedef struct dp_explore_voters dp_explore_voters;
 typedef struct dp_explore_bounds {
     uint32_t slots; /* 1 to DP_EXPLORE_SLOTS_MAX */
     uint32_t bids;  /* of one voter, in all slots */
-    bool
-        hand_over; /* the owner of ballot 0 of the first slot puts the last host in the place of that of ballot 1 */
+    /* the owner of ballot 0 of the first slot puts the last host in the place of that of ballot
+     * 1 */
+    bool hand_over;
 } dp_explore_bounds;
 
 /* sim: open, with at least DP_EXPLORE_HOSTS hosts. */
@@ -63,7 +64,8 @@ uint32_t dp_explore_start(dp_explore_voters *voters, uint32_t host);
 const dp_explore_effect *dp_explore_step(dp_explore_voters *voters, uint32_t state, uint32_t event);
 const dp_explore_message *dp_explore_message_of(const dp_explore_voters *voters, uint32_t number);
 uint32_t dp_explore_messages(const dp_explore_voters *voters);
-/* May this event, none of a message, come? A write is under way, a bid is left, the record taken is the next one. */
+/* May this event, none of a message, come? A write is under way, a bid is left, the record taken is
+ * the next one. */
 bool dp_explore_may(const dp_explore_voters *voters, uint32_t state, uint32_t event);
 /* The last record that it goes by: messages after another one do not reach its voting machine. */
 uint32_t dp_explore_head(const dp_explore_voters *voters, uint32_t state);

@@ -1,4 +1,5 @@
-/* What goes wrong, and when it stops. Draws from its own stream; a class that is off draws nothing. */
+/* What goes wrong, and when it stops. Draws from its own stream; a class that is off draws
+ * nothing. */
 #include <stdlib.h>
 
 #include "gossip/node/node_internal.h"
@@ -132,7 +133,8 @@ static void crash(dp_sim *sim)
     }
 }
 
-/* Do the other voters, a majority, have all that was decided? Else this disk is more than the protocol can lose. */
+/* Do the other voters, a majority, have all that was decided? Else this disk is more than the
+ * protocol can lose. */
 static bool others_have_all(dp_sim *sim, const dp_host *victim)
 {
     uint32_t have = 0;
@@ -152,12 +154,14 @@ static bool others_have_all(dp_sim *sim, const dp_host *victim)
     return have * 2 > dp_oracle_voters(sim);
 }
 
-/* One disk per run is lost or comes back from a backup, and only where a majority of voters keeps theirs. */
+/* One disk per run is lost or comes back from a backup, and only where a majority of voters keeps
+ * theirs. */
 static void amnesia(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);
 
-    /* What was published before, and lies with one voter only, does not reach another one that nobody can dial either. */
+    /* What was published before, and lies with one voter only, does not reach another one that
+     * nobody can dial either. */
     if (host == NULL || dp_fault_on(sim, DP_FAULT_NAT) || sim->amnesias > 0 || sim->leavers > 0 ||
         dp_oracle_voters(sim) < 3 || host->disk.n_records == 0 || !others_have_all(sim, host)) {
         return;
@@ -230,7 +234,8 @@ static void kill_trainer(dp_sim *sim)
     }
 }
 
-/* Out of memory, or of breath: it stands still for up to ten seconds, or says of one command that it failed. */
+/* Out of memory, or of breath: it stands still for up to ten seconds, or says of one command that
+ * it failed. */
 static void hang_trainer(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);

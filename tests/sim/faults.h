@@ -1,4 +1,5 @@
-/* Shared by the two files of faults: chances of the class that strikes, and what the network's half offers. */
+/* Shared by the two files of faults: chances of the class that strikes, and what the network's half
+ * offers. */
 #ifndef DP_SIM_FAULTS_H
 #define DP_SIM_FAULTS_H
 
@@ -33,7 +34,8 @@ void dp_fault_one_way(dp_sim *sim);
 /* A new spell of flapping, or, with an occasion of one, its next beat. */
 void dp_fault_flap(dp_sim *sim, const dp_occasion *occasion);
 void dp_fault_rebind(dp_sim *sim);
-/* What a long partition or a delay holds back would keep a line mute beyond the healing: such a link breaks, to be dialled anew. */
+/* What a long partition or a delay holds back would keep a line mute beyond the healing: such a
+ * link breaks, to be dialled anew. */
 void dp_fault_release(dp_sim *sim);
 /* What has piled up before a slow line of this host is gone, and its links with it. */
 void dp_fault_drain(dp_sim *sim, uint32_t index);

@@ -1,7 +1,8 @@
 /* What goes wrong between hosts. */
 #include "tests/sim/faults.h"
 
-/* Block every pair across two or more groups; what alone has to do with stays open when it is a bridge. */
+/* Block every pair across two or more groups; what alone has to do with stays open when it is a
+ * bridge. */
 static void split(dp_sim *sim, uint32_t groups, uint32_t bridge, uint64_t until_us, bool hold)
 {
     const uint32_t n = sim->plan.nodes;
@@ -101,8 +102,9 @@ void dp_fault_flap(dp_sim *sim, const dp_occasion *occasion)
     }
 }
 
-/* The machine gets another address. Its own side sees its connections break; the others find out. The founder keeps
- * its own: it stands in everybody's token, and with all addresses gone nobody would find anybody again. */
+/* The machine gets another address. Its own side sees its connections break; the others find out.
+ * The founder keeps its own: it stands in everybody's token, and with all addresses gone nobody
+ * would find anybody again. */
 void dp_fault_rebind(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);

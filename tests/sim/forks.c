@@ -414,7 +414,8 @@ static uint32_t voters_of(dp_sim *sim, uint32_t *mask)
     return count;
 }
 
-/* One part without a majority, and the rest; of the rest, if the root key is used there too, no part with one. */
+/* One part without a majority, and the rest; of the rest, if the root key is used there too, no
+ * part with one. */
 static bool tear(dp_sim *sim)
 {
     struct dp_forks_world *w = sim->forks;
@@ -468,7 +469,8 @@ static bool tear(dp_sim *sim)
     return true;
 }
 
-/* To one of the checkpoints of this host, of an earlier round than the newest. False: it has none. */
+/* To one of the checkpoints of this host, of an earlier round than the newest. False: it has
+ * none. */
 static bool go_back(dp_sim *sim, const dp_host *host, dp_order *order)
 {
     const uint32_t n = host->disk.n_checkpoints;
@@ -520,7 +522,8 @@ static bool has_fork(const dp_host *host)
     return false;
 }
 
-/* An order that was taken goes with the process that took it until its record is on the disk; then it is given again. */
+/* An order that was taken goes with the process that took it until its record is on the disk; then
+ * it is given again. */
 static bool order_fork(dp_sim *sim, uint32_t which, uint32_t node)
 {
     struct dp_forks_world *w = sim->forks;
@@ -608,7 +611,8 @@ static bool lags(dp_sim *sim, dp_host *host, const dp_hash *fork, const char **w
     return true;
 }
 
-/* The one chain that all should be on: that of a FORK, once somebody has it; of the first that runs. */
+/* The one chain that all should be on: that of a FORK, once somebody has it; of the first that
+ * runs. */
 static const dp_hash *goes_on(const dp_sim *sim)
 {
     uint32_t first = sim->plan.nodes;

@@ -1,11 +1,14 @@
-/* Profile merge: the voters are torn apart, the root key begins the chain anew on one side or on two, everything is healed.
- * Under several chains the books of oracle.c are of no use; this judge keeps its own, by chain:
- *   S1  one record per fork and slot, each following the one before it on the disk that stores it
- *   S2  one state per ROUND record
+/* Profile merge: the voters are torn apart, the root key begins the chain anew on one side or on
+ *   two, everything is healed. Under several chains the books of oracle.c are of no use; this judge
+ *   keeps its own, by chain: S1  one record per fork and slot, each following the one before it on
+ *   the disk that stores it S2  one state per ROUND record
  *   S6  a durable chain goes back only by a FORK, and the note of it counts what went
- *   B6  what was announced is settled before anything else is announced (M37: a FORK must not lose it silently)
- *   S17 no sample counts twice in the chain that stands, also not one that was granted in records that a FORK gave up
- *   L4  after the healing all stand in one chain and are counted in it; after two FORKs of one slot all halt, and a STOP ends that */
+ *   B6  what was announced is settled before anything else is announced (M37: a FORK must not lose
+ *       it silently)
+ *   S17 no sample counts twice in the chain that stands, also not one that was granted in records
+ *     that a FORK gave up
+ *   L4  after the healing all stand in one chain and are counted in it; after two FORKs of one slot
+ *       all halt, and a STOP ends that */
 #ifndef DP_SIM_FORKS_H
 #define DP_SIM_FORKS_H
 

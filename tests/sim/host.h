@@ -1,5 +1,5 @@
-/* One simulated machine: the node under test with its disk, its trainer and the driver between them, as daemon/ has
- * them. Survives crashes of the node in it. */
+/* One simulated machine: the node under test with its disk, its trainer and the driver between
+ * them, as daemon/ has them. Survives crashes of the node in it. */
 #ifndef DP_SIM_HOST_H
 #define DP_SIM_HOST_H
 
@@ -34,8 +34,8 @@ typedef struct dp_host_parcel {
 typedef struct dp_host {
     struct dp_sim *sim;
     uint32_t index;
-    uint32_t
-        name; /* index of the host whose keys it has: its own, but for the second body of a liar */
+    /* index of the host whose keys it has: its own, but for the second body of a liar */
+    uint32_t name;
     dp_peer peer;
     dp_node *node; /* NULL: not running */
     uint32_t boot; /* grows with every start and crash */
@@ -81,21 +81,21 @@ typedef struct dp_host {
     bool steps_due;      /* a DP_ON_STEPS is queued */
     uint32_t step_us;
     uint32_t toy_slow; /* factor */
-    uint32_t
-        encode_us; /* least time of PUBLISH and APPLY, of the fastest; up to five times as long */
-    bool idle;     /* the trainer obeys and makes no steps */
+    /* least time of PUBLISH and APPLY, of the fastest; up to five times as long */
+    uint32_t encode_us;
+    bool idle;               /* the trainer obeys and makes no steps */
     uint64_t narrow_until;   /* its steps have little room */
     uint64_t hangs_until_us; /* nor anything else */
     bool errs;               /* its next state, update or exchange fails */
     uint64_t toy_free_us;
     uint64_t nonce;
     dp_action *commands; /* ring of DP_HOST_COMMANDS_MAX */
-    uint32_t lost
-        [DP_HOST_COMMANDS_MAX]; /* of each: what it needs and the disk has lost, or DP_SHELF_NONE */
+    /* of each: what it needs and the disk has lost, or DP_SHELF_NONE */
+    uint32_t lost[DP_HOST_COMMANDS_MAX];
     uint32_t command_first;
     uint32_t command_count;
-    dp_host_parcel
-        parcels[DP_HOST_PARCELS_MAX]; /* whose objects are being written: ring, by number */
+    /* whose objects are being written: ring, by number */
+    dp_host_parcel parcels[DP_HOST_PARCELS_MAX];
     uint64_t n_parcels;
     dp_hash pending_root;    /* of the publication in the trainer */
     dp_rng rng;              /* seeds of nodes, pace of the trainer */
@@ -123,7 +123,8 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion);
 void dp_host_event(dp_host *host, dp_event *event);
 void dp_host_command(dp_host *host, dp_command command);
 
-/* host_early.c: parts that are told before their publication. Whether they are being written now. */
+/* host_early.c: parts that are told before their publication. Whether they are being written
+ * now. */
 bool dp_host_early(dp_host *host);
 void dp_host_early_stored(dp_host *host, const dp_disk_write *write);
 

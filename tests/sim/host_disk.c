@@ -1,5 +1,5 @@
-/* A host's disk: what the node wants written, what it hears of each write that has ended, and what it is given back when
- * it starts. */
+/* A host's disk: what the node wants written, what it hears of each write that has ended, and what
+ * it is given back when it starts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,8 +142,9 @@ void dp_host_save(dp_host *host, const dp_action *action)
 
 /* ---- writes that have ended ---- */
 
-/* What the driver makes of a write that failed: the node hears of rows and chunks, a trainer whose update is lost is
- * started again, and after an error that is not mere lack of space the daemon ends. */
+/* What the driver makes of a write that failed: the node hears of rows and chunks, a trainer whose
+ * update is lost is started again, and after an error that is not mere lack of space the daemon
+ * ends. */
 static void on_failed_write(dp_host *host, dp_status status)
 {
     dp_disk_write *write = dp_disk_fail(&host->disk);

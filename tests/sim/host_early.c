@@ -1,5 +1,6 @@
-/* Parts of a gradient that the trainer of a host tells before its publication (--early): a rehearsal of it, some time before. One in
- * eight is of a step that is dropped then, so that the publication has other parts. */
+/* Parts of a gradient that the trainer of a host tells before its publication (--early): a
+ * rehearsal of it, some time before. One in eight is of a step that is dropped then, so that the
+ * publication has other parts. */
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"
 

@@ -1,5 +1,5 @@
-/* Links between hosts as a node's transport reports them: dials, the connections that stand, what arrives on them, their
- * end. */
+/* Links between hosts as a node's transport reports them: dials, the connections that stand, what
+ * arrives on them, their end. */
 #include <string.h>
 
 #include "base/assert.h"

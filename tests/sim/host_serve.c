@@ -1,4 +1,5 @@
-/* Objects and records between hosts: what the daemon's driver does with its store and the bulk connections. */
+/* Objects and records between hosts: what the daemon's driver does with its store and the bulk
+ * connections. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,7 +155,8 @@ static void tell_chunk(dp_host *host, const dp_hash *root, uint32_t index, uint3
     dp_host_event(host, &event);
 }
 
-/* One chunk of several: against the leaf that the node was told of, and into its part of the disk. */
+/* One chunk of several: against the leaf that the node was told of, and into its part of the
+ * disk. */
 static void take_piece(dp_host *host, uint32_t from, uint32_t object, const dp_wire_chunk *chunk)
 {
     const dp_part *part = dp_parts_find(&host->disk.parts, object);

@@ -1,4 +1,5 @@
-/* The trainer process of a host: one command after another, each taking its time, and steps in between. */
+/* The trainer process of a host: one command after another, each taking its time, and steps in
+ * between. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -31,8 +32,8 @@ static bool held(const dp_host *host, const dp_hash *root)
     return dp_disk_holds(&host->disk, dp_shelf_find(&host->sim->shelf, root));
 }
 
-/* The driver reads what a command needs when it is given; later drops do not matter. The first that the disk has lost goes to
- * lost. False: the node asks for what it does not have. */
+/* The driver reads what a command needs when it is given; later drops do not matter. The first that
+ * the disk has lost goes to lost. False: the node asks for what it does not have. */
 static bool give(dp_host *host, const dp_hash *root, uint32_t *lost)
 {
     const uint32_t object = dp_shelf_find(&host->sim->shelf, root);
@@ -409,8 +410,9 @@ static dp_gain gain_of(uint64_t chance, bool harmful)
     return (dp_gain){.micro = harmful ? -micro : micro, .error_micro = 300, .tokens = 64};
 }
 
-/* The toy's targets are unlike, so that its updates tell nothing of each other. What a trainer would measure is drawn instead: of an honest
- * author's update it finds that it helps, also where it leads elsewhere, of most of a liar's that they do neither, each voter something else. */
+/* The toy's targets are unlike, so that its updates tell nothing of each other. What a trainer
+ * would measure is drawn instead: of an honest author's update it finds that it helps, also where
+ * it leads elsewhere, of most of a liar's that they do neither, each voter something else. */
 static void do_judge(dp_host *host, const dp_action *action)
 {
     dp_event event = {.type = DP_EV_JUDGED};
@@ -568,7 +570,8 @@ static void start_training(dp_host *host, const dp_action *action)
     plan_steps(host);
 }
 
-/* As daemon/peer/driver_tell.c: the node hears that the object is lost, then that the command failed, or has its trainer killed. */
+/* As daemon/peer/driver_tell.c: the node hears that the object is lost, then that the command
+ * failed, or has its trainer killed. */
 static void fail_lost(dp_host *host, const dp_action *action, uint32_t object)
 {
     const uint64_t life = host->life;

@@ -170,7 +170,8 @@ static void print_report(const dp_arguments *args, const report *r)
     }
 }
 
-/* True if the seed still breaks the same invariant under these options; then out is the new report. */
+/* True if the seed still breaks the same invariant under these options; then out is the new
+ * report. */
 static bool still_fails(const dp_arguments *args, report *out)
 {
     report r;
@@ -342,7 +343,8 @@ static void add_up(sums *all, const report *r)
     all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
 }
 
-/* What all seeds met with. Faults of single messages are counted apart: there are millions of them. */
+/* What all seeds met with. Faults of single messages are counted apart: there are millions of
+ * them. */
 static void print_harm(const sums *all)
 {
     static const uint32_t of_messages =

@@ -135,7 +135,9 @@ void dp_measure_note(dp_host *host, const dp_note *note)
         return;
     }
     if (note->cause != NULL && strcmp(note->cause, "its link has ended") == 0) {
-        return; /* A guest that is not here any more: nobody says that it does not live (gossip/member/guest.c). */
+        /* A guest that is not here any more: nobody says that it does not live
+         * (gossip/member/guest.c). */
+        return;
     }
     const bool dead = note->b == DP_MEMBER_DEAD;
     const dp_host *subject = &sim->hosts[about];
@@ -189,7 +191,8 @@ void dp_measure_stored(dp_host *host, uint64_t slot)
 
 /* ---- the whole ---- */
 
-/* In a large run a node keeps few links, unless it is a voter; who was one lets go of them bit by bit. */
+/* In a large run a node keeps few links, unless it is a voter; who was one lets go of them bit by
+ * bit. */
 static void check_links(dp_sim *sim, uint32_t index, uint32_t links)
 {
     enum { MOST = DP_MESH_LINKS_HIGH + DP_VOTER_LINKS + 1, SLACK = 8, LOOKS = 10 };

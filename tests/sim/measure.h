@@ -1,5 +1,6 @@
-/* What a simulated run costs and notices: traffic by kind, time until deaths are told, false suspicions, how fast records
- * spread. It only watches; nothing here changes what happens or is part of the digest. */
+/* What a simulated run costs and notices: traffic by kind, time until deaths are told, false
+ * suspicions, how fast records spread. It only watches; nothing here changes what happens or is
+ * part of the digest. */
 #ifndef DP_SIM_MEASURE_H
 #define DP_SIM_MEASURE_H
 
@@ -50,11 +51,11 @@ typedef struct dp_measure {
     dp_delays killed_dead;
     dp_delays frozen_suspect;
     dp_delays frozen_dead;
-    dp_delays
-        killed_rejoin; /* from the start, until it knows that something which it published since was counted */
+    /* from the start, until it knows that something which it published since was counted */
+    dp_delays killed_rejoin;
     dp_delays frozen_rejoin; /* the same from the thaw */
-    dp_delays
-        records; /* from the first node that stored a record to each other one that was level */
+    /* from the first node that stored a record to each other one that was level */
+    dp_delays records;
 } dp_measure;
 
 /* Nodes' own books; zeroed when the run starts. */
@@ -65,8 +66,8 @@ typedef struct dp_measure_host {
     uint64_t struck_at; /* killed or frozen; 0: not since it last ran */
     bool frozen;
     uint8_t *told; /* by observer: 1 suspect, 2 dead, since struck_at */
-    uint64_t
-        back_at; /* it runs again, not counted yet; in the future while it is frozen; 0: neither */
+    /* it runs again, not counted yet; in the future while it is frozen; 0: neither */
+    uint64_t back_at;
     uint64_t back_round; /* the first that it published for since; 0: none yet */
     bool back_frozen;
     uint64_t stored_slot; /* newest record on its disk in this life, and since when */

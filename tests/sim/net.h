@@ -1,5 +1,6 @@
-/* The virtual network: connections, delay, bandwidth, loss, copies, partitions. Decides when bytes arrive, not what they
- * mean. Draws from a stream of its own, so that another class of faults can be turned off without changing this one. */
+/* The virtual network: connections, delay, bandwidth, loss, copies, partitions. Decides when bytes
+ * arrive, not what they mean. Draws from a stream of its own, so that another class of faults can
+ * be turned off without changing this one. */
 #ifndef DP_SIM_NET_H
 #define DP_SIM_NET_H
 
@@ -58,9 +59,11 @@ typedef struct dp_net {
 
 DP_MUST dp_status dp_net_open(dp_net *net, uint32_t n, uint64_t seed);
 void dp_net_close(dp_net *net);
-/* Delays by place: near ones 50..500 us, or with wide 1..80 ms between two of up to four regions. */
+/* Delays by place: near ones 50..500 us, or with wide 1..80 ms between two of up to four
+ * regions. */
 void dp_net_lay_out(dp_net *net, bool wide, bool slow_lines);
-/* The same for so many sites, 5..25 ms from each other; jitter stays so small that it does not hide them. */
+/* The same for so many sites, 5..25 ms from each other; jitter stays so small that it does not hide
+ * them. */
 void dp_net_lay_sites(dp_net *net, uint32_t sites, bool slow_lines);
 bool dp_net_afar(const dp_net *net, uint32_t a, uint32_t b);
 

@@ -1,6 +1,7 @@
-/* Nodes of two versions in one group (S16). The later version says what this one says, since it must for as long as the other
- * is there, and beside it messages of types that this one does not know, and of types that it knows in a form that is longer.
- * All nodes run this code: what is judged is that those who hear such words go on as if they had not been said. */
+/* Nodes of two versions in one group (S16). The later version says what this one says, since it
+ * must for as long as the other is there, and beside it messages of types that this one does not
+ * know, and of types that it knows in a form that is longer. All nodes run this code: what is
+ * judged is that those who hear such words go on as if they had not been said. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
-/* Every object that any simulated node ever made, once: a shelf by content hash. Disks hold numbers of this shelf. */
+/* Every object that any simulated node ever made, once: a shelf by content hash. Disks hold numbers
+ * of this shelf. */
 #ifndef DP_SIM_OBJECT_H
 #define DP_SIM_OBJECT_H
 
@@ -10,9 +11,10 @@
 
 enum { DP_SHELF_NONE = 0xffffffff, DP_SHELF_CHUNKS_MAX = 16 };
 
-/* Simulated objects have some hundred bytes. Where shelf.chunks_max says so they are cut in several chunks all the same:
- * each is a slice of the bytes, and stands for a whole chunk in the size that the object is said to have, so that nodes
- * fetch, lose and verify it as many chunks. Root and leaves are real hashes of what travels. */
+/* Simulated objects have some hundred bytes. Where shelf.chunks_max says so they are cut in several
+ * chunks all the same: each is a slice of the bytes, and stands for a whole chunk in the size that
+ * the object is said to have, so that nodes fetch, lose and verify it as many chunks. Root and
+ * leaves are real hashes of what travels. */
 typedef struct dp_shelf_item {
     dp_hash root;
     dp_hash *leaves; /* n_chunks */
@@ -32,7 +34,8 @@ typedef struct dp_shelf {
 } dp_shelf;
 
 void dp_shelf_close(dp_shelf *shelf);
-/* Copies bytes (1..DP_CHUNK_BYTES_MIN of them). The same bytes give the same number. Aborts when memory is gone. */
+/* Copies bytes (1..DP_CHUNK_BYTES_MIN of them). The same bytes give the same number. Aborts when
+ * memory is gone. */
 uint32_t dp_shelf_add(dp_shelf *shelf, dp_view bytes);
 /* The root that these bytes have here, on the shelf or not. */
 dp_hash dp_shelf_root(const dp_shelf *shelf, dp_view bytes);

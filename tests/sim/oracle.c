@@ -238,7 +238,8 @@ static void take_config(dp_sim *sim, dp_slot_book *book, const dp_record *record
     }
 }
 
-/* Every blob of a decided record lies on the disks of a majority of its voters (those whose disk was lost excepted). */
+/* Every blob of a decided record lies on the disks of a majority of its voters (those whose disk
+ * was lost excepted). */
 static void check_held(dp_sim *sim, const dp_slot_book *book, const dp_record *record)
 {
     for (uint32_t i = 0; i < (record->parted ? record->n_parts : record->n_listed); i++) {
@@ -439,7 +440,8 @@ void dp_oracle_forgot(dp_host *host)
 
     o->members[host->index].forgot = true;
     o->drawers[host->index].announced = 0;
-    /* With its row it forgets what it had announced, and may say something else; the chain takes at most one. */
+    /* With its row it forgets what it had announced, and may say something else; the chain takes at
+     * most one. */
     for (uint32_t i = 0; i < o->n_claims; i++) {
         o->claims[i].forgotten = o->claims[i].forgotten || o->claims[i].owner == host->index;
     }

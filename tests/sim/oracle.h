@@ -1,5 +1,6 @@
-/* The omniscient judge: sees every message, write and trainer command of every host, keeps its own chain and its own
- * model, and names the invariant that breaks. It never changes what the nodes see. */
+/* The omniscient judge: sees every message, write and trainer command of every host, keeps its own
+ * chain and its own model, and names the invariant that breaks. It never changes what the nodes
+ * see. */
 #ifndef DP_SIM_ORACLE_H
 #define DP_SIM_ORACLE_H
 
@@ -41,7 +42,8 @@ void dp_oracle_settled(dp_host *host, const dp_hash *root, const dp_toy_outcome 
                        uint64_t round);
 /* What makes the result of a part of this round differ from others of the same numbers. */
 uint64_t dp_oracle_reduce_nonce(uint64_t round, uint32_t part);
-/* The trainer begins a command, and has done it: LOAD, INIT, RESTORE, PUBLISH, APPLY, FREEZE, MIX (change: what it did to F). */
+/* The trainer begins a command, and has done it: LOAD, INIT, RESTORE, PUBLISH, APPLY, FREEZE, MIX
+ * (change: what it did to F). */
 void dp_oracle_command(dp_host *host);
 void dp_oracle_drawers(dp_host *host, const dp_action *action, const dp_toy_vector change);
 void dp_oracle_trainer_gone(dp_host *host);

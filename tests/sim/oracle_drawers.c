@@ -1,5 +1,6 @@
-/* The judge of drawers: after every command of a trainer, where each unit of displacement lies must follow from where it lay
- * before, from the vectors that were stored and from the chain. Has its own arithmetic of an outcome. */
+/* The judge of drawers: after every command of a trainer, where each unit of displacement lies must
+ * follow from where it lay before, from the vectors that were stored and from the chain. Has its
+ * own arithmetic of an outcome. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,7 +256,8 @@ static void on_publish(dp_host *host)
                          .samples = made->samples};
 }
 
-/* A publication that the trainer does not know of is counted, and came after what the residual is made of: it had all of that. */
+/* A publication that the trainer does not know of is counted, and came after what the residual is
+ * made of: it had all of that. */
 static void check_overtaken(dp_host *host, uint64_t round)
 {
     const dp_oracle *o = host->sim->oracle;
@@ -427,7 +429,8 @@ static bool some_lost(const dp_host *host, const dp_disk_row *row)
     return lost;
 }
 
-/* The node says that work of its own is gone with the disk: then it is, and the publication needs no outcome any more. */
+/* The node says that work of its own is gone with the disk: then it is, and the publication needs
+ * no outcome any more. */
 void dp_oracle_discarded(dp_host *host, const dp_note *note)
 {
     const dp_disk *disk = &host->disk;

@@ -1,11 +1,12 @@
-/* The judge of who is waited for without a link: a voter that closes a round counts a member at work that it reaches through others. */
+/* The judge of who is waited for without a link: a voter that closes a round counts a member at
+ * work that it reaches through others. */
 #include "gossip/member/members_internal.h"
 #include "gossip/node/node_internal.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"
 
-/* A summary is told once a second, through two members drawn by chance, of which at least half bring it: after so long one has come, but
- * for one pair in a million. */
+/* A summary is told once a second, through two members drawn by chance, of which at least half
+ * bring it: after so long one has come, but for one pair in a million. */
 static const uint64_t known_us = 10 * DP_SECOND;
 
 static bool works(const dp_node *node)
@@ -30,7 +31,8 @@ static bool linked_long(const dp_host *host, const dp_host *other)
            dp_time_between(row->linked_at, host->node->now) >= known_us;
 }
 
-/* Of those that other is linked to, at least half have long been linked to host too, and forward what they should. */
+/* Of those that other is linked to, at least half have long been linked to host too, and forward
+ * what they should. */
 static bool is_between(dp_sim *sim, const dp_host *host, const dp_host *other)
 {
     uint32_t linked = 0;
@@ -65,7 +67,8 @@ static bool is_far(dp_sim *sim, const dp_host *host, const dp_host *other)
            works(other->node) && is_between(sim, host, other);
 }
 
-/* In rounds much shorter than a second the last summary may be of too early a round, as one of a linked member may. */
+/* In rounds much shorter than a second the last summary may be of too early a round, as one of a
+ * linked member may. */
 static bool is_known(const dp_host *host, const dp_host *other)
 {
     const uint32_t index = dp_members_find(host->node->members, &other->peer);

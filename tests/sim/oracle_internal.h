@@ -63,12 +63,12 @@ typedef struct dp_parcel_book {
 /* The trainer of one node. An epoch ends when it dies, or loads a state. */
 typedef struct dp_drawer_book {
     uint64_t epoch;
-    uint32_t
-        published; /* numbers of publications: the newest made, announced, settled in this epoch */
+    /* numbers of publications: the newest made, announced, settled in this epoch */
+    uint32_t published;
     uint32_t announced;
     uint32_t settled;
-    uint32_t
-        kept;   /* Q16: of F since it was frozen, or of the vector that it was brought back from */
+    /* Q16: of F since it was frozen, or of the vector that it was brought back from */
+    uint32_t kept;
     dp_toy was; /* before the command under way */
 } dp_drawer_book;
 
@@ -102,9 +102,9 @@ typedef struct dp_mix_book {
     uint32_t n_frozen;
     bool asked;     /* by the journal of its initiator: only the other's word or a fence ends it */
     bool committed; /* by the journal of the other */
-    uint64_t refused
-        [DP_ORACLE_TICKETS]; /* tickets of acceptances that somebody called aborted; newest last */
-    bool aborted;            /* a journal says so */
+    /* tickets of acceptances that somebody called aborted; newest last */
+    uint64_t refused[DP_ORACLE_TICKETS];
+    bool aborted; /* a journal says so */
     uint32_t aborter;
     dp_hash aborted_own; /* what the aborting side had frozen, and what it would have got */
     dp_hash aborted_other;
@@ -138,8 +138,8 @@ typedef struct dp_due_book {
     dp_row_book asked; /* the last row that it wanted to write in this life */
     uint32_t op;       /* a write of its vote row is under way, 0: none */
     uint32_t n_checked;
-    dp_hash
-        checked[DP_ORACLE_CHECKED]; /* blobs that its trainer decoded in this life, the last ones */
+    /* blobs that its trainer decoded in this life, the last ones */
+    dp_hash checked[DP_ORACLE_CHECKED];
     uint32_t n_lists;               /* ever */
     dp_hash lists[DP_ORACLE_LISTS]; /* the last ones that it was given */
 } dp_due_book;
@@ -199,14 +199,14 @@ struct dp_oracle {
     uint64_t round_us;  /* when the last round was first stored */
     uint32_t redeemed;  /* uses of the invite, by the chain */
     dp_live_book *live; /* by host */
-    uint64_t *
-        far_since; /* by pair: so long one is at work, and reached through others alone; 0: it is not so */
+    /* by pair: so long one is at work, and reached through others alone; 0: it is not so */
+    uint64_t *far_since;
     uint64_t rounds_at_heal;
     uint64_t rounds_seen; /* since, and when the newest of them was decided */
     uint64_t seen_us;
     bool heal_seen;
-    unsigned __int128
-        clip_median; /* of the last round: what rounds of parts are measured against */
+    /* of the last round: what rounds of parts are measured against */
+    unsigned __int128 clip_median;
     unsigned __int128 w_median;
     dp_part_cuts cuts; /* of the round to come */
     uint8_t *lines;    /* what record r says of them: lines[r], r > 0 */
@@ -228,19 +228,23 @@ dp_root_book *dp_oracle_root(dp_oracle *oracle, const dp_hash *root);
 /* A decided record lists this. */
 void dp_oracle_listed(dp_sim *sim, const dp_record *record, uint32_t index);
 const dp_parcel_book *dp_oracle_parcel(const dp_oracle *o, const dp_hash *root);
-/* oracle_parts.c: the results of a decided round of parts, added up here again, as terms of the outer step: how many. */
+/* oracle_parts.c: the results of a decided round of parts, added up here again, as terms of the
+ * outer step: how many. */
 uint32_t dp_oracle_parts(dp_sim *sim, const dp_record *record, dp_toy_term terms[DP_PARTS_MAX]);
 /* q, clip and w of a decided round, computed here again. */
 void dp_oracle_weights(dp_sim *sim, const dp_record *record);
 
-/* oracle_density.c: what a decided record says of the lines, and the densities of the blobs that it lists. */
+/* oracle_density.c: what a decided record says of the lines, and the densities of the blobs that it
+ * lists. */
 void dp_oracle_lines(dp_sim *sim, const dp_record *record);
 
-/* oracle_samples.c: a decided record counts this publication, and with it the samples whose work is in it. */
+/* oracle_samples.c: a decided record counts this publication, and with it the samples whose work is
+ * in it. */
 void dp_oracle_samples(dp_sim *sim, uint64_t round, const dp_listed *listed);
 
 /* oracle_rules.c */
-/* Is this a certificate of a majority of the voters of the slot, each counted once? Fails with S1 if not. */
+/* Is this a certificate of a majority of the voters of the slot, each counted once? Fails with S1
+ * if not. */
 bool dp_oracle_certificate(dp_host *host, const dp_vote *decided, const dp_seal *seals, uint32_t n);
 /* The same from its bytes, which are read here and not by gossip/. */
 bool dp_oracle_certified(dp_host *host, const dp_record *record, const dp_hash *hash, dp_view cert);

@@ -1,4 +1,5 @@
-/* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come level, stay so, and count? */
+/* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come
+ * level, stay so, and count? */
 #include "gossip/node/node_internal.h"
 #include "gossip/round/deadline.h"
 #include "tests/sim/epochs.h"
@@ -16,10 +17,11 @@
  * reached where round trips took a second while all was broken: their mean and deviation fall only
  * with new samples. */
 static const uint64_t settle_us = 75 * DP_SECOND;
-/* After that, or once it was level: a state that does not come is given up after 5 s, some times over. */
+/* After that, or once it was level: a state that does not come is given up after 5 s, some times
+ * over. */
 static const uint64_t stuck_us = 30 * DP_SECOND;
-/* Who asked a partner that is gone for ever whether an exchange took place publishes nothing until the voters fence that
- * partner off: they are asked after 60 s. */
+/* Who asked a partner that is gone for ever whether an exchange took place publishes nothing until
+ * the voters fence that partner off: they are asked after 60 s. */
 static const uint64_t fence_us = 60 * DP_SECOND;
 enum {
     COUNTED_ROUNDS = 12,      /* from level to listed */
@@ -45,8 +47,8 @@ static uint64_t round_us(dp_sim *sim)
     return (uint64_t)sim->plan.round_ms * 4500 + 2 * DP_SECOND + bid_us(sim);
 }
 
-/* A record that clocks gone wrong have put into the future is waited for: one that was proposed before the healing, or by
- * heartbeats from before it. */
+/* A record that clocks gone wrong have put into the future is waited for: one that was proposed
+ * before the healing, or by heartbeats from before it. */
 static uint64_t ahead_us(const dp_sim *sim)
 {
     return dp_fault_on(sim, DP_FAULT_JUMP) &&
@@ -115,7 +117,8 @@ static bool is_told(dp_sim *sim, const dp_host *host)
     return false;
 }
 
-/* For ever: broken, outside the core, or gone by its owner's wish, perhaps in the middle of an exchange. */
+/* For ever: broken, outside the core, or gone by its owner's wish, perhaps in the middle of an
+ * exchange. */
 static bool somebody_is_gone(const dp_sim *sim)
 {
     bool gone = sim->plan.core;
@@ -162,7 +165,8 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
         book->free_us = sim->now_us;
     }
     if (book->out_since > book->free_us) {
-        /* Who fell behind again, as by a pause that outlasts the healing, was not level meanwhile; L5 bounds that. */
+        /* Who fell behind again, as by a pause that outlasts the healing, was not level meanwhile;
+         * L5 bounds that. */
         book->out_rounds += o->n_rounds - 1 - book->out_round;
         book->free_us += sim->now_us - book->out_since;
     }
@@ -175,8 +179,9 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
         sim->plan.nodes / sim->plan.contributors; /* more nodes than a record lists */
     const bool slow = host->was_slow && book->level_round <= o->rounds_at_heal;
     const uint64_t bound = turns + (slow ? COUNTED_AGAIN_ROUNDS + 1 : COUNTED_ROUNDS);
-    /* Rounds that end long before their time, because so many are ready, are no full ones: a summary of who is near comes
-     * once a second, and in shorter rounds the last ones are not waited for. */
+    /* Rounds that end long before their time, because so many are ready, are no full ones: a
+     * summary of who is near comes once a second, and in shorter rounds the last ones are not
+     * waited for. */
     if (host->disk.n_exchanges > 0 && somebody_is_gone(sim) &&
         sim->now_us < sim->healed_us + settle_us + fence_us) {
         book->free_us = sim->now_us;

@@ -1,5 +1,6 @@
-/* S7: what an earlier life said changes nothing. Each node's table of members and of heartbeats may only move on: to a later
- * incarnation, or within one to a later revision or beat, never back, and never to a life that has not begun. */
+/* S7: what an earlier life said changes nothing. Each node's table of members and of heartbeats may
+ * only move on: to a later incarnation, or within one to a later revision or beat, never back, and
+ * never to a life that has not begun. */
 #include <stdlib.h>
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
-/* The judge of S7: what each node knows of the lives of the others, and that it never goes back to an earlier one. */
+/* The judge of S7: what each node knows of the lives of the others, and that it never goes back to
+ * an earlier one. */
 #ifndef DP_SIM_ORACLE_LIVES_H
 #define DP_SIM_ORACLE_LIVES_H
 
@@ -8,7 +9,8 @@ typedef struct dp_lives dp_lives;
 
 DP_MUST dp_status dp_lives_open(dp_lives **lives, uint32_t n);
 void dp_lives_close(dp_lives *lives); /* Accepts NULL. */
-/* After an event of this host that may have brought words of an earlier life, and four times a second. */
+/* After an event of this host that may have brought words of an earlier life, and four times a
+ * second. */
 void dp_lives_check(dp_lives *lives, dp_host *host);
 
 #endif

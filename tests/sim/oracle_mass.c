@@ -1,5 +1,5 @@
-/* The judge of mass: which publication was counted, left out or taken back; weights computed again from the blobs; pair
- * exchanges that neither make nor lose displacement. */
+/* The judge of mass: which publication was counted, left out or taken back; weights computed again
+ * from the blobs; pair exchanges that neither make nor lose displacement. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,8 +264,8 @@ static void check_late(dp_sim *sim, const dp_record *record)
     }
 }
 
-/* Where nothing can make a node look dead, whoever was counted lately and is not now is late: else the others would carry the
- * model too far (SAFETY B3). */
+/* Where nothing can make a node look dead, whoever was counted lately and is not now is late: else
+ * the others would carry the model too far (SAFETY B3). */
 static void check_nobody_forgotten(dp_sim *sim, const dp_record *record)
 {
     enum {

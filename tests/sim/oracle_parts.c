@@ -1,5 +1,6 @@
-/* The judge of parts: every result that a record names is added up again from what its contributors published, with weights
- * and shares by the same integers; and the layout of the next round follows from the record. */
+/* The judge of parts: every result that a record names is added up again from what its contributors
+ * published, with weights and shares by the same integers; and the layout of the next round follows
+ * from the record. */
 #include "gossip/ledger/weights.h"
 #include "tests/sim/oracle_internal.h"
 

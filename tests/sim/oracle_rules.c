@@ -1,5 +1,5 @@
-/* The judge of certificates, of accusations, and of voters that keep silent: rules that need the oracle's own list of
- * voters and keys, and its own reading of bytes. */
+/* The judge of certificates, of accusations, and of voters that keep silent: rules that need the
+ * oracle's own list of voters and keys, and its own reading of bytes. */
 #include <string.h>
 
 #include "gossip/core/msg.h"
@@ -12,8 +12,8 @@
 enum {
     ROW_SLOT_AT = 33, /* in a vote row (commit.h) */
     ROW_PROMISED_AT = 73,
-    SILENT_US_MAX =
-        750000, /* a voter that may accept does so at its next event; the longest repeat is 500 ms */
+    /* a voter that may accept does so at its next event; the longest repeat is 500 ms */
+    SILENT_US_MAX = 750000,
     ROUNDS_TO_SETTLE = 4,
     SKEW_MS_MAX = 120000 /* SAFETY A5: how far a record's time may be ahead */
 };
@@ -257,7 +257,8 @@ static bool is_checked(const dp_due_book *due, const dp_hash *root)
     return false;
 }
 
-/* It may make some of them itself: then nobody knows when it had them all, and nothing is asked of it. */
+/* It may make some of them itself: then nobody knows when it had them all, and nothing is asked of
+ * it. */
 static bool was_given(const dp_due_book *due, const dp_record *record)
 {
     for (uint32_t i = 0; record->in_lists && i < dp_listing_count(record->n_listed); i++) {
@@ -373,8 +374,8 @@ void dp_oracle_look(dp_sim *sim)
 
 /* ---- rounds that end without some ---- */
 
-/* With fewer than the share that the manifest asks for, a round is closed after a wait and never at once. In a round of parts others
- * count than those whom it lists. */
+/* With fewer than the share that the manifest asks for, a round is closed after a wait and never at
+ * once. In a round of parts others count than those whom it lists. */
 void dp_oracle_closed(dp_host *host, const dp_note *note)
 {
     const dp_sim *sim = host->sim;

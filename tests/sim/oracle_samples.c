@@ -1,5 +1,6 @@
-/* The judge of samples: what a trainer drew, not what it says it drew. No sample's work is counted twice, by whomever; and none is
- * lost: what was ever granted is used up, in a lease, in the pool, or said to be lost. */
+/* The judge of samples: what a trainer drew, not what it says it drew. No sample's work is counted
+ * twice, by whomever; and none is lost: what was ever granted is used up, in a lease, in the pool,
+ * or said to be lost. */
 #include "gossip/node/node_internal.h"
 #include "tests/sim/host.h"
 #include "tests/sim/oracle_internal.h"
@@ -81,7 +82,8 @@ static uint64_t at_rest(const dp_ledger *ledger)
     return count;
 }
 
-/* Used up by the record of this slot; false: it cannot be said of a member that is listed and removed at once. */
+/* Used up by the record of this slot; false: it cannot be said of a member that is listed and
+ * removed at once. */
 static bool used_up(const dp_lease_book *book, const dp_ledger *ledger, uint64_t *used)
 {
     *used = 0;

@@ -1,5 +1,5 @@
-/* Objects that a simulated disk has in part: which chunks came, and their bytes. What is here survives a crash, so that a fetch
- * goes on where an earlier life of the node ended. */
+/* Objects that a simulated disk has in part: which chunks came, and their bytes. What is here
+ * survives a crash, so that a fetch goes on where an earlier life of the node ended. */
 #ifndef DP_SIM_PARTS_H
 #define DP_SIM_PARTS_H
 
@@ -32,7 +32,8 @@ void dp_parts_begin(dp_parts *parts, uint32_t object, uint32_t n_chunks, const d
 dp_part *dp_parts_find(const dp_parts *parts, uint32_t object);
 bool dp_part_has(const dp_part *part, uint32_t index);
 bool dp_part_whole(const dp_part *part);
-/* Takes over bytes, from malloc. A chunk that is here already, or of an object that was dropped, is let go. */
+/* Takes over bytes, from malloc. A chunk that is here already, or of an object that was dropped, is
+ * let go. */
 void dp_parts_put(dp_parts *parts, uint32_t object, uint32_t index, uint8_t *bytes, uint32_t size);
 /* Are the chunks that came, one after the other, these bytes? */
 bool dp_part_is(const dp_part *part, dp_view bytes);

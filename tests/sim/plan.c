@@ -119,7 +119,8 @@ static void draw_weather(dp_plan *plan, dp_rng *rng)
     }
 }
 
-/* None where more take part than a record lists: the blobs of 32 hardly fit in their short rounds as it is. */
+/* None where more take part than a record lists: the blobs of 32 hardly fit in their short rounds
+ * as it is. */
 static uint32_t draw_chunks(const dp_plan *plan, uint64_t seed)
 {
     dp_rng rng;
@@ -193,7 +194,8 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
         dp_evil_plan(plan, options);
     } else if (profile == DP_PROFILE_STEPS) {
         plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 6);
-        /* Ten rounds a second: a slow line that carries two chunks for one would never carry a state besides. */
+        /* Ten rounds a second: a slow line that carries two chunks for one would never carry a
+         * state besides. */
         plan->on &= ~(1U << DP_FAULT_LEAVE | 1U << DP_FAULT_CHUNKS);
         plan->gradients = true;
         plan->inner_steps_max = 1;
@@ -208,7 +210,8 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
                     1U << DP_FAULT_TRAINER;
         plan->stale = true;
     } else if (profile == DP_PROFILE_LISTS) {
-        /* Two lists in every second run, and few enough nodes in the others for all that goes wrong to be tried. */
+        /* Two lists in every second run, and few enough nodes in the others for all that goes wrong
+         * to be tried. */
         plan->nodes = dp_rng_below(rng, 2) == 0 ? 34 + (uint32_t)dp_rng_below(rng, 15)
                                                 : 4 + (uint32_t)dp_rng_below(rng, 8);
         plan->on |= 1U << DP_FAULT_CRASH | 1U << DP_FAULT_LOSS;

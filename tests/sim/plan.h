@@ -1,4 +1,5 @@
-/* What one seed stands for: how many nodes, how fast, which faults and how hard. A pure function of seed and options. */
+/* What one seed stands for: how many nodes, how fast, which faults and how hard. A pure function of
+ * seed and options. */
 #ifndef DP_SIM_PLAN_H
 #define DP_SIM_PLAN_H
 
@@ -17,7 +18,8 @@ typedef enum dp_fault {
     DP_FAULT_REORDER,
     DP_FAULT_PARTITION, /* groups, one alone, a bridge; both ways */
     DP_FAULT_ONEWAY,
-    DP_FAULT_CRASH, /* with and without a reset on the wire; also right after a message of the commit left */
+    /* with and without a reset on the wire; also right after a message of the commit left */
+    DP_FAULT_CRASH,
     DP_FAULT_AMNESIA, /* one disk lost or restored from a backup */
     DP_FAULT_SLOW,    /* slow trainers and lines */
     DP_FAULT_PAUSE,   /* stopped and continued */
@@ -30,14 +32,20 @@ typedef enum dp_fault {
     DP_FAULT_NAT,    /* nodes that nobody can dial, all the time */
     DP_FAULT_FLAP,   /* links that break every second */
     DP_FAULT_BRIDGE, /* two halves that only one node connects, for long */
-    DP_FAULT_DAMAGE, /* a message that does not decrypt cuts its link; a disk that serves wrong chunks */
+    /* a message that does not decrypt cuts its link; a disk that serves wrong chunks */
+    DP_FAULT_DAMAGE,
     DP_FAULT_WRITE,  /* writes that fail: no space, or an error that ends the process */
     DP_FAULT_REBIND, /* the address of a node changes, with or without a new start */
-    DP_FAULT_CHUNKS, /* objects of several chunks, so that their holders die and lie in the middle */
-    DP_FAULT_NEWER, /* some nodes are of a later version, which says more than this one understands */
+    /* objects of several chunks, so that their holders die and lie in the middle */
+    DP_FAULT_CHUNKS,
+    /* some nodes are of a later version, which says more than this one understands */
+    DP_FAULT_NEWER,
     DP_FAULT_SHARDS, /* the data has several parts */
-    DP_FAULT_ROT, /* a chunk of data or of a saved state cannot be read any more, which nobody knows until it is read */
-    DP_FAULT_HANG, /* a trainer that answers nothing for a while, or answers a command with an error */
+    /* a chunk of data or of a saved state cannot be read any more, which nobody knows until it is
+     * read */
+    DP_FAULT_ROT,
+    /* a trainer that answers nothing for a while, or answers a command with an error */
+    DP_FAULT_HANG,
     DP_FAULT_NARROW, /* steps that have room for few messages and few bytes, or for none */
     DP_FAULT_COUNT
 } dp_fault;
@@ -45,8 +53,8 @@ typedef enum dp_fault {
 enum {
     DP_FAULT_OLD =
         DP_FAULT_JUMP, /* classes before this one draw from the first stream of the plan */
-    DP_FAULT_STEADY =
-        DP_FAULT_CHUNKS /* this one and those after it hold all the time: they have no time between two */
+    /* this one and those after it hold all the time: they have no time between two */
+    DP_FAULT_STEADY = DP_FAULT_CHUNKS
 };
 
 enum {
@@ -57,13 +65,17 @@ enum {
 
 typedef enum dp_profile {
     DP_PROFILE_SWARM = 0, /* each fault class with probability one half */
-    DP_PROFILE_RIVALS, /* 3 or 5 voters that bid against each other, crash after sending, hear late copies */
+    /* 3 or 5 voters that bid against each other, crash after sending, hear late copies */
+    DP_PROFILE_RIVALS,
     DP_PROFILE_GOSSIP, /* long partitions without a majority, crashes during pair exchanges */
     DP_PROFILE_CALM,   /* no faults */
     DP_PROFILE_DUEL,   /* duel.h: the votes of one slot alone */
-    DP_PROFILE_LIAR, /* the same, and an owner who proposes two records: nobody may accept both in one ballot */
-    DP_PROFILE_SCALE, /* many nodes, no faults but what --loss and --churn add; measured, not healed */
-    DP_PROFILE_DETECT, /* few nodes on one machine, one of them killed or frozen every ten seconds; measured */
+    /* the same, and an owner who proposes two records: nobody may accept both in one ballot */
+    DP_PROFILE_LIAR,
+    /* many nodes, no faults but what --loss and --churn add; measured, not healed */
+    DP_PROFILE_SCALE,
+    /* few nodes on one machine, one of them killed or frozen every ten seconds; measured */
+    DP_PROFILE_DETECT,
     DP_PROFILE_KILL,   /* scene.h: owners of ballots die when they have proposed */
     DP_PROFILE_STALL,  /* most trainers stand still */
     DP_PROFILE_STRICT, /* an invite has fewer uses than there are nodes that want to join by it */
@@ -73,10 +85,15 @@ typedef enum dp_profile {
     DP_PROFILE_BYZ,    /* evil.h: nodes that lie */
     DP_PROFILE_PAIRS,  /* as gossip, and in pairs between rounds too */
     DP_PROFILE_STEPS,  /* gradients: a round per step, nothing clipped, no exchanges */
-    DP_PROFILE_ROT, /* as swarm, with data in several parts, objects in several chunks, and disks that lose some of them */
+    /* as swarm, with data in several parts, objects in several chunks, and disks that lose some of
+     * them */
+    DP_PROFILE_ROT,
     DP_PROFILE_STALE, /* as swarm, of a run in which late publications count in the next round */
-    DP_PROFILE_LISTS, /* as swarm, of a run whose records name lists (gossip/ledger/listing.h), often of more than 32 contributors */
-    DP_PROFILE_SPOTS, /* more identities than may be members: each stays for a few seconds, and is gone for ever */
+    /* as swarm, of a run whose records name lists (gossip/ledger/listing.h), often of more than 32
+     * contributors */
+    DP_PROFILE_LISTS,
+    /* more identities than may be members: each stays for a few seconds, and is gone for ever */
+    DP_PROFILE_SPOTS,
     DP_PROFILE_COUNT
 } dp_profile;
 
@@ -112,8 +129,8 @@ typedef struct dp_sim_options {
     /* That a record may list; 0: by the profile, mostly 32. */
     uint32_t contributors;
     uint32_t close_milli; /* of the manifest: share that closes a round at once; 0: none */
-    uint32_t
-        unlike; /* scale: trainers of unlike speed, the last one so many times slower; 0: alike (host.c) */
+    /* scale: trainers of unlike speed, the last one so many times slower; 0: alike (host.c) */
+    uint32_t unlike;
 } dp_sim_options;
 
 typedef struct dp_plan {

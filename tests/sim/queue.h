@@ -1,4 +1,5 @@
-/* What will happen, in order: a binary heap of occasions keyed (time, order of insertion). Knows nothing of their meaning. */
+/* What will happen, in order: a binary heap of occasions keyed (time, order of insertion). Knows
+ * nothing of their meaning. */
 #ifndef DP_SIM_QUEUE_H
 #define DP_SIM_QUEUE_H
 

@@ -204,7 +204,8 @@ static void on_use(dp_shadow *shadow, const dp_disk *disk, uint32_t object, uint
 
 /* ---- cuts ---- */
 
-/* Only the lock is a real file, and it holds no fact: nothing stays behind, however this process ends. */
+/* Only the lock is a real file, and it holds no fact: nothing stays behind, however this process
+ * ends. */
 static dp_status open_store(real *r, dp_store_report *report)
 {
     const dp_store_options options = {.vfs = dp_platter_vfs(r->platter)};
@@ -504,7 +505,9 @@ bool dp_real_wanted(const dp_sim *sim)
     if (sim->options.store == DP_SIM_STORE_MODEL || sim->plan.nodes > DP_REAL_NODES_MAX ||
         profile == DP_PROFILE_DUEL || profile == DP_PROFILE_LIAR || profile == DP_PROFILE_MERGE ||
         sim->options.enrolled) {
-        return false; /* Duels have vote rows alone; the real store is told neither of FORKs nor of records from before. */
+        /* Duels have vote rows alone; the real store is told neither of FORKs nor of records from
+         * before. */
+        return false;
     }
     return sim->options.store >= DP_SIM_STORE_REAL || sim->options.seed % SEEDS_PER_REAL == 0;
 }

@@ -1,6 +1,7 @@
-/* The real store/ behind the disk of a simulated node, on a platter whose power is cut in every crash, in the middle of a write
- * or of the next start. After each crash it must hold what the model says is durable, byte by byte; of the write that was
- * under way the model takes over what the store makes of it. What differs is failure S8. */
+/* The real store/ behind the disk of a simulated node, on a platter whose power is cut in every
+ * crash, in the middle of a write or of the next start. After each crash it must hold what the
+ * model says is durable, byte by byte; of the write that was under way the model takes over what
+ * the store makes of it. What differs is failure S8. */
 #ifndef DP_SIM_REAL_H
 #define DP_SIM_REAL_H
 
@@ -14,7 +15,8 @@ bool dp_real_wanted(const dp_sim *sim);
 void dp_real_open(dp_sim *sim);
 /* Accepts a host without. */
 void dp_real_close(dp_host *host);
-/* A write is about to end: now and then the power goes in the middle of it, and the host is down. */
+/* A write is about to end: now and then the power goes in the middle of it, and the host is
+ * down. */
 bool dp_real_strikes(dp_host *host);
 
 #endif

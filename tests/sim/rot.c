@@ -39,8 +39,8 @@ static bool is_well(dp_host *host, uint32_t object)
     return dp_disk_holds(&host->disk, object) && find(host, object) == NULL;
 }
 
-/* Everybody else who has ever run has it, and they are more than half of all, so that it is in any core: at most one disk lacks a
- * part of the data at a time. */
+/* Everybody else who has ever run has it, and they are more than half of all, so that it is in any
+ * core: at most one disk lacks a part of the data at a time. */
 static bool others_have(dp_sim *sim, const dp_host *victim, uint32_t object)
 {
     uint32_t count = 0;
@@ -58,7 +58,8 @@ static bool others_have(dp_sim *sim, const dp_host *victim, uint32_t object)
     return count * 2 > sim->plan.nodes;
 }
 
-/* Most of the others have saved this round or a later one, so that nobody comes to stand without a state. */
+/* Most of the others have saved this round or a later one, so that nobody comes to stand without a
+ * state. */
 static bool others_saved(dp_sim *sim, const dp_host *victim, uint64_t round)
 {
     uint32_t count = 0;
@@ -113,8 +114,9 @@ static bool is_of_exchange(const dp_disk *disk, uint32_t object)
     return false;
 }
 
-/* Several others have it; or no record will ever name it: a private vector, something of an exchange, what nobody was given yet.
- * What a voter told that it holds may be decided on its word, and then somebody must have it. */
+/* Several others have it; or no record will ever name it: a private vector, something of an
+ * exchange, what nobody was given yet. What a voter told that it holds may be decided on its word,
+ * and then somebody must have it. */
 static bool others_keep(dp_sim *sim, const dp_host *victim, uint32_t object)
 {
     const bool is_vector = sim->shelf.items[object].n_bytes == DP_TOY_VECTOR_BYTES;

@@ -11,8 +11,8 @@ enum {
     CONFIRM_US = 2000000 /* above what commit, bids and fetching take in a world that is well */
 };
 
-/* An owner of a ballot dies when its first PROPOSE has left. Then the others bid, from when they saw the close condition
- * (SAFETY A9), and lose no half of a round. */
+/* An owner of a ballot dies when its first PROPOSE has left. Then the others bid, from when they
+ * saw the close condition (SAFETY A9), and lose no half of a round. */
 static void plan_kill(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 5 + (uint32_t)dp_rng_below(rng, 3);
@@ -26,8 +26,8 @@ static void plan_kill(dp_plan *plan, dp_rng *rng)
     plan->gap_us_max = 10000000 + CONFIRM_US;
 }
 
-/* All but one or two trainers stand still and their nodes do not: K is never met, and the hard deadline closes the rounds
- * (SAFETY D1): 1.5 L + 2 s, L at most three rounds. */
+/* All but one or two trainers stand still and their nodes do not: K is never met, and the hard
+ * deadline closes the rounds (SAFETY D1): 1.5 L + 2 s, L at most three rounds. */
 static void plan_stall(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 5 + (uint32_t)dp_rng_below(rng, 4);
@@ -57,7 +57,8 @@ static void plan_joins(dp_plan *plan, dp_rng *rng)
     plan->gap_us_max = 2000000 + CONFIRM_US;
 }
 
-/* Somebody joins every three seconds, and is gone for ever after six: more than may be members in all, never so many at a time. */
+/* Somebody joins every three seconds, and is gone for ever after six: more than may be members in
+ * all, never so many at a time. */
 static void plan_spots(dp_plan *plan, dp_rng *rng)
 {
     plan->nodes = 18 + (uint32_t)dp_rng_below(rng, 9);
@@ -144,7 +145,8 @@ static void revoke_one(dp_sim *sim)
             return;
         }
     }
-    /* Nor can a single voter's absence be agreed to by nobody: then the root key begins the chain anew, as in scene merge. */
+    /* Nor can a single voter's absence be agreed to by nobody: then the root key begins the chain
+     * anew, as in scene merge. */
     if (dp_oracle_voters(sim) < 3 &&
         dp_oracle_votes(sim, dp_oracle_slots(sim) + 1, victim->index)) {
         return;
@@ -165,7 +167,8 @@ static void revoke_one(dp_sim *sim)
     }
 }
 
-/* And an invite that nobody has: what is judged is that all agree on it, and that nothing stands in the chain that nobody ordered. */
+/* And an invite that nobody has: what is judged is that all agree on it, and that nothing stands in
+ * the chain that nobody ordered. */
 static void revoke_invite(dp_sim *sim)
 {
     dp_host *by = &sim->hosts[dp_rng_below(&sim->crash_rng, sim->plan.nodes)];

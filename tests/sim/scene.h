@@ -1,5 +1,6 @@
-/* Profiles that tell one story each: a world that is otherwise well, so that it can be said how long it may take to go on.
- * The plan of a scene, and what it does to the hosts while the faults last. */
+/* Profiles that tell one story each: a world that is otherwise well, so that it can be said how
+ * long it may take to go on. The plan of a scene, and what it does to the hosts while the faults
+ * last. */
 #ifndef DP_SIM_SCENE_H
 #define DP_SIM_SCENE_H
 

@@ -1,5 +1,6 @@
-/* Regression scripts (.dps): one run of the simulator as a text file, so that what broke once is run again for ever. Holds
- * options, not decisions: a script replays what today's code makes of them.
+/* Regression scripts (.dps): one run of the simulator as a text file, so that what broke once is
+ * run again for ever. Holds options, not decisions: a script replays what today's code makes of
+ * them.
  *
  *     dpsim 1                     the version of this format; must be the first line
  *     # anything                  a comment
@@ -10,8 +11,10 @@
  *     nodes 5                     the default is as drawn
  *     until 81.250000             seconds; the default is the usual end
  *     lucky yes                   no bad luck of gossip/core/buggify.h; the default is no
- *     keep-vote-key yes           the default is no, as of rotate, enrolled, parts, sums, early and span
- *     sites 2                     as the options of the same names: contributors, evil and store too
+ *     keep-vote-key yes           the default is no, as of rotate, enrolled, parts, sums, early and
+ *       span
+ *     sites 2                     as the options of the same names: contributors, evil and store
+ *       too
  *     loss-milli 5                --loss in thousandths, and churn-milli; round-ms is --round in ms
  *     invariant L1                what broke when the script was made; it is not judged by it */
 #ifndef DP_SIM_SCRIPT_H

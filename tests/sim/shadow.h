@@ -1,5 +1,5 @@
-/* What stands behind the disk of a simulated node: nothing, or a second disk that does the same writes and is judged by the
- * model (real.h). Only the calls; the model knows no more of it. */
+/* What stands behind the disk of a simulated node: nothing, or a second disk that does the same
+ * writes and is judged by the model (real.h). Only the calls; the model knows no more of it. */
 #ifndef DP_SIM_SHADOW_H
 #define DP_SIM_SHADOW_H
 
@@ -16,7 +16,8 @@ struct dp_shadow {
     /* The model has done so. */
     void (*use)(dp_shadow *shadow, const struct dp_disk *disk, uint32_t object, uint32_t use,
                 bool on);
-    /* The power goes while the first write is under way, if there is one: true if it was done after all. */
+    /* The power goes while the first write is under way, if there is one: true if it was done after
+     * all. */
     bool (*cut)(dp_shadow *shadow, const struct dp_disk *disk);
     /* The model has been brought to what a crash left: is it the same here? */
     void (*compare)(dp_shadow *shadow, const struct dp_disk *disk);

@@ -119,7 +119,8 @@ static dp_status make_manifest(dp_sim *sim)
     return DP_OK;
 }
 
-/* Half of the worlds have proposers that say anything of the lines, so that densities move where nothing is slow. */
+/* Half of the worlds have proposers that say anything of the lines, so that densities move where
+ * nothing is slow. */
 static void draw_span(dp_sim *sim)
 {
     dp_rng rng;
@@ -215,8 +216,8 @@ void dp_sim_close(dp_sim *sim)
     memset(sim, 0, sizeof *sim);
 }
 
-/* The process says goodbye and ends when its node says that it is free to go; the disk stays but nobody starts it again. One that
- * was killed meanwhile is told to leave again when it runs. */
+/* The process says goodbye and ends when its node says that it is free to go; the disk stays but
+ * nobody starts it again. One that was killed meanwhile is told to leave again when it runs. */
 static void on_leave(dp_sim *sim, dp_host *host)
 {
     dp_node_view view = {.leaving = DP_LEAVING_NOT};
@@ -224,7 +225,8 @@ static void on_leave(dp_sim *sim, dp_host *host)
     if (dp_host_up(host)) {
         dp_node_look(host->node, &view);
     }
-    /* Two of three voters that go without being taken out are more than the protocol can lose: such a one stays until it is. */
+    /* Two of three voters that go without being taken out are more than the protocol can lose: such
+     * a one stays until it is. */
     const bool votes =
         view.mode != DP_MODE_LEFT && dp_oracle_votes(sim, dp_oracle_slots(sim) + 1, host->index);
     if (view.leaving == DP_LEAVING_FREE && !votes) {
@@ -310,13 +312,14 @@ static void finish(dp_sim *sim)
     dp_measure_finish(sim);
 }
 
-/* What its disk holds follows the bounds of the node and not the length of the run: the blobs of 64 slots and of the round under
- * way, those that a row or an exchange needs, states, data. */
+/* What its disk holds follows the bounds of the node and not the length of the run: the blobs of 64
+ * slots and of the round under way, those that a row or an exchange needs, states, data. */
 static void check_disk(dp_sim *sim, const dp_host *host)
 {
     const uint32_t contributors =
         sim->plan.nodes < sim->plan.contributors ? sim->plan.nodes : sim->plan.contributors;
-    /* In rounds of parts also the own parts, those of others that it adds up, and several results of each. */
+    /* In rounds of parts also the own parts, those of others that it adds up, and several results
+     * of each. */
     const uint32_t most =
         (SLOTS_KEPT + (sim->plan.parts ? 8U : 2U)) * contributors + OBJECTS_BESIDE;
     const uint32_t objects = dp_disk_objects(&host->disk);

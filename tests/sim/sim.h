@@ -1,5 +1,5 @@
-/* One simulated world: the nodes, what is between them, and the loop that moves time. A run is a pure function of its
- * options; one thread; nothing outside is read. */
+/* One simulated world: the nodes, what is between them, and the loop that moves time. A run is a
+ * pure function of its options; one thread; nothing outside is read. */
 #ifndef DP_SIM_SIM_H
 #define DP_SIM_SIM_H
 
@@ -64,10 +64,10 @@ typedef struct dp_sim_totals {
     uint64_t digest;        /* of every occasion and action */
     uint64_t faults[DP_FAULT_COUNT]; /* that happened, of each class */
     uint64_t ended_us;
-    uint64_t
-        together_us; /* from the healing until all had come together and decided rounds_after rounds */
-    /* The longest after the healing: until the first round, between two, until a node was level; rounds until a node that
-     * was level, or had been slow and level, was listed. */
+    /* from the healing until all had come together and decided rounds_after rounds */
+    uint64_t together_us;
+    /* The longest after the healing: until the first round, between two, until a node was level;
+     * rounds until a node that was level, or had been slow and level, was listed. */
     uint64_t first_us;
     uint64_t gap_us;
     uint64_t level_us;
@@ -127,7 +127,8 @@ bool dp_faults_bend(dp_host *host, dp_fault fault);
 /* The write that an I/O error was waiting for has failed: the daemon ends, and is started again. */
 void dp_faults_io_error(dp_host *host);
 void dp_faults_heal(dp_sim *sim);
-/* newer.c: a node of a later version says all that this one says, and now and then something of its own beside it. */
+/* newer.c: a node of a later version says all that this one says, and now and then something of its
+ * own beside it. */
 void dp_newer_says(dp_host *host, const dp_action *send);
 /* Is this message of a version, or of a type, that the nodes here do not know? */
 bool dp_newer_is(dp_view message);

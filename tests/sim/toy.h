@@ -1,10 +1,12 @@
-/* The trainer of the simulator: a model of a few integers that does what base/trainer/trainer_msg.h asks, exactly, so that every
- * aggregate can be computed again and every unit of displacement has one place. Has no clock; the host feeds it steps.
+/* The trainer of the simulator: a model of a few integers that does what base/trainer/trainer_msg.h
+ * asks, exactly, so that every aggregate can be computed again and every unit of displacement has
+ * one place. Has no clock; the host feeds it steps.
  *
- * Numbers are int64 in fixed point. Displacement d means theta - x. It lies in one drawer: open O, frozen F, pending P
- * (the vector a of a publication without an outcome) or residual e. At all times, per element,
- *     made = O + F + P + e + applied + discarded
- * where applied is what records took (clip * decoded blob) and discarded what beta, lambda and crashes threw away. */
+ * Numbers are int64 in fixed point. Displacement d means theta - x. It lies in one drawer: open O,
+ *     frozen F, pending P (the vector a of a publication without an outcome) or residual e. At all
+ *     times, per element, made = O + F + P + e + applied + discarded
+ * where applied is what records took (clip * decoded blob) and discarded what beta, lambda and
+ * crashes threw away. */
 #ifndef DP_SIM_TOY_H
 #define DP_SIM_TOY_H
 
@@ -31,7 +33,8 @@ enum {
 
 typedef int64_t dp_toy_vector[DP_TOY_ELEMENTS];
 
-/* What all replicas hold alike: theta, and the momentum m of the outer step, which the root of a state covers too. */
+/* What all replicas hold alike: theta, and the momentum m of the outer step, which the root of a
+ * state covers too. */
 typedef struct dp_toy_model {
     dp_toy_vector theta;
     dp_toy_vector m;
@@ -92,8 +95,8 @@ typedef struct dp_toy {
 typedef struct dp_toy_parcel {
     uint8_t blob[DP_TOY_BLOB_MAX];
     uint32_t blob_size;
-    dp_part_cuts
-        cuts; /* PUBLISH in a round of parts: what travels is these, and blob is all of it */
+    /* PUBLISH in a round of parts: what travels is these, and blob is all of it */
+    dp_part_cuts cuts;
     uint8_t parts[DP_TOY_PARTS_BYTES_MAX];
     uint32_t part_ends[DP_PARTS_MAX];    /* in parts: where each ends */
     uint8_t vector[DP_TOY_VECTOR_BYTES]; /* a, or F */
@@ -132,22 +135,24 @@ void dp_toy_train(dp_toy *toy, uint32_t steps);
 void dp_toy_publish(dp_toy *toy, bool dense, const dp_part_cuts *cuts, uint64_t nonce,
                     dp_toy_parcel *parcel);
 dp_view dp_toy_part(const dp_toy_parcel *parcel, uint32_t part);
-/* Bring back a publication (DP_SETTLE_NONE: still pending; else e is what the outcome leaves of it, whatever e was) or
- * what was frozen; lambda is for what is brought back alone. DP_BADMSG. */
+/* Bring back a publication (DP_SETTLE_NONE: still pending; else e is what the outcome leaves of it,
+ * whatever e was) or what was frozen; lambda is for what is brought back alone. DP_BADMSG. */
 DP_MUST dp_status dp_toy_restore(dp_toy *toy, bool frozen, dp_view vector, dp_view blob,
                                  const dp_toy_outcome *outcome, uint32_t lambda_q16);
 void dp_toy_apply(dp_toy *toy, uint64_t round, const dp_toy_model *model,
                   const dp_toy_outcome *outcome, uint32_t lambda_q16);
 /* F += O. */
 void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel);
-/* F += lambda * change, change = w_other * (other - own) / (w_own + w_other), each element towards zero. blobs and weights:
- * own, other. */
+/* F += lambda * change, change = w_other * (other - own) / (w_own + w_other), each element towards
+ * zero. blobs and weights: own, other. */
 DP_MUST dp_status dp_toy_mix(dp_toy *toy, const dp_view blobs[2], const uint64_t weights[2],
                              uint32_t lambda_q16, dp_toy_vector change);
-/* True while the identity above holds, and x shows what is not yet applied: theta - O - F - the part of P made since. */
+/* True while the identity above holds, and x shows what is not yet applied: theta - O - F - the
+ * part of P made since. */
 bool dp_toy_balanced(const dp_toy *toy);
 
-/* Elements of so many that a sparse blob of this density holds; keep 0: of a run without a span, the half. */
+/* Elements of so many that a sparse blob of this density holds; keep 0: of a run without a span,
+ * the half. */
 uint32_t dp_toy_kept(uint32_t length, uint32_t keep);
 /* How many this blob holds, which decodes. */
 uint32_t dp_toy_holds(dp_view blob);
@@ -155,7 +160,8 @@ uint32_t dp_toy_holds(dp_view blob);
 uint32_t dp_toy_element(uint32_t share);
 /* The part that this element is in. */
 uint32_t dp_toy_part_of(const dp_part_cuts *cuts, uint32_t element);
-/* The owner's sum of these parts, each times q, as a blob: lossy, as every code here. blob: DP_TOY_BLOB_MAX. DP_BADMSG. */
+/* The owner's sum of these parts, each times q, as a blob: lossy, as every code here. blob:
+ * DP_TOY_BLOB_MAX. DP_BADMSG. */
 DP_MUST dp_status dp_toy_reduce(const dp_toy_term *terms, uint32_t count, uint32_t first_share,
                                 uint32_t end_share, uint64_t nonce, uint8_t *blob, uint32_t *size);
 /* Total decoder: any bytes give a vector and its energy or DP_BADMSG. */
@@ -163,8 +169,9 @@ DP_MUST dp_status dp_toy_decode(dp_view blob, dp_toy_vector out, unsigned __int1
 /* The same of a part: nothing lies outside of it. */
 DP_MUST dp_status dp_toy_decode_part(dp_view blob, uint32_t first_share, uint32_t end_share,
                                      dp_toy_vector out, unsigned __int128 *energy);
-/* g = sum q * blob, m = g + m / 4, theta -= alpha (g + m / 4) (Sutskever et al. 2013, equation 4, with mu = 1/4); order-free.
- * Shared with the oracle, which calls it on its own model. DP_BADMSG. */
+/* g = sum q * blob, m = g + m / 4, theta -= alpha (g + m / 4) (Sutskever et al. 2013, equation 4,
+ * with mu = 1/4); order-free. Shared with the oracle, which calls it on its own model.
+ * DP_BADMSG. */
 DP_MUST dp_status dp_toy_outer(dp_toy_model *model, uint32_t alpha_q16, const dp_toy_term *terms,
                                uint32_t count);
 

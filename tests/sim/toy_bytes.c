@@ -4,8 +4,9 @@
 
 #include "base/assert.h"
 
-/* A blob: u64 nonce | u16 count | count times (u16 index, i64 value). Indices ascend. A vector: u64 steps, u64 tokens (of a
- * publication with those that it carries), then the elements, then u64 count of spans and room for all. */
+/* A blob: u64 nonce | u16 count | count times (u16 index, i64 value). Indices ascend. A vector: u64
+ * steps, u64 tokens (of a publication with those that it carries), then the elements, then u64
+ * count of spans and room for all. */
 
 static const int64_t value_max = (int64_t)1 << 40;
 
@@ -32,7 +33,8 @@ uint32_t dp_toy_holds(dp_view blob)
 
 static const range all_elements = {.end = DP_TOY_ELEMENTS};
 
-/* The code has no larger value: what is over it stays behind, as low bits do. A round of liars alone may move a model so far. */
+/* The code has no larger value: what is over it stays behind, as low bits do. A round of liars
+ * alone may move a model so far. */
 static int64_t coded(int64_t value)
 {
     const int64_t cut = value > value_max ? value_max : value < -value_max ? -value_max : value;
@@ -40,7 +42,8 @@ static int64_t coded(int64_t value)
     return cut / 4 * 4;
 }
 
-/* The largest by magnitude, dense or as many as a density keeps, ties to the lower index; low bits are dropped, so the code is lossy twice. Returns the size. */
+/* The largest by magnitude, dense or as many as a density keeps, ties to the lower index; low bits
+ * are dropped, so the code is lossy twice. Returns the size. */
 static uint32_t encode_range(const dp_toy_vector vector, range of, uint32_t count, uint64_t nonce,
                              uint8_t *out, size_t capacity)
 {

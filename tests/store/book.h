@@ -1,5 +1,6 @@
-/* What a store has acknowledged, and the check that after a power cut it holds just that: nothing lost, nothing half, nothing
- * back that was removed. It writes nothing but what the check itself needs. */
+/* What a store has acknowledged, and the check that after a power cut it holds just that: nothing
+ * lost, nothing half, nothing back that was removed. It writes nothing but what the check itself
+ * needs. */
 #ifndef DP_TESTS_STORE_BOOK_H
 #define DP_TESTS_STORE_BOOK_H
 
@@ -95,8 +96,8 @@ typedef struct dp_book_check {
 
 /* Right after the store was opened. True if all is well; then seen is filled. */
 bool dp_book_check_run(dp_book_check *check);
-/* The complete checkpoints, newest first, into seen; every one must be known to now or next, and those that retention keeps
- * must be there. */
+/* The complete checkpoints, newest first, into seen; every one must be known to now or next, and
+ * those that retention keeps must be there. */
 bool dp_book_check_ckpts(dp_book_check *check);
 
 #endif

@@ -1,4 +1,5 @@
-/* dpcuts: cut the power under the store, many times, and say what was lost and how to see it again. */
+/* dpcuts: cut the power under the store, many times, and say what was lost and how to see it
+ * again. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

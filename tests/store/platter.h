@@ -1,12 +1,14 @@
-/* A disk in memory behind a SQLite VFS of its own, which remembers what was synced: the power can be cut at any write, and any
- * call can be made to fail. One thread. Not a file system: a handful of files without folders.
+/* A disk in memory behind a SQLite VFS of its own, which remembers what was synced: the power can
+ * be cut at any write, and any call can be made to fail. One thread. Not a file system: a handful
+ * of files without folders.
  *
- * Model of a power cut. Of the bytes written since the last sync of their file, each 512-byte sector is on the disk or not,
- * alone and in any order; or all of them, as after SIGKILL; or none; or those before some instant, as on a disk that keeps
- * order. A sector that was under way may be torn at any byte, or hold noise where it was written. Bytes that nobody wrote
- * stay (SQLite calls it powersafe overwrite). A truncate happens as a whole or not at all; a file made and not yet synced, or
- * removed without a sync of the folder, is there or not; bytes beyond the old end that were lost read as zeros. After the cut
- * nothing reaches the disk, and every call fails. */
+ * Model of a power cut. Of the bytes written since the last sync of their file, each 512-byte
+ * sector is on the disk or not, alone and in any order; or all of them, as after SIGKILL; or none;
+ * or those before some instant, as on a disk that keeps order. A sector that was under way may be
+ * torn at any byte, or hold noise where it was written. Bytes that nobody wrote stay (SQLite calls
+ * it powersafe overwrite). A truncate happens as a whole or not at all; a file made and not yet
+ * synced, or removed without a sync of the folder, is there or not; bytes beyond the old end that
+ * were lost read as zeros. After the cut nothing reaches the disk, and every call fails. */
 #ifndef DP_TESTS_STORE_PLATTER_H
 #define DP_TESTS_STORE_PLATTER_H
 
@@ -52,8 +54,9 @@ void dp_platter_close(dp_platter *platter);
 /* Name of the VFS, for dp_store_options. */
 const char *dp_platter_vfs(const dp_platter *platter);
 
-/* From now on calls of the kind that the fault is about are counted (changes, for a cut: writes, truncates, syncs, files made
- * and removed), and the at-th, from 1, fails; with lasts all later ones too. at 0: none, only counted. */
+/* From now on calls of the kind that the fault is about are counted (changes, for a cut: writes,
+ * truncates, syncs, files made and removed), and the at-th, from 1, fails; with lasts all later
+ * ones too. at 0: none, only counted. */
 void dp_platter_arm(dp_platter *platter, dp_platter_fault fault, uint64_t at, bool lasts);
 /* Calls counted since. */
 uint64_t dp_platter_count(const dp_platter *platter);
@@ -61,7 +64,8 @@ uint64_t dp_platter_count(const dp_platter *platter);
 bool dp_platter_dead(const dp_platter *platter);
 /* Cut it now. */
 void dp_platter_kill(dp_platter *platter);
-/* After a cut, with all databases closed: draws what of the unsynced bytes is on the disk, and power is back. */
+/* After a cut, with all databases closed: draws what of the unsynced bytes is on the disk, and
+ * power is back. */
 void dp_platter_settle(dp_platter *platter, dp_rng *rng);
 /* All files are gone, as on a new disk. */
 void dp_platter_wipe(dp_platter *platter);

@@ -18,7 +18,8 @@ bool dp_world_open(dp_world *w, uint64_t seed, const char *folder, dp_platter_sy
         return false;
     }
     snprintf(w->path, sizeof w->path, "%s/store", folder);
-    /* Nothing of it survives a cut but what is on the platter: the lock file holds no fact, and a ballast is not needed. */
+    /* Nothing of it survives a cut but what is on the platter: the lock file holds no fact, and a
+     * ballast is not needed. */
     w->options = (dp_store_options){.vfs = dp_platter_vfs(w->platter)};
     if (dp_rng_below(&w->rng, 4) == 0) {
         w->options.max_bytes = (uint64_t)3 << 20;
@@ -113,7 +114,8 @@ static bool is_settled(dp_world *w)
     return true;
 }
 
-/* What the call that was cut off left in doubt is done away with, so that the book is exact again. */
+/* What the call that was cut off left in doubt is done away with, so that the book is exact
+ * again. */
 static bool settle_doubts(dp_world *w, const dp_book *seen)
 {
     const dp_hash run = dp_book_run();
@@ -233,7 +235,8 @@ bool dp_world_cut(dp_world *w)
 
 /* ---- failing calls ---- */
 
-/* A call of some kind will fail. Short reads are not among them: they look like damage, which has tests of its own. */
+/* A call of some kind will fail. Short reads are not among them: they look like damage, which has
+ * tests of its own. */
 static void arm(dp_world *w)
 {
     static const dp_platter_fault kinds[] = {DP_PLATTER_READ_EIO, DP_PLATTER_WRITE_EIO,

@@ -1,5 +1,5 @@
-/* One store on one platter, worked upon by random acts until the power is cut, again and again; after every cut the book is
- * compared. A world is a pure function of its seed. */
+/* One store on one platter, worked upon by random acts until the power is cut, again and again;
+ * after every cut the book is compared. A world is a pure function of its seed. */
 #ifndef DP_TESTS_STORE_WORLD_H
 #define DP_TESTS_STORE_WORLD_H
 
@@ -37,12 +37,13 @@ typedef struct dp_world {
 /* folder: an empty place for the lock. False: no memory. */
 bool dp_world_open(dp_world *world, uint64_t seed, const char *folder, dp_platter_sync sync);
 void dp_world_close(dp_world *world);
-/* Acts until the next cut, and checks what is left. False: something was lost, world->sentence says what. */
+/* Acts until the next cut, and checks what is left. False: something was lost, world->sentence says
+ * what. */
 bool dp_world_cut(dp_world *world);
 
-/* Acts until one fails, of a call of the disk or of an allocation that is made to fail; also while the store is opened. Then
- * all is well again, and what is there is checked: after DP_NOSPACE and DP_NOMEM a call that does all or nothing must
- * have done nothing. False as above. */
+/* Acts until one fails, of a call of the disk or of an allocation that is made to fail; also while
+ * the store is opened. Then all is well again, and what is there is checked: after DP_NOSPACE and
+ * DP_NOMEM a call that does all or nothing must have done nothing. False as above. */
 bool dp_world_fail(dp_world *world);
 
 /* acts.c: one random act on the open store. DP_NOSPACE is an answer where there is a quota. */

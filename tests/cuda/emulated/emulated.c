@@ -1,7 +1,8 @@
-/* libdpnode_cuda_emulated.so: the CUDA backend as a plugin whose card is fake_cuda.h's, for programs as their users start them. The
- * environment says what the card is: DP_FAKE_CUDA="arch=60" or "memory_kib=4096,armed_by_kib=3000,fail_at=200,fail_with=719"; the names
- * are those of fake_cuda, and "capabilities=513" (dp_capability) makes a backend that can less, whose self-test is so much shorter.
- * A program that understands none of it ends at once. */
+/* libdpnode_cuda_emulated.so: the CUDA backend as a plugin whose card is fake_cuda.h's, for
+ * programs as their users start them. The environment says what the card is: DP_FAKE_CUDA="arch=60"
+ * or "memory_kib=4096,armed_by_kib=3000,fail_at=200,fail_with=719"; the names are those of
+ * fake_cuda, and "capabilities=513" (dp_capability) makes a backend that can less, whose self-test
+ * is so much shorter. A program that understands none of it ends at once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

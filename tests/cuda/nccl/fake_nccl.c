@@ -1,9 +1,11 @@
-/* An NCCL for tests on the emulated card, whose memory is that of the host: sends and receives between processes, over sockets named after
- * the link's id. Does its work when it is asked for the state, as the real one's threads do theirs meanwhile; a peer that is gone
- * leaves it in progress for ever.
+/* An NCCL for tests on the emulated card, whose memory is that of the host: sends and receives
+ * between processes, over sockets named after the link's id. Does its work when it is asked for the
+ * state, as the real one's threads do theirs meanwhile; a peer that is gone leaves it in progress
+ * for ever.
  *
- * FAKE_NCCL in the environment makes it fail: "CALL:ERROR" or "CALL:ERROR:RANK" with CALL one of id, init, state, send, recv, start,
- * end; an ERROR of 7 is one without end, 99 the end of the process. "version:N": it says it is of that release. */
+ * FAKE_NCCL in the environment makes it fail: "CALL:ERROR" or "CALL:ERROR:RANK" with CALL one of
+ * id, init, state, send, recv, start, end; an ERROR of 7 is one without end, 99 the end of the
+ * process. "version:N": it says it is of that release. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>

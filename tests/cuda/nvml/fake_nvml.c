@@ -1,5 +1,6 @@
-/* An NVML for tests: one card, on the bus "0000:1b:00.0". FAKE_NVML in the environment says what is odd: the name of a call ("init", "bus",
- * "temperature", "power", "rates", "processes") makes it fail, "others:N" puts N programs on the card beside the one that asks. */
+/* An NVML for tests: one card, on the bus "0000:1b:00.0". FAKE_NVML in the environment says what is
+ * odd: the name of a call ("init", "bus", "temperature", "power", "rates", "processes") makes it
+ * fail, "others:N" puts N programs on the card beside the one that asks. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

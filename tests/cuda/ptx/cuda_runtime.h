@@ -1,5 +1,6 @@
-/* What the kernels of compute/cuda take from CUDA's own header, for clang where there is no CUDA: enough to compile device code to PTX
- * and to check the code that launches it, not to run either. Given with -I before everything else; see tests/cuda/ptx.sh. */
+/* What the kernels of compute/cuda take from CUDA's own header, for clang where there is no CUDA:
+ * enough to compile device code to PTX and to check the code that launches it, not to run either.
+ * Given with -I before everything else; see tests/cuda/ptx.sh. */
 #ifndef DP_TESTS_CUDA_PTX_CUDA_RUNTIME_H
 #define DP_TESTS_CUDA_PTX_CUDA_RUNTIME_H
 
@@ -17,7 +18,8 @@
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __align__(n) __attribute__((aligned(n)))
 #define __forceinline__ inline __attribute__((always_inline))
-#define __grid_constant__ /* clang 14 has no such thing: parameters are copied where their address is taken */
+/* clang 14 has no such thing: parameters are copied where their address is taken */
+#define __grid_constant__
 
 struct uint3 {
     unsigned x, y, z;
@@ -88,7 +90,8 @@ DP_DEVICE unsigned __ballot_sync(unsigned mask, int yes)
     return __nvvm_vote_ballot_sync(mask, yes);
 }
 
-/* Numbers of 4 or 8 bytes; the last operand of the instruction is the segment's mask and its end. */
+/* Numbers of 4 or 8 bytes; the last operand of the instruction is the segment's mask and its
+ * end. */
 #define DP_SHUFFLE(name, way, end)                                                                 \
     template <typename T> DP_DEVICE T name(unsigned mask, T value, unsigned lane, int width = 32)  \
     {                                                                                              \

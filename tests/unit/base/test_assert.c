@@ -6,7 +6,8 @@
 
 #include "tests/lib/check.h"
 
-/* Runs dp_assert(value == 4) in a child and returns its wait status; text receives what it printed. */
+/* Runs dp_assert(value == 4) in a child and returns its wait status; text receives what it
+ * printed. */
 static int assert_in_child(int value, char *text, size_t text_size)
 {
     int ends[2];

@@ -10,7 +10,8 @@
 
 #define BYTES(literal) dp_view_of((literal), sizeof(literal) - 1)
 
-/* {"u": 2^64-1, "i": -2^63, "f": 0.5, "yes": true, "nil": nil, "text": "hello", "bytes": 00 ff, "list": [1, [2], {}]} */
+/* {"u": 2^64-1, "i": -2^63, "f": 0.5, "yes": true, "nil": nil, "text": "hello", "bytes": 00 ff,
+ * "list": [1, [2], {}]} */
 static void pack_sample(dp_packer *packer)
 {
     dp_pack_map(packer, 8);
@@ -165,7 +166,8 @@ static void of_two_equal_keys_the_first_counts(void **state)
 
 static void every_head_byte_is_accepted_or_refused_as_specified(void **state)
 {
-    /* Each head with a complete body of zeros; c1 is unused, c7-c9 and d4-d8 are extension types. */
+    /* Each head with a complete body of zeros; c1 is unused, c7-c9 and d4-d8 are extension
+     * types. */
     uint8_t bytes[40] = {0};
 
     (void)state;
@@ -233,7 +235,8 @@ static void more_nodes_than_the_limit_are_too_big(void **state)
     CHECK_STATUS(dp_pack_check(dp_view_of(bytes, sizeof bytes)), DP_TOOBIG);
 }
 
-/* The bombs that make msgpack-c reserve hundreds of megabytes or grow 24-fold. None may allocate. */
+/* The bombs that make msgpack-c reserve hundreds of megabytes or grow 24-fold. None may
+ * allocate. */
 static void bombs_are_refused_without_an_allocation(void **state)
 {
     uint8_t nested[150];

@@ -12,7 +12,8 @@ static void mix_gives_the_published_splitmix_values(void **state)
 
 static void the_stream_is_that_of_xoshiro256starstar(void **state)
 {
-    /* With s = {1, 2, 3, 4} the first results follow by hand: rotl(2 * 5, 7) * 9 = 11520; then s[1] is 0; ... */
+    /* With s = {1, 2, 3, 4} the first results follow by hand: rotl(2 * 5, 7) * 9 = 11520; then s[1]
+     * is 0; ... */
     dp_rng rng = {.s = {1, 2, 3, 4}};
 
     (void)state;
@@ -61,7 +62,8 @@ static void below_stays_below_and_is_even(void **state)
 
 static void below_has_no_bias_at_a_huge_limit(void **state)
 {
-    /* With limit = 3 * 2^62, a generator that only takes the remainder hits the lowest third twice as often. */
+    /* With limit = 3 * 2^62, a generator that only takes the remainder hits the lowest third twice
+     * as often. */
     const uint64_t limit = 3ULL << 62;
     unsigned low = 0;
     dp_rng rng;

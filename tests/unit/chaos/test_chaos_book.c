@@ -30,7 +30,8 @@ static int close_book(void **state)
     return 0;
 }
 
-/* node tells round number at now_ms, which lists a and b, with that state after it ("" if not yet known). */
+/* node tells round number at now_ms, which lists a and b, with that state after it ("" if not yet
+ * known). */
 static void tell(dp_chaos_book *book, unsigned node, int number, int now_ms, const char *a,
                  const char *b, const char *root)
 {
@@ -200,7 +201,8 @@ static void a_gap_counts_as_what_began_in_it(void **state)
     assert_true(dp_chaos_quantile(&book->gaps_by[DP_CHAOS_GAP_KILL], 1) == 0.6);
 }
 
-/* Two lives at different levels, each growing by 6 MiB per hour; the second has fewer descriptors from the start. */
+/* Two lives at different levels, each growing by 6 MiB per hour; the second has fewer descriptors
+ * from the start. */
 static void slopes_are_within_lives(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* A machine made up for the checks of doctor.h, and what is expected of one of them. Include it after cmocka.h. */
+/* A machine made up for the checks of doctor.h, and what is expected of one of them. Include it
+ * after cmocka.h. */
 #ifndef DP_TESTS_UNIT_CLI_DOCTOR_KIT_H
 #define DP_TESTS_UNIT_CLI_DOCTOR_KIT_H
 

@@ -1,4 +1,5 @@
-/* Control groups of a root that is not the machine's: "cgroup" in it stands for /proc/self/cgroup. Include it after cmocka.h. */
+/* Control groups of a root that is not the machine's: "cgroup" in it stands for /proc/self/cgroup.
+ * Include it after cmocka.h. */
 #ifndef DP_TESTS_UNIT_COMPUTE_CGROUP_PLACE_H
 #define DP_TESTS_UNIT_COMPUTE_CGROUP_PLACE_H
 

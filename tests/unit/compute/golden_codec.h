@@ -1,4 +1,5 @@
-/* The blobs of tests/golden/codec.txt, line by line. They come from tests/golden/make_codec.py, which was written from the formats. */
+/* The blobs of tests/golden/codec.txt, line by line. They come from tests/golden/make_codec.py,
+ * which was written from the formats. */
 #ifndef DP_TESTS_UNIT_COMPUTE_GOLDEN_CODEC_H
 #define DP_TESTS_UNIT_COMPUTE_GOLDEN_CODEC_H
 

@@ -1,4 +1,5 @@
-/* An engine with weights and tokens, and its comparison with the float64 model. For tests of compute/gpt*.c. */
+/* An engine with weights and tokens, and its comparison with the float64 model. For tests of
+ * compute/gpt*.c. */
 #ifndef DP_TESTS_GPT_KIT_H
 #define DP_TESTS_GPT_KIT_H
 
@@ -89,8 +90,8 @@ static inline double largest_of(const float *x, size_t n)
     return largest;
 }
 
-/* Some elements of every tensor against central differences of the float64 model: no further off than 1e-5 of the tensor's
- * largest gradient. */
+/* Some elements of every tensor against central differences of the float64 model: no further off
+ * than 1e-5 of the tensor's largest gradient. */
 static inline void check_gradients(struct fixture *f, const dp_gpt_batch *batch, double scale)
 {
     double *params = params_of(f);

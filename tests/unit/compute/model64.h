@@ -1,5 +1,6 @@
-/* Whole models of every family in float64, one token after the other, with no cleverness: what the engine is measured
- * against. Forward only; central differences of it check the gradients. Test code. */
+/* Whole models of every family in float64, one token after the other, with no cleverness: what the
+ * engine is measured against. Forward only; central differences of it check the gradients. Test
+ * code. */
 #ifndef DP_TESTS_MODEL64_H
 #define DP_TESTS_MODEL64_H
 

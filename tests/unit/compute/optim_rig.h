@@ -1,5 +1,5 @@
-/* A model made for optimizers: few tensors of odd shapes over several blocks of the arena, and draws of weights and
- * gradients for it. */
+/* A model made for optimizers: few tensors of odd shapes over several blocks of the arena, and
+ * draws of weights and gradients for it. */
 #ifndef DP_TESTS_UNIT_COMPUTE_OPTIM_RIG_H
 #define DP_TESTS_UNIT_COMPUTE_OPTIM_RIG_H
 

@@ -1,4 +1,5 @@
-/* A round of parts among trainers in one process, for tests: what authors cut, what owners make of it, and the record. */
+/* A round of parts among trainers in one process, for tests: what authors cut, what owners make of
+ * it, and the record. */
 #ifndef DP_TESTS_UNIT_COMPUTE_PARTS_KIT_H
 #define DP_TESTS_UNIT_COMPUTE_PARTS_KIT_H
 

@@ -1,4 +1,5 @@
-/* A run small enough for tests: manifest, tokenizer and data of a made-up language, as OPEN carries them. */
+/* A run small enough for tests: manifest, tokenizer and data of a made-up language, as OPEN carries
+ * them. */
 #ifndef DP_TESTS_UNIT_COMPUTE_TINY_RUN_H
 #define DP_TESTS_UNIT_COMPUTE_TINY_RUN_H
 

@@ -1,4 +1,5 @@
-/* The worker over a socketpair, as a daemon sees it, for tests: a child process for each trainer. */
+/* The worker over a socketpair, as a daemon sees it, for tests: a child process for each
+ * trainer. */
 #ifndef DP_TESTS_UNIT_COMPUTE_WORKER_KIT_H
 #define DP_TESTS_UNIT_COMPUTE_WORKER_KIT_H
 
@@ -35,7 +36,8 @@ static inline int make_files(void **state)
     return 0;
 }
 
-/* Of a run whose updates help however many steps are in them, which follows from the clock: a hundred do not lead past the minimum. */
+/* Of a run whose updates help however many steps are in them, which follows from the clock: a
+ * hundred do not lead past the minimum. */
 static inline int make_slow_files(void **state)
 {
     dp_manifest m;

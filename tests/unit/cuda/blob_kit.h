@@ -34,8 +34,8 @@ static inline dp_codec kit_codec(size_t index)
                       .seed = rows[index].kind == DP_CODEC_RANDOM ? 0x1234567 + index : 0};
 }
 
-/* Finite updates of several kinds: 0 bell-shaped, 1 many ties, 2 all of one run zero, 3 tiny to subnormal, 4 a few giants, 5 zeros with
- * both signs. */
+/* Finite updates of several kinds: 0 bell-shaped, 1 many ties, 2 all of one run zero, 3 tiny to
+ * subnormal, 4 a few giants, 5 zeros with both signs. */
 static inline void kit_fill(float *a, size_t n, size_t shape, uint64_t seed)
 {
     dp_rng rng;

@@ -57,7 +57,8 @@ static void check_activation(dp_activation_kind kind, dp_precision type, size_t 
                                          stream));
     cpu->forward(x, ROWS, width, y);
     cpu->backward(x, ROWS, width, y, d);
-    /* The sigmoid's exponent is off by a few 2^-24 of itself, at most 100 where it still counts; values are of size squared. */
+    /* The sigmoid's exponent is off by a few 2^-24 of itself, at most 100 where it still counts;
+     * values are of size squared. */
     const double slack = 1e-6 * (1.0 + (double)(size * size));
     near_check("y", card_y, y, n, type, slack);
     near_check("y again", again, y, n, type, slack);

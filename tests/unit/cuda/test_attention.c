@@ -1,4 +1,5 @@
-/* Attention: all paths near the CPU's reference over odd lengths, widths and groups, and the same bits in every order of threads. */
+/* Attention: all paths near the CPU's reference over odd lengths, widths and groups, and the same
+ * bits in every order of threads. */
 #include "compute/cuda/attention.h"
 #include "tests/unit/cuda/near.h"
 
@@ -150,9 +151,10 @@ static void check_attention(const attention_case *c)
 {
     const tensors t = draw(c);
     const on_card card = run(c, &t);
-    /* Tensor cores get probabilities p and gradients of scores rounded to the type, half a unit of each. Where 1/sqrt(head) is in
-     * them those gradients are a few p, values and keys are below 1.5. Over keys p sums to 1, over queries to about the logarithm of
-     * the length where keys are alike, for each head of the group. */
+    /* Tensor cores get probabilities p and gradients of scores rounded to the type, half a unit of
+     * each. Where 1/sqrt(head) is in them those gradients are a few p, values and keys are below
+     * 1.5. Over keys p sums to 1, over queries to about the logarithm of the length where keys are
+     * alike, for each head of the group. */
     const double unit =
         c->path == DP_ATTENTION_PLAIN || c->type == DP_FP32 ? 0x1p-21 : near_unit(c->type);
     const double head = (double)c->head;

@@ -1,5 +1,6 @@
-/* Several cards of one host as one, a process each, on the emulator: the bits of one card that takes their rows in turn, with NCCL
- * (tests/cuda/nccl) and without, and an end where something fails. */
+/* Several cards of one host as one, a process each, on the emulator: the bits of one card that
+ * takes their rows in turn, with NCCL (tests/cuda/nccl) and without, and an end where something
+ * fails. */
 #include "compute/backend/team_cards.h"
 
 #include <math.h>

@@ -14,7 +14,8 @@ static size_t encode(const dp_codec *codec, const float *a, size_t n, uint8_t *o
     const uint32_t none = 0;
     uint8_t *const place = card_put(NULL, room + 8);
     const dp_cuda_encoding to = {
-        .out = place + 8, /* No better aligned than it must be. */
+        /* No better aligned than it must be. */
+        .out = place + 8,
         .bytes = card_put(NULL, sizeof(uint64_t)),
         .bad = card_put(&none, sizeof none),
         .slots = card_put(NULL, dp_cuda_slot_bytes(&options, n)),
@@ -118,7 +119,8 @@ static void every_size_of_block_does(void **state)
     card_order(0);
 }
 
-/* Values on, one float above and one below what lies between two steps; and so does every other value between. */
+/* Values on, one float above and one below what lies between two steps; and so does every other
+ * value between. */
 static void steps_are_those_of_the_quotient(void **state)
 {
     (void)state;
@@ -143,7 +145,8 @@ static void steps_are_those_of_the_quotient(void **state)
     }
 }
 
-/* Runs of which the largest are few and everywhere, together, alike, of one warp, or all that is not zero. */
+/* Runs of which the largest are few and everywhere, together, alike, of one warp, or all that is
+ * not zero. */
 static float of_shape(unsigned shape, size_t i, float bell)
 {
     const size_t at = i % DP_CODEC_RUN;

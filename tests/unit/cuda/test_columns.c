@@ -1,4 +1,5 @@
-/* Sums over rows: near the CPU's, added to what is there, the same bits in every order of threads. */
+/* Sums over rows: near the CPU's, added to what is there, the same bits in every order of
+ * threads. */
 #include "compute/cuda/columns.h"
 #include "tests/unit/cuda/near.h"
 
@@ -18,7 +19,8 @@ static void check_columns(dp_precision type, size_t rows, size_t width, size_t l
             first = near_get(card_sum, width, DP_FP32);
             float *const right = near_fill(width, 2, 1.0F, DP_FP32);
             dp_ops_reference()->add_columns(x, ld, rows, 0, width, right);
-            /* At most strip_rows/8 + 8 + strips/32 + 5 roundings of sums below sqrt(rows), six deviations off. */
+            /* At most strip_rows/8 + 8 + strips/32 + 5 roundings of sums below sqrt(rows), six
+             * deviations off. */
             near_check("sum", card_sum, right, width, DP_FP32,
                        6.0 * sqrt((double)rows + 1.0) * 0x1p-24 * 48.0);
             free(right);

@@ -1,4 +1,5 @@
-/* Embeddings: rows as they are, gradients near sums in double, and the same bits in every order of threads. */
+/* Embeddings: rows as they are, gradients near sums in double, and the same bits in every order of
+ * threads. */
 #include "compute/cuda/embed.h"
 #include "tests/unit/cuda/near.h"
 

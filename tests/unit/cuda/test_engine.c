@@ -1,4 +1,5 @@
-/* The CUDA backend whole, its kernels on the emulator: beside the CPU, within itself, and on a card that fails. */
+/* The CUDA backend whole, its kernels on the emulator: beside the CPU, within itself, and on a card
+ * that fails. */
 #include "compute/cuda/engine.h"
 
 #include <math.h>
@@ -471,7 +472,8 @@ static dp_engine *with_displacement(const fake_cuda *fake)
     return e;
 }
 
-/* Where every stream is late, who does not wait for the half encodes the whole, and who then waits for the encoding alone is given it. */
+/* Where every stream is late, who does not wait for the half encodes the whole, and who then waits
+ * for the encoding alone is given it. */
 static void a_blob_is_made_of_what_was_put_on_before_it(void **state)
 {
     (void)state;
@@ -499,7 +501,8 @@ static void a_blob_is_made_of_what_was_put_on_before_it(void **state)
     CHECK(fake_cuda_used() == 0);
 }
 
-/* The card does what is on the other stream only when it is asked for: what a step writes in between must not be in it. */
+/* The card does what is on the other stream only when it is asked for: what a step writes in
+ * between must not be in it. */
 static void a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Gradients of a card that are told while backward goes on: the bits of a step that tells nobody, piece by piece, and what happens
- * where a copy fails. */
+/* Gradients of a card that are told while backward goes on: the bits of a step that tells nobody,
+ * piece by piece, and what happens where a copy fails. */
 #include "compute/cuda/engine.h"
 
 #include <math.h>
@@ -73,7 +73,8 @@ static dp_engine *create_engine(const dp_model *model, dp_recompute recompute)
                                    .rows_max = ROWS,
                                    .recompute = recompute,
                                    .threads = 1,
-                                   .shared = true}; /* Two stand side by side. */
+                                   /* Two stand side by side. */
+                                   .shared = true};
     dp_why why = {{0}};
     dp_engine *e = NULL;
     CHECK_OK(cuda->create(&e, &setup, &why));
@@ -322,7 +323,8 @@ static void a_copy_that_fails_costs_a_sentence_and_what_was_told_is_right(void *
     dp_model_close(&model);
 }
 
-/* The first calls of a step that tells are for page-locked memory: of the gradients, and of what comes along. */
+/* The first calls of a step that tells are for page-locked memory: of the gradients, and of what
+ * comes along. */
 static void without_page_locked_memory_nobody_is_told(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Updates judged on a card: near what the CPU finds of them, and its training goes on to the bit. */
+/* Updates judged on a card: near what the CPU finds of them, and its training goes on to the
+ * bit. */
 #include "compute/backend/plugin.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"

@@ -1,4 +1,5 @@
-/* The optimizers on a card, whole: a few steps beside the CPU's engine, and a state that is lent and taken. */
+/* The optimizers on a card, whole: a few steps beside the CPU's engine, and a state that is lent
+ * and taken. */
 #include "compute/cuda/engine.h"
 
 #include <math.h>
@@ -100,8 +101,9 @@ static double apart(const float *a, const float *b, const float *start)
 static void every_optimizer_goes_the_cpus_way(void **state)
 {
     (void)state;
-    /* Divisions by small moments, and roundings by chance, make the same steps of slightly other gradients: a hundredth of the way
-     * in fp32; where weights are bf16 an element may round to its other neighbour, a tenth. */
+    /* Divisions by small moments, and roundings by chance, make the same steps of slightly other
+     * gradients: a hundredth of the way in fp32; where weights are bf16 an element may round to its
+     * other neighbour, a tenth. */
     static const struct {
         dp_optim_kind kind;
         dp_weights_kind weights;

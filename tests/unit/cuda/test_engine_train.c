@@ -1,4 +1,5 @@
-/* Steps in fp16 on a card: a gradient that overflows costs the step and nothing else, and a trainer halves its scale until none does. */
+/* Steps in fp16 on a card: a gradient that overflows costs the step and nothing else, and a trainer
+ * halves its scale until none does. */
 #include "compute/cuda/engine.h"
 
 #include <math.h>

@@ -122,7 +122,8 @@ static void check_has(dp_gemm_cache *of, const dp_gemm_found *wanted)
     CHECK(got != NULL && memcmp(got, wanted, sizeof *wanted) == 0);
 }
 
-/* Killed in its first run, a process would search again, and a search by time may end with another algorithm. */
+/* Killed in its first run, a process would search again, and a search by time may end with another
+ * algorithm. */
 static void what_was_found_is_in_the_file_at_once(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The end of the model: losses and gradients of logits near the CPU's reference, and sums of losses. */
+/* The end of the model: losses and gradients of logits near the CPU's reference, and sums of
+ * losses. */
 #include "compute/cuda/head.h"
 #include "tests/unit/cuda/near.h"
 

@@ -1,5 +1,6 @@
-/* libdpnode_cuda.so as the worker meets it, where this build has made it: it loads without any library of NVIDIA's, says in one
- * sentence that there is no card, and plans for one that is not there. */
+/* libdpnode_cuda.so as the worker meets it, where this build has made it: it loads without any
+ * library of NVIDIA's, says in one sentence that there is no card, and plans for one that is not
+ * there. */
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* The head in pieces: losses, gradients and looks do not depend on how many tokens' logits live at once. */
+/* The head in pieces: losses, gradients and looks do not depend on how many tokens' logits live at
+ * once. */
 #include "compute/cuda/engine.h"
 
 #include <math.h>
@@ -77,7 +78,8 @@ static result step_with(const dp_model *model, size_t head_tokens)
     return r;
 }
 
-/* Rows of products are the same; the weight's gradient is added up piece by piece, which is rounded otherwise. */
+/* Rows of products are the same; the weight's gradient is added up piece by piece, which is rounded
+ * otherwise. */
 static void pieces_of_the_head_make_the_whole(void **state)
 {
     (void)state;

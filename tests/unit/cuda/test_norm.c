@@ -1,4 +1,5 @@
-/* Norms of the residual stream: near the CPU's reference over odd sizes, and the same bits however threads run. */
+/* Norms of the residual stream: near the CPU's reference over odd sizes, and the same bits however
+ * threads run. */
 #include "compute/cuda/norm.h"
 #include "tests/unit/cuda/near.h"
 
@@ -26,7 +27,8 @@ static double slack_of(size_t width)
     return 4e-7 * (4.0 + sqrt((double)width));
 }
 
-/* What a norm and its gradients read and write: on the host, as the reference has it, and on the card. */
+/* What a norm and its gradients read and write: on the host, as the reference has it, and on the
+ * card. */
 typedef struct norm_host {
     float *x;
     float *add;
@@ -91,7 +93,8 @@ static void host_free(const norm_host *h)
     }
 }
 
-/* dx begins as the residual's gradient, and the sums of gain and bias where an earlier micro-batch left them. */
+/* dx begins as the residual's gradient, and the sums of gain and bias where an earlier micro-batch
+ * left them. */
 static norm_card card_of(const norm_case *c, const norm_host *h)
 {
     const size_t n = c->rows * c->width;

@@ -77,7 +77,8 @@ typedef struct round {
     uint32_t *bad;
 } round_kit;
 
-/* Contributors, each with another codec: of all in steps of three, or of those alone that keep all elements. */
+/* Contributors, each with another codec: of all in steps of three, or of those alone that keep all
+ * elements. */
 static void open_round_of(round_kit *r, size_t n, size_t first_codec, size_t of, size_t step)
 {
     static float a[KIT_MOST];

@@ -1,4 +1,5 @@
-/* Norms of heads and rotary positions: near the CPU's reference, for widths that share a warp and widths that do not. */
+/* Norms of heads and rotary positions: near the CPU's reference, for widths that share a warp and
+ * widths that do not. */
 #include "compute/cuda/rope.h"
 #include "tests/unit/cuda/near.h"
 

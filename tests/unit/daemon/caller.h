@@ -1,4 +1,5 @@
-/* A client of the control socket, as tests play it: a socket, what it heard, and requests to send. */
+/* A client of the control socket, as tests play it: a socket, what it heard, and requests to
+ * send. */
 #ifndef DP_TESTS_UNIT_DAEMON_CALLER_H
 #define DP_TESTS_UNIT_DAEMON_CALLER_H
 

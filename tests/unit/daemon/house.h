@@ -1,4 +1,5 @@
-/* An idle daemon in this process: loop, store, saver, diary and control socket in a folder of its own. */
+/* An idle daemon in this process: loop, store, saver, diary and control socket in a folder of its
+ * own. */
 #ifndef DP_TESTS_UNIT_DAEMON_HOUSE_H
 #define DP_TESTS_UNIT_DAEMON_HOUSE_H
 

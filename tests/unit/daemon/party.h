@@ -1,4 +1,5 @@
-/* Nodes of one run, made now: identities and credentials as invites give them, and a transport with its ears open. */
+/* Nodes of one run, made now: identities and credentials as invites give them, and a transport with
+ * its ears open. */
 #ifndef DP_TESTS_UNIT_DAEMON_PARTY_H
 #define DP_TESTS_UNIT_DAEMON_PARTY_H
 

@@ -1,4 +1,5 @@
-/* A courier with a store, a saver and a transport, and two of them that are linked in one loop: what the tests of couriers share. */
+/* A courier with a store, a saver and a transport, and two of them that are linked in one loop:
+ * what the tests of couriers share. */
 #ifndef DP_TESTS_UNIT_DAEMON_POST_H
 #define DP_TESTS_UNIT_DAEMON_POST_H
 

@@ -1,4 +1,5 @@
-/* The cast of the identity tests: a run with its root, a founder, and nodes invited by token; all from fixed seeds. */
+/* The cast of the identity tests: a run with its root, a founder, and nodes invited by token; all
+ * from fixed seeds. */
 #ifndef DP_TESTS_UNIT_GOSSIP_CAST_H
 #define DP_TESTS_UNIT_GOSSIP_CAST_H
 

@@ -1,4 +1,5 @@
-/* A small run for tests of the chain: keys that sign with a hash, credentials that are one word, a manifest, a ledger. */
+/* A small run for tests of the chain: keys that sign with a hash, credentials that are one word, a
+ * manifest, a ledger. */
 #ifndef DP_TESTS_CHAIN_KIT_H
 #define DP_TESTS_CHAIN_KIT_H
 

@@ -1,4 +1,5 @@
-/* A node that fetches objects with the real dp_spread while the test plays the driver and the peers. */
+/* A node that fetches objects with the real dp_spread while the test plays the driver and the
+ * peers. */
 #ifndef DP_TESTS_UNIT_GOSSIP_FETCHER_H
 #define DP_TESTS_UNIT_GOSSIP_FETCHER_H
 

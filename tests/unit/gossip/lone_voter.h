@@ -1,4 +1,5 @@
-/* One voter of a slot whose disk and network are a test's: what it sends and writes is counted, and answered by hand. */
+/* One voter of a slot whose disk and network are a test's: what it sends and writes is counted, and
+ * answered by hand. */
 #ifndef DP_TESTS_LONE_VOTER_H
 #define DP_TESTS_LONE_VOTER_H
 

@@ -1,5 +1,6 @@
-/* A few member tables with their beats, wired by a queue of messages with one clock: what the tests of membership share.
- * Links are connections: ordered per pair, broken by a kill (RST), silent while a node is frozen or a pair is blocked. */
+/* A few member tables with their beats, wired by a queue of messages with one clock: what the tests
+ * of membership share. Links are connections: ordered per pair, broken by a kill (RST), silent
+ * while a node is frozen or a pair is blocked. */
 #ifndef DP_TESTS_UNIT_GOSSIP_MESH_H
 #define DP_TESTS_UNIT_GOSSIP_MESH_H
 
@@ -57,7 +58,8 @@ typedef struct mesh {
     uint32_t notes_dead; /* MEMBER notes that say dead */
 } mesh;
 
-/* A signature that anybody could make and that fails for other bytes, keys and domains: enough here. */
+/* A signature that anybody could make and that fails for other bytes, keys and domains: enough
+ * here. */
 static inline void mesh_signature(const uint8_t key[DP_PUBLIC_KEY_BYTES], const char *domain,
                                   dp_view bytes, uint8_t signature[DP_SIGNATURE_BYTES])
 {

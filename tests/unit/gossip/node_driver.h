@@ -1,4 +1,5 @@
-/* The driver of the nodes in node_world.h: disk, trainer and objects do at once what is asked of them. */
+/* The driver of the nodes in node_world.h: disk, trainer and objects do at once what is asked of
+ * them. */
 #ifndef DP_TESTS_NODE_DRIVER_H
 #define DP_TESTS_NODE_DRIVER_H
 

@@ -1,5 +1,6 @@
-/* A few whole nodes joined by a perfect network and a driver that does at once what they ask: for tests of what nodes do
- * together. Faults are the simulator's business, except for the few that a test asks for by hand. */
+/* A few whole nodes joined by a perfect network and a driver that does at once what they ask: for
+ * tests of what nodes do together. Faults are the simulator's business, except for the few that a
+ * test asks for by hand. */
 #ifndef DP_TESTS_NODE_KIT_H
 #define DP_TESTS_NODE_KIT_H
 
@@ -276,7 +277,8 @@ static inline kit_world *kit_together(uint32_t n)
     return world;
 }
 
-/* All start once more, by what the world's manifest says now, are linked, and have so much time behind them. */
+/* All start once more, by what the world's manifest says now, are linked, and have so much time
+ * behind them. */
 static inline void kit_start_anew(kit_world *world, uint32_t ms)
 {
     for (uint32_t i = 0; i < world->n; i++) {

@@ -1,5 +1,5 @@
-/* A few whole nodes, each with a disk and a trainer of a few fields, and the queue of events between them. What a node asks for
- * is done in node_driver.h; a test includes node_kit.h. */
+/* A few whole nodes, each with a disk and a trainer of a few fields, and the queue of events
+ * between them. What a node asks for is done in node_driver.h; a test includes node_kit.h. */
 #ifndef DP_TESTS_NODE_WORLD_H
 #define DP_TESTS_NODE_WORLD_H
 
@@ -39,8 +39,8 @@ typedef struct kit_node {
     size_t pending_size;
     uint8_t *proof;
     size_t proof_size;
-    uint8_t
-        exchange[DP_MIX_ROW_BYTES]; /* a row that a test put there; those of nodes are not kept */
+    /* a row that a test put there; those of nodes are not kept */
+    uint8_t exchange[DP_MIX_ROW_BYTES];
     bool has_exchange;
     dp_hash held[KIT_OBJECTS];
     uint32_t n_held;

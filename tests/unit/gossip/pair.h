@@ -62,7 +62,8 @@ static inline void side_config(const struct cast *cast, struct side *side, size_
     dp_buf_init(&side->out, OUT_BYTES_MAX);
 }
 
-/* Two configured sides; a test changes a config, then calls pair_open. The keys are made once: tests open thousands. */
+/* Two configured sides; a test changes a config, then calls pair_open. The keys are made once:
+ * tests open thousands. */
 static inline void pair_init(struct pair *pair)
 {
     static struct pair first;
@@ -118,7 +119,8 @@ static inline void take_event(struct side *side, const dp_channel_event *event)
     }
 }
 
-/* Give a side bytes in one piece of memory of exactly their size, so that reading over their end shows. */
+/* Give a side bytes in one piece of memory of exactly their size, so that reading over their end
+ * shows. */
 static inline dp_status feed(struct side *side, dp_view bytes)
 {
     uint8_t *copy = test_malloc(bytes.size + 1);
@@ -143,7 +145,8 @@ static inline dp_status feed(struct side *side, dp_view bytes)
     return side->status;
 }
 
-/* Move what a side has to say to the other in pieces of at most cut bytes, until both are silent. */
+/* Move what a side has to say to the other in pieces of at most cut bytes, until both are
+ * silent. */
 static inline void talk(struct pair *pair, dp_rng *rng, size_t cut)
 {
     struct side *sides[2] = {&pair->a, &pair->b};
@@ -195,7 +198,8 @@ static inline void check_passes(struct pair *pair, struct side *from, struct sid
     CHECK(dp_hash_equal(&to->message_hash, &wanted));
 }
 
-/* Run the handshake until message number `which` (0, 1, 2) lies in the sender's out, and lend both ends. */
+/* Run the handshake until message number `which` (0, 1, 2) lies in the sender's out, and lend both
+ * ends. */
 static inline void up_to_message(struct pair *pair, unsigned which, struct side **from,
                                  struct side **to)
 {
@@ -216,7 +220,8 @@ static inline void up_to_message(struct pair *pair, unsigned which, struct side 
 
 enum { PAYLOAD_HEADER = 18 + DP_SIGNATURE_BYTES }; /* as gossip/channel/channel.h says */
 
-/* The signature of a payload, put together from what gossip/channel/channel.h says of it. number: of the message, from 0. */
+/* The signature of a payload, put together from what gossip/channel/channel.h says of it. number:
+ * of the message, from 0. */
 static inline void sign_payload(const dp_sign_key *key, uint8_t number,
                                 const uint8_t transcript[DP_NOISE_HASH_BYTES],
                                 const uint8_t x_public[32], uint8_t *payload, size_t size)

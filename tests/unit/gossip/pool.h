@@ -1,7 +1,7 @@
-/* A few nodes in gossip mode that exchange displacement: the pair exchange over real member tables, with a driver, disk and
- * trainer made of integers, and a network that loses, doubles and reorders the messages of exchanges. F is one number per
- * node. Weights are 1 or 3, so that w_a + w_b divides by two, and displacement comes in multiples of 2^40: forty halvings
- * stay exact. */
+/* A few nodes in gossip mode that exchange displacement: the pair exchange over real member tables,
+ * with a driver, disk and trainer made of integers, and a network that loses, doubles and reorders
+ * the messages of exchanges. F is one number per node. Weights are 1 or 3, so that w_a + w_b
+ * divides by two, and displacement comes in multiples of 2^40: forty halvings stay exact. */
 #ifndef DP_TESTS_UNIT_GOSSIP_POOL_H
 #define DP_TESTS_UNIT_GOSSIP_POOL_H
 

@@ -1,4 +1,5 @@
-/* Every function of the store, called on a store that has something of everything: for tests that have each step of each fail. */
+/* Every function of the store, called on a store that has something of everything: for tests that
+ * have each step of each fail. */
 #ifndef DP_TESTS_UNIT_STORE_EVERY_H
 #define DP_TESTS_UNIT_STORE_EVERY_H
 

@@ -1,9 +1,10 @@
-/* A SQLite VFS over the default one that counts writes and, at a chosen one, cuts the power, fills the disk or fails
- * an fsync.
+/* A SQLite VFS over the default one that counts writes and, at a chosen one, cuts the power, fills
+ * the disk or fails an fsync.
  *
- * Model of a power cut: writes since the last sync of a file are on disk or not, each 512-byte sector for itself;
- * reverted bytes beyond the old end are zero; a truncate happens as a whole or not at all; what was never written is
- * never damaged (SQLite calls it powersafe overwrite); after the cut nothing more reaches the disk. */
+ * Model of a power cut: writes since the last sync of a file are on disk or not, each 512-byte
+ * sector for itself; reverted bytes beyond the old end are zero; a truncate happens as a whole or
+ * not at all; what was never written is never damaged (SQLite calls it powersafe overwrite); after
+ * the cut nothing more reaches the disk. */
 #ifndef DP_TESTS_UNIT_STORE_FAULTVFS_H
 #define DP_TESTS_UNIT_STORE_FAULTVFS_H
 
@@ -52,7 +53,8 @@ static inline sqlite3_file *real_of(sqlite3_file *file)
 
 typedef enum fault_what { FAULT_GROW, FAULT_OVERWRITE, FAULT_SYNC } fault_what;
 
-/* Counts one op; SQLITE_OK if it may go on. A full disk refuses what makes a file grow, and nothing else. */
+/* Counts one op; SQLITE_OK if it may go on. A full disk refuses what makes a file grow, and nothing
+ * else. */
 static inline int fault_op(const fault_file *file, fault_what what)
 {
     if (fault.dead) {
@@ -281,7 +283,8 @@ static inline void fault_revert(const struct fault_undo *undo, dp_rng *rng)
     fclose(file);
 }
 
-/* The power was cut: decide what of the unsynced writes is on the disk. Call after the store was closed. */
+/* The power was cut: decide what of the unsynced writes is on the disk. Call after the store was
+ * closed. */
 static inline void fault_settle(uint64_t seed)
 {
     dp_rng rng;

@@ -1,4 +1,5 @@
-/* A workload that notes what the store has acknowledged, and the check that nothing acknowledged is lost. */
+/* A workload that notes what the store has acknowledged, and the check that nothing acknowledged is
+ * lost. */
 #ifndef DP_TESTS_UNIT_STORE_LEDGER_H
 #define DP_TESTS_UNIT_STORE_LEDGER_H
 

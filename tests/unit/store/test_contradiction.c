@@ -1,4 +1,5 @@
-/* Rows that contradict each other or their own bounds, as damage and strangers leave them: told or left out, and never believed. */
+/* Rows that contradict each other or their own bounds, as damage and strangers leave them: told or
+ * left out, and never believed. */
 #include "tests/unit/store/shelf.h"
 
 #include <unistd.h>
@@ -77,8 +78,8 @@ static void an_object_larger_than_any_and_a_peer_with_too_long_a_card_are_told(v
     shelf_close(&s);
 }
 
-/* What a check finds holds names from the file: one that looks like SQLite's word for a page that could not be read, with the code
- * for success, is damage all the same. */
+/* What a check finds holds names from the file: one that looks like SQLite's word for a page that
+ * could not be read, with the code for success, is damage all the same. */
 static void a_finding_that_claims_success_is_damage(void **state)
 {
     (void)state;
@@ -156,7 +157,8 @@ static void a_new_meta_db_takes_in_only_chunks_and_objects_that_verify(void **st
 
 /* ---- memory ---- */
 
-/* The n-th allocation of a start fails; the start after it finds the object. True if there were not so many. */
+/* The n-th allocation of a start fails; the start after it finds the object. True if there were not
+ * so many. */
 static bool fail_nth_of_rebuild(bool meta, uint64_t n)
 {
     dp_store *store = NULL;

@@ -43,7 +43,8 @@ static dp_status read_row(const dp_row *row, void *context)
     return DP_OK;
 }
 
-/* Read everything there is; any answer will do, as long as there is one and bytes that are given out are right. */
+/* Read everything there is; any answer will do, as long as there is one and bytes that are given
+ * out are right. */
 static void use_all(shelf *s)
 {
     const dp_hash run = name_of(1);
@@ -71,7 +72,8 @@ static void use_all(shelf *s)
         free(wanted);
     }
     if (dp_vote_load(s->store, &run, &vote, &buf) == DP_OK) {
-        /* Never another vote than one that was saved: before the damage, below, or none after a rebuild. */
+        /* Never another vote than one that was saved: before the damage, below, or none after a
+         * rebuild. */
         CHECK((vote.slot == ROUNDS || vote.slot == ROUNDS + 1) && vote.promised == 2 &&
               vote.accepted == 1);
     }
@@ -115,7 +117,8 @@ static void damage_one_file(const char *name, uint64_t seed)
     shelf_close(&s);
 }
 
-/* Nothing but the queries refuses it, at every start: a damaged row would be mended again and again. */
+/* Nothing but the queries refuses it, at every start: a damaged row would be mended again and
+ * again. */
 static void a_wrong_letter_in_the_schema_sets_the_file_aside(void **state)
 {
     static const char column[] = "keep2 BLOB";
@@ -156,7 +159,8 @@ static off_t first_page_of(const char *path, const char *table, size_t *page)
     return at;
 }
 
-/* The daemon could not start any more: the file was for reading alone, of another program, or of a version that no program has. */
+/* The daemon could not start any more: the file was for reading alone, of another program, or of a
+ * version that no program has. */
 static void a_wrong_bit_in_a_header_sets_the_file_aside(void **state)
 {
     static const struct {
@@ -187,8 +191,8 @@ static void a_wrong_bit_in_a_header_sets_the_file_aside(void **state)
     }
 }
 
-/* So it is when the write-ahead log lost its end. A node fetches the records that it lacks; each of them was refused by the index, the
- * daemon ended, and its next start found nothing wrong. */
+/* So it is when the write-ahead log lost its end. A node fetches the records that it lacks; each of
+ * them was refused by the index, the daemon ended, and its next start found nothing wrong. */
 static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
 {
     ledger book = {0};
@@ -235,7 +239,8 @@ static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
     shelf_close(&s);
 }
 
-/* The file is not read whole at a start, so that the damage shows itself later. The daemon could not start any more. */
+/* The file is not read whole at a start, so that the damage shows itself later. The daemon could
+ * not start any more. */
 static void chunks_whose_table_cannot_be_read_are_begun_anew(void **state)
 {
     static const uint8_t no_page[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};

@@ -1,4 +1,5 @@
-/* The directory of a store: what disks it may lie on. and who may enter it. Its lock and files are tested with the store. */
+/* The directory of a store: what disks it may lie on. and who may enter it. Its lock and files are
+ * tested with the store. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Every call of the system that store/dir.c makes, failing once. The calls below stand in front of libc's. */
+/* Every call of the system that store/dir.c makes, failing once. The calls below stand in front of
+ * libc's. */
 #include "tests/lib/check.h"
 #include "tests/lib/tempdir.h"
 

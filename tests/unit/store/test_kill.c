@@ -7,7 +7,8 @@
 
 enum { KILLS = 25 };
 
-/* The child writes rounds for ever and tells the book over the pipe after each step that was acknowledged. */
+/* The child writes rounds for ever and tells the book over the pipe after each step that was
+ * acknowledged. */
 static void write_for_ever(shelf *s, int out, ledger book)
 {
     dp_status status = dp_store_open(&s->store, s->path, &s->options, NULL, NULL);

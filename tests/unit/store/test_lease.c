@@ -21,7 +21,8 @@ static bool is_here(shelf *s, const dp_hash *object)
     return dp_object_stat(s->store, object, &info) == DP_OK && info.complete;
 }
 
-/* The state of round 2, which is neither the oldest of this hour nor, after this, among the newest. */
+/* The state of round 2, which is neither the oldest of this hour nor, after this, among the
+ * newest. */
 static dp_hash save_two(shelf *s)
 {
     (void)save(s, 1);

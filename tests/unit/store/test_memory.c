@@ -27,8 +27,8 @@ static void *failing_realloc(void *memory, int size)
     return memory_ok() ? real_memory.xRealloc(memory, size) : NULL;
 }
 
-/* The call with the n-th allocation of SQLite failing, or of ours: true if there were not so many. fresh: also while the
- * store is opened. */
+/* The call with the n-th allocation of SQLite failing, or of ours: true if there were not so many.
+ * fresh: also while the store is opened. */
 static bool fail_nth(const char *path, const dp_store_options *options, unsigned call, uint64_t n,
                      bool ours, bool fresh)
 {

@@ -83,7 +83,8 @@ static void what_was_whole_before_keeps_its_pin(void **state)
     shelf_close(&s);
 }
 
-/* Two updates of the same bytes, or a state that is also being fetched: each writer has the same pin in mind. */
+/* Two updates of the same bytes, or a state that is also being fetched: each writer has the same
+ * pin in mind. */
 static void who_gives_up_leaves_the_object_to_another_writer(void **state)
 {
     (void)state;

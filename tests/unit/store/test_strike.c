@@ -1,5 +1,5 @@
-/* Statements that fail at the one place where it matters: in the middle of what takes several of them. (Each statement of the short
- * ways in turn: test_steps.c.) */
+/* Statements that fail at the one place where it matters: in the middle of what takes several of
+ * them. (Each statement of the short ways in turn: test_steps.c.) */
 #include "tests/unit/store/strike.h"
 
 #include <unistd.h>

@@ -32,7 +32,8 @@ static void every_failing_call_is_told_and_breaks_nothing(void **state)
     CHECK(failures > WORLDS * FAILURES / 2);
 }
 
-/* quick_check tells a page that it cannot read as a finding: meta.db was once set aside for that, and the votes with it. */
+/* quick_check tells a page that it cannot read as a finding: meta.db was once set aside for that,
+ * and the votes with it. */
 static void a_read_error_at_a_start_is_not_taken_for_damage(void **state)
 {
     static const dp_platter_fault kinds[] = {DP_PLATTER_READ_EIO, DP_PLATTER_OPEN_EIO};

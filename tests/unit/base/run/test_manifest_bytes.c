@@ -1,4 +1,5 @@
-/* Every setting of a manifest is part of its bytes. A setting that fields[] lacks would have its default at every other node. */
+/* Every setting of a manifest is part of its bytes. A setting that fields[] lacks would have its
+ * default at every other node. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +7,8 @@
 #include "base/run/run_mode.h"
 #include "tests/lib/check.h"
 
-/* True if a manifest that differs from base in this setting is valid. The test fails if encode and decode lose the setting. */
+/* True if a manifest that differs from base in this setting is valid. The test fails if encode and
+ * decode lose the setting. */
 static bool travels(const dp_manifest *base, size_t offset, const void *value, size_t size,
                     const char *key)
 {

@@ -27,7 +27,8 @@ static void every_mode_makes_a_possible_run_and_is_found_by_its_name(void **stat
         dp_run_mode_set(&manifest, &modes[i]);
         CHECK_OK(dp_manifest_check(&manifest, NULL));
         CHECK(dp_run_mode_find(modes[i].name) == &modes[i]);
-        /* The outer step stays within its cap from the first round on: m is then the update itself. */
+        /* The outer step stays within its cap from the first round on: m is then the update
+         * itself. */
         const double mu = modes[i].outer_mu_milli * 1e-3;
         CHECK(mu == 0 || modes[i].alpha_milli * 1e-3 * (1 + mu) <= 1.5);
     }

@@ -1,4 +1,5 @@
-/* dpnode limits: that a daemon which does not know what was asked for is told from one that does. */
+/* dpnode limits: that a daemon which does not know what was asked for is told from one that
+ * does. */
 #include <string.h>
 
 #include "cli/client.h"

@@ -73,7 +73,8 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
     }
 }
 
-/* zero.h: a copy of the weights and packs for each process and one for all, a sum for each lane, moments once. */
+/* zero.h: a copy of the weights and packs for each process and one for all, a sum for each lane,
+ * moments once. */
 static void a_team_has_weights_for_each_and_moments_once(void **state)
 {
     (void)state;

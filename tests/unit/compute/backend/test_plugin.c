@@ -12,7 +12,8 @@
 #include "compute/trainer/trainer.h"
 #include "tests/lib/tempdir.h"
 
-/* A self-test takes a second; on a machine that has much else to do, or counts lines, a minute. Only what hangs waits so long. */
+/* A self-test takes a second; on a machine that has much else to do, or counts lines, a minute.
+ * Only what hangs waits so long. */
 enum { PATIENCE_MS = 100 * 1000 };
 
 static char folder[PATH_MAX]; /* of the plugins, below that of this program */
@@ -128,7 +129,8 @@ static void a_plugin_trains_to_the_bits_of_the_same_code_within(void **state)
     }
 }
 
-/* Twenty steps from one start: sums in another order move a loss of 5 nats by units of fp32 that training makes grow. */
+/* Twenty steps from one start: sums in another order move a loss of 5 nats by units of fp32 that
+ * training makes grow. */
 static void a_plugin_trains_as_the_cpu_does(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Engines of the CPU on teams of processes: the same bits for every number of them, and an end where one is gone. */
+/* Engines of the CPU on teams of processes: the same bits for every number of them, and an end
+ * where one is gone. */
 #include "compute/backend/team.h"
 
 #include <math.h>
@@ -92,7 +93,8 @@ static dp_status step(dp_engine *e, told *t)
     return b->drop(e);
 }
 
-/* Steps, then a move of x from outside as a round's, then the state lent and taken again. x at the end, to be freed. */
+/* Steps, then a move of x from outside as a round's, then the state lent and taken again. x at the
+ * end, to be freed. */
 static float *play(dp_engine *e, told *t)
 {
     const dp_backend *const b = dp_backend_cpu();
@@ -239,7 +241,8 @@ static void a_batch_with_a_token_of_no_model_adds_nothing(void **state)
     dp_team_close(team);
 }
 
-/* A process that is stopped until some alarms have come, so that its answer is waited for when they do. */
+/* A process that is stopped until some alarms have come, so that its answer is waited for when they
+ * do. */
 static pid_t stopped;
 static volatile sig_atomic_t alarms;
 

@@ -127,7 +127,8 @@ static void encoding_what_was_decoded_changes_nothing(void **state)
 static void every_largest_magnitude_of_a_block_is_a_fixed_point(void **state)
 {
     (void)state;
-    /* Blocks of two: the largest in steps of a tenth of the least half, where rounding a scale up matters most. */
+    /* Blocks of two: the largest in steps of a tenth of the least half, where rounding a scale up
+     * matters most. */
     for (size_t c = 0; c < N_CODECS; c++) {
         for (int i = 1; i < 4000; i += 1 + i / 50) {
             const float a[2] = {(float)i * 0x1p-24F * 0.1F * (float)(1 + i % 130),
@@ -158,7 +159,9 @@ static float tolerance(const dp_codec *codec, float a, float largest)
         return largest / 127 * 0.5F * 1.002F;
     case DP_CODEC_INT4:
         return largest / 7 * 0.5F * 1.002F;
-    case DP_CODEC_E3M0: /* Powers lie within a factor of 4/3 and 3/2, and the scale within 7/8 and 9/8 of the largest. */
+    /* Powers lie within a factor of 4/3 and 3/2, and the scale within 7/8 and 9/8 of the
+     * largest. */
+    case DP_CODEC_E3M0:
         return largest * 0.3F;
     case DP_CODEC_FP32:
     case DP_CODEC_SPARSE:
@@ -417,7 +420,8 @@ static void values_that_are_not_finite_are_refused(void **state)
             check_refusal(&codecs[c], a, 5000, 4097, bad[i]); /* not drawn by every random */
             check_refusal(&codecs[c], a, 5000, 4999, bad[i]);
         }
-        /* Large ones are refused where sums of squares could pass all bounds, and else cut to the largest half. */
+        /* Large ones are refused where sums of squares could pass all bounds, and else cut to the
+         * largest half. */
         const bool wide = codecs[c].kind == DP_CODEC_FP32 || codecs[c].kind == DP_CODEC_BF16;
         if (wide) {
             check_refusal(&codecs[c], a, 5000, 7, 0x1.000002p60F);

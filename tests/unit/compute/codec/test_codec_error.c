@@ -9,8 +9,9 @@
 
 enum { N = 3 * DP_CODEC_RUN + 500, BLOB_MAX = 1 << 20, ROUNDS = 30 };
 
-/* What a codec may leave over of any vector, and of bell-shaped ones, as a share of |a|. For sparse and random these are the shares of
- * the elements that stay at home, sqrt(1 - 1 / keep); a bell keeps more of itself, and the two magnitudes cost little. */
+/* What a codec may leave over of any vector, and of bell-shaped ones, as a share of |a|. For sparse
+ * and random these are the shares of the elements that stay at home, sqrt(1 - 1 / keep); a bell
+ * keeps more of itself, and the two magnitudes cost little. */
 static const struct {
     dp_codec codec;
     double worst;
@@ -90,7 +91,8 @@ static void errors_stay_below_what_the_codec_promises(void **state)
 static void what_is_left_over_is_orthogonal_to_what_is_sent(void **state)
 {
     (void)state;
-    /* Least squares: scales and centroids are the best for their codes, but for the rounding to a half. */
+    /* Least squares: scales and centroids are the best for their codes, but for the rounding to a
+     * half. */
     static const dp_codec best[] = {{.kind = DP_CODEC_E3M0, .block = 64},
                                     {.kind = DP_CODEC_SIGN, .block = 4096},
                                     {.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 1},
@@ -110,8 +112,9 @@ static void what_is_left_over_is_orthogonal_to_what_is_sent(void **state)
     }
 }
 
-/* Sum of what was done less sum of what was sent is e, and e stays within q / (1 - q) of one round's work: (Karimireddy et al. 2019,
- * lemma 3) with q what the codec leaves over at most. beta is 1. */
+/* Sum of what was done less sum of what was sent is e, and e stays within q / (1 - q) of one
+ * round's work: (Karimireddy et al. 2019, lemma 3) with q what the codec leaves over at most. beta
+ * is 1. */
 static void check_feedback(size_t c)
 {
     static float e[N];

@@ -1,4 +1,5 @@
-/* Payloads that no encoder makes, byte by byte: each is refused, and its neighbour that is right is not. */
+/* Payloads that no encoder makes, byte by byte: each is refused, and its neighbour that is right is
+ * not. */
 #include "tests/lib/check.h"
 
 #include <math.h>
@@ -114,8 +115,8 @@ static const payload payloads[] = {
     {"random: three signs", RANDOM, 32, 6, DP_BADMSG, {0, 0x3c, 0, 0x40, 4, 1}},
 };
 
-/* The header that an encoder writes for the codec, and the payload. In memory of its own size, so that a sanitizer sees a read past
- * the end. */
+/* The header that an encoder writes for the codec, and the payload. In memory of its own size, so
+ * that a sanitizer sees a read past the end. */
 static dp_status status_of(const payload *p, float *d)
 {
     static const float zeros[64];

@@ -21,7 +21,8 @@ static float bell(dp_rng *rng)
     return (float)(sum - 6138) / 1024.0F;
 }
 
-/* Finite values as updates have them, and as they do not: ties, mostly zeros, one large, all exponents, subnormal, equal. */
+/* Finite values as updates have them, and as they do not: ties, mostly zeros, one large, all
+ * exponents, subnormal, equal. */
 static void fill(float *a, size_t n, unsigned shape, dp_rng *rng)
 {
     for (size_t i = 0; i < n; i++) {
@@ -84,7 +85,8 @@ static void check_choices(const dp_codec_ops *ops, const float *a, size_t n)
     }
 }
 
-/* What the codecs give to these loops: a scale under which the largest has most steps, an exponent no lower than the largest's. */
+/* What the codecs give to these loops: a scale under which the largest has most steps, an exponent
+ * no lower than the largest's. */
 static void check_numbers(const dp_codec_ops *ops, const float *a, size_t n)
 {
     const dp_codec_ops *const plain = dp_codec_ops_reference();
@@ -236,7 +238,8 @@ static void the_reference_comes_first_and_the_best_last(void **state)
     CHECK(dp_codec_ops_at(1000) == NULL);
 }
 
-/* Every significand of a half as scale; values between two steps and their neighbours; inverses as far off as they may be. */
+/* Every significand of a half as scale; values between two steps and their neighbours; inverses as
+ * far off as they may be. */
 static void steps_by_an_inverse_are_those_of_a_division(void **state)
 {
     (void)state;

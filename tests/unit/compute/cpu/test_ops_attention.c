@@ -43,8 +43,9 @@ static void attention_row_back(const float *qkv, const float *d_out, size_t row,
     }
 }
 
-/* What rounding may add: inputs of attention and its probabilities may be rounded to bf16 (2^-9 relative) or fp16 (2^-12), the
- * scores of 16 or 64 products of at most 2.25 each then move by about as many steps, and gradients by twice that. */
+/* What rounding may add: inputs of attention and its probabilities may be rounded to bf16 (2^-9
+ * relative) or fp16 (2^-12), the scores of 16 or 64 products of at most 2.25 each then move by
+ * about as many steps, and gradients by twice that. */
 static double attention_limit(const dp_ops *ops, double limit)
 {
     const double steps[DP_PRECISIONS] = {[DP_BF16] = 0x1p-9, [DP_FP16] = 0x1p-12};
@@ -233,7 +234,8 @@ static void query_heads_that_share_k_and_v_add_up_their_gradients(void **state)
     }
 }
 
-/* Position p of pair i turns by p * theta^(-2i/width); positions start again after each sequence. */
+/* Position p of pair i turns by p * theta^(-2i/width); positions start again after each
+ * sequence. */
 static void check_rope(const dp_ops *ops, size_t groups, size_t width)
 {
     enum { ROWS = 13, LENGTH = 5, FIRST = 3 };

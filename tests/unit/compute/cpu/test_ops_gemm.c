@@ -60,7 +60,8 @@ static void check_products(const dp_ops *ops)
     }
 }
 
-/* Rows of a product of m rows, cut at an index, by two calls; and a product that begins with another column. */
+/* Rows of a product of m rows, cut at an index, by two calls; and a product that begins with
+ * another column. */
 static void check_cuts(const dp_ops *ops)
 {
     enum { M = 40, N = 300, DEPTH = DP_OPS_DEPTH + 5 };
@@ -181,8 +182,9 @@ static void weight_gradient_tiles_add_up(void **state)
     }
 }
 
-/* Nothing of what stood there remains, not even a NaN, and zeros would have given the same. With c of whole vectors, as room has
- * it, cold ones go past the caches; `past` floats further on they cannot. */
+/* Nothing of what stood there remains, not even a NaN, and zeros would have given the same. With c
+ * of whole vectors, as room has it, cold ones go past the caches; `past` floats further on they
+ * cannot. */
 static void check_fresh_tile(const dp_ops *ops, size_t m, size_t n, size_t k, bool cold,
                              size_t past)
 {

@@ -44,7 +44,8 @@ static void check_norm(const dp_ops *ops, size_t rows, size_t n)
             const double d = (double)dy[row * n + i] * (double)gain[i];
             check(ops, "norm", (double)y[row * n + i], unit * (double)gain[i] + (double)bias[i],
                   1e-5);
-            /* rstd is about 300 where all x are equal (n = 1), and what cancels is magnified by it. */
+            /* rstd is about 300 where all x are equal (n = 1), and what cancels is magnified by
+             * it. */
             check(ops, "norm dx", (double)dx[row * n + i],
                   (double)residual[row * n + i] + scale * (d - sum - unit * dot),
                   1e-5 + 1e-6 * scale);

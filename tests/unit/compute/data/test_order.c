@@ -45,7 +45,8 @@ static void passes_and_seeds_have_orders_of_their_own(void **state)
     CHECK(at_home <= 10 && next_door <= 10);
 }
 
-/* The sixteen cells of index quarter by place quarter; chi squared of 9 degrees above 40 has p < 10^-5. */
+/* The sixteen cells of index quarter by place quarter; chi squared of 9 degrees above 40 has p <
+ * 10^-5. */
 static void the_order_is_spread_evenly(void **state)
 {
     (void)state;

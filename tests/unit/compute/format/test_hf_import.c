@@ -150,7 +150,8 @@ static void replace(struct folder *f, const char *from, const char *to)
     put(f, "model.safetensors", dp_buf_view(&f->weights));
 }
 
-/* GPT-2 as its authors' folder has it: no "transformer." in front. Spaces outside the names keep the length. */
+/* GPT-2 as its authors' folder has it: no "transformer." in front. Spaces outside the names keep
+ * the length. */
 static void names_may_come_without_their_front(void **state)
 {
     (void)state;
@@ -220,7 +221,8 @@ static void put_shard(const struct folder *f, const char *name, const char *tens
     put(f, name, dp_view_of(bytes, 8 + (size_t)size + 48));
 }
 
-/* Two files and an index; in the first the tensor of the second goes by the name of a mask, which nobody reads. */
+/* Two files and an index; in the first the tensor of the second goes by the name of a mask, which
+ * nobody reads. */
 static void open_shards(struct folder *f, const char *map)
 {
     char path[128];

@@ -57,7 +57,8 @@ static void put_node(unsigned node, const char *list)
     CHECK(fputs(list, file) >= 0 && fclose(file) == 0);
 }
 
-/* In a process of its own: 0 where it is bound to that processor alone, 1 where nothing has changed. */
+/* In a process of its own: 0 where it is bound to that processor alone, 1 where nothing has
+ * changed. */
 static int bound(uint32_t index, uint32_t count, int processor)
 {
     int status = 0;

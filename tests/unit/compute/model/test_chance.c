@@ -9,7 +9,8 @@
 static void philox_gives_the_published_answers(void **state)
 {
     (void)state;
-    /* The known answers that come with Random123 (Salmon et al. 2011): zeros, ones, digits of pi. */
+    /* The known answers that come with Random123 (Salmon et al. 2011): zeros, ones, digits of
+     * pi. */
     static const struct {
         uint32_t counter[4];
         uint32_t key[2];

@@ -40,8 +40,9 @@ static void fill_tokens(uint32_t *tokens, size_t n, uint32_t vocab)
     }
 }
 
-/* What a training run does between two changes of the weights, then a change, all over again. ask: told of the parameters
- * before every call, so that each packs anew. The gradients of all calls end up in gpt, their losses in losses. */
+/* What a training run does between two changes of the weights, then a change, all over again. ask:
+ * told of the parameters before every call, so that each packs anew. The gradients of all calls end
+ * up in gpt, their losses in losses. */
 enum { CALLS = 5 };
 
 static void train(dp_gpt *gpt, const uint32_t *tokens, bool ask, double losses[CALLS])
@@ -89,7 +90,8 @@ static void check_same(const dp_model *model, const dp_gpt_options *a, const dp_
     dp_gpt_close(one);
 }
 
-/* For both models, the fastest table of each precision, and the two steps of the ladder that differ in packs. */
+/* For both models, the fastest table of each precision, and the two steps of the ladder that differ
+ * in packs. */
 static void check_everywhere(dp_gpt_packs packs, bool ask, dp_pool *pool)
 {
     const dp_model_config *const configs[] = {&small, &grouped};

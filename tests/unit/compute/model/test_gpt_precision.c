@@ -43,8 +43,9 @@ static double distance(const float *a, const float *b, size_t n)
     return sqrt(sum) / norm_of(b, n);
 }
 
-/* Rounding an input moves it by up to 2^-9 (bf16) or 2^-12 (fp16) of itself. The products of a small model do that some ten times
- * one after the other, with random signs, and large weights magnify it: eight such steps for the gradients (measured: five). */
+/* Rounding an input moves it by up to 2^-9 (bf16) or 2^-12 (fp16) of itself. The products of a
+ * small model do that some ten times one after the other, with random signs, and large weights
+ * magnify it: eight such steps for the gradients (measured: five). */
 static void rounded_models_stay_near_fp32_on_every_table(void **state)
 {
     (void)state;
@@ -71,7 +72,8 @@ static void rounded_models_stay_near_fp32_on_every_table(void **state)
     }
 }
 
-/* The tables of a precision mean the same: they differ by the order of sums, and by what attention rounds. */
+/* The tables of a precision mean the same: they differ by the order of sums, and by what attention
+ * rounds. */
 static void rounding_really_happens(void **state)
 {
     (void)state;
@@ -122,7 +124,8 @@ static bool all_finite(const float *x, size_t n)
     return true;
 }
 
-/* Why losses are scaled: gradients near 2^-24 round to nothing in fp16, those above 65504 to infinity. */
+/* Why losses are scaled: gradients near 2^-24 round to nothing in fp16, those above 65504 to
+ * infinity. */
 static void small_gradients_get_lost_in_halves_and_a_scale_saves_them(void **state)
 {
     (void)state;

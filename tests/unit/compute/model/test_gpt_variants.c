@@ -8,7 +8,8 @@ static const dp_model_config llama = {.arch = DP_ARCH_LLAMA,
                                       .context = 17,
                                       .vocab = 40,
                                       .hidden = 32};
-/* Sizes that are multiples of nothing: hidden, vocabulary, three query heads on one head of k and v. */
+/* Sizes that are multiples of nothing: hidden, vocabulary, three query heads on one head of k and
+ * v. */
 static const dp_model_config all = {.arch = DP_ARCH_LLAMA,
                                     .layers = 2,
                                     .width = 21,
@@ -149,7 +150,8 @@ static void step(struct fixture *f, size_t rows, size_t length, double *loss)
     assert_int_equal(dp_gpt_step(f->gpt, &batch, 1.0F, loss), DP_OK);
 }
 
-/* Inputs of products have 8 (bf16) or 11 (fp16) bits: the gradient as a whole moves by about so much, not more. */
+/* Inputs of products have 8 (bf16) or 11 (fp16) bits: the gradient as a whole moves by about so
+ * much, not more. */
 static void logits_equal_the_float64_model(void **state)
 {
     (void)state;

@@ -77,7 +77,8 @@ static void refuse(dp_model_config config, const char *word)
     assert_null(model.tensors);
 }
 
-/* What a node takes from peers is held against the manifest's bounds, by nodes that know no codec. */
+/* What a node takes from peers is held against the manifest's bounds, by nodes that know no
+ * codec. */
 static void no_update_is_longer_than_the_manifest_says_that_one_may_be(void **state)
 {
     (void)state;
@@ -197,8 +198,8 @@ static void first_weights_have_the_mean_and_deviation_of_gpt2(void **state)
     dp_model_close(&model);
 }
 
-/* The bits of fresh weights are part of the protocol: peers start from a seed, not from bytes. The hash was found once
- * more by an independent program in Python. */
+/* The bits of fresh weights are part of the protocol: peers start from a seed, not from bytes. The
+ * hash was found once more by an independent program in Python. */
 static void first_weights_are_the_same_bits_everywhere(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Sixty steps of each optimizer on a quadratic against tests/golden/make_optim.py, which knows nothing of this code. */
+/* Sixty steps of each optimizer on a quadratic against tests/golden/make_optim.py, which knows
+ * nothing of this code. */
 #include "tests/lib/check.h"
 
 #include <math.h>

@@ -206,7 +206,8 @@ static void lamb_equals_its_definition(void **state)
     check_definition(DP_OPTIM_LAMB, &tight, 2e-6);
 }
 
-/* Moments are near 1, so that an eps of 1e-6 moves nothing beyond the bounds; one of a quarter halves many a step. */
+/* Moments are near 1, so that an eps of 1e-6 moves nothing beyond the bounds; one of a quarter
+ * halves many a step. */
 static void eps_stands_where_the_definitions_have_it(void **state)
 {
     (void)state;
@@ -235,7 +236,8 @@ static void muon_equals_its_definition(void **state)
     check_definition(DP_OPTIM_MUON, &tight, 5e-6);
 }
 
-/* Of the step that Muon makes with one gradient, without decay: o = change / (lr 0.2 sqrt(longer)). */
+/* Of the step that Muon makes with one gradient, without decay: o = change / (lr 0.2
+ * sqrt(longer)). */
 static void muon_steps_are_nearly_orthogonal(void **state)
 {
     (void)state;

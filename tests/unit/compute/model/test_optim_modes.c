@@ -252,7 +252,8 @@ static void weights_in_bf16_are_bf16_after_every_step(void **state)
     }
 }
 
-/* A hundred steps of 1e-5 from 1, where bf16 values lie 4e-3 apart: rounding to nearest would stand still. */
+/* A hundred steps of 1e-5 from 1, where bf16 values lie 4e-3 apart: rounding to nearest would stand
+ * still. */
 static void small_steps_add_up_in_masters_and_by_chance(void **state)
 {
     (void)state;
@@ -280,7 +281,8 @@ static void small_steps_add_up_in_masters_and_by_chance(void **state)
     }
 }
 
-/* Steps of nothing, so that what is seen is the rounding alone: the place in the whole arena is the index, whoever has it. */
+/* Steps of nothing, so that what is seen is the rounding alone: the place in the whole arena is the
+ * index, whoever has it. */
 static void chance_is_drawn_by_the_place_in_the_arena(void **state)
 {
     (void)state;

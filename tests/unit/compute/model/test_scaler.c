@@ -60,7 +60,8 @@ static void impossible_scalers_are_told(void **state)
     }
 }
 
-/* Mean of (x - t)^2 / 2 over the elements, whose gradients pass through fp16 times the scale. Returns the last loss. */
+/* Mean of (x - t)^2 / 2 over the elements, whose gradients pass through fp16 times the scale.
+ * Returns the last loss. */
 static double descend(bool scales, float target, int steps, dp_scaler *scaler)
 {
     rig r;

@@ -1,4 +1,5 @@
-/* Real processes that share a step: the same bits as one process, and an end within a bound when one dies or hangs. */
+/* Real processes that share a step: the same bits as one process, and an end within a bound when
+ * one dies or hangs. */
 #include "tests/unit/compute/optim_rig.h"
 
 #include <math.h>
@@ -110,7 +111,8 @@ static void live(const scene *s, uint32_t rank)
     dp_zero_close(zero);
 }
 
-/* All processes of the scene, as children; waits until all but those that hang have ended, which are killed then. */
+/* All processes of the scene, as children; waits until all but those that hang have ended, which
+ * are killed then. */
 static void play(scene *s)
 {
     pid_t children[PROCESSES_MAX];

@@ -1,4 +1,5 @@
-/* Real micro-batches of a real model on one, two and three processes: the same weights, bit by bit. */
+/* Real micro-batches of a real model on one, two and three processes: the same weights, bit by
+ * bit. */
 #include "tests/lib/check.h"
 
 #include <stdlib.h>

@@ -145,14 +145,16 @@ static void momentum_is_nesterovs_bit_for_bit(void **state)
         CHECK(memcmp(theta, r->theta, sizeof theta) == 0);
         CHECK(memcmp(m, expected_m, sizeof m) == 0);
     }
-    /* The same update again and again reaches 1 + mu + mu^2 + ... as far: the step shrinks to what is allowed. */
+    /* The same update again and again reaches 1 + mu + mu^2 + ... as far: the step shrinks to what
+     * is allowed. */
     CHECK(fabs(seen[0].reach - 1.9) < 1e-4 && fabs(seen[1].reach - 2.71) < 1e-4);
     CHECK(seen[0].eta == (float)outer.alpha * 0x1p-16F && seen[3].eta < seen[1].eta);
     CHECK(fabs((double)seen[3].eta * seen[3].reach - DP_OUTER_REACH_MAX) < 1e-6);
     close_round(r);
 }
 
-/* Items of two parts and nothing between them, beside an update that holds the same numbers, and zeros there. */
+/* Items of two parts and nothing between them, beside an update that holds the same numbers, and
+ * zeros there. */
 static void results_of_parts_move_what_one_update_with_their_numbers_does(void **state)
 {
     (void)state;
@@ -318,7 +320,8 @@ static void a_theta_that_leaves_the_floats_is_told(void **state)
 static void feedback_with_beta_one_loses_nothing(void **state)
 {
     (void)state;
-    /* What was decoded plus what was kept is what was done, whatever the codec drops. Integers as floats: exact. */
+    /* What was decoded plus what was kept is what was done, whatever the codec drops. Integers as
+     * floats: exact. */
     enum { ROUNDS = 6 };
     static float e[N];
     static float from[N];
@@ -352,7 +355,8 @@ static void feedback_with_beta_one_loses_nothing(void **state)
         dp_buf_close(&blob);
     }
     for (size_t i = 0; i < N; i++) {
-        /* Centroids have 11 bits and values stay below 1024, so all sums are multiples of 2^-9 and exact. */
+        /* Centroids have 11 bits and values stay below 1024, so all sums are multiples of 2^-9 and
+         * exact. */
         CHECK(done[i] == sent[i] + (double)e[i]);
     }
 }

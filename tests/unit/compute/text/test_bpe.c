@@ -41,7 +41,8 @@ static void check_round_trip(const dp_bpe *bpe, dp_view text)
 static void merges_take_the_most_frequent_pair_and_the_least_ids_on_a_tie(void **state)
 {
     (void)state;
-    /* ab and cd occur four times each, and a has the lesser id. Then " "+cd, ab+ab and cd+cd twice: the space is least. */
+    /* ab and cd occur four times each, and a has the lesser id. Then " "+cd, ab+ab and cd+cd twice:
+     * the space is least. */
     dp_bpe *bpe = trained("abab abab cdcd cdcd", 259);
     CHECK(dp_bpe_count(bpe) == 259);
     CHECK(token_is(bpe, 0, "!"));

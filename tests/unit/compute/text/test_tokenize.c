@@ -224,7 +224,8 @@ static void what_cannot_be_tokenized_is_named_with_its_line(void **state)
     desk_close(&d);
 }
 
-/* The words of a shell's <(...): the reading end of a pipe, by the name that it has in this process. Its writer is done. */
+/* The words of a shell's <(...): the reading end of a pipe, by the name that it has in this
+ * process. Its writer is done. */
 static int add_pipe(desk *d, const char *text)
 {
     int ends[2];

@@ -1,4 +1,5 @@
-/* THREADS_TEST. The trainer that harms (tests/attack/evil_updates.c), as a daemon sees it, and what an honest one finds of it. */
+/* THREADS_TEST. The trainer that harms (tests/attack/evil_updates.c), as a daemon sees it, and what
+ * an honest one finds of it. */
 #include "tests/unit/compute/worker_kit.h"
 
 #include <fcntl.h>
@@ -50,7 +51,8 @@ static answer publish_any(const peer *p, uint64_t round, const dp_part_cuts *cut
     return a;
 }
 
-/* What is told fits the files, and the files each other. Copies a, of which it returns the number of elements. */
+/* What is told fits the files, and the files each other. Copies a, of which it returns the number
+ * of elements. */
 static size_t check_whole(const peer *judge, const answer *told, float *copy)
 {
     const dp_view blob = map(told->fds[0]);
@@ -93,7 +95,8 @@ static dp_judged judged_by(const peer *judge, const answer *told)
 
 static const dp_part_cuts whole;
 
-/* The first publication of a trainer of this kind, and what one that has published itself finds of it. */
+/* The first publication of a trainer of this kind, and what one that has published itself finds of
+ * it. */
 static dp_judged judged_kind(const char *kind, dp_trainer_msg *told)
 {
     static float a[ELEMENTS_MAX];

@@ -128,7 +128,8 @@ static void check_included(dp_codec_kind kind)
     CHECK((gain > 1) == dp_codec_row_of(codec.kind)->thins);
     for (size_t i = 0; i < x.n; i++) {
         CHECK(theta[i] == old[i] - gain * d[i]);
-        /* No training since: x stands on theta, and with beta 1 sent and kept are all that was done. */
+        /* No training since: x stands on theta, and with beta 1 sent and kept are all that was
+         * done. */
         CHECK(dp_trainer_params(x.trainer)[i] == theta[i]);
         CHECK(close_to((double)d[i] + (double)e[i], (double)old[i] - (double)before[i]));
     }

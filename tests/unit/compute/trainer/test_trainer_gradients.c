@@ -108,8 +108,9 @@ static double gradients_apart(const node *nodes, const node *one)
     return share;
 }
 
-/* Several nodes that step by their mean, and one with their batches as one: how far their models are apart at last, by the
- * way that the one has come; *gradient: the same of the first gradients. */
+/* Several nodes that step by their mean, and one with their batches as one: how far their models
+ * are apart at last, by the way that the one has come; *gradient: the same of the first
+ * gradients. */
 static double nodes_and_one(dp_exchange_kind exchange, double *gradient)
 {
     node nodes[NODES];

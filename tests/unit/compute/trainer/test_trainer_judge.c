@@ -301,7 +301,8 @@ static void claimed_samples_are_those_that_the_author_draws(void **state)
         }
         node_train(&author, 1);
         const double loss = dp_trainer_progress_of(author.trainer).loss; /* At theta. */
-        /* An update that takes theta to 0, where every token is as likely: loss is log(vocabulary) there. */
+        /* An update that takes theta to 0, where every token is as likely: loss is log(vocabulary)
+         * there. */
         dp_buf all;
         dp_buf_init(&all, dp_codec_bytes_most(x.n));
         const dp_codec exact = {.kind = DP_CODEC_FP32};
@@ -377,8 +378,9 @@ static void bytes_that_are_no_update_and_missing_memory_give_a_status(void **sta
     pair_close(&p);
 }
 
-/* Two rounds of a member in which it trains between, and while, its publication is undecided. judging: it looks at the other's update at
- * every turn. Returns its weights; the caller frees them. */
+/* Two rounds of a member in which it trains between, and while, its publication is undecided.
+ * judging: it looks at the other's update at every turn. Returns its weights; the caller frees
+ * them. */
 static float *two_rounds(const dp_manifest *m, uint32_t processes, bool judging, dp_view other,
                          dp_hash *root)
 {
@@ -450,7 +452,8 @@ static void training_goes_on_to_the_bit_as_if_nothing_was_judged(void **state)
     check_unchanged(&m, 1);
 }
 
-/* Rows of a micro-batch double at most, from one on: a step of four rows begins with less than all. */
+/* Rows of a micro-batch double at most, from one on: a step of four rows begins with less than
+ * all. */
 static void between_micro_batches_of_a_step_too(void **state)
 {
     (void)state;

@@ -121,7 +121,8 @@ static void threads_change_no_bit(void **state)
     tiny_run_close(&run);
 }
 
-/* Sums of other lengths round otherwise: each step's loss may differ by a few units of fp32, grown by twelve steps. */
+/* Sums of other lengths round otherwise: each step's loss may differ by a few units of fp32, grown
+ * by twelve steps. */
 static void micro_batches_of_any_size_change_roundings_alone(void **state)
 {
     (void)state;

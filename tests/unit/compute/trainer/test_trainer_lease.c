@@ -1,4 +1,5 @@
-/* A trainer goes through the samples that it is told of, each once, and says how far it has come. */
+/* A trainer goes through the samples that it is told of, each once, and says how far it has
+ * come. */
 #include "tests/unit/compute/tiny_node.h"
 
 #include <math.h>

@@ -58,7 +58,8 @@ static bool same_theta(const node *a, const node *b)
     return same(dp_trainer_theta(a->trainer), dp_trainer_theta(b->trainer), a->n);
 }
 
-/* Rounds of these trainers, who must hold the same bytes after each; in round 2 a part is left out. */
+/* Rounds of these trainers, who must hold the same bytes after each; in round 2 a part is left
+ * out. */
 static void step_together(uint32_t n, const dp_manifest *m)
 {
     node nodes[KIT_NODES_MAX];

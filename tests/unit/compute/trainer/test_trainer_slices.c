@@ -80,7 +80,8 @@ static bool are_alike(node x[2])
                   x[0].n * sizeof(float)) == 0;
 }
 
-/* Both have published the same; steps of their own would differ, since micro-batches follow the clock. */
+/* Both have published the same; steps of their own would differ, since micro-batches follow the
+ * clock. */
 static void give_publication(node x[2], const dp_manifest *m)
 {
     node author = node_open_with(m, (dp_trainer_setup){.member = {9}});
@@ -94,7 +95,8 @@ static void give_publication(node x[2], const dp_manifest *m)
     node_close(&author);
 }
 
-/* One has the record in slices, the other at once; a publication of theirs is settled by it, and work goes on. */
+/* One has the record in slices, the other at once; a publication of theirs is settled by it, and
+ * work goes on. */
 static void step_alike(const dp_manifest *m)
 {
     large_record r;

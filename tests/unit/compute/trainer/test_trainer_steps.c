@@ -277,7 +277,8 @@ static dp_status update_and_tell(dp_engine *engine, const dp_optim_options *opti
     return dp_backend_cpu()->update(engine, options, norm);
 }
 
-/* No setting says it: 1e-8, as AdamW's and Muon's papers have it, and LAMB's 1e-6. LARS has none. */
+/* No setting says it: 1e-8, as AdamW's and Muon's papers have it, and LAMB's 1e-6. LARS has
+ * none. */
 static void eps_is_that_of_the_optimizer(void **state)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* THREADS_TEST: training without peers in a folder: begun, stopped, taken up again, damaged, measured. */
+/* THREADS_TEST: training without peers in a folder: begun, stopped, taken up again, damaged,
+ * measured. */
 #include "tests/unit/compute/tiny_run.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* THREADS_TEST. The worker over a socketpair, as a daemon sees it: a child process for each trainer. */
+/* THREADS_TEST. The worker over a socketpair, as a daemon sees it: a child process for each
+ * trainer. */
 #include "tests/unit/compute/worker_kit.h"
 
 #include <sys/resource.h>
@@ -130,7 +131,8 @@ static void a_restored_publication_gives_the_same_feedback(void **state)
     CHECK_OK(dp_trainer_send(first.socket, &record, published.fds, 1));
     const answer applied = expect(&first, DP_TRAINER_APPLIED);
 
-    /* Another process takes over at the certified state. It does not train, so what it publishes is e alone. */
+    /* Another process takes over at the certified state. It does not train, so what it publishes is
+     * e alone. */
     const peer second = start();
     const size_t n = open_run(&second, 4);
     const dp_trainer_msg load = {.kind = DP_TRAINER_LOAD, .round = 1};
@@ -369,7 +371,8 @@ static void dropped_steps_are_told_though_none_was_done(void **state)
     test_free(huge);
 }
 
-/* Who waits for its one gradient to be published says of each that it has one, or nobody asks for it. */
+/* Who waits for its one gradient to be published says of each that it has one, or nobody asks for
+ * it. */
 static void after_a_gradient_that_was_let_go_the_next_is_told(void **state)
 {
     (void)state;

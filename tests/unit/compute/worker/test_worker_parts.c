@@ -111,8 +111,8 @@ static void a_part_is_checked_against_its_place_and_its_authors_word(void **stat
     train_until(&p, 1, STEPS);
     const answer a = publish_parts(&p, 1);
     CHECK(!check_part(&p, a.fds[FIRST_PART], 2).msg.ok);
-    CHECK(!check_part(&p, a.fds[0], 0)
-               .msg.ok); /* The whole is no part, and a part is not the whole. */
+    /* The whole is no part, and a part is not the whole. */
+    CHECK(!check_part(&p, a.fds[0], 0).msg.ok);
     check_blob(&p, a.fds[FIRST_PART], false);
     check_blob(&p, a.fds[0], true);
     /* Louder than its author said of all of it: who asked sees it. */
@@ -166,7 +166,8 @@ static void a_worker_killed_in_mid_round_settles_by_part(void **state)
     assert_int_equal(waitpid(first.pid, NULL, 0), first.pid);
     close(first.socket);
 
-    /* Pending again at the next process, which the record then reaches; and a third that comes after it. */
+    /* Pending again at the next process, which the record then reaches; and a third that comes
+     * after it. */
     const int pending[2] = {published.fds[1], published.fds[0]};
     const dp_trainer_msg record = record_of_parts(1, taken, 1);
     const dp_trainer_msg pause = {.kind = DP_TRAINER_TRAIN, .round = 0};

@@ -1,5 +1,6 @@
-/* The audit of a chain whose rows are damaged or missing: each is told once, and those behind it are judged all the same. What makes
- * a record right is tested in tests/unit/gossip/ledger/test_audit.c; here no record even decodes. */
+/* The audit of a chain whose rows are damaged or missing: each is told once, and those behind it
+ * are judged all the same. What makes a record right is tested in
+ * tests/unit/gossip/ledger/test_audit.c; here no record even decodes. */
 #include "daemon/peer/driver.h"
 #include "daemon/peer/driver_inside.h"
 #include "store/chain.h"
@@ -11,7 +12,8 @@ enum { SLOTS = 28 }; /* two findings each are still fewer than are kept */
 static const char damaged[] = "the record's row in the store is damaged";
 static const char missing[] = "the record is missing";
 
-/* A chain in the store of so many records, and what then befalls it; on the saver thread, whose the store is. */
+/* A chain in the store of so many records, and what then befalls it; on the saver thread, whose the
+ * store is. */
 struct harm {
     dp_saver_job job;
     dp_hash run;

@@ -1,4 +1,5 @@
-/* What others are told to dial: settings, the variables of clouds (an environment of the test's own), interfaces. */
+/* What others are told to dial: settings, the variables of clouds (an environment of the test's
+ * own), interfaces. */
 #include <arpa/inet.h>
 #include <string.h>
 

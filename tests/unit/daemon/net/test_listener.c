@@ -167,8 +167,8 @@ static void without_a_descriptor_callers_are_turned_away_and_do_not_wait(void **
     desk_close(&desk);
 }
 
-/* As when another thread takes the descriptor that was given up for a moment. libuv's own listener never comes back from
- * here. */
+/* As when another thread takes the descriptor that was given up for a moment. libuv's own listener
+ * never comes back from here. */
 static void
 without_even_the_spare_descriptor_the_loop_goes_on_and_who_waits_is_taken_later(void **state)
 {

@@ -4,7 +4,8 @@
 
 #define SECOND 1000000ULL
 
-/* A sender that the path of this test carries along: rate in bytes per second, loss in millionths. */
+/* A sender that the path of this test carries along: rate in bytes per second, loss in
+ * millionths. */
 struct road {
     dp_path path;
     dp_path_loss loss;
@@ -94,7 +95,8 @@ static void without_a_queue_it_grows_when_it_is_used(void **state)
     CHECK(road.path.pace > pace + pace / 3);
 }
 
-/* What stands though less is sent than was carried is not ours: once in two seconds a little more is tried. */
+/* What stands though less is sent than was carried is not ours: once in two seconds a little more
+ * is tried. */
 static void a_queue_that_does_not_drain_slows_nobody_for_ever(void **state)
 {
     struct road road = road_of(100000);
@@ -122,7 +124,8 @@ static void nor_all_connections_of_a_line(void **state)
     }
 }
 
-/* A window that doubles fills the line at the end of the sample: its mean is low, what arrived last is the line. */
+/* A window that doubles fills the line at the end of the sample: its mean is low, what arrived last
+ * is the line. */
 static void the_first_queue_goes_by_what_arrived_last(void **state)
 {
     struct road road = road_of(100000);

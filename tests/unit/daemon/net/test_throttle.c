@@ -13,7 +13,8 @@ static void open_with(dp_throttle *throttle, uint64_t rate)
     dp_throttle_set(throttle, rate, SECOND);
 }
 
-/* As a connection with more to send than may go: bytes that pass until then, with a look every millisecond. */
+/* As a connection with more to send than may go: bytes that pass until then, with a look every
+ * millisecond. */
 static uint64_t passes(dp_throttle *throttle, dp_throttle_place *place, uint64_t from_us,
                        uint64_t until_us)
 {

@@ -184,7 +184,8 @@ static bool linked_apart(void *context)
     return two_linked(&apart->two);
 }
 
-/* Who closes with bytes unread resets the connection behind its goodbye, and the next write fails at once. */
+/* Who closes with bytes unread resets the connection behind its goodbye, and the next write fails
+ * at once. */
 static void a_goodbye_is_heard_although_a_write_has_failed(void **state)
 {
     uv_loop_t here;
@@ -320,7 +321,8 @@ static bool reaches(void *context)
     return two->b->messages >= 1 && two->a->messages >= 1;
 }
 
-/* The larger id has lost a link that the smaller one dialed and still believes in; it dials itself. */
+/* The larger id has lost a link that the smaller one dialed and still believes in; it dials
+ * itself. */
 static void a_link_that_only_one_side_believes_in_is_replaced(void **state)
 {
     struct scene scene;
@@ -377,7 +379,8 @@ static void addresses_are_tried_until_one_answers(void **state)
         {.family = 9, .port = 1}, /* of no family */
         {.family = 6,
          .ip = {0x20, 0x01, 0x0d, 0xb8},
-         .port = 9},                                    /* documentation prefix: no route */
+         /* documentation prefix: no route */
+         .port = 9},
         {.family = 4, .ip = {127, 0, 0, 1}, .port = 1}, /* nobody listens */
     };
     addrs[3] = guest_addr(&scene.b);
@@ -570,7 +573,8 @@ static void an_address_is_judged_before_it_is_bound(void **state)
     }
 }
 
-/* A token is all that it takes to make a certificate in a's name; with the highest life there is, a itself would be locked out. */
+/* A token is all that it takes to make a certificate in a's name; with the highest life there is, a
+ * itself would be locked out. */
 static void who_holds_a_token_cannot_take_the_link_of_another_node(void **state)
 {
     struct scene scene;

@@ -1,5 +1,5 @@
-/* The bulk lane: many messages of all sizes both ways, in order, whatever the threads do; and its end at any moment.
- * THREADS_TEST */
+/* The bulk lane: many messages of all sizes both ways, in order, whatever the threads do; and its
+ * end at any moment. THREADS_TEST */
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -405,7 +405,8 @@ static bool holds_nothing(void *context)
     return guest->transport->held.bytes == 0;
 }
 
-/* What was taken for a message that came is given back when the lane idles, and with the connection. */
+/* What was taken for a message that came is given back when the lane idles, and with the
+ * connection. */
 static void what_came_is_held_until_the_lane_idles(void **state)
 {
     struct scene scene;

@@ -27,7 +27,8 @@ static void the_wrong_secret_is_refused_and_counted(void **state)
     scene_close(&scene);
 }
 
-/* A third node, which was given the secret of another epoch. with_older: it has that of the others too. */
+/* A third node, which was given the secret of another epoch. with_older: it has that of the others
+ * too. */
 static void open_rotated(struct guest *guest, struct scene *scene, bool with_older)
 {
     dp_transport_config config = guest_config(guest, &scene->loop, 2, 1);
@@ -276,7 +277,8 @@ static void damaged_streams_never_crash(void **state)
     scene_close(&scene);
 }
 
-/* Turns of the loop that do not wait: as many steps of dialing and handshakes as there is time for. */
+/* Turns of the loop that do not wait: as many steps of dialing and handshakes as there is time
+ * for. */
 static void spin(uv_loop_t *loop, unsigned turns)
 {
     for (unsigned i = 0; i < turns; i++) {

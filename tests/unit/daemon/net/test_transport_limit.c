@@ -1,4 +1,5 @@
-/* The owner's limits over real sockets: time is only ever a lower bound here, so that a busy machine fails nothing. */
+/* The owner's limits over real sockets: time is only ever a lower bound here, so that a busy
+ * machine fails nothing. */
 #include "base/alloc.h"
 #include "daemon/net/transport_bulk.h"
 #include "tests/unit/daemon/scene.h"

@@ -1,4 +1,5 @@
-/* Who gets a place at the port, who gives way, and what first messages are answered, on real sockets. */
+/* Who gets a place at the port, who gives way, and what first messages are answered, on real
+ * sockets. */
 #include <sys/resource.h>
 
 #include "tests/unit/daemon/stranger.h"

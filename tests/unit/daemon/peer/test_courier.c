@@ -93,7 +93,8 @@ static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
     route_close(&route);
 }
 
-/* As the node does: it asks for all as soon as it knows size and leaves, before the store has said what is here. */
+/* As the node does: it asks for all as soon as it knows size and leaves, before the store has said
+ * what is here. */
 static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
 {
     static struct route route;
@@ -236,7 +237,8 @@ static void close_gate(struct post *post, struct gate *gate)
     CHECK_OK(dp_saver_post(post->saver, &gate->job, DP_SAVER_URGENT));
 }
 
-/* Else any peer could keep the store's thread busy with bytes that are wrong at a glance, and the right ones out meanwhile. */
+/* Else any peer could keep the store's thread busy with bytes that are wrong at a glance, and the
+ * right ones out meanwhile. */
 static void a_chunk_of_a_wrong_size_is_told_without_the_store(void **state)
 {
     static const size_t sizes[] = {0, 1, DP_CHUNK_BYTES_MIN - 1, DP_CHUNK_BYTES_MIN + 1};

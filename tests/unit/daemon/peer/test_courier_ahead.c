@@ -1,4 +1,5 @@
-/* THREADS_TEST: chunks that are asked for with size and leaves: two couriers, each with a store, a saver and a transport, in one loop. */
+/* THREADS_TEST: chunks that are asked for with size and leaves: two couriers, each with a store, a
+ * saver and a transport, in one loop. */
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -90,7 +91,8 @@ static void who_lacks_it_is_told_so_once_before_it_is_begun(void **state)
     route_close(&route);
 }
 
-/* As a peer may: chunks of an object that it was asked about, more than there are, again and again, and of a wrong size. */
+/* As a peer may: chunks of an object that it was asked about, more than there are, again and again,
+ * and of a wrong size. */
 static void what_a_liar_sends_ahead_harms_nothing(void **state)
 {
     static struct route route;

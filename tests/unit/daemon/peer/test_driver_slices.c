@@ -1,4 +1,5 @@
-/* The slices of an APPLY, alone: what the driver would tell the trainer and its node is written down here. */
+/* The slices of an APPLY, alone: what the driver would tell the trainer and its node is written
+ * down here. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* A real child process: this program itself, started by the daemon's code, plays the trainer that its mode names. */
+/* A real child process: this program itself, started by the daemon's code, plays the trainer that
+ * its mode names. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@ enum mode {
     TWICE,      /* hello and hello again */
     EARLY,      /* an answer before hello */
     LAST_WORDS, /* hello, FAILED, and gone */
-    WINDS_UP, /* hello, FAILED, closes its socket, and is gone a moment later, as a worker with a card */
+    /* hello, FAILED, closes its socket, and is gone a moment later, as a worker with a card */
+    WINDS_UP,
     CRASHES,
     SPOILT, /* dies like CRASHES on every backend but the CPU, where it is GOOD */
 };

@@ -1,4 +1,5 @@
-/* Whom a node asks for what it has missed, when it asks somebody else, and whose state it believes. */
+/* Whom a node asks for what it has missed, when it asks somebody else, and whose state it
+ * believes. */
 #include "tests/unit/gossip/node_kit.h"
 
 #include "gossip/member/members_internal.h"
@@ -132,7 +133,8 @@ static void a_state_that_the_chain_does_not_certify_is_not_fetched(void **state)
     kit_close(world);
 }
 
-/* One that tells of a certified state with a size that is made up would have all who hold it held for liars. */
+/* One that tells of a certified state with a size that is made up would have all who hold it held
+ * for liars. */
 static void a_state_is_taken_however_long_somebody_says_that_it_is(void **state)
 {
     static const dp_hash leaves[DP_CHUNKS_MAX];

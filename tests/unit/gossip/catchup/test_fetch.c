@@ -1,4 +1,5 @@
-/* What a trainer learns from, fetched whole before it is opened; and the updates of a decided round. */
+/* What a trainer learns from, fetched whole before it is opened; and the updates of a decided
+ * round. */
 #include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 

@@ -1,4 +1,5 @@
-/* The root key begins the chain anew: after the loss of a majority, over those who went on, after a proof. */
+/* The root key begins the chain anew: after the loss of a majority, over those who went on, after a
+ * proof. */
 #include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
@@ -56,7 +57,8 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
     while (kit_look(world, 0).slot == before.slot) {
         kit_run_ms(world, 10);
     }
-    /* The FORK proves the state that it goes on from: who returns is told of this one, not of the one before. */
+    /* The FORK proves the state that it goes on from: who returns is told of this one, not of the
+     * one before. */
     assert_int_equal(kit_look(world, 0).round, before.round);
     assert_int_equal(dp_saved_told(world->nodes[0].node)->round, before.round);
     kit_run_ms(world, 5000);
@@ -220,7 +222,8 @@ static void a_fork_without_the_root_key_is_none(void **state)
     kit_close(world);
 }
 
-/* Told again it is nothing new; another one needs the root key's word, whatever this node has heard before. */
+/* Told again it is nothing new; another one needs the root key's word, whatever this node has heard
+ * before. */
 static void a_second_stop_needs_a_signature_too(void **state)
 {
     kit_world *world = kit_together(3);

@@ -2,7 +2,8 @@
 
 enum { WORD_BYTES = 2 + DP_CHANNEL_TIME_BYTES };
 
-/* A responder whose clock is ahead of the initiator's, with the initiator's first message lying there. */
+/* A responder whose clock is ahead of the initiator's, with the initiator's first message lying
+ * there. */
 static void open_ahead(struct pair *pair, int64_t ahead_ms, dp_replay_cache *replays)
 {
     pair_init(pair);
@@ -64,7 +65,8 @@ static void with_the_time_that_was_told_both_meet_and_learn_what_their_clocks_sa
     pair_close(&pair);
 }
 
-/* The same first message at another connection of the same responder, whose ephemeral key is a fresh one. */
+/* The same first message at another connection of the same responder, whose ephemeral key is a
+ * fresh one. */
 static dp_status send_again(const struct pair *pair, struct side *again, uint8_t number)
 {
     *again = pair->b;

@@ -114,7 +114,8 @@ static void every_cut_handshake_waits_and_then_is_no_connection(void **state)
     }
 }
 
-/* The responder's next step would be two Diffie-Hellmans; its noise state must not have got that far. */
+/* The responder's next step would be two Diffie-Hellmans; its noise state must not have got that
+ * far. */
 static void a_wrong_pre_shared_key_is_refused_at_the_first_message(void **state)
 {
     struct pair pair;
@@ -335,7 +336,8 @@ static void a_choice_that_was_not_offered_is_refused(void **state)
     }
 }
 
-/* Somebody with the run's pre-shared key speaks Noise as it should be, and says this in the third message. */
+/* Somebody with the run's pre-shared key speaks Noise as it should be, and says this in the third
+ * message. */
 static dp_status third_message(struct pair *pair, dp_view payload)
 {
     struct side *from = NULL;

@@ -1,4 +1,5 @@
-/* Who is at the other end of a channel: certificates that name somebody else, and what proves the right one. */
+/* Who is at the other end of a channel: certificates that name somebody else, and what proves the
+ * right one. */
 #include "tests/unit/gossip/pair.h"
 
 /* A credential of the same people in another run, with the right pre-shared key. */
@@ -40,7 +41,8 @@ static void a_credential_of_another_node_is_refused(void **state)
     pair_close(&pair);
 }
 
-/* Whoever holds a token can make a certificate that names any node, with a static key of its own: the invite's key signs it. */
+/* Whoever holds a token can make a certificate that names any node, with a static key of its own:
+ * the invite's key signs it. */
 static size_t forge(const struct cast *cast, const dp_peer *victim, const dp_identity *thief,
                     uint8_t credential[DP_CREDENTIAL_BYTES_MAX])
 {
@@ -58,7 +60,8 @@ static size_t forge(const struct cast *cast, const dp_peer *victim, const dp_ide
     return size;
 }
 
-/* It would gain that node's place: its links, its vote, and with a high boot id the node itself locked out. */
+/* It would gain that node's place: its links, its vote, and with a high boot id the node itself
+ * locked out. */
 static void who_holds_a_token_cannot_be_another_node_on_either_side(void **state)
 {
     (void)state;
@@ -82,8 +85,8 @@ static void who_holds_a_token_cannot_be_another_node_on_either_side(void **state
     }
 }
 
-/* The third message of a thief that has a signature of its victim over something else: of another handshake, of the second
- * message, with the victim's own static key, of another life. */
+/* The third message of a thief that has a signature of its victim over something else: of another
+ * handshake, of the second message, with the victim's own static key, of another life. */
 static dp_status with_a_signature_over(struct pair *pair, unsigned what)
 {
     struct side *from = NULL;

@@ -81,7 +81,8 @@ static void no_key_serves_two_ciphers(void **state)
     assert_memory_equal(key, before, sizeof key);
     const dp_suite aes = {.id = DP_SUITE_AES256GCM};
     dp_suite_derive(&aes, key);
-    /* python3: hashlib.blake2b(b"dpnode/suite/1\0\2", digest_size=32, key=b"\x09" + bytes(31)).hexdigest() */
+    /* python3: hashlib.blake2b(b"dpnode/suite/1\0\2", digest_size=32, key=b"\x09" +
+     * bytes(31)).hexdigest() */
     CHECK_OK(dp_unhex("82b705d8fe6475bcfa3833683270841dc2ac7bd02438b242ffde23ef8fc7c1ad", wanted,
                       sizeof wanted));
     assert_memory_equal(key, wanted, sizeof key);

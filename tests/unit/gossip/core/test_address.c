@@ -1,4 +1,5 @@
-/* Addresses as bytes: each kind comes back, and none that is cut, nameless, portless or of an unknown kind. */
+/* Addresses as bytes: each kind comes back, and none that is cut, nameless, portless or of an
+ * unknown kind. */
 #include "tests/lib/check.h"
 
 #include "gossip/core/address.h"

@@ -166,7 +166,8 @@ static void other_texts_and_versions_are_told_apart(void **state)
     dp_buf_close(&out);
 }
 
-/* "A" is IE: ten bits for eight. IF to IH differ in the two bits left over, and one pair of checks in 1,024 fits each. */
+/* "A" is IE: ten bits for eight. IF to IH differ in the two bits left over, and one pair of checks
+ * in 1,024 fits each. */
 static void bits_left_over_must_be_zero(void **state)
 {
     static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";

@@ -1,4 +1,5 @@
-/* The list of actions and the arena of one step: what does not fit is dropped and counted, what may not be dropped has its place. */
+/* The list of actions and the arena of one step: what does not fit is dropped and counted, what may
+ * not be dropped has its place. */
 #include "tests/lib/check.h"
 
 #include <stdlib.h>

@@ -12,7 +12,8 @@ static dp_status check(const struct cast *cast, dp_view credential, uint64_t now
                                NULL);
 }
 
-/* A node invited by the founder, and one invited by that node: chains of three and of five certificates. */
+/* A node invited by the founder, and one invited by that node: chains of three and of five
+ * certificates. */
 struct family {
     struct cast cast;
     dp_identity child;
@@ -221,7 +222,8 @@ static void parts_of_chains_are_refused(void **state)
         DP_BADMSG);
 }
 
-/* ---- what may be granted: change one field of a chain and sign it again as its issuer could ---- */
+/* ---- what may be granted: change one field of a chain and sign it again as its issuer could
+ * ---- */
 
 struct grant {
     struct cast cast;

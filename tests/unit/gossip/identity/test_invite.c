@@ -23,7 +23,8 @@ static dp_status parse(const char *text, dp_invite *invite, dp_why *why)
     return dp_invite_parse(dp_view_text(text), invite, NULL, why);
 }
 
-/* A token as the founder of the cast writes it, and room to read one. request may be changed, and make called again. */
+/* A token as the founder of the cast writes it, and room to read one. request may be changed, and
+ * make called again. */
 struct issue {
     struct cast cast;
     dp_invite_request request;
@@ -227,7 +228,8 @@ static void an_intact_token_that_is_malformed_says_so(void **state)
     make(&request, &made, text);
     dp_buf_init(&bytes, DP_TOKEN_TEXT_MAX);
     CHECK_OK(dp_armor_read(dp_view_text(text), &bytes, &position, NULL));
-    /* From the end: 3 of the name and its size, 7 of the address, the number of addresses, and before it the certificates. */
+    /* From the end: 3 of the name and its size, 7 of the address, the number of addresses, and
+     * before it the certificates. */
     const long name_at = -4;
     const long address_at = name_at - 7;
     const long count_at = address_at - 1;

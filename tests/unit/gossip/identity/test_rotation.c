@@ -1,5 +1,6 @@
-/* The word that begins an epoch of the join secret, by the chain alone. The liar of these tests is a member that would shut others out by a secret of
- * its own; only the root key and admins begin an epoch, and each epoch comes once. */
+/* The word that begins an epoch of the join secret, by the chain alone. The liar of these tests is
+ * a member that would shut others out by a secret of its own; only the root key and admins begin an
+ * epoch, and each epoch comes once. */
 #include "gossip/core/msg.h"
 #include "gossip/requests/rotate.h"
 #include "tests/unit/gossip/valid_kit.h"

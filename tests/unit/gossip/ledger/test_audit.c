@@ -53,7 +53,8 @@ static void list(uint32_t index, dp_reach reach, uint64_t samples)
     memcpy(listed->signature, ready.signature, sizeof listed->signature);
 }
 
-/* The founder votes; 1 and 2 come with the first record; each goes on in its lease by ten, and passes over two of them. */
+/* The founder votes; 1 and 2 come with the first record; each goes on in its lease by ten, and
+ * passes over two of them. */
 static void make_round(void)
 {
     static uint8_t credentials[MEMBERS][KIT_CREDENTIAL];
@@ -166,7 +167,8 @@ static void a_good_chain_holds_and_is_counted(void **state)
     dp_audit_close(NULL);
 }
 
-/* Of a record that the ledger cannot take in: it is named, and those behind it are looked at for what needs no ledger. */
+/* Of a record that the ledger cannot take in: it is named, and those behind it are looked at for
+ * what needs no ledger. */
 static void behind_a_damaged_record_the_others_are_judged_for_form(void **state)
 {
     (void)state;
@@ -189,7 +191,8 @@ static void behind_a_damaged_record_the_others_are_judged_for_form(void **state)
     }
 }
 
-/* What does not change what the record says: it is counted all the same, and nothing behind it is found wrong. */
+/* What does not change what the record says: it is counted all the same, and nothing behind it is
+ * found wrong. */
 static void a_wrong_certificate_or_name_is_named_and_the_record_counted(void **state)
 {
     (void)state;

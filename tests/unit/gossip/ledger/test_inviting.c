@@ -1,5 +1,6 @@
-/* Which invites admit nobody by the chain. The liar of these tests holds a token, or was a member that may invite, and has any number of
- * identities; by every rule here it gains none of them a place in the roster. */
+/* Which invites admit nobody by the chain. The liar of these tests holds a token, or was a member
+ * that may invite, and has any number of identities; by every rule here it gains none of them a
+ * place in the roster. */
 #include "gossip/ledger/inviting.h"
 #include "tests/unit/gossip/valid_kit.h"
 
@@ -124,7 +125,8 @@ static void an_invite_revoked_in_the_same_record_admits_nobody(void **state)
     assert_int_equal(judge(), DP_DENIED);
 }
 
-/* The liar joins by the leaked token, which lets it invite, and makes invites of its own for its next identities. */
+/* The liar joins by the leaked token, which lets it invite, and makes invites of its own for its
+ * next identities. */
 static void an_invite_of_a_node_that_came_by_a_revoked_one_admits_nobody(void **state)
 {
     (void)state;
@@ -183,7 +185,8 @@ static void the_record_that_puts_a_member_out_admits_nobody_by_its_invites(void 
     assert_int_equal(judge(), DP_DENIED);
 }
 
-/* The liar leaves before it can be revoked, or never joins with the identity that invites: then nobody could put that one out. */
+/* The liar leaves before it can be revoked, or never joins with the identity that invites: then
+ * nobody could put that one out. */
 static void invites_of_a_node_that_left_or_never_came_admit_nobody(void **state)
 {
     (void)state;

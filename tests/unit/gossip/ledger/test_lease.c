@@ -52,7 +52,8 @@ static void apply(void)
     dp_ledger_apply(&ledger, &record, &hash, admitted);
 }
 
-/* List index in the record at hand, with a claim to samples of the context that it had gone over. */
+/* List index in the record at hand, with a claim to samples of the context that it had gone
+ * over. */
 static void list(uint32_t index, uint64_t samples, dp_reach reach)
 {
     dp_listed *listed =
@@ -148,7 +149,8 @@ static void a_lease_has_room_for_so_many_ranges_and_a_pool_too(void **state)
 
 enum { MEMBERS = 5, LINE = 20000 };
 
-/* Members take, use, lose and give back at random: every sample is passed by one of them at most. */
+/* Members take, use, lose and give back at random: every sample is passed by one of them at
+ * most. */
 static void no_sample_is_ever_in_two_leases(void **state)
 {
     dp_lease_pool *pool = calloc(1, sizeof *pool);

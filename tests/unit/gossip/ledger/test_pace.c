@@ -1,5 +1,5 @@
-/* How many tokens of a contribution count, by ledgers and records as nodes have them: no claim ends the schedule of all, and
- * honest work counts in full, however long it was away. */
+/* How many tokens of a contribution count, by ledgers and records as nodes have them: no claim ends
+ * the schedule of all, and honest work counts in full, however long it was away. */
 #include "gossip/ledger/pace.h"
 #include "gossip/ledger/valid.h"
 #include "tests/unit/gossip/chain_kit.h"
@@ -59,7 +59,8 @@ static dp_status verdict(void)
     return dp_valid_record(&valid, &record, &cause);
 }
 
-/* A round after so long. tokens, carried: of each node, 0 for one that is not listed. It must be valid, and is applied. */
+/* A round after so long. tokens, carried: of each node, 0 for one that is not listed. It must be
+ * valid, and is applied. */
 static void round_after(uint64_t span_ms, const uint64_t tokens[4], const uint64_t carried[4])
 {
     const uint64_t before = ledger.tokens;
@@ -103,7 +104,8 @@ static void no_claim_of_carried_work_ends_the_schedule(void **state)
     }
 }
 
-/* Frozen voters that thaw hear old heartbeats first: the record that counts what was done meanwhile may tell of a time before it. */
+/* Frozen voters that thaw hear old heartbeats first: the record that counts what was done meanwhile
+ * may tell of a time before it. */
 static void what_a_record_tells_too_early_counts_with_the_next(void **state)
 {
     const uint64_t all[4] = {TOKENS, TOKENS, TOKENS, TOKENS};

@@ -113,7 +113,8 @@ static void a_word_that_counts_what_nobody_told_empties_no_part(void **state)
     kit_close(world);
 }
 
-/* Nothing is fetched for who has lied, and its holders are not blamed for a size that somebody else has made up. */
+/* Nothing is fetched for who has lied, and its holders are not blamed for a size that somebody else
+ * has made up. */
 static void an_object_told_with_another_size_is_fetched_for_who_tells_the_right_one(void **state)
 {
     kit_world *world = kit_parted(3);
@@ -190,7 +191,8 @@ static void in_a_run_of_whole_updates_a_word_of_a_part_is_refused(void **state)
     kit_close(world);
 }
 
-/* The same contribution with fewer or more parts than the run has, and signed: only its author could have made it. */
+/* The same contribution with fewer or more parts than the run has, and signed: only its author
+ * could have made it. */
 static const dp_actions *tell_parts(kit_world *world, dp_ready ready, uint32_t author, uint32_t n)
 {
     static uint8_t room[DP_MESSAGE_MAX];

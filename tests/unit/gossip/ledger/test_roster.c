@@ -1,4 +1,5 @@
-/* More identities come to a run than may be members at a time: who gives its place to whom, and what is remembered of those gone. */
+/* More identities come to a run than may be members at a time: who gives its place to whom, and
+ * what is remembered of those gone. */
 #include "tests/unit/gossip/valid_kit.h"
 
 enum { PLACES = 4, DAY = 86400 };
@@ -15,7 +16,8 @@ static int begin(void **state)
 
 static uint8_t credentials[DP_CONFIG_ADMIT_MAX][KIT_CREDENTIAL];
 
-/* The next round lists the founder, and this one if it is another. Newcomers are admitted, by an invite of so many uses. */
+/* The next round lists the founder, and this one if it is another. Newcomers are admitted, by an
+ * invite of so many uses. */
 static void draft_round(uint32_t with, uint16_t uses, uint32_t after_s)
 {
     const dp_peer peer = kit_peer(with);

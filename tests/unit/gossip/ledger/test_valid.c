@@ -180,7 +180,8 @@ static void late_members_were_included_lately(void **state)
     assert_int_equal(verdict(), DP_DENIED); /* A stranger. */
 }
 
-/* The chain with this record, and the next one, in which node 2, late before, is listed for the round that this one closed. */
+/* The chain with this record, and the next one, in which node 2, late before, is listed for the
+ * round that this one closed. */
 static void list_late(dp_record *next, bool stale)
 {
     const dp_hash hash = dp_hash_of("test/record", dp_view_text("before"));

@@ -26,7 +26,8 @@ static void add_part(uint32_t part, uint32_t owner, uint32_t from)
     memcpy(row->signature, word.signature, sizeof row->signature);
 }
 
-/* Three voters; 0 and 1 contribute, 2 is late. Part 0 has both, part 1 the first alone, part 2 nobody. */
+/* Three voters; 0 and 1 contribute, 2 is late. Part 0 has both, part 1 the first alone, part 2
+ * nobody. */
 static int setup(void **state)
 {
     const dp_peer peers[3] = {kit_peer(0), kit_peer(1), kit_peer(2)};
@@ -71,7 +72,8 @@ static void a_good_round_of_parts_is_valid_and_is_read_as_it_was_written(void **
     }
 }
 
-/* w: 100,000 clamped to 80,000, and 25,000; a late one has 100,000. The second has four times the energy of before. */
+/* w: 100,000 clamped to 80,000, and 25,000; a late one has 100,000. The second has four times the
+ * energy of before. */
 static void weights_are_measured_against_the_record_before(void **state)
 {
     (void)state;

@@ -103,8 +103,8 @@ static void what_is_a_round_older_counts_by_half_of_its_clip(void **state)
     assert_int_equal(out[1].q, out[0].q / 2);
 }
 
-/* Movement that is applied when every node works one unit per round and carries on what was left out, while about
- * drop_milli of the contributions come too late; in thousandths. */
+/* Movement that is applied when every node works one unit per round and carries on what was left
+ * out, while about drop_milli of the contributions come too late; in thousandths. */
 static uint64_t applied_milli(uint32_t rounds, uint64_t drop_milli, bool with_late)
 {
     enum { NODES = 8, WINDOW = 4 };

@@ -1,4 +1,5 @@
-/* Messages that move stored things: each comes back as it was, and no cut, long, mistyped or lying one is read. */
+/* Messages that move stored things: each comes back as it was, and no cut, long, mistyped or lying
+ * one is read. */
 #include "tests/lib/check.h"
 
 #include "gossip/ledger/wire.h"

@@ -1,4 +1,5 @@
-/* Peers that the chain has not admitted, in the table of a member: 1 and 2 are members beside it, peers from GUEST on are not. */
+/* Peers that the chain has not admitted, in the table of a member: 1 and 2 are members beside it,
+ * peers from GUEST on are not. */
 #include "gossip/member/members_internal.h"
 #include "tests/unit/gossip/mesh.h"
 

@@ -1,4 +1,5 @@
-/* Statements about members: signed bytes that come back, and every one refused that could not be meant. */
+/* Statements about members: signed bytes that come back, and every one refused that could not be
+ * meant. */
 #include "tests/unit/gossip/mesh.h"
 
 #include "gossip/member/statement.h"

@@ -10,7 +10,8 @@ enum { SPEED = 1000 /* tokens per second of the member in the middle */ };
 static dp_node *node;
 static dp_mix_terms terms;
 
-/* Member 1 was counted last an hour before, has half of its lease left, and comes with the work of that hour. */
+/* Member 1 was counted last an hour before, has half of its lease left, and comes with the work of
+ * that hour. */
 static int setup(void **state)
 {
     (void)state;
@@ -93,7 +94,8 @@ static void more_tokens_than_its_time_allows_are_refused(void **state)
     assert_string_equal(judge(1), cause);
     node->wall_ms = 1000; /* A clock that is behind all records lets nobody work for years. */
     assert_string_equal(judge(1), cause);
-    /* A run that has no speed yet has no schedule to go by; its lease and the damping still hold. */
+    /* A run that has no speed yet has no schedule to go by; its lease and the damping still
+     * hold. */
     node->ledger.pace.speed = 0;
     assert_string_equal(judge(1), "");
 }

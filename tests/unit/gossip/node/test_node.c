@@ -181,7 +181,8 @@ static void a_late_joiner_replays_the_whole_chain(void **state)
     kit_close(world);
 }
 
-/* Node 2 is away for at least ten rounds of two updates of 8 bytes, then comes back to states of so many bytes. */
+/* Node 2 is away for at least ten rounds of two updates of 8 bytes, then comes back to states of so
+ * many bytes. */
 static kit_world *back_after_ten_rounds(uint64_t state_bytes, bool mute_states)
 {
     kit_world *world = three();
@@ -331,7 +332,8 @@ static void who_stops_is_not_suspected_but_known_to_be_away(void **state)
     kit_close(world);
 }
 
-/* NACKs carry no signature: one that a stranger wrote in the name of a voter must not use up the ballots. */
+/* NACKs carry no signature: one that a stranger wrote in the name of a voter must not use up the
+ * ballots. */
 static void a_nack_counts_only_from_its_voter(void **state)
 {
     kit_world *world = three();
@@ -490,7 +492,8 @@ static void give_proof(kit_world *world, uint32_t to, uint32_t culprit, uint64_t
 
     for (uint32_t i = 0; i < 2; i++) {
         votes[i] = (dp_vote){.type = DP_MSG_ACCEPTED,
-                             .voter = 0, /* A label; whose key it is decides. */
+                             /* A label; whose key it is decides. */
+                             .voter = 0,
                              .slot = slot,
                              .prev = kit_look(world, to).head,
                              .ballot = 7,

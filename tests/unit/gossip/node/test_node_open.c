@@ -1,4 +1,5 @@
-/* Opening a node and giving back what was durable: without memory, and with rows and records that are not what they should be. */
+/* Opening a node and giving back what was durable: without memory, and with rows and records that
+ * are not what they should be. */
 #include "gossip/node/node_internal.h"
 #include "gossip/pairs/mix_internal.h"
 #include "gossip/vote/commit_row.h"

@@ -1,4 +1,5 @@
-/* Messages at a node: who may send what, what is passed on or answered, and what is refused and counted. */
+/* Messages at a node: who may send what, what is passed on or answered, and what is refused and
+ * counted. */
 #include "gossip/ledger/wire.h"
 #include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
@@ -272,7 +273,8 @@ static void only_what_is_signed_or_harmless_comes_through_others(void **state)
     kit_close(world);
 }
 
-/* Four nodes; first two voters without a link to each other, then a voter that is gone, then a member linked to both. */
+/* Four nodes; first two voters without a link to each other, then a voter that is gone, then a
+ * member linked to both. */
 static kit_world *with_a_member_between(uint32_t who[4])
 {
     kit_world *world = kit_open(4);

@@ -1,4 +1,5 @@
-/* What one sees of a node from outside: why the run refuses it, its names for things, and what its own check notices. */
+/* What one sees of a node from outside: why the run refuses it, its names for things, and what its
+ * own check notices. */
 #include "gossip/member/members_internal.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/pairs/mix_internal.h"

@@ -1,4 +1,5 @@
-/* Orders that are refused: each with a status and a sentence, and nothing begun. (Orders that are obeyed: test_fork.c.) */
+/* Orders that are refused: each with a status and a sentence, and nothing begun. (Orders that are
+ * obeyed: test_fork.c.) */
 #include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
@@ -377,7 +378,8 @@ static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
     kit_run_ms(world, 2000);
     put_out_since(ledger, &order, DP_CONFIG_REMOVE_MAX + 1);
     refuse(world, 0, order, DP_TOOBIG, "more than 8 members");
-    /* Eight have room; the chain knows none of these, so it is refused as a whole, and only then. */
+    /* Eight have room; the chain knows none of these, so it is refused as a whole, and only
+     * then. */
     ledger->n_roster--;
     refuse(world, 0, order, DP_DENIED, "does not hold here");
     /* Who voted twice is among them: once is enough. */

@@ -143,7 +143,8 @@ static void random_crashes_with_kept_disks_keep_the_sum(void **state)
     CHECK(done > 30);
 }
 
-/* Runs until the responder of an exchange is prepared and gives its number and row; its answers are then lost. */
+/* Runs until the responder of an exchange is prepared and gives its number and row; its answers are
+ * then lost. */
 static uint32_t prepared_responder(pool *p, dp_mix_row *row)
 {
     for (uint32_t k = 0; k < 20000; k++) {
@@ -301,7 +302,8 @@ static void a_late_commit_of_an_attempt_given_up_commits_nothing(void **state)
     dp_out_begin(&p->out, p->actions);
     dp_mix_folded(mix, pool_now(p), &p->out); /* F was published, and its row is gone. */
     pool_perform(p, b);
-    /* The old offer comes a second time: b freezes F again and prepares again, under a new ticket. */
+    /* The old offer comes a second time: b freezes F again and prepares again, under a new
+     * ticket. */
     offer_again(p, b, &row);
     for (uint32_t k = 0; k < 200 && dp_mix_view(mix).state != DP_MIX_PREPARED; k++) {
         pool_run_for(p, DP_MS);
@@ -484,7 +486,8 @@ static void damaged_messages_never_hurt(void **state)
                 CHECK(dp_mix_message(p->nodes[item.to].mix, pool_now(p), from,
                                      dp_view_of(item.bytes, cut), &p->out) != DP_OK);
             }
-            /* Damage in flight instead of the original: the channel would stop it, a liar could send it. */
+            /* Damage in flight instead of the original: the channel would stop it, a liar could
+             * send it. */
             p->items[i].size = mutate(&rng, p->items[i].bytes, whole, sizeof item.bytes);
         }
     }

@@ -1,7 +1,8 @@
 /* Exchanges between two that have no link, or lose it on the way. */
 #include "tests/unit/gossip/pool.h"
 
-/* Runs until somebody is in doubt, and breaks its link with the other for good; whatever was under way is lost. */
+/* Runs until somebody is in doubt, and breaks its link with the other for good; whatever was under
+ * way is lost. */
 static uint32_t doubt_without_a_link(pool *p)
 {
     while (p->now < 60 * DP_SECOND) {

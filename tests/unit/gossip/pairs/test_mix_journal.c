@@ -4,7 +4,8 @@
 
 typedef enum crash_fate { RETURNS = 0, RETURNS_BLANK, NEVER } crash_fate;
 
-/* Kill node crashing at its n-th write, before or after it is durable; then its fate. False when there was no such write. */
+/* Kill node crashing at its n-th write, before or after it is durable; then its fate. False when
+ * there was no such write. */
 static bool crash_once(uint32_t crashing, uint32_t write, bool after, crash_fate fate)
 {
     pool *const p = pool_of(2, 77 + write);
@@ -77,7 +78,8 @@ static void every_crash_point_of_either_side_leaves_both_or_neither(void **state
     CHECK(points >= 100);
 }
 
-/* Crash at the n-th write, fence, return: nothing of the earlier life is left to be mixed or brought back. */
+/* Crash at the n-th write, fence, return: nothing of the earlier life is left to be mixed or
+ * brought back. */
 static bool fence_once(uint32_t crashing, uint32_t write)
 {
     pool *const p = pool_of(2, 177 + write);
@@ -130,7 +132,8 @@ static void who_returns_fenced_brings_nothing_back(void **state)
     CHECK(points >= 8);
 }
 
-/* Exchanges of so many nodes, of whose messages so many of a thousand get lost; then F is folded. */
+/* Exchanges of so many nodes, of whose messages so many of a thousand get lost; then F is
+ * folded. */
 static void fold_after(uint32_t n, uint32_t loss, uint64_t exchanges)
 {
     pool *const p = pool_of(n, 6);
@@ -206,7 +209,8 @@ static void rows_survive_the_round_trip_and_damage_is_refused(void **state)
     CHECK_STATUS(dp_mix_row_read(dp_view_of(bytes, sizeof bytes), &read), DP_BADMSG);
 }
 
-/* As a daemon of before the terms had a reach has left it: a mean without damping, and the reach of F at the end. */
+/* As a daemon of before the terms had a reach has left it: a mean without damping, and the reach of
+ * F at the end. */
 static void a_row_of_the_version_before_is_read(void **state)
 {
     enum { HEAD = 3 + 16 + 3 * 8 + 32 + 32, TERMS = 60, TAIL = 32 + 8 + DP_SIGNATURE_BYTES };

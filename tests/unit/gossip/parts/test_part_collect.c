@@ -67,8 +67,8 @@ static uint32_t bit_of(const dp_record *record, uint32_t who)
     return 1U << at;
 }
 
-/* Node 2 publishes what node 0 does, but for the last part: whoever was heard of first is counted, and that is the copier where it adds
- * up itself. */
+/* Node 2 publishes what node 0 does, but for the last part: whoever was heard of first is counted,
+ * and that is the copier where it adds up itself. */
 static void one_object_of_two_is_in_one_sum_once(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);

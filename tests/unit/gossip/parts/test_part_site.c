@@ -1,11 +1,12 @@
-/* Results of owners far away: who fetches one for all who are near to each other, whom the others have it of, and what happens when
- * that one dies or says nothing. */
+/* Results of owners far away: who fetches one for all who are near to each other, whom the others
+ * have it of, and what happens when that one dies or says nothing. */
 #include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { NODES = 6 }; /* 0 to 2 at one site, 3 to 5 at another */
 
-/* Rounds behind them, and one under way in which each has published. What was measured is set by hand: messages take no time here. */
+/* Rounds behind them, and one under way in which each has published. What was measured is set by
+ * hand: messages take no time here. */
 static kit_world *two_sites(void)
 {
     kit_world *world = kit_open(NODES);

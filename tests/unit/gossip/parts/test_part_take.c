@@ -1,5 +1,5 @@
-/* Sums of sites among whole nodes: owners far away take them in the place of objects, and do without where one dies, says nothing, or
- * lies. */
+/* Sums of sites among whole nodes: owners far away take them in the place of objects, and do
+ * without where one dies, says nothing, or lies. */
 #include "tests/unit/gossip/site_kit.h"
 
 static uint32_t part_of(const kit_world *world, uint32_t owner)
@@ -335,7 +335,8 @@ static void a_word_of_other_publications_holds_nobody_up(void **state)
     kit_close(world);
 }
 
-/* Which node owns the part before that of node 0: when that one adds up nothing, node 0 is the next in line. */
+/* Which node owns the part before that of node 0: when that one adds up nothing, node 0 is the next
+ * in line. */
 static uint32_t before_first(const kit_world *world)
 {
     const dp_part_layout *layout = &world->nodes[0].node->ledger.layout;

@@ -1,4 +1,5 @@
-/* Waits of a round of parts: by answers where parts are small, by bytes where they are large, and never without end. */
+/* Waits of a round of parts: by answers where parts are small, by bytes where they are large, and
+ * never without end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

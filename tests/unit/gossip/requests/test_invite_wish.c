@@ -1,5 +1,5 @@
-/* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by one. The liar holds the token of LEAKED
- * and has any number of identities. */
+/* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by
+ * one. The liar holds the token of LEAKED and has any number of identities. */
 #include "gossip/node/node_internal.h"
 #include "gossip/requests/invite_wish.h"
 #include "tests/unit/gossip/node_kit.h"

@@ -64,7 +64,8 @@ static void a_voter_that_nobody_answers_any_more_goes_after_a_minute(void **stat
     kit_close(world);
 }
 
-/* Two of three have decided a record that takes one of them out and leaves one voter, who has not heard of it. */
+/* Two of three have decided a record that takes one of them out and leaves one voter, who has not
+ * heard of it. */
 static void who_lacks_the_removal_has_it_from_who_was_removed(void **state)
 {
     kit_world *world = kit_together(3);

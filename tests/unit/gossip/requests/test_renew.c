@@ -1,5 +1,6 @@
-/* Certificates that are renewed before they end: by whom, for whom, until when. The liars of these tests are a member that would stay for ever by
- * its own word, and one that was put out and goes on. */
+/* Certificates that are renewed before they end: by whom, for whom, until when. The liars of these
+ * tests are a member that would stay for ever by its own word, and one that was put out and goes
+ * on. */
 #include "gossip/identity/renewal.h"
 #include "gossip/requests/renew.h"
 #include "tests/unit/gossip/node_kit.h"
@@ -103,7 +104,8 @@ static bool sign_without_root(void *context, int key, const char *domain, dp_vie
     return key != DP_KEY_ROOT && kit_sign(context, key, domain, bytes, signature);
 }
 
-/* Node 1 of three, whose certificate is of so many days and ends in so many; nobody has the root key. */
+/* Node 1 of three, whose certificate is of so many days and ends in so many; nobody has the root
+ * key. */
 static kit_world *ending(uint64_t days, uint64_t left)
 {
     kit_world *world = kit_together(3);

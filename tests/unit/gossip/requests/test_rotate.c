@@ -1,5 +1,6 @@
-/* The join secret rotated among whole nodes: who gets the new one, and when it is used. The liars of these tests wait for admission and ask for the
- * secret, or give out another one than the chain names. */
+/* The join secret rotated among whole nodes: who gets the new one, and when it is used. The liars
+ * of these tests wait for admission and ask for the secret, or give out another one than the chain
+ * names. */
 #include "gossip/node/node_internal.h"
 #include "gossip/requests/rotate.h"
 #include "tests/unit/gossip/node_kit.h"
@@ -74,7 +75,8 @@ static void who_may_not_administer_rotates_nothing(void **state)
     kit_close(world);
 }
 
-/* The chain names a secret that node 2 does not have, since it was away when the others were told. */
+/* The chain names a secret that node 2 does not have, since it was away when the others were
+ * told. */
 static kit_world *one_lacks(void)
 {
     kit_world *world = kit_together(3);
@@ -127,7 +129,8 @@ static void a_secret_that_the_chain_does_not_name_is_not_taken(void **state)
     kit_close(world);
 }
 
-/* What member 1 may say of a new secret, signed with the key of whom it likes to be; junk: with another secret than it names. */
+/* What member 1 may say of a new secret, signed with the key of whom it likes to be; junk: with
+ * another secret than it names. */
 static dp_view word_from(uint8_t *room, size_t size, uint16_t epoch, bool junk)
 {
     const dp_crypto crypto = kit_crypto(1);

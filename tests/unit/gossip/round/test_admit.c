@@ -76,7 +76,8 @@ static void in_a_long_round_a_record_of_its_own_admits(void **state)
     kit_close(world);
 }
 
-/* Seen: three identities of one token took a run from 29 rounds in ten seconds to five in thirty. */
+/* Seen: three identities of one token took a run from 29 rounds in ten seconds to five in
+ * thirty. */
 static void no_round_waits_for_a_guest(void **state)
 {
     kit_world *world = kit_together(3);
@@ -201,7 +202,8 @@ static dp_status admit_resting(void *context, dp_view credential, const dp_run_i
     return DP_OK;
 }
 
-/* Else no record would hold as long as the newcomer waits: the invite is of a node that the record itself puts out. */
+/* Else no record would hold as long as the newcomer waits: the invite is of a node that the record
+ * itself puts out. */
 static void an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited(void **state)
 {
     enum { AWAY = 3 };

@@ -66,7 +66,8 @@ static bool wants(const kit_world *world, const dp_hash *root)
     return dp_spread_wants(world->nodes[0].node->spread, root);
 }
 
-/* It would have every voter fetch, store and hand to its trainer as much as an object may be long. */
+/* It would have every voter fetch, store and hand to its trainer as much as an object may be
+ * long. */
 static void who_tells_a_thousand_bytes_gives_no_more(void **state)
 {
     kit_world *world = silent();
@@ -88,7 +89,8 @@ static void who_tells_a_thousand_bytes_gives_no_more(void **state)
     kit_close(world);
 }
 
-/* Another's object with a size that is made up: neither its author nor who holds it is the worse for that. */
+/* Another's object with a size that is made up: neither its author nor who holds it is the worse
+ * for that. */
 static void who_names_an_object_rightly_gets_it_fetched_whatever_others_say(void **state)
 {
     (void)state;

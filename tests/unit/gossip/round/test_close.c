@@ -7,11 +7,12 @@ enum { ROUNDS = 30 };
 typedef struct rounds {
     uint64_t took_us[ROUNDS];
     uint32_t listed[ROUNDS];
-    const char
-        *cause[ROUNDS]; /* of node 0; NULL: it learnt of the record before it closed the round */
+    /* of node 0; NULL: it learnt of the record before it closed the round */
+    const char *cause[ROUNDS];
 } rounds;
 
-/* Nodes and their rounds of half a second; the trainer of node 1 makes its first step of a round so late. */
+/* Nodes and their rounds of half a second; the trainer of node 1 makes its first step of a round so
+ * late. */
 static void watch_of(kit_world *world, uint64_t late_us, rounds *seen)
 {
     uint32_t n = 0;
@@ -83,7 +84,8 @@ static void who_never_comes_is_waited_for_ever_more_rarely(void **state)
     }
     assert_in_range(
         waits, 3,
-        4); /* In the 3rd round without it, and by the number of the round in the 6th, 12th and 24th. */
+        /* In the 3rd round without it, and by the number of the round in the 6th, 12th and 24th. */
+        4);
 }
 
 static kit_world *four_that_close_at(uint32_t milli)
@@ -156,7 +158,8 @@ static void a_share_that_needs_all_closes_nothing_early(void **state)
     kit_close(world);
 }
 
-/* Once who is owed a wait holds a round up, the voter has nothing to look at but what it has planned. */
+/* Once who is owed a wait holds a round up, the voter has nothing to look at but what it has
+ * planned. */
 static void a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over(void **state)
 {
     kit_world *world = kit_open(3);

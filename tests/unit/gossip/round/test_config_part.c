@@ -1,4 +1,5 @@
-/* Voters repaired, handed over and put out: what stands in the config part of a record, with and without a round. */
+/* Voters repaired, handed over and put out: what stands in the config part of a record, with and
+ * without a round. */
 #include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
@@ -106,7 +107,8 @@ static void voters_become_no_more_while_one_of_them_is_dead(void **state)
     kit_close(world);
 }
 
-/* Node 0 votes alone, and demands this uptime; the others hold themselves for old enough from the start. */
+/* Node 0 votes alone, and demands this uptime; the others hold themselves for old enough from the
+ * start. */
 static kit_world *with_hasty_candidates(uint32_t uptime_s)
 {
     kit_world *world = kit_open(3);
@@ -186,7 +188,8 @@ static void a_sole_voter_stays_while_nobody_may_follow(void **state)
     kit_close(world);
 }
 
-/* A newcomer waits for the voter's place. A record that admits it without the place is invalid, and no round would be decided. */
+/* A newcomer waits for the voter's place. A record that admits it without the place is invalid, and
+ * no round would be decided. */
 static void a_sole_voter_of_a_full_run_that_cannot_leave_admits_nobody(void **state)
 {
     kit_world *world = kit_open(3);

@@ -96,7 +96,8 @@ static void before_anything_is_usual_only_the_opposite_is_found(void **state)
     assert_int_equal(find_aligned(1, 1, -1), DP_FOUND_AGAINST);
 }
 
-/* Half of the updates are the attacker's, and none of them moves what is usual below what the honest half has. */
+/* Half of the updates are the attacker's, and none of them moves what is usual below what the
+ * honest half has. */
 static void what_is_usual_is_of_the_one_in_the_middle(void **state)
 {
     (void)state;
@@ -125,7 +126,8 @@ static dp_judgement find_gains(int32_t align, dp_gain held, dp_gain claimed)
     return find(0, round++, &found);
 }
 
-/* Of a minority with other data every update leads elsewhere; it helps all the same, mostly on what it was made of. */
+/* Of a minority with other data every update leads elsewhere; it helps all the same, mostly on what
+ * it was made of. */
 static void a_suspect_that_helps_is_acquitted(void **state)
 {
     const dp_gain none = {0};
@@ -243,7 +245,8 @@ static void the_copy_is_the_one_that_was_told_later_whichever_is_judged_first(vo
     assert_true(exposed.bytes[0] != 0);
 }
 
-/* At another voter the author's word may have come later: a copy of this round is left out, and no reason to put anybody out. */
+/* At another voter the author's word may have come later: a copy of this round is left out, and no
+ * reason to put anybody out. */
 static void a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does(void **state)
 {
     const dp_peer thief = peer_of(1);

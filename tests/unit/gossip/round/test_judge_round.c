@@ -91,7 +91,8 @@ static void who_does_harm_round_after_round_is_put_out(void **state)
     kit_close(world);
 }
 
-/* Voters are trusted: whatever would be found, their updates count, and a round has somebody to list. */
+/* Voters are trusted: whatever would be found, their updates count, and a round has somebody to
+ * list. */
 static void the_updates_of_voters_are_not_judged(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -110,7 +111,8 @@ static void the_updates_of_voters_are_not_judged(void **state)
     kit_close(world);
 }
 
-/* A liar that hurries is not listed before anybody has looked at it, and nobody waits for that for long. */
+/* A liar that hurries is not listed before anybody has looked at it, and nobody waits for that for
+ * long. */
 static void nothing_is_listed_before_it_is_judged(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -133,7 +135,8 @@ static void nothing_is_listed_before_it_is_judged(void **state)
     kit_close(world);
 }
 
-/* The author has signed its hash before chance says what it will be measured on; no two voters, rounds or updates are measured alike. */
+/* The author has signed its hash before chance says what it will be measured on; no two voters,
+ * rounds or updates are measured alike. */
 static void windows_are_drawn_anew_for_every_update(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -157,7 +160,8 @@ static void windows_are_drawn_anew_for_every_update(void **state)
     kit_close(world);
 }
 
-/* A liar that names a voter's blob as its own needs no more than to hear of it. It gains nothing, and nobody is accused. */
+/* A liar that names a voter's blob as its own needs no more than to hear of it. It gains nothing,
+ * and nobody is accused. */
 static void one_blob_under_two_names_counts_for_the_voter_and_accuses_nobody(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -191,7 +195,8 @@ static void no_round_is_longer_for_whom_it_leaves_out(void **state)
     kit_close(world);
 }
 
-/* Dead authors, and a voter whose trainer is down: what a record lists is had from whom can give it, judged or not. */
+/* Dead authors, and a voter whose trainer is down: what a record lists is had from whom can give
+ * it, judged or not. */
 static void what_a_record_lists_is_told_of_though_it_was_not_judged(void **state)
 {
     kit_world *world = kit_together(NODES);
@@ -243,7 +248,8 @@ static void a_run_that_trusts_its_members_judges_nothing(void **state)
     kit_close(world);
 }
 
-/* Junk under a voter's name, and words of somebody who is no voter, change nothing and are refused. */
+/* Junk under a voter's name, and words of somebody who is no voter, change nothing and are
+ * refused. */
 static void forged_words_count_for_nothing(void **state)
 {
     kit_world *world = kit_together(NODES);

@@ -1,8 +1,9 @@
-/* What a voter may accept of a record that is valid by the chain: blobs that are here and decode, a time that has come; and
- * what it may propose itself. */
+/* What a voter may accept of a record that is valid by the chain: blobs that are here and decode, a
+ * time that has come; and what it may propose itself. */
 #include "tests/unit/gossip/node_kit.h"
 
-/* Three voters; node 2's blobs cannot be fetched, so the round waits for it, with two contributions at hand. */
+/* Three voters; node 2's blobs cannot be fetched, so the round waits for it, with two contributions
+ * at hand. */
 typedef struct scene {
     kit_world *world;
     dp_node *node; /* who judges: node 0 */
@@ -144,7 +145,8 @@ static void what_too_few_voters_hold_is_not_proposed(void **state)
     close_scene(at);
 }
 
-/* By a member in the name of a voter: the round would be proposed with a blob that no majority has. */
+/* By a member in the name of a voter: the round would be proposed with a blob that no majority
+ * has. */
 static void nobody_else_says_what_a_voter_holds(void **state)
 {
     scene *at = open_scene();

@@ -1,5 +1,5 @@
-/* Contributions that come too late for their round, in a run that counts them in the next one (round.stale); and those that
- * nobody counts. */
+/* Contributions that come too late for their round, in a run that counts them in the next one
+ * (round.stale); and those that nobody counts. */
 #include "tests/unit/gossip/node_kit.h"
 
 /* Three nodes that vote, with a round of half a second behind them. */
@@ -309,7 +309,8 @@ static void a_state_that_its_voter_did_not_sign_counts_for_nothing(void **state)
     kit_close(world);
 }
 
-/* Of a thousand contributions most are not wanted at first; each that comes makes room for one, at once. */
+/* Of a thousand contributions most are not wanted at first; each that comes makes room for one, at
+ * once. */
 static void an_update_that_was_too_many_is_fetched_when_another_has_come(void **state)
 {
     kit_world *world = kit_open(3);

@@ -13,7 +13,8 @@ static dp_peer peer_of(uint32_t number)
     return peer;
 }
 
-/* A run of MEMBERS members, of whom number i was counted last in round 1 + i / DP_LISTED_STANDARD. */
+/* A run of MEMBERS members, of whom number i was counted last in round 1 + i /
+ * DP_LISTED_STANDARD. */
 static void run_of_many(dp_ledger *ledger)
 {
     dp_manifest manifest;

@@ -423,8 +423,8 @@ samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing(void
     kit_close(world);
 }
 
-/* A newcomer proves a state by the record after it. What proves the newest is only in the memory of those who signed it: when
- * no record comes, they are told of the one before. */
+/* A newcomer proves a state by the record after it. What proves the newest is only in the memory of
+ * those who signed it: when no record comes, they are told of the one before. */
 static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **state)
 {
     kit_world *world = three();
@@ -606,13 +606,13 @@ static void a_blob_that_cannot_be_read_any_more_is_fetched_again(void **state)
 
     (void)state;
     lost.u.object.root = dp_hash_of("test/blob", dp_view_text("lost"));
-    *claim =
-        (dp_claim){.ready = {.peer = kit_peer(2),
-                             .round = node->ledger.round + 1,
-                             .base = node->ledger.base,
-                             .root = lost.u.object.root},
-                   .held = true,
-                   .checking = true}; /* What the check says will be about bytes that are gone. */
+    *claim = (dp_claim){.ready = {.peer = kit_peer(2),
+                                  .round = node->ledger.round + 1,
+                                  .base = node->ledger.base,
+                                  .root = lost.u.object.root},
+                        .held = true,
+                        /* What the check says will be about bytes that are gone. */
+                        .checking = true};
     dp_node_hold(node, &lost.u.object.root, 100);
     kit_event_in(world, 1, &lost);
     assert_false(claim->held);
@@ -622,7 +622,8 @@ static void a_blob_that_cannot_be_read_any_more_is_fetched_again(void **state)
     kit_close(world);
 }
 
-/* Weights from elsewhere: the founder has them, the others fetch them, and nobody draws any from the seed. */
+/* Weights from elsewhere: the founder has them, the others fetch them, and nobody draws any from
+ * the seed. */
 static void a_run_starts_from_the_weights_of_its_manifest(void **state)
 {
     kit_world *world = kit_open(3);

@@ -1,4 +1,5 @@
-/* The publication under way after a restart from a disk that is older than what the chain counts. */
+/* The publication under way after a restart from a disk that is older than what the chain
+ * counts. */
 #include "tests/unit/gossip/node_kit.h"
 
 typedef struct copy {
@@ -60,8 +61,9 @@ static void a_row_older_than_what_the_chain_counts_brings_nothing_back(void **st
     kit_close(world);
 }
 
-/* Its disk was an old copy when it published for that round again, and the chain counts the first one, which had the same samples. They
- * were counted twice when its process began anew before it had published once more (dpsim seed 7793). */
+/* Its disk was an old copy when it published for that round again, and the chain counts the first
+ * one, which had the same samples. They were counted twice when its process began anew before it
+ * had published once more (dpsim seed 7793). */
 static void another_publication_of_a_round_that_is_counted_brings_nothing_back(void **state)
 {
     kit_world *world = three();
@@ -153,7 +155,8 @@ static void a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on(v
     }
 }
 
-/* Its chunks were damaged, and others had the blob: with the vector, which is here, all of it is. */
+/* Its chunks were damaged, and others had the blob: with the vector, which is here, all of it
+ * is. */
 static void a_publication_whose_blob_comes_back_is_whole(void **state)
 {
     kit_world *world = three();

@@ -1,4 +1,5 @@
-/* What work of rounds ago is worth, and how long a node behind a thin line trains in a round of parts. */
+/* What work of rounds ago is worth, and how long a node behind a thin line trains in a round of
+ * parts. */
 #include "tests/lib/check.h"
 #include "tests/unit/gossip/part_kit.h"
 

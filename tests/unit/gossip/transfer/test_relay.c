@@ -8,7 +8,8 @@ static dp_peer peer_of(uint8_t id)
     return (dp_peer){.bytes = {id}};
 }
 
-/* Four voters: this one, whose line carries 1 MB/s, and three that may ask. A copy takes it a second. */
+/* Four voters: this one, whose line carries 1 MB/s, and three that may ask. A copy takes it a
+ * second. */
 static dp_relay_ask ask_of(uint8_t peer, uint8_t update, uint64_t at_ms)
 {
     return (dp_relay_ask){.now = {.us = at_ms * DP_MS},

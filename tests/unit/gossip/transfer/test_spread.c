@@ -273,7 +273,8 @@ static void chunks_that_are_late_together_double_the_wait_once(void **state)
     fetcher_close(f);
 }
 
-/* All chunks of one more object come from member, each so long after it was asked for first; *asked: how often chunks were. */
+/* All chunks of one more object come from member, each so long after it was asked for first;
+ * *asked: how often chunks were. */
 static void fetch_slowly(fetcher *f, uint32_t member, uint64_t takes_us, uint32_t *asked)
 {
     const dp_peer peer = mesh_peer(member);
@@ -362,7 +363,8 @@ static void the_first_of_two_chunks_makes_room(fetcher *f, const dp_hash *update
     CHECK(dp_hash_equal(&nth_of(f, DP_DO_GET_CHUNK, 0)->u.get.root, updates));
 }
 
-/* Else who is too far behind to replay would wait for a state for ever, on a line that the rounds fill, and a newcomer for data. */
+/* Else who is too far behind to replay would wait for a state for ever, on a line that the rounds
+ * fill, and a newcomer for data. */
 static void a_state_has_room_beside_the_updates_of_the_rounds(void **state)
 {
     (void)state;
@@ -390,7 +392,8 @@ static void data_come_before_a_state_beside_the_updates_of_the_rounds(void **sta
     fetcher_close(f);
 }
 
-/* Rounds of so many chunks as are asked for at once, each answered after so long; how many were asked for at last. */
+/* Rounds of so many chunks as are asked for at once, each answered after so long; how many were
+ * asked for at last. */
 static uint32_t asked_at_once(fetcher *f, uint64_t size, uint64_t rtt_us, uint64_t took_us)
 {
     dp_action gets[DP_FLIGHTS_MAX];

@@ -1,5 +1,5 @@
-/* What asking a second holder for a late last chunk is worth: objects from four holders, one of which stalls now and then, in virtual
- * time. The same seeds with and without. */
+/* What asking a second holder for a late last chunk is worth: objects from four holders, one of
+ * which stalls now and then, in virtual time. The same seeds with and without. */
 #include <stdio.h>
 
 #include "base/rng.h"

@@ -191,7 +191,8 @@ static uint32_t one_of_two_lacks_it(fetcher *f)
     return first;
 }
 
-/* An author that keeps its update for one voter says so too, and it may be the last that has it (dpsim, swarm 1182). */
+/* An author that keeps its update for one voter says so too, and it may be the last that has it
+ * (dpsim, swarm 1182). */
 static void who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What a voter promises and accepts, and to whom it says so: the other voters lie, and the disk fails. */
+/* What a voter promises and accepts, and to whom it says so: the other voters lie, and the disk
+ * fails. */
 #include "tests/unit/gossip/lone_voter.h"
 
 static void an_accept_whose_write_failed_is_told_to_nobody(void **state)
@@ -124,7 +125,8 @@ static void a_proof_whose_promises_were_not_signed_so_is_refused(void **state)
     lone_close(voter);
 }
 
-/* The promise that names the highest accepted ballot binds, not the first, and none that is above its own ballot. */
+/* The promise that names the highest accepted ballot binds, not the first, and none that is above
+ * its own ballot. */
 static void a_proposal_of_another_record_than_its_proof_names_is_refused(void **state)
 {
     lone_voter *voter = lone_open(5);

@@ -49,7 +49,8 @@ static void a_row_of_this_slot_binds_its_voter(void **state)
     lone_close(voter);
 }
 
-/* A vote after another record, or in another fork, or of an earlier slot, says nothing of this one. */
+/* A vote after another record, or in another fork, or of an earlier slot, says nothing of this
+ * one. */
 static void a_row_of_another_slot_does_not_bind(void **state)
 {
     (void)state;
@@ -67,7 +68,8 @@ static void a_row_of_another_slot_does_not_bind(void **state)
     }
 }
 
-/* The records before it are missing here: a vote now would overwrite it. Without those it holds back what is asked of it. */
+/* The records before it are missing here: a vote now would overwrite it. Without those it holds
+ * back what is asked of it. */
 static void a_row_of_a_later_slot_keeps_its_voter_silent_until_then(void **state)
 {
     dp_commit_row row = row_of_now();
@@ -90,7 +92,8 @@ static void a_row_of_a_later_slot_keeps_its_voter_silent_until_then(void **state
     lone_close(voter);
 }
 
-/* Its fork was given up for good, by what the chain says or by what this node was told: nothing is held back for it. */
+/* Its fork was given up for good, by what the chain says or by what this node was told: nothing is
+ * held back for it. */
 static void a_row_of_a_fork_that_has_ended_holds_nothing_back(void **state)
 {
     dp_commit_row row = row_of_now();

@@ -1,4 +1,5 @@
-/* Voters and members that lie: which pairs of votes convict, and what a node makes of the lies of one peer. */
+/* Voters and members that lie: which pairs of votes convict, and what a node makes of the lies of
+ * one peer. */
 #include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
@@ -50,7 +51,8 @@ static void two_promises_of_one_ballot_say_the_same(void **state)
     assert_true(against(promise(5, 2, 1), promise(5, 2, 2)));
     assert_false(against(promise(5, 2, 1), promise(5, 2, 1)));
     assert_false(against(promise(5, 2, 1), promise(6, 4, 2)));
-    /* After a write that failed a voter may name an accept of this very ballot: nobody uses such a promise. */
+    /* After a write that failed a voter may name an accept of this very ballot: nobody uses such a
+     * promise. */
     assert_false(against(promise(5, 2, 1), promise(5, 6, 2)));
 }
 
@@ -92,7 +94,8 @@ static void the_lowest_accept_is_remembered(void **state)
     free(witness);
 }
 
-/* An accept that comes late is below a promise of long ago, though the last promise names a later one. */
+/* An accept that comes late is below a promise of long ago, though the last promise names a later
+ * one. */
 static void the_lowest_promise_is_remembered(void **state)
 {
     dp_witness *witness = calloc(1, sizeof *witness);
@@ -243,7 +246,8 @@ static void doubt_ends_by_itself_and_by_a_good_answer(void **state)
     assert_false(dp_doubted(&doubt, &peer, now));
 }
 
-/* A contribution that no record may list must not be taken up: who lists it has no record decided. */
+/* A contribution that no record may list must not be taken up: who lists it has no record
+ * decided. */
 static void a_claim_that_no_record_may_list_is_refused(void **state)
 {
     kit_world *world = three();
@@ -324,7 +328,8 @@ static void requests_for_records_are_served_at_a_bounded_rate(void **state)
     kit_close(world);
 }
 
-/* sender asks node 0 for a fence of this life, as asker, and shows a word that is signed by author. */
+/* sender asks node 0 for a fence of this life, as asker, and shows a word that is signed by
+ * author. */
 static void wish_as(kit_world *world, const dp_fence_ask *said, uint32_t author, uint32_t sender)
 {
     uint8_t room[512];
@@ -366,7 +371,8 @@ static void a_life_is_fenced_on_its_own_word_alone(void **state)
     kit_close(world);
 }
 
-/* What a liar with a place in the run gains: one entry of its own, about a node that has exchanged with it, for half a minute. */
+/* What a liar with a place in the run gains: one entry of its own, about a node that has exchanged
+ * with it, for half a minute. */
 static void a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another(void **state)
 {
     kit_world *world = three();
