@@ -39,7 +39,7 @@ ROOMS = {
         "pairs": "core ledger member transfer",
         "context": "core event identity ledger member pairs transfer vote",
         "requests": "context core event identity ledger member",
-        "catchup": "context core event identity ledger requests transfer vote",
+        "catchup": "context core event identity ledger member requests transfer vote",
         "round": "context core event identity ledger member requests vote",
         "training": "catchup context core event round",
         "parts": "context core event ledger round",

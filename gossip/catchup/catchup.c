@@ -468,13 +468,18 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
     action->u.keep.use = DP_USE_STATE;
     action->u.keep.round = catchup->state_round;
     dp_saved_add(node, catchup->state_round, root, catchup->state_bytes, true);
-    /* A trainer that is stuck on missing blobs starts anew from here. */
-    if (node->standing.state == DP_TRAINER_SET && !node->standing.applying &&
-        catchup->stuck_at.us != 0 && node->standing.applied < catchup->state_round) {
-        node->train->publishing = false;
-        dp_train_unload(node);
-    }
     node->dirty = true;
+    catchup->frees_trainer = node->standing.state == DP_TRAINER_SET && !node->standing.applying &&
+                             catchup->stuck_at.us != 0 &&
+                             node->standing.applied < catchup->state_round;
+}
+
+bool dp_catchup_frees_trainer(dp_node *node)
+{
+    const bool frees = node->catchup->frees_trainer;
+
+    node->catchup->frees_trainer = false;
+    return frees;
 }
 
 /* What comes after a state on its way is fetched before it: a slow line may take longer for the

@@ -26,8 +26,9 @@ typedef struct dp_catchup {
     dp_peer sender; /* of the message at hand */
     bool gained;    /* it had a record that follows */
     dp_doubt doubt;
-    dp_hash part;     /* a state of which an earlier life has fetched chunks; zero: none */
-    bool wants_state; /* a state object is being fetched */
+    dp_hash part;       /* a state of which an earlier life has fetched chunks; zero: none */
+    bool frees_trainer; /* until dp_catchup_frees_trainer is asked */
+    bool wants_state;   /* a state object is being fetched */
     dp_hash state_root;
     uint64_t state_round;
     uint64_t state_bytes;
@@ -53,7 +54,11 @@ bool dp_catchup_needs_no_state(const dp_node *node);
 bool dp_catchup_prefers_state(const dp_node *node, uint64_t round);
 /* A piece of this object has come. */
 void dp_catchup_chunk(dp_node *node, const dp_hash *root);
+/* An object is whole here. */
 void dp_catchup_object(dp_node *node, const dp_hash *root);
+/* Has a state come, since this was last asked, that a trainer stuck on missing updates starts anew
+ * from? */
+bool dp_catchup_frees_trainer(dp_node *node);
 
 /* Somebody is known to have records that this node lacks. */
 bool dp_catchup_behind(const dp_node *node);

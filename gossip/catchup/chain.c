@@ -77,19 +77,12 @@ static void certify_before(dp_node *node, const dp_record *record)
 }
 
 /* Parts of this record that have the contribution with this index in them. */
-static uint32_t taken_of(const dp_node *node, const dp_record *record, uint32_t index)
+static uint32_t taken_of(const dp_record *record, uint32_t index)
 {
     uint32_t taken = 0;
 
     for (uint32_t p = 0; p < record->n_parts; p++) {
         taken |= (record->parts[p].from >> index & 1U) << p;
-    }
-    /* M42: what the owners told this node, instead of what is decided. */
-    for (uint32_t i = 0; dp_broken(42) && node->parts != NULL && i < node->parts->n_results; i++) {
-        const dp_part_word *word = &node->parts->results[i].word;
-        for (uint32_t k = 0; k < word->n; k++) {
-            taken |= dp_peer_equal(&word->sources[k].peer, &node->self) ? 1U << word->part : 0;
-        }
     }
     return dp_broken(43) ? dp_part_all(record->n_parts) : taken;
 }
@@ -126,7 +119,7 @@ static bool remember_round(dp_node *node, const dp_record *record)
                          .alpha = record->alpha,
                          .n = record->n_listed,
                          .contributors = record->n_listed,
-                         .cuts = node->parts != NULL ? chain->cuts : (dp_part_cuts){.n = 0}};
+                         .cuts = node->ledger.parted ? chain->cuts : (dp_part_cuts){.n = 0}};
     row->digest = dp_ledger_digest(&node->ledger);
     row->touched = contains(record, &node->self);
     for (uint32_t i = 0; i < record->n_listed; i++) {
@@ -141,7 +134,7 @@ static bool remember_round(dp_node *node, const dp_record *record)
             chain->own_round = record->round - dp_listed_age(record, i);
             chain->own_root = listed->root;
             chain->own_clip = listed->clip;
-            chain->own_taken = taken_of(node, record, i);
+            chain->own_taken = taken_of(record, i);
             row->own = true;
             row->own_age = dp_listed_age(record, i);
             row->own_root = listed->root;
@@ -159,81 +152,6 @@ static bool remember_round(dp_node *node, const dp_record *record)
     return row->own;
 }
 
-/* What has become of the publication of this node. */
-static void note_outcome(dp_node *node, const dp_record *record, bool own)
-{
-    const dp_pending *pending = &node->train->pending;
-
-    if (own) {
-        dp_node_note(node, DP_NOTE_COUNTED, record->round, NULL, node->chain->own_clip, 0, "");
-    } else if (pending->has && pending->ready.round == record->round) {
-        dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0,
-                     dp_node_is_open(node, &pending->ready) ? "the next round may count it"
-                                                            : "its work is carried over");
-    } else if (pending->has && pending->ready.round + 1 == record->round && !pending->settled &&
-               node->ledger.stale) {
-        dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0, "its work is carried over");
-    }
-}
-
-static void note_config(dp_node *node, const dp_record *record, uint32_t voters_before)
-{
-    for (uint32_t i = 0; record->has_config && i < record->config.n_admits; i++) {
-        dp_node_note(node, DP_NOTE_ADMITTED, record->round, &record->config.admits[i].peer, 0, 0,
-                     "");
-    }
-    for (uint32_t i = 0; record->has_config && i < record->config.n_removes; i++) {
-        const dp_peer *peer = &record->config.removes[i].peer;
-        const uint32_t index = dp_node_member_index(node, peer);
-        const dp_remove_reason reason = record->config.removes[i].reason;
-        dp_node_note(node, DP_NOTE_REMOVED, record->round, peer, 0, 0,
-                     reason == DP_REMOVE_LEFT      ? "left"
-                     : reason == DP_REMOVE_REVOKED ? "revoked"
-                     : reason == DP_REMOVE_HARMFUL ? "harmful"
-                                                   : "absent");
-        if (reason == DP_REMOVE_ABSENT) { /* It may come back, as a newcomer. */
-            if (index != DP_MEMBER_NONE) {
-                dp_members_mark(node->members, index, false, false);
-            }
-        } else if (dp_peer_equal(peer, &node->self)) {
-            node->leaving = true;
-        } else if (index != DP_MEMBER_NONE) {
-            /* Who goes by its own wish may be the only one from whom others can have this
-             * record. */
-            const bool guest = reason == DP_REMOVE_LEFT;
-            dp_members_remove(node->members, index, node->now, guest ? DP_LINGER_US : 0,
-                              &node->out);
-        }
-    }
-    for (uint32_t i = 0; record->has_config && i < record->config.n_fences; i++) {
-        dp_node_fence(node, &record->config.fences[i].peer, record->config.fences[i].incarnation);
-    }
-    if (record->has_config && record->config.n_voters > 0) {
-        dp_node_note(node, DP_NOTE_VOTERS, record->round, NULL, voters_before,
-                     node->ledger.n_voters, "");
-    }
-}
-
-void dp_chain_tell_members(dp_node *node)
-{
-    dp_peer voters[DP_VOTERS_MAX];
-
-    for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
-        const dp_roster_entry *entry = &node->ledger.roster[i];
-        if (entry->gone == 0) {
-            const uint32_t index = dp_members_enter(node->members, &entry->peer, entry->caps);
-            if (index != DP_MEMBER_NONE) {
-                dp_members_mark(node->members, index, true,
-                                dp_ledger_voter(&node->ledger, &entry->peer) != DP_NOBODY);
-            }
-        }
-    }
-    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
-        voters[i] = node->ledger.voters[i].peer;
-    }
-    dp_beat_set_voters(&node->beat, voters, node->ledger.n_voters, node->now);
-}
-
 /* The root key vouches for the state that it has all go on from. */
 static void certify_fork(dp_node *node, const dp_record *record)
 {
@@ -249,58 +167,36 @@ static void certify_fork(dp_node *node, const dp_record *record)
     }
 }
 
-static void apply_record(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes)
+/* The ledger, and what replaying needs, have the record from here on. Does it list this node? */
+static bool apply_record(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes)
 {
-    const uint32_t voters_before = node->ledger.n_voters;
+    dp_chain *chain = node->chain;
     const bool votes = dp_node_is_voter(node);
-    const bool is_round = record->kind == DP_RECORD_ROUND;
     bool own = false;
 
     dp_witness_decided(node->witness, record->slot, hash);
-    if (is_round && node->started) {
-        dp_round_count_missed(node, record);
-    }
-    node->chain->cuts = node->ledger.layout.cuts; /* Of this record; the next has others. */
-    dp_ledger_apply(&node->ledger, record, hash, node->chain->admitted);
-    node->leave->voted =
-        votes || (node->leave->voted && dp_ledger_member(&node->ledger, &node->self) == NULL);
+    chain->cuts = node->ledger.layout.cuts; /* Of this record; the next has others. */
+    dp_ledger_apply(&node->ledger, record, hash, chain->admitted);
+    dp_leave_decided(node, votes);
     dp_fork_applied(node, record, hash, bytes);
     dp_witness_begin(node->witness, &node->ledger);
-    if (is_round) {
+    if (record->kind == DP_RECORD_ROUND) {
         certify_before(node, record);
         own = remember_round(node, record);
+        chain->decided_at = node->started ? node->now : chain->decided_at;
     } else if (record->kind == DP_RECORD_FORK) {
         certify_fork(node, record);
     }
-    if (!node->started) {
-        return;
-    }
-    if (record->kind == DP_RECORD_FORK) {
-        dp_node_note(node, DP_NOTE_ADOPTED, node->ledger.round, NULL, 0, 0, "fork");
-        dp_node_reopen(node);
-        return;
-    }
-    note_config(node, record, voters_before);
-    dp_invite_wish_applied(node, record);
-    dp_rotate_applied(node);
-    if (is_round) {
-        if (node->round->opened.us != 0) {
-            dp_deadline_measure(&node->round->deadline,
-                                dp_time_between(node->round->opened, node->now));
-            dp_beat_hold(&node->beat, dp_deadline_length(&node->round->deadline) / 4);
-        }
-        node->chain->decided_at = node->now;
-        dp_node_note(node, DP_NOTE_DECIDED, record->round, NULL, record->n_listed, record->slot,
-                     "");
-        note_outcome(node, record, own);
-        dp_chain_drop_unlisted(node);
-        dp_chain_drop_old(node);
-    }
-    if (record->has_config || node->ledger.slot == 1) {
-        dp_chain_tell_members(node);
-    }
-    dp_commit_begin(node->commit, &node->ledger, &node->self);
-    dp_round_open_slot(node, is_round);
+    return own;
+}
+
+bool dp_chain_apply(dp_node *node)
+{
+    dp_chain *chain = node->chain;
+
+    dp_assert(node->started && chain->op == 0 && !chain->failed);
+    return apply_record(node, &chain->decoded, &chain->record_hash,
+                        dp_view_of(chain->record, chain->record_size));
 }
 
 /* ---- offering, writing ---- */
@@ -387,55 +283,28 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert)
         dp_record_decode(&chain->decoded, dp_view_of(chain->record, chain->record_size));
     dp_assert(again == DP_OK);
     write_record(node);
-    if (dp_broken(13)) {
-        chain->op = 0;
-        apply_record(node, &chain->decoded, &hash, dp_view_of(chain->record, chain->record_size));
-    }
     return DP_OK;
 }
 
-static void tell_decided(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
-{
-    dp_writer writer = dp_writer_of(node->room, sizeof node->room);
-
-    dp_decide_msg_write(&writer, slot, cert, dp_record_voted(record));
-    dp_assert(!writer.full);
-    dp_node_send_all(node, dp_view_of(writer.data, writer.size));
-}
-
-bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status)
+bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status, bool *written)
 {
     dp_chain *chain = node->chain;
 
+    *written = false;
     if (chain->op == 0 || op != chain->op) {
         return false;
     }
     chain->op = 0;
-    if (status != DP_OK) {
-        chain->failed = true;
-        return true;
+    chain->failed = status != DP_OK;
+    if (!chain->failed) {
+        dp_span_add(&chain->fsync, dp_time_between(chain->stored_at, node->now));
+        *written = true;
     }
-    dp_span_add(&node->round->fsync, dp_time_between(chain->stored_at, node->now));
-    apply_record(node, &chain->decoded, &chain->record_hash,
-                 dp_view_of(chain->record, chain->record_size));
-    if (node->reopening) {
-        return true;
-    }
-    if (chain->tells) {
-        chain->tells = false;
-        tell_decided(node, node->ledger.slot, dp_view_of(chain->record, chain->record_size),
-                     dp_view_of(chain->cert, chain->cert_size));
-    }
-    dp_catchup_next(node);
-    node->dirty = true;
     return true;
 }
 
 void dp_chain_tick(dp_node *node)
 {
-    if (dp_ledger_lists(&node->ledger)) {
-        dp_chain_drop_rest(node);
-    }
     if (node->chain->failed && dp_time_between(node->chain->stored_at, node->now) >= DP_REPEAT_US) {
         write_record(node);
     }
@@ -465,37 +334,6 @@ dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view
         const char *cause = "";
         DP_TRY(dp_valid_record(&valid, &chain->decoded, &cause));
     }
-    apply_record(node, &chain->decoded, &hash, record);
+    (void)apply_record(node, &chain->decoded, &hash, record);
     return DP_OK;
-}
-
-void dp_chain_decided(dp_node *node)
-{
-    dp_commit *commit = node->commit;
-    uint8_t cert[DP_CERT_OF_RECORD_BYTES_MAX];
-    dp_view bytes;
-    const dp_view record = dp_view_of(commit->outcome.data, commit->outcome.size);
-
-    if (!commit->decided || node->chain->op != 0 || node->chain->failed ||
-        commit->slot != node->ledger.slot + 1) {
-        return;
-    }
-    dp_view whole;
-    if (dp_ledger_lists(&node->ledger) && dp_list_join(node, record, true, &whole) != DP_OK) {
-        return; /* The votes of others have decided it before its lists came. */
-    }
-    dp_status status = dp_cert_of_record_encode(&commit->cert, cert, sizeof cert, &bytes);
-    dp_assert(status == DP_OK);
-    status = dp_chain_offer(node, record, bytes);
-    if (status != DP_OK) {
-        return;
-    }
-    /* The owner of the ballot tells; the next in order too, in case the owner dies now. */
-    const uint32_t second = dp_commit_owner(commit, commit->cert.ballot + 1);
-    if (commit->self == dp_commit_owner(commit, commit->cert.ballot) || commit->self == second) {
-        node->chain->tells = dp_ledger_lists(&node->ledger);
-        if (!node->chain->tells) {
-            tell_decided(node, commit->slot, record, bytes);
-        }
-    }
 }

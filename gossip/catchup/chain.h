@@ -11,6 +11,7 @@
 #include "gossip/core/limits.h"
 #include "gossip/identity/admission.h"
 #include "gossip/ledger/record.h"
+#include "gossip/member/links.h"
 
 enum {
     DP_WINDOW_ROUNDS = 8,   /* J: blobs of so many rounds before the newest checkpoint are kept */
@@ -55,16 +56,11 @@ typedef struct dp_ring_row {
     uint32_t own_taken;
     uint32_t own_age; /* 1: it was made for the round before */
 } dp_ring_row;
-
-typedef struct dp_unlisted {
-    dp_hash root;
-    uint64_t round;
-} dp_unlisted;
-
 /* Records decided, and the one being written. */
 typedef struct dp_chain {
     uint32_t op; /* of the DP_STORE_DECIDED under way, 0: none */
     dp_time stored_at;
+    dp_span fsync;   /* how long the last writes took */
     uint8_t *record; /* whole: DP_RECORD_WHOLE_MAX in a run with lists, else DP_RECORD_BYTES_MAX */
     size_t record_size;
     dp_hash record_hash;
@@ -73,15 +69,8 @@ typedef struct dp_chain {
     dp_record decoded;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
     bool failed; /* the write failed: try again */
-    /* with lists: this node tells all of the record when it is durable, and can be had */
-    bool tells;
     dp_ring_row ring[DP_RING_ROUNDS];
     dp_ring_item *ring_items; /* as many for each row as a record lists */
-    /* With lists: updates that no record counts and that one step had no room to let go; as many as
-     * a node follows claims. */
-    uint32_t n_unlisted;
-    uint32_t unlisted_max;
-    dp_unlisted *unlisted;
     dp_hash genesis_digest;
     bool genesis_certified;
     dp_hash genesis_root;
@@ -102,27 +91,29 @@ bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root);
 /* A record with its certificate, from anywhere. DP_OK: being written, or known; DP_AGAIN: of a
  * later slot, or busy. */
 dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert);
-bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status);
+/* Is this answer of the disk about the record that was being written? written: it is durable, and
+ * to be applied at once. One that failed is written again with a tick. */
+bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status, bool *written);
+/* The ledger, and what replaying needs, have the record that was written. Does it list this
+ * node? */
+bool dp_chain_apply(dp_node *node);
 dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view cert);
 void dp_chain_tick(dp_node *node);
-/* The decided record of the commit machine: tell everybody, write it. */
-void dp_chain_decided(dp_node *node);
-/* What the ledger says to membership and heartbeats. */
-void dp_chain_tell_members(dp_node *node);
 
 /* ---- blobs of old rounds: chain_drop.c ---- */
 
 /* No longer needed by the round under way: let go, unless a round that may be replayed needs it. */
 void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round);
+/* The same; false: it is to go, and this step has no room for that. */
+bool dp_chain_let_go(dp_node *node, const dp_hash *root, uint64_t round);
 /* The trainer stands at this round: blobs up to it that are not here are not needed any more. */
 void dp_chain_cancel(dp_node *node, uint64_t round);
 void dp_chain_drop_row(dp_node *node, dp_ring_row *row);
-/* Claims of the round that was just decided which no record counts. */
-void dp_chain_drop_unlisted(dp_node *node);
 /* Rows before all that a replay may begin with; two at most, since the actions of a step are
  * bounded. */
 void dp_chain_drop_old(dp_node *node);
-/* Of a row with more blobs than one step has room for, some; then of what no record counts. */
-void dp_chain_drop_rest(dp_node *node);
+/* Of a row with more blobs than one step has room for, some; gives how many more this step may
+ * drop. */
+uint32_t dp_chain_drop_rest(dp_node *node);
 
 #endif

@@ -40,8 +40,7 @@ static bool is_needed(const dp_node *node, const dp_hash *root)
     return false;
 }
 
-/* False: it is to go, and this step has no room for that. */
-static bool let_go(dp_node *node, const dp_hash *root, uint64_t round)
+bool dp_chain_let_go(dp_node *node, const dp_hash *root, uint64_t round)
 {
     if (dp_broken(57) || is_needed(node, root)) {
         return true;
@@ -62,7 +61,7 @@ static bool let_go(dp_node *node, const dp_hash *root, uint64_t round)
 
 void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
 {
-    (void)let_go(node, root, round);
+    (void)dp_chain_let_go(node, root, round);
 }
 
 /* The first round whose blobs are kept: all that somebody needs who starts from the newest
@@ -109,30 +108,7 @@ void dp_chain_drop_row(dp_node *node, dp_ring_row *row)
     }
 }
 
-static bool is_claimed(const dp_node *node, const dp_hash *root)
-{
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        if (dp_hash_equal(&node->round->claims[i].ready.root, root)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void drop_more_unlisted(dp_node *node, uint32_t most)
-{
-    dp_chain *chain = node->chain;
-
-    for (uint32_t i = 0; i < most && chain->n_unlisted > 0; i++) {
-        const dp_unlisted *last = &chain->unlisted[chain->n_unlisted - 1];
-        if (!is_claimed(node, &last->root) && !let_go(node, &last->root, last->round)) {
-            return;
-        }
-        chain->n_unlisted--; /* What is claimed again goes with that claim. */
-    }
-}
-
-void dp_chain_drop_rest(dp_node *node)
+uint32_t dp_chain_drop_rest(dp_node *node)
 {
     uint32_t left = DP_DROPS_PER_TICK;
 
@@ -146,7 +122,7 @@ void dp_chain_drop_rest(dp_node *node)
         }
         row->rest = row->rest && left == 0;
     }
-    drop_more_unlisted(node, left);
+    return left;
 }
 
 void dp_chain_drop_old(dp_node *node)
@@ -173,25 +149,6 @@ void dp_chain_cancel(dp_node *node, uint64_t round)
             if (!dp_node_holds(node, &row->items[k].root)) {
                 dp_spread_cancel(node->spread, node->now, &row->items[k].root, &node->out);
             }
-        }
-    }
-}
-
-void dp_chain_drop_unlisted(dp_node *node)
-{
-    if (node->parts != NULL) {
-        dp_part_round_drop(node);
-        return;
-    }
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        const dp_claim *claim = &node->round->claims[i];
-        if (dp_node_is_open(node, &claim->ready) ||
-            let_go(node, &claim->ready.root, claim->ready.round)) {
-            continue;
-        }
-        if (node->chain->n_unlisted < node->chain->unlisted_max) {
-            node->chain->unlisted[node->chain->n_unlisted++] =
-                (dp_unlisted){.root = claim->ready.root, .round = claim->ready.round};
         }
     }
 }

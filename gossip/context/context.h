@@ -53,7 +53,8 @@ typedef struct dp_standing {
     uint64_t tensor_bytes;
     dp_hash state_root; /* own, of applied */
     uint64_t step_us;
-    uint32_t uplink; /* kB/s, as last told; 0: unknown */
+    uint32_t uplink;           /* kB/s, as last told; 0: unknown */
+    uint64_t published_tokens; /* of the newest publication; 0: none */
 } dp_standing;
 
 struct dp_node {
@@ -70,7 +71,8 @@ struct dp_node {
     bool paused;
     bool leaving;
     bool halted;
-    bool dirty; /* something changed that the end of the step must look at */
+    dp_time repeat_at; /* when peers are told again what they may have missed */
+    bool dirty;        /* something changed that the end of the step must look at */
     uint64_t rejected;
     dp_rng rng;
     uint32_t buggify; /* mask of dp_bug; 0 but in the simulator */
@@ -92,18 +94,20 @@ struct dp_node {
     dp_record draft; /* being read or written: nothing of it is needed between two calls */
     uint8_t room[DP_ROOM_BYTES]; /* a message that is being written */
     /* From the lowest room up. */
-    struct dp_requests *requests; /* requests/wish.h */
-    struct dp_leave *leave;       /* requests/leave.h */
-    struct dp_chain *chain;       /* catchup/chain.h */
-    struct dp_saved_all *saved;   /* catchup/saved.h */
-    struct dp_catchup *catchup;   /* catchup/catchup.h */
-    struct dp_proof *proof;       /* catchup/proof.h */
-    struct dp_forks *forks;       /* catchup/fork.h */
-    struct dp_witness *witness;   /* vote/witness.h */
-    struct dp_round *round;       /* round/round.h */
-    struct dp_judging *judging;   /* round/judge_round.h; NULL in a run that does not judge */
-    struct dp_train *train;       /* training/training.h */
-    struct dp_part_round *parts;  /* parts/part_round.h; NULL in a run of whole updates */
+    struct dp_requests *requests;     /* requests/wish.h */
+    struct dp_leave *leave;           /* requests/leave.h */
+    struct dp_chain *chain;           /* catchup/chain.h */
+    struct dp_list_talk *list_talk;   /* catchup/list_talk.h */
+    struct dp_saved_all *saved;       /* catchup/saved.h */
+    struct dp_catchup *catchup;       /* catchup/catchup.h */
+    struct dp_proof *proof;           /* catchup/proof.h */
+    struct dp_forks *forks;           /* catchup/fork.h */
+    struct dp_witness *witness;       /* vote/witness.h */
+    struct dp_round *round;           /* round/round.h */
+    const struct dp_round_kind *kind; /* round/kind.h */
+    struct dp_judging *judging;       /* round/judge_round.h; NULL in a run that does not judge */
+    struct dp_train *train;           /* training/training.h */
+    struct dp_part_round *parts;      /* parts/part_round.h; NULL in a run of whole updates */
 };
 
 /* ---- context.c ---- */
@@ -117,6 +121,8 @@ uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
 uint64_t dp_node_record_ms(const dp_node *node);
 /* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
 bool dp_node_is_open(const dp_node *node, const dp_ready *ready);
+/* At the end of this step peers are told again what they may have missed. */
+void dp_node_repeat_now(dp_node *node);
 /* Everything anew from the store: the base has changed under all parts. */
 void dp_node_reopen(dp_node *node);
 

@@ -147,7 +147,7 @@ static void on_link_up(dp_node *node, const dp_event *event)
     }
     dp_proof_tell(node, &event->u.link.peer);
     dp_fork_tell(node, &event->u.link.peer);
-    node->round->repeat_at = node->now; /* Tell the newcomer what it missed. */
+    dp_node_repeat_now(node); /* Tell the newcomer what it missed. */
 }
 
 static void on_link_down(dp_node *node, const dp_event *event)
@@ -165,14 +165,9 @@ static void on_link_down(dp_node *node, const dp_event *event)
 /* Somebody waits for this object, or has it already. */
 static bool is_of_use(const dp_node *node, const dp_hash *root)
 {
-    bool of_use = dp_broken(57) || dp_node_holds(node, root) ||
-                  dp_spread_wants(node->spread, root) ||
-                  (node->catchup->wants_state && dp_hash_equal(root, &node->catchup->state_root));
-
-    for (uint32_t i = 0; i < node->round->n_claims && !of_use; i++) {
-        of_use = dp_hash_equal(root, &node->round->claims[i].ready.root);
-    }
-    return of_use || (node->parts != NULL && dp_part_round_knows(node, root));
+    return dp_broken(57) || dp_node_holds(node, root) || dp_spread_wants(node->spread, root) ||
+           (node->catchup->wants_state && dp_hash_equal(root, &node->catchup->state_root)) ||
+           node->kind->knows(node, root);
 }
 
 static void on_object(dp_node *node, const dp_event *event)
@@ -191,8 +186,9 @@ static void on_object(dp_node *node, const dp_event *event)
     }
     dp_node_hold(node, root, event->u.object.size);
     dp_spread_object(node->spread, node->now, root, &node->out);
-    dp_round_object(node, root, event->u.object.size);
+    node->kind->object(node, root, event->u.object.size);
     dp_catchup_object(node, root);
+    dp_train_unstick(node);
     (void)dp_mix_object(node->mix, node->now, root, &node->out);
     node->dirty = true;
 }
@@ -206,7 +202,7 @@ static void on_lost(dp_node *node, const dp_hash *root)
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0,
                      "frozen work lost with the disk");
     }
-    dp_round_lost(node, root);
+    node->kind->lost(node, root);
     node->dirty = true;
 }
 
@@ -214,11 +210,18 @@ static void on_stored(dp_node *node, const dp_event *event)
 {
     const uint32_t op = event->u.stored.op;
     const dp_status status = event->u.stored.status;
+    bool written = false;
 
     node->dirty = true;
+    if (dp_chain_stored(node, op, status, &written)) {
+        if (written) {
+            dp_node_record_written(node);
+        }
+        return;
+    }
     if (dp_commit_stored(node->commit, node->now, op, status) ||
-        dp_chain_stored(node, op, status) || dp_train_stored(node, op, status) ||
-        dp_proof_stored(node, op, status) || dp_fork_stored(node, op, status)) {
+        dp_train_stored(node, op, status) || dp_proof_stored(node, op, status) ||
+        dp_fork_stored(node, op, status)) {
         return;
     }
     (void)dp_mix_stored(node->mix, node->now, op, status, &node->out);
@@ -268,7 +271,7 @@ static void on_start(dp_node *node)
 {
     node->started = true;
     node->started_at = node->now;
-    dp_chain_tell_members(node);
+    dp_node_tell_members(node);
     if (node->forks->stop.has) {
         dp_commit_end_fork(node->commit, &node->forks->stop.loser);
     }
@@ -382,10 +385,14 @@ static void tick(dp_node *node)
     dp_members_tick(node->members, node->now, node->wall_ms, &node->out);
     dp_spread_tick(node->spread, node->now, &node->out);
     dp_mix_tick(node->mix, node->now, &node->out);
+    if (dp_ledger_lists(&node->ledger)) {
+        dp_round_drop_more(node, dp_chain_drop_rest(node));
+    }
     dp_chain_tick(node);
     dp_proof_tick(node);
     dp_fork_tick(node);
     dp_catchup_tick(node);
+    dp_train_unstick(node);
     dp_train_tick(node);
 }
 
@@ -408,8 +415,14 @@ void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
         update_mode(node);
         dp_catchup_next(node);
         dp_train_advance(node);
+        dp_round_watch(node);
+        dp_node_repeat(node);
         dp_round_tick(node);
         tell_parts(node);
+    }
+    if (dp_broken(13) && node->chain->op != 0) { /* Applied before it is durable. */
+        node->chain->op = 0;
+        dp_node_record_written(node);
     }
 }
 

@@ -141,16 +141,14 @@ static dp_status open_tables(dp_node *node)
         chain->ring[i].items = &chain->ring_items[(size_t)i * listed];
     }
     if (lists) {
-        round->whole = dp_reserve(DP_RECORD_WHOLE_MAX, 1);
-        round->vote_row = dp_reserve(DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX, 1);
-        chain->unlisted_max = round->claims_max;
-        chain->unlisted = dp_reserve(chain->unlisted_max, sizeof *chain->unlisted);
-        if (round->whole == NULL || round->vote_row == NULL || chain->unlisted == NULL) {
+        round->unlisted_max = round->claims_max;
+        round->unlisted = dp_reserve(round->unlisted_max, sizeof *round->unlisted);
+        if (round->unlisted == NULL) {
             return DP_NOMEM;
         }
     }
     DP_TRY(dp_map_init(&round->claim_of, round->claims_max, node->config.seed));
-    return dp_lists_open(&round->lists, listed);
+    return dp_list_open(node, listed);
 }
 
 static dp_status open_memory(dp_node *node)
@@ -165,7 +163,9 @@ static dp_status open_memory(dp_node *node)
     node->train = dp_reserve(1, sizeof *node->train);
     node->round = dp_reserve(1, sizeof *node->round);
     node->forks = dp_reserve(1, sizeof *node->forks);
+    node->kind = &dp_round_whole;
     if (node->manifest.reduce == DP_REDUCE_PARTS) {
+        node->kind = &dp_round_parted;
         node->parts = dp_reserve(1, sizeof *node->parts);
         if (node->parts == NULL) {
             return DP_NOMEM;
@@ -251,18 +251,16 @@ void dp_node_close(dp_node *node)
     dp_map_close(&node->held_map);
     dp_out_close(&node->out);
     if (node->round != NULL) {
-        dp_lists_close(&node->round->lists);
         dp_map_close(&node->round->claim_of);
-        dp_free(node->round->vote_row);
         dp_free(node->round->guests);
-        dp_free(node->round->whole);
         dp_free(node->round->claims);
+        dp_free(node->round->unlisted);
     }
     if (node->chain != NULL) {
         dp_free(node->chain->record);
         dp_free(node->chain->ring_items);
-        dp_free(node->chain->unlisted);
     }
+    dp_list_close(node);
     dp_judging_close(node);
     if (node->requests != NULL) {
         dp_free(node->requests->invites);

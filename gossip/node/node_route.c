@@ -98,7 +98,7 @@ static bool is_refused(dp_node *node, const dp_hash *root, uint32_t from)
     const dp_pending *const pending = &node->train->pending;
     const dp_rowset *const linked = dp_members_linked(node->members);
 
-    if (node->mode != DP_MODE_SYNC || node->parts != NULL || !pending->has ||
+    if (node->mode != DP_MODE_SYNC || node->ledger.parted || !pending->has ||
         pending->ready.round != node->ledger.round + 1 ||
         !dp_hash_equal(&pending->ready.root, root)) {
         return false;
@@ -130,6 +130,16 @@ static void say_absent(dp_node *node, const dp_hash *root, uint32_t to)
                  dp_view_of(writer.data, writer.size));
 }
 
+static dp_status on_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from)
+{
+    const dp_status status = dp_round_message(node, type, bytes, from);
+
+    if (dp_round_take_certified(node)) {
+        dp_train_certified(node, node->ledger.round);
+    }
+    return status;
+}
+
 static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, uint32_t from)
 {
     dp_hash root;
@@ -137,9 +147,7 @@ static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, u
 
     if (type == DP_MSG_INFO_GET) {
         DP_TRY(dp_wire_read_info_get(bytes, &root));
-        if (node->parts != NULL) {
-            dp_part_round_asked(node, &root);
-        }
+        node->kind->asked(node, &root);
         if (!is_refused(node, &root, from)) {
             (void)dp_spread_serve_info(node->spread, node->now, from, &root, &node->out);
         } else if (dp_spread_serve_allows(node->spread, node->now, from)) {
@@ -240,7 +248,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_HAVE:
     case DP_MSG_STATE:
     case DP_MSG_VOTER_OK:
-        return dp_round_message(node, type, bytes, relayed ? NULL : &peer);
+        return on_round_message(node, type, bytes, relayed ? NULL : &peer);
     case DP_MSG_LIST_GET:
     case DP_MSG_LIST:
         return dp_list_message(node, type, bytes, &peer);
@@ -249,9 +257,9 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_EARLY:
         return dp_part_early_message(node, from, bytes);
     case DP_MSG_SUBTOTAL:
-        return dp_part_take_message(node, bytes);
+        return dp_part_round_subtotal(node, bytes);
     case DP_MSG_COLLECT:
-        return dp_part_take_hint(node, from, bytes);
+        return dp_part_round_collect(node, from, bytes);
     case DP_MSG_REMOVE:
     case DP_MSG_FENCE_ASK:
         return dp_wish_message(node, type, bytes);

@@ -79,19 +79,20 @@ static void give_up(dp_node *node, dp_collecting *collecting)
     tell_hint(node, &collecting->told);
 }
 
-static void take_up(dp_node *node, dp_collecting *collecting, uint32_t part)
+/* True: it has begun. */
+static bool take_up(dp_node *node, dp_collecting *collecting, uint32_t part)
 {
     dp_collect told;
 
     fill_in(node, part, &told);
     if (told.n < 2 || !names(&told, &node->self)) {
-        return; /* Looked at again: somebody may come. */
+        return false; /* Looked at again: somebody may come. */
     }
     collecting->told = told;
     collecting->duty.works = true;
     collecting->duty.since = node->now;
     tell_hint(node, &told);
-    dp_part_round_look(node);
+    return true;
 }
 
 bool dp_part_collect_wants(const dp_node *node, uint32_t part, const dp_claim *claim)
@@ -203,22 +204,28 @@ static void add_up(dp_node *node, dp_collecting *collecting, const uint32_t *rea
     reduce(node, collecting, chosen, count);
 }
 
-void dp_part_collect_tick(dp_node *node, uint32_t part, const uint32_t *ready, uint32_t n)
+bool dp_part_collect_begin(dp_node *node, uint32_t part)
 {
     dp_collecting *collecting = &node->parts->collects[part];
-    dp_duty *duty = &collecting->duty;
+    const dp_duty *duty = &collecting->duty;
 
     if (!node->ledger.summed || duty->done) {
-        return;
+        return false;
     }
     const bool turn =
         dp_part_site_serves(node, part) && dp_part_round_is_alive(node, owner_of(node, part));
     if (duty->works && !duty->reducing && !turn) {
         give_up(node, collecting);
-    } else if (!duty->works && turn) {
-        take_up(node, collecting, part);
+        return false;
     }
-    if (duty->works) {
+    return !duty->works && turn && take_up(node, collecting, part);
+}
+
+void dp_part_collect_tick(dp_node *node, uint32_t part, const uint32_t *ready, uint32_t n)
+{
+    dp_collecting *collecting = &node->parts->collects[part];
+
+    if (node->ledger.summed && !collecting->duty.done && collecting->duty.works) {
         add_up(node, collecting, ready, n);
     }
 }

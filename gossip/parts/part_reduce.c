@@ -35,13 +35,6 @@ uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t 
     return kept;
 }
 
-dp_part_term dp_part_round_term(const dp_node *node, const dp_claim *claim, uint32_t part)
-{
-    const dp_weight_out weight = dp_valid_weigh(&node->ledger, &claim->ready);
-
-    return (dp_part_term){.ref = claim->ready.parts.refs[part], .w = weight.w, .clip = weight.clip};
-}
-
 void dp_part_round_reduce(dp_node *node, uint32_t part, uint32_t tag, const dp_part_term *terms,
                           uint32_t n)
 {

@@ -12,35 +12,6 @@ static const dp_part_cuts *cuts_of(const dp_node *node)
     return &node->ledger.layout.cuts;
 }
 
-bool dp_part_round_may_check(dp_node *node)
-{
-    return node->standing.state != DP_TRAINER_OFF && dp_round_may_check(node);
-}
-
-void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part)
-{
-    dp_action *action = dp_out_add(&node->out, DP_DO_CHECK);
-
-    dp_round_begin_check(node, root);
-    action->u.check.root = *root;
-    action->u.check.first = cuts_of(node)->first[part];
-    action->u.check.end = dp_part_end(cuts_of(node), part);
-}
-
-/* Its size is what it turns out to be: somebody may tell of another's object with a wrong one, and
- * its holders are not to be blamed for that. */
-void dp_part_round_fetch(dp_node *node, const dp_hash *root, uint64_t bytes, const dp_peer *holder)
-{
-    const uint32_t index = dp_node_member_index(node, holder);
-
-    DP_IGNORE(dp_spread_want(node->spread, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
-                             &node->out)); /* Full: asked again with the next repeat. */
-    dp_spread_expect(node->spread, root, bytes);
-    if (index != DP_MEMBER_NONE && index != 0) {
-        dp_spread_holder(node->spread, node->now, root, index, &node->out);
-    }
-}
-
 /* ---- objects of publications ---- */
 
 static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
@@ -161,19 +132,6 @@ void dp_part_round_open_round(dp_node *node)
     memset(parts->collects, 0, sizeof parts->collects);
     dp_part_site_look(node);
     memset(parts->duties, 0, sizeof parts->duties);
-}
-
-/* Full: it stays until the disk is looked through. */
-void dp_part_round_throw_away(dp_node *node, const dp_hash *root, uint64_t round)
-{
-    dp_part_round *parts = node->parts;
-
-    if (!dp_node_holds(node, root)) {
-        dp_chain_drop(node, root, round); /* Unless it is on its way and decided. */
-    } else if (parts->n_garbage < DP_GARBAGE_MAX) {
-        parts->garbage[parts->n_garbage].root = *root;
-        parts->garbage[parts->n_garbage++].round = round;
-    }
 }
 
 void dp_part_round_sweep(dp_node *node)
@@ -499,4 +457,26 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
             dp_spread_holder(node->spread, node->now, &result->word.root, member, &node->out);
         }
     }
+}
+
+dp_status dp_part_round_subtotal(dp_node *node, dp_view bytes)
+{
+    bool look = false;
+    const dp_status status = dp_part_take_message(node, bytes, &look);
+
+    if (look) {
+        dp_part_round_look(node);
+    }
+    return status;
+}
+
+dp_status dp_part_round_collect(dp_node *node, uint32_t from, dp_view bytes)
+{
+    bool look = false;
+    const dp_status status = dp_part_take_hint(node, from, bytes, &look);
+
+    if (look) {
+        dp_part_round_look(node);
+    }
+    return status;
 }

@@ -140,12 +140,18 @@ typedef struct dp_part_round {
     } garbage[DP_GARBAGE_MAX];
 } dp_part_round;
 
+struct dp_round_kind;
+extern const struct dp_round_kind dp_round_parted; /* part_kind.c */
+
 /* part_round.c: what is wanted, what comes. */
 void dp_part_round_open_round(dp_node *node);
 /* What was kept for the round that has ended, and what no record names. */
 void dp_part_round_drop(dp_node *node);
 void dp_part_round_sweep(dp_node *node);
+/* A PART, a SUBTOTAL and a COLLECT; from: index of the member that sent it. */
 dp_status dp_part_round_message(dp_node *node, dp_view bytes);
+dp_status dp_part_round_subtotal(dp_node *node, dp_view bytes);
+dp_status dp_part_round_collect(dp_node *node, uint32_t from, dp_view bytes);
 /* A word of which the signature has been checked. */
 void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence);
 void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size);
@@ -218,6 +224,8 @@ dp_part_term dp_part_round_term(const dp_node *node, const dp_claim *claim, uint
 void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n);
 
 /* part_collect.c: sums of a site, for owners far away. */
+/* Takes up the sum of this part, or gives it up; true: what goes into it is to be looked for. */
+bool dp_part_collect_begin(dp_node *node, uint32_t part);
 void dp_part_collect_tick(dp_node *node, uint32_t part, const uint32_t *ready, uint32_t n);
 /* Is this author's object of the part wanted for a sum? */
 bool dp_part_collect_wants(const dp_node *node, uint32_t part, const dp_claim *claim);
@@ -225,8 +233,9 @@ void dp_part_collect_reduced(dp_node *node, const dp_event *event);
 void dp_part_collect_repeat(dp_node *node);
 
 /* part_take.c: sums of sites for the part that this node owns. */
-dp_status dp_part_take_message(dp_node *node, dp_view bytes);
-dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes);
+/* look: something is to be fetched now that was waited for. */
+dp_status dp_part_take_message(dp_node *node, dp_view bytes, bool *look);
+dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes, bool *look);
 void dp_part_take_look(dp_node *node);
 bool dp_part_take_checked(dp_node *node, const dp_event *event);
 /* Is this object to come in a sum? until when that is waited for. */

@@ -79,7 +79,7 @@ static dp_sum *sum_by(const dp_part_round *parts, uint32_t part, const dp_peer *
     return NULL;
 }
 
-dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes)
+dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes, bool *look)
 {
     const dp_peer collector = dp_members_at(node->members, from)->peer;
     dp_collect told;
@@ -100,9 +100,7 @@ dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes)
         will_be_of_far(node, &told) && sum_by(parts, told.part, &collector) == NULL) {
         parts->hints[parts->n_hints++] = (dp_part_hint){.collector = collector, .told = told};
     }
-    if (told.n == 0) {
-        dp_part_round_look(node); /* Who was waited for comes no more: they are fetched. */
-    }
+    *look = told.n == 0; /* What was waited for comes no more: it is fetched. */
     node->dirty = true;
     return DP_OK;
 }
@@ -117,7 +115,7 @@ static uint32_t count_taken(const dp_part_round *parts)
     return n;
 }
 
-dp_status dp_part_take_message(dp_node *node, dp_view bytes)
+dp_status dp_part_take_message(dp_node *node, dp_view bytes, bool *look)
 {
     dp_part_word word;
 
@@ -146,7 +144,7 @@ dp_status dp_part_take_message(dp_node *node, dp_view bytes)
         parts->sums[parts->n_sums++] =
             (dp_sum){.word = word, .since = node->now, .moved = node->now};
     }
-    dp_part_round_look(node);
+    *look = true;
     node->dirty = true;
     return DP_OK;
 }

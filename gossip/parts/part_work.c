@@ -7,53 +7,6 @@
 
 enum { WAITS_OWED = 12 }; /* for who was in none of the last rounds, once in a while (deadline.h) */
 
-bool dp_part_round_is_alive(const dp_node *node, const dp_peer *peer)
-{
-    const uint32_t index = dp_node_member_index(node, peer);
-
-    return index == 0 || (index != DP_MEMBER_NONE &&
-                          dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
-}
-
-/* What the author of this claim tells of a part; DP_PARTS_MAX: of its largest. */
-static uint64_t bytes_of(const dp_claim *claim, uint32_t part)
-{
-    const dp_part_list *list = &claim->ready.parts;
-    uint64_t largest = 0;
-
-    if (part < DP_PARTS_MAX) {
-        return part < list->n ? list->refs[part].bytes : 0;
-    }
-    for (uint32_t p = 0; p < list->n; p++) {
-        largest = list->refs[p].bytes > largest ? list->refs[p].bytes : largest;
-    }
-    return largest;
-}
-
-dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part)
-{
-    uint64_t bytes[DP_CLAIMS_MAX];
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        const dp_claim *claim = &node->round->claims[i];
-        bytes[n] = claim->evidence ? 0 : bytes_of(claim, part);
-        n += bytes[n] > 0 ? 1 : 0;
-    }
-    return dp_part_wait_of(dp_spread_chunk_p95(node->spread), dp_members_rtt_p95(node->members),
-                           bytes, n, dp_spread_rate(node->spread),
-                           dp_deadline_hard(&node->round->deadline));
-}
-
-bool dp_part_round_is_time(dp_node *node, dp_time at)
-{
-    if (!dp_time_reached(node->now, at)) {
-        node->parts->wake_at = dp_time_min(node->parts->wake_at, at);
-        return false;
-    }
-    return true;
-}
-
 static bool owns_any(const dp_part_layout *layout, const dp_peer *peer)
 {
     for (uint32_t p = 0; p < layout->cuts.n; p++) {
@@ -330,6 +283,9 @@ void dp_part_round_tick(dp_node *node)
         }
         take_up(node, &ready, p);
         add_up(node, p);
+        if (dp_part_collect_begin(node, p)) {
+            dp_part_round_look(node);
+        }
         dp_part_collect_tick(node, p, ready.claims, ready.n);
     }
 }
@@ -368,22 +324,6 @@ static void tell_sources(dp_node *node, const dp_part_word *word)
             dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
         }
     }
-}
-
-/* Nobody has heard of it, and nobody else would let it go; the same bytes may be another's
- * result. */
-void dp_part_round_let_go(dp_node *node, const dp_event *event)
-{
-    const dp_hash *root = &event->u.reduced.root;
-
-    if (event->u.reduced.status != DP_OK || dp_part_round_knows(node, root) ||
-        dp_node_holds(node, root) || !dp_out_room(&node->out, 1)) {
-        return;
-    }
-    dp_action *drop = dp_out_add(&node->out, DP_DO_OBJECT_DROP);
-    drop->u.keep.root = *root;
-    drop->u.keep.use = DP_USE_BLOB;
-    drop->u.keep.round = event->u.reduced.round;
 }
 
 void dp_part_round_reduced(dp_node *node, const dp_event *event)

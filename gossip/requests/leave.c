@@ -18,7 +18,14 @@ void dp_leave_ask(dp_node *node)
     } else {
         DP_IGNORE(dp_wish_remove(node, &node->requests->own_remove)); /* Full: it is told again. */
     }
-    node->round->repeat_at = node->now;
+    dp_node_repeat_now(node);
+}
+
+void dp_leave_decided(dp_node *node, bool voted)
+{
+    const bool is_member = dp_ledger_member(&node->ledger, &node->self) != NULL;
+
+    node->leave->voted = voted || (node->leave->voted && !is_member);
 }
 
 void dp_leave_taken_out(dp_node *node)

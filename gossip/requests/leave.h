@@ -22,6 +22,8 @@ typedef struct dp_leave {
     (6 * DP_SECOND) /* so long it waits to be taken out, who votes three rounds more */
 
 void dp_leave_ask(dp_node *node);
+/* A record stands in the ledger; voted: this node was a voter of it. */
+void dp_leave_decided(dp_node *node, bool voted);
 /* The chain has taken this node out. */
 void dp_leave_taken_out(dp_node *node);
 /* Says goodbye once it is free. */

@@ -20,5 +20,10 @@ bool dp_claim_fits(const dp_node *node, const dp_ready *ready);
 /* A holder has proved how long this object is: whoever named it with another size has lied, and if
  * nobody names it rightly it is not fetched. Before dp_spread_info. */
 void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size);
+/* A message said this size, size is right: false, and the bad of its object is set, if they
+ * differ. */
+bool dp_claim_hold_against(bool *bad, uint64_t said, uint64_t size);
+/* Counts and names the author of such a message of this round. */
+void dp_claim_note_lie(dp_node *node, uint64_t round, const dp_peer *liar);
 
 #endif

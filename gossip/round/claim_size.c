@@ -4,6 +4,7 @@
  * nobody more. */
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
+#include "gossip/round/kind.h"
 
 bool dp_claim_fits(const dp_node *node, const dp_ready *ready)
 {
@@ -12,14 +13,13 @@ bool dp_claim_fits(const dp_node *node, const dp_ready *ready)
     return dp_broken(184) || ready->bytes <= most;
 }
 
-/* True: it said the truth. */
-static bool hold_against(bool *bad, uint64_t said, uint64_t size)
+bool dp_claim_hold_against(bool *bad, uint64_t said, uint64_t size)
 {
     *bad = *bad || said != size;
     return said == size;
 }
 
-static void note(dp_node *node, uint64_t round, const dp_peer *liar)
+void dp_claim_note_lie(dp_node *node, uint64_t round, const dp_peer *liar)
 {
     node->rejected++;
     dp_node_note(node, DP_NOTE_REJECTED, round, liar, 0, 0,
@@ -34,8 +34,8 @@ static bool judge_claim(dp_node *node, dp_claim *claim, const dp_hash *root, uin
     bool lied = false;
     bool right = false;
 
-    if (node->parts == NULL && !claim->held && !claim->bad && dp_hash_equal(&ready->root, root)) {
-        right = hold_against(&claim->bad, ready->bytes, size);
+    if (!node->ledger.parted && !claim->held && !claim->bad && dp_hash_equal(&ready->root, root)) {
+        right = dp_claim_hold_against(&claim->bad, ready->bytes, size);
         lied = !right;
     }
     for (uint32_t p = 0; p < ready->parts.n; p++) {
@@ -45,38 +45,12 @@ static bool judge_claim(dp_node *node, dp_claim *claim, const dp_hash *root, uin
             continue;
         }
         bool bad = false;
-        right = hold_against(&bad, ready->parts.refs[p].bytes, size) || right;
+        right = dp_claim_hold_against(&bad, ready->parts.refs[p].bytes, size) || right;
         claim->parts.bad |= bad ? bit : 0;
         lied = lied || bad;
     }
     if (lied) {
-        note(node, ready->round, &ready->peer);
-    }
-    return right;
-}
-
-/* Results and sums of sites, as judge_claim. */
-static bool judge_words(dp_node *node, const dp_hash *root, uint64_t size)
-{
-    bool right = false;
-
-    for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_results; i++) {
-        dp_result *result = &node->parts->results[i];
-        if (!result->held && !result->bad && dp_hash_equal(&result->word.root, root) &&
-            !hold_against(&result->bad, result->word.bytes, size)) {
-            note(node, result->word.round, &result->word.owner);
-        } else {
-            right = right || (!result->bad && dp_hash_equal(&result->word.root, root));
-        }
-    }
-    for (uint32_t i = 0; node->parts != NULL && i < node->parts->n_sums; i++) {
-        dp_sum *sum = &node->parts->sums[i];
-        if (!sum->held && !sum->bad && dp_hash_equal(&sum->word.root, root) &&
-            !hold_against(&sum->bad, sum->word.bytes, size)) {
-            note(node, sum->word.round, &sum->word.owner);
-        } else {
-            right = right || (!sum->bad && dp_hash_equal(&sum->word.root, root));
-        }
+        dp_claim_note_lie(node, ready->round, &ready->peer);
     }
     return right;
 }
@@ -94,7 +68,7 @@ void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size)
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         right = judge_claim(node, &node->round->claims[i], root, size) || right;
     }
-    right = judge_words(node, root, size) || right;
+    right = node->kind->sized(node, root, size) || right;
     if (node->rejected != rejected) {
         if (!right) {
             dp_spread_cancel(node->spread, node->now, root, &node->out);

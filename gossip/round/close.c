@@ -4,6 +4,7 @@
 
 #include "gossip/node/node_internal.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/kind.h"
 
 /* As dp_round_may_contribute, for a count: its credential is believed. */
 static bool may_train(const dp_node *node, const dp_member *member)
@@ -117,7 +118,7 @@ static uint64_t slowest_step(const dp_node *node)
     return slowest;
 }
 
-static uint64_t hard_of(const dp_node *node)
+uint64_t dp_round_hard_us(const dp_node *node)
 {
     return dp_deadline_hard(&node->round->deadline) /
            (DP_BUGGIFY(node, DP_BUG_EARLY_DEADLINE) ? 4 : 1);
@@ -181,7 +182,7 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
     const dp_peer *listed[DP_LISTED_MAX];
     uint8_t *missed = node->round->missed;
 
-    if (node->commit->self == DP_NOBODY && node->parts == NULL) {
+    if (node->commit->self == DP_NOBODY && !node->ledger.parted) {
         return;
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
@@ -248,8 +249,7 @@ const char *dp_round_ripe(dp_node *node)
     dp_seal seals[DP_VOTERS_MAX];
     dp_hash root;
     uint32_t n = 0;
-    const uint32_t held = node->parts != NULL ? dp_part_round_ready(node, held_claims)
-                                              : dp_round_held(node, held_claims);
+    const uint32_t held = node->kind->ready(node, held_claims);
     const uint32_t least =
         node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
 
@@ -281,29 +281,26 @@ const char *dp_round_ripe(dp_node *node)
         return "grace";
     }
     if (!dp_broken(50) && round->opened.us != 0 && held >= least &&
-        dp_time_reached(node->now, dp_time_after(round->opened, hard_of(node)))) {
+        dp_time_reached(node->now, dp_time_after(round->opened, dp_round_hard_us(node)))) {
         return "deadline";
     }
     return NULL;
 }
 
-static const char *close_cause(dp_node *node)
+void dp_round_measure(dp_node *node)
 {
-    const char *cause = dp_round_ripe(node);
-    uint32_t ready[DP_CLAIMS_MAX];
+    dp_round *round = node->round;
 
-    if (node->parts == NULL || (cause != NULL && dp_part_round_ready(node, ready) == 0)) {
-        return cause; /* A config part is no matter of parts. */
+    if (round->opened.us != 0) {
+        dp_deadline_measure(&round->deadline, dp_time_between(round->opened, node->now));
     }
-    return dp_part_round_close(node, cause);
 }
 
 /* Name those that the round does not wait for; first: since it has as many as close it at once. */
 static void note_stragglers(dp_node *node, bool first)
 {
     uint32_t held[DP_CLAIMS_MAX];
-    const uint32_t n =
-        node->parts != NULL ? dp_part_round_ready(node, held) : dp_round_held(node, held);
+    const uint32_t n = node->kind->ready(node, held);
 
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
         const dp_roster_entry *entry = &node->ledger.roster[i];
@@ -336,7 +333,7 @@ static void arm_bid(dp_node *node)
     /* A majority decides, this voter being one of it: who is slow beyond that is not waited for. */
     const uint64_t rtt =
         dp_members_rtt_voters(node->members, dp_ledger_majority(&node->ledger) - 1);
-    uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&round->fsync, 95),
+    uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&node->chain->fsync, 95),
                                     dp_commit_distance(node->commit), round->bids);
 
     wait = DP_BUGGIFY(node, DP_BUG_EARLY_BID) ? wait / 4 : wait;
@@ -358,11 +355,10 @@ static void close_round(dp_node *node)
         node->chain->op != 0 || node->chain->failed) {
         return;
     }
-    const char *cause = close_cause(node);
+    const char *cause = node->kind->close(node, dp_round_ripe(node));
     if (cause != NULL && round->close_at.us == 0) {
         round->close_at = node->now;
-        dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL,
-                     node->parts != NULL ? dp_part_round_held(node) : dp_round_held(node, NULL),
+        dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL, node->kind->held(node),
                      dp_round_active(node), cause);
         note_stragglers(node, strcmp(cause, "first") == 0);
     }
@@ -394,45 +390,26 @@ static void watch_voters(dp_node *node)
     }
 }
 
-void dp_round_tick(dp_node *node)
+void dp_round_watch(dp_node *node)
 {
     watch_voters(node);
     dp_judging_look(node);
-    if (dp_time_reached(node->now, node->round->repeat_at)) {
-        dp_round_repeat(node);
-    }
-    if (node->parts != NULL) {
-        dp_part_round_tick(node);
-    }
-    dp_commit_poke(node->commit, node->now);
-    close_round(node);
-    dp_chain_decided(node);
 }
 
-/* Of whoever adds up parts: when the round may be ripe, and then the next wait. */
-static dp_time ripe_wake(const dp_node *node)
+void dp_round_tick(dp_node *node)
 {
-    const dp_round *round = node->round;
-    dp_time wake = dp_part_round_wake(node);
-
-    if (node->parts->ripe_at.us == 0 && round->enough_at.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(round->enough_at, round->grace_us));
-    }
-    if (node->parts->ripe_at.us == 0 && round->opened.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(round->opened, hard_of(node)));
-    }
-    return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
+    node->kind->tick(node);
+    dp_commit_poke(node->commit, node->now);
+    close_round(node);
+    dp_round_decided(node);
 }
 
 dp_time dp_round_wake(const dp_node *node)
 {
     const dp_round *round = node->round;
-    dp_time wake = round->repeat_at;
+    dp_time wake = node->repeat_at;
 
-    if (node->parts != NULL) {
-        wake = dp_time_min(wake, ripe_wake(node));
-    }
-
+    wake = dp_time_min(wake, node->kind->wake(node));
     if (node->commit->self == DP_NOBODY) {
         return wake;
     }
@@ -446,7 +423,7 @@ dp_time dp_round_wake(const dp_node *node)
         wake = dp_time_min(wake, dp_time_after(round->enough_at, round->grace_us));
     }
     if (round->close_at.us == 0 && round->opened.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(round->opened, hard_of(node)));
+        wake = dp_time_min(wake, dp_time_after(round->opened, dp_round_hard_us(node)));
     }
     /* An instant already met that changed nothing is looked at again: what kept the round may be
      * over. */

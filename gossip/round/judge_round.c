@@ -298,8 +298,7 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
     dp_harms_prune(&judging->harms, &node->ledger, changed);
     if (new_round) {
         forget_unlisted(node);
-        const uint64_t own = node->train->pending.has ? node->train->pending.ready.tokens : 0;
-        judging->tokens = dp_judge_budget(own);
+        judging->tokens = dp_judge_budget(node->standing.published_tokens);
         dp_judge_open_round(&judging->judge);
     }
 }

@@ -6,37 +6,9 @@
 #include "gossip/node/node_internal.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/kind.h"
 
 /* ---- what is ready ---- */
-
-/* A majority of the voters signed one root for the newest round: the signatures, for a record. */
-bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],
-                         uint32_t *n)
-{
-    const dp_state_vote *states = node->round->states;
-    const uint32_t n_voters = node->ledger.n_voters;
-
-    for (uint32_t i = 0; i < n_voters; i++) {
-        uint32_t count = 0;
-        if (!states[i].known || states[i].round != node->ledger.round) {
-            continue;
-        }
-        for (uint32_t k = 0; k < n_voters; k++) {
-            if (states[k].known && states[k].round == node->ledger.round &&
-                dp_hash_equal(&states[k].root, &states[i].root)) {
-                seals[count].voter = (uint8_t)k;
-                memcpy(seals[count].signature, states[k].signature, DP_SIGNATURE_BYTES);
-                count++;
-            }
-        }
-        if (count >= dp_ledger_majority(&node->ledger) || (dp_broken(44) && count >= 2)) {
-            *root = states[i].root;
-            *n = count;
-            return true;
-        }
-    }
-    return false;
-}
 
 /* A claim outlives a record that removes its author and closes no round. */
 static bool was_removed(const dp_node *node, const dp_peer *peer)
@@ -182,21 +154,6 @@ bool dp_round_list(dp_node *node, dp_record *draft, const dp_claim *claim)
     return true;
 }
 
-static void list_claims(dp_node *node, dp_record *draft)
-{
-    uint32_t held[DP_CLAIMS_MAX] = {0};
-    uint32_t chosen[DP_LISTED_MAX];
-
-    if (node->parts != NULL) {
-        dp_part_round_list(node, draft);
-        return;
-    }
-    const uint32_t n = dp_round_choose(node, held, dp_round_held(node, held), chosen);
-    for (uint32_t i = 0; i < n; i++) {
-        (void)dp_round_list(node, draft, &node->round->claims[chosen[i]]);
-    }
-}
-
 static bool is_listed(const dp_record *record, const dp_peer *peer)
 {
     for (uint32_t i = 0; i < record->n_listed; i++) {
@@ -258,7 +215,7 @@ size_t dp_round_value(void *context, uint8_t *out)
     draft->round = node->ledger.round + 1;
     draft->base = node->ledger.base;
     if (dp_round_state_cert(node, &draft->state_root, draft->state, &draft->n_state)) {
-        list_claims(node, draft);
+        node->kind->list(node, draft);
     }
     if (draft->n_listed > 0) {
         dp_config_draft(node, draft, admitted);
@@ -284,58 +241,16 @@ size_t dp_round_value(void *context, uint8_t *out)
     if (!draft->in_lists) {
         return dp_record_encode(draft, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK ? bytes.size : 0;
     }
-    if (dp_record_encode(draft, node->round->whole, DP_RECORD_WHOLE_MAX, &bytes) != DP_OK) {
+    if (dp_record_encode(draft, node->list_talk->whole, DP_RECORD_WHOLE_MAX, &bytes) != DP_OK) {
         return 0;
     }
-    dp_lists_put_all(&node->round->lists, bytes);
+    dp_lists_put_all(&node->list_talk->lists, bytes);
     const dp_view voted = dp_record_voted(bytes);
     memcpy(out, voted.data, voted.size);
     return voted.size;
 }
 
 /* ---- judging ---- */
-
-static const dp_claim *find_listed(const dp_node *node, const dp_listed *listed)
-{
-    const dp_claim *claim = dp_round_claim_of(node, &listed->peer);
-
-    if (claim != NULL && dp_hash_equal(&claim->ready.root, &listed->root)) {
-        return claim;
-    }
-    claim = NULL;
-    for (uint32_t k = 0; k < node->round->n_claims; k++) {
-        if (dp_hash_equal(&node->round->claims[k].ready.root, &listed->root) &&
-            dp_peer_equal(&node->round->claims[k].ready.peer, &listed->peer)) {
-            claim = &node->round->claims[k];
-        }
-    }
-    return claim;
-}
-
-/* All blobs here, checked, and with the energies that the record states (SAFETY A6 and E). */
-static dp_verdict judge_blobs(dp_node *node, const dp_record *record)
-{
-    dp_verdict verdict = DP_VERDICT_YES;
-
-    if (node->parts != NULL) {
-        const int held = dp_part_round_judge(node, record);
-        return held > 0 ? DP_VERDICT_YES : held == 0 ? DP_VERDICT_LATER : DP_VERDICT_NO;
-    }
-    for (uint32_t i = 0; i < record->n_listed; i++) {
-        const dp_listed *listed = &record->listed[i];
-        const dp_claim *claim = find_listed(node, listed);
-        if (claim == NULL) {
-            const dp_ready ready = dp_valid_ready(&node->ledger, record, i);
-            dp_round_ready(node, &ready, true, false);
-            verdict = DP_VERDICT_LATER;
-        } else if (!claim->held || (!claim->checked && !dp_broken(107))) {
-            verdict = DP_VERDICT_LATER;
-        } else if (claim->bad || claim->energy != listed->energy || claim->size != listed->bytes) {
-            return DP_VERDICT_NO;
-        }
-    }
-    return verdict;
-}
 
 /* Mutations 15, 16 and 47 refuse a record for a reason that is no rule. */
 static bool refuses_by_mutation(const dp_node *node, const dp_record *record)
@@ -410,10 +325,10 @@ dp_verdict dp_round_judge(void *context, dp_view bytes)
         return DP_VERDICT_YES;
     }
     if (dp_broken(15) || dp_broken(47)) {
-        (void)judge_blobs(node, &round->judged_record); /* They are fetched all the same. */
+        (void)node->kind->judge(node, &round->judged_record); /* They are fetched all the same. */
     }
     if (refuses_by_mutation(node, &round->judged_record)) {
         return DP_VERDICT_NO;
     }
-    return judge_blobs(node, &round->judged_record);
+    return node->kind->judge(node, &round->judged_record);
 }

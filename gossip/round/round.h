@@ -16,7 +16,6 @@
 #include "gossip/round/claim.h"
 #include "gossip/round/deadline.h"
 #include "gossip/round/judge.h"
-#include "gossip/round/lists.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/vote/commit.h"
 
@@ -66,6 +65,11 @@ typedef struct dp_state_vote {
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_state_vote;
 
+typedef struct dp_unlisted {
+    dp_hash root;
+    uint64_t round;
+} dp_unlisted;
+
 typedef struct dp_round {
     uint32_t n_claims;
     uint32_t claims_max;
@@ -77,6 +81,7 @@ typedef struct dp_round {
     uint32_t n_voters;             /* of whom states are */
     dp_voter voters[DP_VOTERS_MAX];
     dp_state_vote states[DP_VOTERS_MAX];
+    bool certified; /* the newest state, since dp_round_take_certified */
     dp_time slot_opened;
     dp_time opened;    /* zero: this node has not applied the round before */
     dp_time enough_at; /* K contributions were ready and held; zero: not yet */
@@ -85,10 +90,9 @@ typedef struct dp_round {
     dp_time bid_at;
     dp_time ahead_since; /* in this slot a record from the future was met; zero: none */
     uint32_t bids;
-    dp_time repeat_at; /* what is missing is looked for; set to now, all is told at once */
-    dp_time repeat_planned;
-    dp_time told_at;  /* when peers were last told of the round */
-    uint64_t tell_us; /* until they are told again */
+    dp_time repeat_planned; /* what repeat_at of the node was set to here */
+    dp_time told_at;        /* when peers were last told of the round */
+    uint64_t tell_us;       /* until they are told again */
     dp_deadline deadline;
     /* by index of a member: rounds in a row in which it worked and was not listed */
     uint8_t missed[DP_MEMBERS_MAX];
@@ -97,14 +101,14 @@ typedef struct dp_round {
     dp_status verdict;
     dp_record judged_record;
     dp_admitted judged_admitted[DP_CONFIG_ADMIT_MAX];
-    dp_lists lists;    /* of records of the slot under way */
-    uint8_t *whole;    /* DP_RECORD_WHOLE_MAX; NULL in a run without lists, as the next one */
-    uint8_t *vote_row; /* the row of the vote with the whole record in it */
     struct dp_told_guests *guests;
-    dp_hash lists_for; /* the record whose lists were last asked for: */
-    dp_time lists_asked_at;
-    uint32_t lists_asked; /* times */
-    dp_span fsync;
+    /* with lists: this node tells all of the decided record when it is durable, and can be had */
+    bool tells_written;
+    /* With lists: updates that no record counts and that one step had no room to let go; as many as
+     * a node follows claims. */
+    uint32_t n_unlisted;
+    uint32_t unlisted_max;
+    dp_unlisted *unlisted;
     uint32_t checks;      /* DP_DO_CHECK without answer, */
     uint64_t check_bytes; /* and what they hold */
     uint32_t n_offers;
@@ -115,15 +119,25 @@ typedef struct dp_round {
 void dp_round_open_slot(dp_node *node, bool new_round);
 void dp_round_count_missed(dp_node *node, const dp_record *record);
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);
+/* A STATE of a voter. */
+dp_status dp_round_state_message(dp_node *node, dp_view bytes);
 dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
-void dp_round_object(dp_node *node, const dp_hash *root, uint64_t size);
-/* It cannot be read here any more: a claim of it is fetched anew. */
-void dp_round_lost(dp_node *node, const dp_hash *root);
 /* A DP_EV_CHECKED; whether the blob is of a claim. */
 bool dp_round_checked(dp_node *node, const dp_event *event);
+/* After APPLIED of the newest round: signs the own state. */
 void dp_round_state_own(dp_node *node);
-/* What peers may have missed. */
-void dp_round_repeat(dp_node *node);
+/* The own state of the newest round is not what it was signed for. */
+void dp_round_state_withdraw(dp_node *node);
+/* Has a majority certified the state after the newest round, since this was last asked? */
+bool dp_round_take_certified(dp_node *node);
+/* This node has applied the newest round, and the next is open here. */
+void dp_round_open(dp_node *node);
+/* Updates that wait for a trainer are given to it. */
+void dp_round_trainer_up(dp_node *node);
+/* The trainer answers nothing any more of what it was asked. */
+void dp_round_trainer_down(dp_node *node);
+/* The claim to this blob by this peer, or NULL. */
+dp_claim *dp_round_find_claim(const dp_node *node, const dp_peer *peer, const dp_hash *root);
 /* The claim that this peer made itself, or NULL. */
 dp_claim *dp_round_claim_of(const dp_node *node, const dp_peer *peer);
 /* 1: made for the round that the newest record has closed; else 0. */
@@ -131,33 +145,51 @@ uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim);
 bool dp_round_may_contribute(const dp_node *node, const dp_peer *peer);
 /* These claims and no others are followed from now on: the index of them is made anew. */
 void dp_round_index_claims(dp_node *node);
-void dp_round_check_blob(dp_node *node, dp_claim *claim);
+/* The claim with this index is new, or is no longer mere evidence. */
+void dp_round_index_claim(dp_round *round, uint32_t index);
 bool dp_round_may_check(dp_node *node); /* Another one, beside those that are at the trainer? */
 void dp_round_begin_check(dp_node *node, const dp_hash *root);
-void dp_round_fetch_blob(dp_node *node, dp_claim *claim);
-/* ---- list_talk.c ---- */
-
-/* Lists that a record names, from and for other voters. */
-/* The whole form of a record of the slot under way, lent until the next call; DP_AGAIN: lists are
- * missing, and with wanted they are asked for. */
-dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whole);
-dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_peer *from);
-/* A row of the vote with its record as a vote has it becomes one with the whole record; and back:
- * empty, if the lists in it are not those of its record. The lists of the record in the row stay
- * known. */
-dp_view dp_list_row_whole(dp_node *node, dp_view row);
-dp_view dp_list_row_voted(dp_node *node, dp_view row);
+void dp_round_end_check(dp_node *node, const dp_hash *root);
 /* ---- tell.c ---- */
 
+/* When it is time, looks for what is missing. True: peers are to be told now what they may have
+ * missed. */
+bool dp_round_repeat(dp_node *node);
+/* What this node has of the round, and what it lacks. */
+void dp_round_tell(dp_node *node);
+
 void dp_round_tell_have(dp_node *node);
+/* To the voters; have is empty afterwards. */
+void dp_round_send_have(dp_node *node, dp_have_msg *have);
 /* Of this one alone, in a run with lists, where all of them are many. */
 void dp_round_tell_have_one(dp_node *node, const dp_hash *root);
 void dp_round_tell_state(dp_node *node);
+/* ---- decided.c ---- */
+
+/* If the votes have decided the slot: tells the record, or has it told when it is written, and
+ * gives it to the chain. */
+void dp_round_decided(dp_node *node);
+/* The record is durable. */
+void dp_round_tell_written(dp_node *node);
+/* ---- unlisted.c ---- */
+
+/* Claims of the round that was just decided which no record counts. */
+void dp_round_drop_unlisted(dp_node *node);
+/* Of those that one step had no room for, so many. */
+void dp_round_drop_more(dp_node *node, uint32_t most);
 /* ---- close.c ---- */
+
+/* A round that this node has opened is decided: how long it took. */
+void dp_round_measure(dp_node *node);
 
 /* Why the round may be closed, or in a run of parts be added up; NULL: not yet. */
 const char *dp_round_ripe(dp_node *node);
+/* Which voters are alive, and which updates may be judged. */
+void dp_round_watch(dp_node *node);
+/* Closes the round and bids, when it is time. */
 void dp_round_tick(dp_node *node);
+/* The hard deadline of a round, in microseconds after it was opened. */
+uint64_t dp_round_hard_us(const dp_node *node);
 dp_time dp_round_wake(const dp_node *node);
 uint32_t dp_round_active(const dp_node *node);
 /* Is this row one of them? */

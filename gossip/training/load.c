@@ -157,6 +157,14 @@ void dp_train_unload(dp_node *node)
     node->dirty = true;
 }
 
+void dp_train_unstick(dp_node *node)
+{
+    if (dp_catchup_frees_trainer(node)) {
+        node->train->publishing = false;
+        dp_train_unload(node);
+    }
+}
+
 void dp_train_reload(dp_node *node, const char *cause)
 {
     dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->standing.applied,
@@ -181,7 +189,7 @@ void dp_train_diverged(dp_node *node)
                  rests ? "own state root differs again and again; its trainer rests"
                        : "own state root differs");
     dp_saved_mark_bad(node, &train->moving_root);
-    node->round->states[node->commit->self == DP_NOBODY ? 0 : node->commit->self].known = false;
+    dp_round_state_withdraw(node);
     dp_train_reload(node, "state");
 }
 

@@ -14,6 +14,9 @@ void dp_train_load(dp_node *node);
 void dp_train_reload(dp_node *node, const char *cause);
 /* The trainer is to be loaded anew: it holds nothing until what was durable is brought back. */
 void dp_train_unload(dp_node *node);
+/* The same, whatever it publishes, if it is stuck and a state has come from which it starts
+ * anew. */
+void dp_train_unstick(dp_node *node);
 void dp_train_diverged(dp_node *node);
 /* theta of round stands with this tensor root. */
 void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root);

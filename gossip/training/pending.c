@@ -100,7 +100,7 @@ dp_status dp_train_restore(dp_node *node, dp_view row)
     dp_reader reader = dp_reader_of(row);
     const uint8_t version = dp_read_u8(&reader);
 
-    if (version != (node->parts != NULL ? PENDING_PARTED : PENDING_VERSION)) {
+    if (version != (node->ledger.parted ? PENDING_PARTED : PENDING_VERSION)) {
         return DP_VERSION;
     }
     const dp_view ready =
@@ -127,6 +127,7 @@ dp_status dp_train_restore(dp_node *node, dp_view row)
         return DP_OK;
     }
     *pending = read;
+    node->standing.published_tokens = read.ready.tokens;
     node->train->revived = true;
     return DP_OK;
 }
@@ -244,7 +245,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
                                .steps = event->u.published.steps,
                                .loss_micro = event->u.published.loss_micro,
                                .state_root = node->standing.state_root};
-    if (node->parts != NULL) {
+    if (node->ledger.parted) {
         make_parted(node, &pending.ready, event);
     }
     if (!dp_valid_numbers(&pending.ready)) {
@@ -270,6 +271,7 @@ void dp_train_published(dp_node *node, const dp_event *event)
     }
     drop_parts(node, &train->pending, &pending.ready.parts);
     train->pending = pending;
+    node->standing.published_tokens = pending.ready.tokens;
     for (uint32_t p = 0; p < pending.ready.parts.n; p++) {
         keep_own(node, &pending.ready.parts.refs[p].root, pending.ready.parts.refs[p].bytes);
     }

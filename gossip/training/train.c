@@ -63,6 +63,7 @@ static void replay(dp_node *node)
     if (!node->catchup->wants_state && dp_catchup_prefers_state(node, node->standing.applied)) {
         node->catchup->stuck_at = node->now;
         dp_catchup_state(node);
+        dp_train_unstick(node);
     }
     const bool whole = dp_train_fetch_row(node, row);
     if (after != NULL) {
@@ -75,6 +76,7 @@ static void replay(dp_node *node)
         if (row->dropped ||
             dp_time_between(node->catchup->stuck_at, node->now) > DP_STATE_PATIENCE_US) {
             dp_catchup_state(node);
+            dp_train_unstick(node);
         }
         return;
     }
@@ -125,7 +127,7 @@ static void on_applied(dp_node *node, const dp_event *event)
     dp_node_note(node, DP_NOTE_APPLIED, event->u.applied.round, NULL, 0, 0, "");
     dp_train_arrive(node, event->u.applied.round, &event->u.applied.tensor_root);
     if (node->standing.applied == node->ledger.round) {
-        node->round->repeat_at = node->now; /* An offer to vote waits for the state. */
+        dp_node_repeat_now(node); /* An offer to vote waits for the state. */
     }
     node->dirty = true;
 }
@@ -221,7 +223,7 @@ static uint64_t part_us(const dp_node *node)
     const uint64_t late_us = dp_time_between(round->slot_opened, round->opened);
     const uint64_t bytes = train->pending.ready.bytes;
     const uint64_t send_us =
-        node->parts != NULL ? dp_deadline_scatter(bytes, own_share(node), node->standing.uplink)
+        node->ledger.parted ? dp_deadline_scatter(bytes, own_share(node), node->standing.uplink)
                             : dp_deadline_send(bytes, alive - 1, node->standing.uplink);
     return dp_deadline_part(round_us, late_us, send_us);
 }
@@ -300,7 +302,7 @@ static void train_on(dp_node *node)
             action->u.train.n_ranges =
                 dp_lease_after(lease, action->u.train.reach.leased, action->u.train.ranges);
         }
-        if (node->parts != NULL && node->config.early &&
+        if (node->ledger.parted && node->config.early &&
             node->manifest.exchange == DP_EXCHANGE_GRADIENTS) {
             action->u.train.cuts = node->ledger.layout.cuts;
         }
@@ -314,7 +316,7 @@ static void train_on(dp_node *node)
         action->u.publish.dense = train->exchanges >= 2;
         action->u.publish.keep =
             dp_node_keep(node, node->standing.applied + (dp_broken(68) ? 0 : 1));
-        if (node->parts != NULL) {
+        if (node->ledger.parted) {
             action->u.publish.cuts = node->ledger.layout.cuts;
         }
         train->publish_cuts = action->u.publish.cuts;
@@ -341,6 +343,9 @@ void dp_train_advance(dp_node *node)
     }
     if (node->standing.applied == node->ledger.round) {
         dp_round_state_own(node);
+        if (dp_round_take_certified(node)) {
+            dp_train_certified(node, node->ledger.round);
+        }
     }
     if (node->standing.state != DP_TRAINER_SET || node->standing.applying || train->publishing) {
         return; /* One thing at a time: what is being published belongs to the present base. */
@@ -350,10 +355,7 @@ void dp_train_advance(dp_node *node)
         replay(node);
         return;
     }
-    if (node->round->opened.us == 0) {
-        node->round->opened = node->now;
-        dp_node_note(node, DP_NOTE_ROUND_OPENED, node->standing.applied + 1, NULL, 0, 0, "");
-    }
+    dp_round_open(node);
     if (train->fresh) {
         dp_train_bring_back(node);
     }
@@ -400,17 +402,10 @@ static void trainer_down(dp_node *node)
     train->training = false;
     train->train_round = 0;
     train->steps = 0;
-    node->round->checks = 0;
     if (train->pending.has && !train->pending.settled && !dp_train_undecided(node)) {
         train->pending.settled = true; /* The RESTORE settles it. */
     }
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        node->round->claims[i].checking = false;
-    }
-    dp_judging_trainer_down(node);
-    if (node->parts != NULL) {
-        dp_part_round_trainer_down(node);
-    }
+    dp_round_trainer_down(node);
     dp_mix_trainer_down(node->mix, node->now, &node->out);
     node->dirty = true;
 }
@@ -423,13 +418,8 @@ void dp_train_event(dp_node *node, const dp_event *event)
     case DP_EV_TRAINER_UP:
         node->standing.state = DP_TRAINER_EMPTY;
         train->opening = true;
-        for (uint32_t i = 0; i < node->round->n_claims; i++) {
-            if (node->round->claims[i].held && !node->round->claims[i].checked) {
-                dp_round_object(node, &node->round->claims[i].ready.root,
-                                node->round->claims[i].size);
-            }
-        }
-        node->round->repeat_at = node->now;
+        dp_round_trainer_up(node);
+        dp_node_repeat_now(node);
         node->dirty = true;
         break;
     case DP_EV_TRAINER_DOWN:

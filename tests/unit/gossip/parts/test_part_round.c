@@ -451,7 +451,7 @@ static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)
     kit_forget_claim(world, 0, 3); /* As if it had told nobody but the owners. */
     kit_forget_claim(world, 2, 3);
     dp_round *round = world->nodes[1].node->round;
-    round->repeat_at = (dp_time){.us = world->now_us - 1};
+    world->nodes[1].node->repeat_at = (dp_time){.us = world->now_us - 1};
     round->repeat_planned = (dp_time){.us = world->now_us};
     kit_event_in(world, 1, &tick);
     kit_drain(world);

@@ -1,4 +1,4 @@
-#include "gossip/round/lists.h"
+#include "gossip/ledger/lists.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * decided, and gets it whole (RECORDS). */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "gossip/node/node_internal.h"
 #include "gossip/vote/commit_row.h"
@@ -32,32 +33,67 @@ static uint32_t first_source(const dp_node *node, const dp_hash *hash)
 /* One voter after the other, as nobody says who else has them. */
 static void ask(dp_node *node, const dp_hash *hash)
 {
-    dp_round *round = node->round;
+    dp_list_talk *talk = node->list_talk;
     const uint32_t n = node->ledger.n_voters;
-    dp_list_get_msg get = {.asker = node->self, .n = round->lists.n_wanted};
+    dp_list_get_msg get = {.asker = node->self, .n = talk->lists.n_wanted};
 
-    if (!dp_hash_equal(&round->lists_for, hash)) {
-        round->lists_for = *hash;
-        round->lists_asked = 0;
-    } else if (dp_time_between(round->lists_asked_at, node->now) < ASK_US) {
+    if (!dp_hash_equal(&talk->asked_for, hash)) {
+        talk->asked_for = *hash;
+        talk->asked = 0;
+    } else if (dp_time_between(talk->asked_at, node->now) < ASK_US) {
         return;
     }
-    uint32_t voter = (first_source(node, hash) + round->lists_asked++) % n;
+    uint32_t voter = (first_source(node, hash) + talk->asked++) % n;
     if (dp_peer_equal(&node->ledger.voters[voter].peer, &node->self)) {
         voter = (voter + 1) % n;
-        round->lists_asked++;
+        talk->asked++;
     }
-    round->lists_asked_at = node->now;
-    memcpy(get.hashes, round->lists.wanted, get.n * sizeof get.hashes[0]);
+    talk->asked_at = node->now;
+    memcpy(get.hashes, talk->lists.wanted, get.n * sizeof get.hashes[0]);
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
     dp_list_get_msg_write(&writer, &get);
     dp_node_send(node, &node->ledger.voters[voter].peer, dp_view_of(writer.data, writer.size));
 }
 
+dp_status dp_list_open(dp_node *node, uint32_t listed_max)
+{
+    dp_list_talk *talk = dp_reserve(1, sizeof *talk);
+
+    node->list_talk = talk;
+    if (talk == NULL) {
+        return DP_NOMEM;
+    }
+    if (listed_max > DP_LISTED_STANDARD) {
+        talk->whole = dp_reserve(DP_RECORD_WHOLE_MAX, 1);
+        talk->vote_row = dp_reserve(DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX, 1);
+        if (talk->whole == NULL || talk->vote_row == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    return dp_lists_open(&talk->lists, listed_max);
+}
+
+void dp_list_close(dp_node *node)
+{
+    dp_list_talk *talk = node->list_talk;
+
+    if (talk != NULL) {
+        dp_lists_close(&talk->lists);
+        dp_free(talk->whole);
+        dp_free(talk->vote_row);
+        dp_free(talk);
+    }
+}
+
+void dp_list_open_slot(dp_node *node)
+{
+    node->list_talk->asked_for = (dp_hash){{0}};
+}
+
 dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whole)
 {
-    dp_round *round = node->round;
-    const dp_status status = dp_lists_join(&round->lists, record, wanted, round->whole, whole);
+    dp_list_talk *talk = node->list_talk;
+    const dp_status status = dp_lists_join(&talk->lists, record, wanted, talk->whole, whole);
 
     if (status == DP_AGAIN && wanted) {
         const dp_hash hash = dp_record_hash(record);
@@ -92,7 +128,7 @@ static dp_status on_get(dp_node *node, dp_view bytes, const dp_peer *from)
         return DP_OK; /* Only who votes needs them. */
     }
     for (uint32_t i = 0; i < get.n; i++) {
-        const dp_view list = dp_lists_get(&node->round->lists, &get.hashes[i]);
+        const dp_view list = dp_lists_get(&node->list_talk->lists, &get.hashes[i]);
         if (list.size > 0 && dp_spread_serve_allows(node->spread, node->now, member)) {
             dp_writer writer = dp_writer_of(node->room, sizeof node->room);
             dp_list_msg_write(&writer, list);
@@ -113,7 +149,7 @@ dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_p
         return on_get(node, bytes, from);
     }
     DP_TRY(dp_list_msg_read(bytes, &list));
-    if (dp_lists_take(&node->round->lists, list) && node->round->lists.n_wanted == 0) {
+    if (dp_lists_take(&node->list_talk->lists, list) && node->list_talk->lists.n_wanted == 0) {
         node->dirty = true; /* What waits for them is judged again. */
     }
     return DP_OK;
@@ -138,9 +174,9 @@ dp_view dp_list_row_whole(dp_node *node, dp_view bytes)
     }
     const dp_status joined = dp_list_join(node, row.record, false, &whole);
     dp_assert(joined == DP_OK); /* It has just been judged, or was in the row before. */
-    dp_lists_pin(&node->round->lists, row.record);
+    dp_lists_pin(&node->list_talk->lists, row.record);
     dp_writer writer =
-        dp_writer_of(node->round->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
+        dp_writer_of(node->list_talk->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
     row.record = whole;
     dp_commit_row_write(&writer, &row);
     dp_assert(!writer.full);
@@ -156,14 +192,14 @@ dp_view dp_list_row_voted(dp_node *node, dp_view bytes)
         return bytes;
     }
     dp_view whole;
-    dp_lists_put_all(&node->round->lists, row.record);
+    dp_lists_put_all(&node->list_talk->lists, row.record);
     row.record = dp_record_voted(row.record);
     if (dp_list_join(node, row.record, false, &whole) != DP_OK) {
         return (dp_view){0}; /* What it vouches for is not there: as a row that cannot be read. */
     }
-    dp_lists_pin(&node->round->lists, row.record);
+    dp_lists_pin(&node->list_talk->lists, row.record);
     dp_writer writer =
-        dp_writer_of(node->round->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
+        dp_writer_of(node->list_talk->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
     dp_commit_row_write(&writer, &row);
     return dp_view_of(writer.data, writer.size);
 }

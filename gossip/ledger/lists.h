@@ -5,8 +5,8 @@
  *   LIST_GET   head | 32 asker | u8 n, 1 to 32 | n times 32 hash of a list
  *   LIST       head | bytes of a list, to the end
  * Both are unsigned: a list is what its hash says, and nothing is taken that was not asked for. */
-#ifndef DP_GOSSIP_ROUND_LISTS_H
-#define DP_GOSSIP_ROUND_LISTS_H
+#ifndef DP_GOSSIP_LEDGER_LISTS_H
+#define DP_GOSSIP_LEDGER_LISTS_H
 
 #include "gossip/ledger/listing.h"
 
