@@ -40,10 +40,10 @@ ROOMS = {
         "context": "core event identity ledger member pairs transfer vote",
         "requests": "context core event identity ledger member",
         "catchup": "context core event identity ledger member requests transfer vote",
-        "round": "context core event identity ledger member requests vote",
+        "round": "catchup context core event identity ledger member requests vote",
         "training": "catchup context core event round",
-        "parts": "context core event ledger round",
-        "orders": "catchup context core event identity ledger requests",
+        "parts": "catchup context core event ledger round training",
+        "orders": "catchup context core event identity ledger requests round",
         "node": "catchup context core event identity ledger member orders pairs parts requests round training transfer vote",
     },
     "compute": {
@@ -72,8 +72,6 @@ ROOMS = {
     "cli": {".": "", "doctor": ".", "verbs": ". doctor"},
 }
 # The exception: sources of these rooms still include the struct of the whole node.
-SHARED = "gossip/node/node_internal.h"
-SHARED_BY = {"catchup", "context", "orders", "parts", "requests", "round", "training"}
 ROOM_FILES_MAX = 35
 KERNELS = {"compute/cpu", "compute/cuda"} # A file for each kernel: as many as there are.
 HEADER_LINES_MAX = 300
@@ -101,6 +99,9 @@ LIBRARIES = {
 
 LINES_MAX = 700
 COLUMNS_MAX = 100
+# Files of gossip/ that call each other.
+CIRCLE_FILES_MAX = 8
+CIRCLE_LINES_MAX = 2500
 
 # Objects of gossip/ that may compute with libsodium. Seeds and ephemeral keys come in from outside there too.
 GOSSIP_EDGE = {"id", "channel", "cert", "invite", "noise", "suite", "lot"}
@@ -166,7 +167,7 @@ def check_room(path, name):
         return None
     if own not in ROOMS[house]:
         return None # check_names tells of the room.
-    if other in ROOMS[house][own].split() or (name == SHARED and own in SHARED_BY):
+    if other in ROOMS[house][own].split():
         return None
     return (f'{house}/{own}/ may not include "{name}": its rooms are {ROOMS[house][own] or "none"}; move what is shared into a room '
             "below both, or ask by a function of the other room")
@@ -278,6 +279,48 @@ def check_symbols(archive):
         yield name, symbol
 
 
+def call_graph(archive, files):
+    """Which files of the archive call which others; files: path by name of the object."""
+    defined, calls = {}, {}
+    listed = subprocess.run(["nm", "-A", archive], capture_output=True, text=True, check=True).stdout
+    rows = [match.groups() for match in re.finditer(r":(\w+)\.c\.o:\S*\s+([A-Z]) (\w+)$", listed, re.M)]
+    for name, kind, symbol in rows:
+        if kind in "TD" and name in files:
+            defined[symbol] = files[name]
+    for name, kind, symbol in rows:
+        if kind == "U" and name in files and defined.get(symbol, files[name]) != files[name]:
+            calls.setdefault(files[name], set()).add(defined[symbol])
+    return calls
+
+
+def circles(calls):
+    """Sets of files each of which reaches all others of its set by calls (Tarjan 1972, without recursion: by reach)."""
+    def reach(start):
+        seen, ahead = set(), [start]
+        while ahead:
+            for other in calls.get(ahead.pop(), ()):
+                if other not in seen:
+                    seen.add(other)
+                    ahead.append(other)
+        return seen
+    reached = {name: reach(name) for name in calls}
+    found = {frozenset(other for other in reached[name] if name in reached.get(other, ())) for name in calls}
+    return sorted((sorted(one) for one in found if one), key=len)
+
+
+def check_circles(root, archive):
+    files = {os.path.splitext(os.path.basename(path))[0]: path for path in sources(root)
+             if path.startswith("gossip/") and path.endswith(".c")}
+    for one in circles(call_graph(archive, files)):
+        lines = 0
+        for path in one:
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                lines += len(file.readlines())
+        if len(one) > CIRCLE_FILES_MAX or lines > CIRCLE_LINES_MAX:
+            yield one[0], 1, (f"{len(one)} files with {lines} lines call each other in a circle, at most {CIRCLE_FILES_MAX} with "
+                              f"{CIRCLE_LINES_MAX} may: {', '.join(one)}; return a result in place of a call back")
+
+
 def line_of(root, path, symbol):
     """Where path first names symbol, for the message; 1 if a macro hides it."""
     try:
@@ -290,16 +333,46 @@ def line_of(root, path, symbol):
     return 1
 
 
+# Sources that a document names and that do not exist: to be written by its reader.
+EXAMPLES = {"compute/codec/codec_int2.c"}
+CITED = re.compile(r"`((?:" + "|".join(FLOORS) + r")/[\w/]+\.(?:c|h|cu))`((?: `\w+`(?:, `\w+`)*)?)")
+
+
+def check_documents(root):
+    """Sources that docs/*.md name exist, and the functions named right after one stand in it. (docs/records and docs/decisions
+    tell of the past.)"""
+    folder = os.path.join(root, "docs")
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if not name.endswith(".md"):
+            continue
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            text = file.read()
+        for match in CITED.finditer(text):
+            number = text.count("\n", 0, match.start()) + 1
+            path = os.path.join(root, match.group(1))
+            if not os.path.exists(path):
+                if match.group(1) not in EXAMPLES:
+                    yield f"docs/{name}", number, f"{match.group(1)} does not exist: name the file that has it now"
+                continue
+            with open(path, encoding="utf-8") as file:
+                source = file.read()
+            for word in re.findall(r"`(\w+)`", match.group(2)):
+                if not re.search(rf"\b{word}\b", source):
+                    yield f"docs/{name}", number, f"{match.group(1)} has no {word}: name the file that has it now"
+
+
 def check_tree(root, build):
     findings = [*check_rooms(root), *check_names(root)]
     for path in sources(root):
         findings += [(path, number, sentence) for number, sentence in check_file(root, path)]
+    findings += check_documents(root)
     archive = os.path.join(build, "libdp_gossip.a") if build else ""
     if os.path.exists(archive):
         for name, symbol in check_symbols(archive):
             path = next((p for p in sources(root) if p.startswith("gossip/") and p.endswith(f"/{name}.c")), f"gossip/{name}.c")
             findings.append((path, line_of(root, path, symbol),
                              f"gossip/ is pure: {symbol} may not be called here; it comes in with an event"))
+        findings += check_circles(root, archive)
     return findings
 
 
@@ -310,8 +383,8 @@ def self_test():
         ("gossip/core/a.c", '#include "gossip/node/node.h"\n', 1),
         ("gossip/attic/a.c", '#include "gossip/core/id.h"\n', 1),
         ("gossip/core/order.h", "/* A. */\n#ifndef DP_GOSSIP_CORE_ORDER_H\n#define DP_GOSSIP_CORE_ORDER_H\n#endif\n", 0),
-        ("gossip/vote/a.c", f'#include "{SHARED}"\n', 1),
-        ("gossip/round/a.c", f'#include "{SHARED}"\n', 0),
+        ("gossip/vote/a.c", '#include "gossip/round/round.h"\n', 1),
+        ("gossip/round/a.c", '#include "gossip/vote/commit.h"\n', 0),
         ("gossip/node/a.c", '#include "gossip/core/id.h"\n', 0),
         ("base/a.h", "/* A. */\n#ifndef DP_BASE_A_H\n#define DP_BASE_A_H\n" + "\n" * HEADER_LINES_MAX + "#endif\n", 1),
         ("base/a.c", "/* " + "a" * (COLUMNS_MAX - 6) + " */\n", 0),
@@ -331,6 +404,7 @@ def self_test():
         ("cli/a.c", '#include "daemon/control/control_msg.h"\n#include <stdio.h>\n', 0),
         ("daemon/a.c", '#include "gossip/a.h"\n#include <uv.h>\ndp_assert(x);\n', 0),
         ("tests/a.c", '#include "gossip/a.h"\n#include <sodium.h>\n', 0),
+        ("docs/A.md", "`base/a.c`\n", 1),
     ]
     for path, text, count in wrong:
         with tempfile.TemporaryDirectory() as root:
@@ -343,6 +417,7 @@ def self_test():
         assert FORBIDDEN.match(symbol), symbol
     for symbol in ("memcpy", "memset", "qsort", "dp_alloc", "dp_free", "snprintf", "dp_rng_next", "dp_read_u64"):
         assert not FORBIDDEN.match(symbol), symbol
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}}) == [["a", "b", "c"]]
     self_test_symbols()
 
 

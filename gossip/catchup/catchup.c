@@ -3,7 +3,14 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fetch.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/rival.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
+#include "gossip/transfer/doubt.h"
 
 #define RECORDS_WAIT_US (1000 * DP_MS)
 #define STATE_HASTE_US                                                                             \

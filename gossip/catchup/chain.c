@@ -4,9 +4,15 @@
 
 #include "base/assert.h"
 #include "base/mutation.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/rival.h"
+#include "gossip/context/context.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/requests/leave.h"
 #include "gossip/requests/rotate.h"
+#include "gossip/vote/witness.h"
 
 dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round)
 {

@@ -1,7 +1,10 @@
 /* Blobs that are let go: those of rounds that nobody starts from any more, and what no record
  * counts. */
 #include "base/mutation.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
 
 /* Data of the run, or a state: a READY may name it as its blob, and is no reason to let it go. */
 static bool is_no_blob(const dp_node *node, const dp_hash *root)

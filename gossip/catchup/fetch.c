@@ -1,6 +1,9 @@
 /* What a trainer needs before it can go on: updates of decided rounds, tokenizer, shards of
  * data. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/fetch.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
 
 /* Everybody who follows the chain needs it, and may have it by now. That holds too for what was
  * wanted before its round was decided, of its author alone, who may be gone. False: no room. */

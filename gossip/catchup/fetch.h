@@ -9,6 +9,8 @@
 #include "gossip/catchup/chain.h"
 #include "gossip/core/limits.h"
 
+enum { DP_DATA_AT_ONCE = 4 /* shards of data that are fetched at a time */ };
+
 /* True if this part of the manifest is here, or there is none; else it is fetched. */
 bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes);
 /* True when the tokenizer and every shard is here. Few are wanted at once: what rounds need must

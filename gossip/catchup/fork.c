@@ -3,7 +3,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
 
 /* The certificate of a FORK: ballot 0, no seals. */
 static const uint8_t no_seals[5];

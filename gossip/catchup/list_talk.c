@@ -5,7 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/list_talk.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/lists.h"
 #include "gossip/vote/commit_row.h"
 
 #define ASK_US (300 * DP_MS) /* then the next voter is asked */

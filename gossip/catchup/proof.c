@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/context/context.h"
+#include "gossip/vote/witness.h"
 
 enum { FORM_VOTES = 1, FORM_FORKS = 2, FORM_STOP = 3 };
 

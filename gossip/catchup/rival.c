@@ -3,7 +3,10 @@
  * chain. */
 #include <string.h>
 
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/catchup/rival.h"
+#include "gossip/context/context.h"
+#include "gossip/vote/witness.h"
 
 #define ASK_AGAIN_US DP_SECOND
 

@@ -2,7 +2,8 @@
  * chain that both have? As a contribution is judged (valid.c, pace.h), but for time, which no
  * record tells while there are none: it is that of this node. */
 #include "base/mutation.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node_steps.h"
 #include "gossip/pairs/mix_msg.h"
 
 /* Beyond what would count of it: clocks differ, and what is refused is lost where what does not

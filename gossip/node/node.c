@@ -4,10 +4,24 @@
 
 #include "base/assert.h"
 #include "base/mutation.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node_steps.h"
 #include "gossip/orders/order.h"
+#include "gossip/parts/part_round.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/requests/leave.h"
+#include "gossip/requests/wish.h"
+#include "gossip/round/claim.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/training/load.h"
+#include "gossip/training/training.h"
 
 void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
 {

@@ -4,12 +4,29 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/catchup/rival.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
+#include "gossip/node/node_steps.h"
+#include "gossip/parts/part_round.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/requests/leave.h"
 #include "gossip/requests/rotate.h"
+#include "gossip/requests/wish.h"
 #include "gossip/round/admit.h"
+#include "gossip/round/deadline.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/training/training.h"
 #include "gossip/vote/commit_row.h"
+#include "gossip/vote/witness.h"
 
 /* ---- the vote's host ---- */
 
@@ -303,6 +320,11 @@ dp_status dp_node_restore_vote(dp_node *node, dp_view row)
 dp_status dp_node_restore_proof(dp_node *node, dp_view row)
 {
     return dp_proof_restore(node, row);
+}
+
+dp_status dp_node_pending_parts(dp_view row, dp_part_list *parts)
+{
+    return dp_train_pending_parts(row, parts);
 }
 
 dp_status dp_node_restore_pending(dp_node *node, dp_view row)

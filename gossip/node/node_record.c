@@ -2,9 +2,18 @@
  * changes. */
 #include "base/assert.h"
 #include "base/mutation.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node_steps.h"
+#include "gossip/parts/part_round.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/requests/leave.h"
 #include "gossip/requests/rotate.h"
+#include "gossip/round/deadline.h"
+#include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/training/training.h"
 
 /* Says what has become of the publication of this node. */
 static void note_outcome(dp_node *node, const dp_record *record, bool own)

@@ -4,12 +4,24 @@
 
 #include "base/assert.h"
 #include "base/mutation.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/catchup/rival.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node_steps.h"
+#include "gossip/parts/part_round.h"
 #include "gossip/requests/invite_wish.h"
 #include "gossip/requests/renew.h"
 #include "gossip/requests/rotate.h"
+#include "gossip/requests/wish.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/training/training.h"
 
 /* ---- messages ---- */
 

@@ -1,8 +1,15 @@
 /* What each part of a node tells its peers again, since messages may be lost. */
 #include <string.h>
 
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node_steps.h"
 #include "gossip/requests/renew.h"
+#include "gossip/requests/request_msg.h"
+#include "gossip/requests/wish.h"
+#include "gossip/round/round.h"
+#include "gossip/training/training.h"
 
 /* In doubt with somebody who has been dead for long, or is a member no more: the voters may void
  * the exchanges of that incarnation (SAFETY C5). */

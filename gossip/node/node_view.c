@@ -1,9 +1,18 @@
 /* Looking at a node from outside. */
 #include <string.h>
 
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/context/context.h"
 #include "gossip/identity/invite.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/ledger/inviting.h"
+#include "gossip/node/node.h"
+#include "gossip/parts/part_round.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/requests/leave.h"
+#include "gossip/requests/renew.h"
+#include "gossip/round/round.h"
+#include "gossip/training/training.h"
 
 /* Index 0 is this node, which has no summary of its own. */
 static uint32_t count_idle(const dp_node *node)
@@ -220,4 +229,10 @@ dp_status dp_node_check(const dp_node *node, dp_why *why)
         }
     }
     return DP_OK;
+}
+
+bool dp_node_renewed(const dp_node *node, const dp_renewal *renewal, const dp_peer *peer,
+                     uint64_t now_ms)
+{
+    return dp_renew_counts(node, renewal, peer, now_ms);
 }

@@ -4,11 +4,19 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/inviting.h"
 #include "gossip/orders/order.h"
 #include "gossip/requests/admin_key.h"
 #include "gossip/requests/invite_wish.h"
 #include "gossip/requests/rotate.h"
+#include "gossip/requests/wish.h"
+#include "gossip/round/config_part.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 
 /* ---- revocation ---- */
 

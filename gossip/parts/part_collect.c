@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/part_sum.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/parts/part_wait.h"
+#include "gossip/round/round.h"
 
 static const dp_peer *owner_of(const dp_node *node, uint32_t part)
 {

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/round/round.h"
+#include "gossip/training/training.h"
 
 /* ---- what others tell ---- */
 

@@ -1,6 +1,10 @@
 /* A run whose updates are added up in parts: what the round asks of them (kind.h). */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/round/claim.h"
 #include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 
 static void open_slot(dp_node *node, bool new_round)
 {

@@ -2,7 +2,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/parts/part_wait.h"
+#include "gossip/round/round.h"
 
 uint32_t dp_part_round_ready(const dp_node *node, uint32_t *chosen)
 {

@@ -1,5 +1,8 @@
 /* The objects of a round of parts: fetched, checked, weighed, let go. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/round/round.h"
 
 bool dp_part_round_may_check(dp_node *node)
 {

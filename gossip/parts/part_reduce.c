@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/round/round.h"
 
 /* As drop_copies of propose.c does with whole updates: who publishes another's parts with one
  * changed is found by the owners of the rest. Who is in a sum of a site stays: two in sums are

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/part_sum.h"
+#include "gossip/round/round.h"
 
 static const dp_part_cuts *cuts_of(const dp_node *node)
 {

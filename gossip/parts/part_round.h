@@ -41,7 +41,7 @@ enum {
     DP_SITE_TIMES_FARTHER = 4    /* ... another member is so many times as far */
 };
 
-typedef struct dp_claim dp_claim; /* node_internal.h */
+typedef struct dp_claim dp_claim; /* round/round.h */
 
 /* A part of a publication that is still to come. */
 typedef struct dp_early {

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/parts/part_wait.h"
+#include "gossip/round/round_msg.h"
 
 /* The delay that a member of this run may have and be near. Busy processors add milliseconds to
  * each of many measurements, and to all members alike; so where some member is several times as

@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/part_sum.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/parts/part_wait.h"
+#include "gossip/round/round.h"
 
 enum {
     /* energy of what a codec makes of a sum, to that of the sum: a value of half a step is rounded

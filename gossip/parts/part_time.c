@@ -1,5 +1,9 @@
 /* Until when a round of parts waits for a member, and for an object of a part. */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/parts/part_wait.h"
+#include "gossip/round/deadline.h"
+#include "gossip/round/round.h"
 
 bool dp_part_round_is_alive(const dp_node *node, const dp_peer *peer)
 {

@@ -3,7 +3,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/parts/part_wait.h"
+#include "gossip/round/deadline.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 
 enum { WAITS_OWED = 12 }; /* for who was in none of the last rounds, once in a while (deadline.h) */
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "gossip/requests/wish.h"
 
 /* The root key is here, and it is this run's. */

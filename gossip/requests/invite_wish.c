@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/inviting.h"
 #include "gossip/requests/admin_key.h"
+#include "gossip/requests/wish.h"
 
 bool dp_invite_wished(const dp_node *node, const dp_invite_id *id)
 {

@@ -3,8 +3,10 @@
  * decide before they have it, and those who decided it are gone. So who voted stays, serves and
  * votes no more, until a majority of those who vote now has shown by its heartbeats that it has
  * come so far. */
+#include "gossip/requests/leave.h"
 #include "base/mutation.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/requests/wish.h"
 
 void dp_leave_ask(dp_node *node)
 {

@@ -2,8 +2,9 @@
 
 #include <string.h>
 
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "gossip/requests/admin_key.h"
+#include "gossip/requests/wish.h"
 
 /* May this key renew that member's certificate? */
 static bool may_renew(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer)
@@ -23,7 +24,7 @@ bool dp_renew_holds(const dp_renewal *renewal, const dp_ledger *ledger, const dp
            dp_renewal_fits(renewal, crypto, &ledger->run, &renewal->peer, now_ms);
 }
 
-bool dp_node_renewed(const dp_node *node, const dp_renewal *renewal, const dp_peer *peer,
+bool dp_renew_counts(const dp_node *node, const dp_renewal *renewal, const dp_peer *peer,
                      uint64_t now_ms)
 {
     const dp_crypto *crypto = &node->config.crypto;

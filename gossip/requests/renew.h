@@ -15,6 +15,10 @@ struct dp_node;
 /* Does it hold by this chain, at this time? */
 bool dp_renew_holds(const dp_renewal *renewal, const dp_ledger *ledger, const dp_crypto *crypto,
                     uint64_t now_ms);
+/* Has the certificate of this peer, which has ended, been renewed? By the chain as known here; a
+ * newcomer believes any member. */
+bool dp_renew_counts(const struct dp_node *node, const dp_renewal *renewal, const dp_peer *peer,
+                     uint64_t now_ms);
 /* When the membership of this node ends: by its certificate, or its renewal. */
 uint64_t dp_renew_end(const struct dp_node *node);
 void dp_renew_tick(struct dp_node *node);

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/requests/request_msg.h"
 #include "gossip/requests/rotate.h"
+#include "gossip/requests/wish.h"
 
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer)
 {

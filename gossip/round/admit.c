@@ -8,8 +8,11 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/inviting.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/round/config_part.h"
+#include "gossip/round/round.h"
 
 /* Between records that only admit: so many nodes at once, not one by one. */
 #define ADMIT_PAUSE_US DP_SECOND

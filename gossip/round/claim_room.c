@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/round/claim.h"
+#include "gossip/round/round.h"
 
 static bool is_free(const dp_node *node)
 {

@@ -3,8 +3,10 @@
  * names it and fetches nothing for that message, so that a contribution of "1,000 bytes" costs
  * nobody more. */
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/round/claim.h"
 #include "gossip/round/kind.h"
+#include "gossip/round/round.h"
 
 bool dp_claim_fits(const dp_node *node, const dp_ready *ready)
 {

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/requests/wish.h"
+#include "gossip/round/round.h"
 
 #define CHECK_BYTES_MAX (256ULL << 20)
 

@@ -2,9 +2,15 @@
  * deadline, the bid timer. */
 #include <string.h>
 
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/context/context.h"
+#include "gossip/round/config_part.h"
+#include "gossip/round/deadline.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/round/turn.h"
 
 /* As dp_round_may_contribute, for a count: its credential is believed. */
 static bool may_train(const dp_node *node, const dp_member *member)

@@ -4,11 +4,16 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "gossip/requests/invite_wish.h"
 #include "gossip/requests/rotate.h"
+#include "gossip/requests/wish.h"
 #include "gossip/round/admit.h"
+#include "gossip/round/config_part.h"
+#include "gossip/round/deadline.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 
 void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry)
 {

@@ -1,7 +1,10 @@
 /* The record that the votes of a slot have decided: told to everybody, and given to the chain to be
  * written. */
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/list_talk.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
 
 static void tell(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
 {

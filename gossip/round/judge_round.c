@@ -4,9 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "gossip/context/context.h"
 #include "gossip/ledger/harm.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/round/config_part.h"
 #include "gossip/round/judge.h"
+#include "gossip/round/round.h"
 
 typedef struct dp_judging {
     uint32_t asked;  /* DP_DO_JUDGE without answer */

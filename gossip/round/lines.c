@@ -1,6 +1,7 @@
 /* How many elements of an update travel in the round under way, and what a proposer says of the
  * lines (density.h). */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
 
 /* From READY to blob; forever, if it has not come when the round goes on without it. False: there
  * was hardly time yet. */

@@ -3,10 +3,17 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/list_talk.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/lists.h"
+#include "gossip/requests/wish.h"
 #include "gossip/round/admit.h"
+#include "gossip/round/config_part.h"
+#include "gossip/round/deadline.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/round/turn.h"
 
 /* ---- what is ready ---- */
 

@@ -3,9 +3,14 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/list_talk.h"
+#include "gossip/context/context.h"
+#include "gossip/requests/wish.h"
+#include "gossip/round/claim.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 
 /* ---- a new slot ---- */
 

@@ -195,6 +195,10 @@ uint32_t dp_round_active(const dp_node *node);
 /* Is this row one of them? */
 bool dp_round_is_active(const dp_node *node, uint32_t index);
 uint32_t dp_round_others_ready(const dp_node *node);
+/* ---- lines.c ---- */
+
+/* What this node would have a record say of the lines. */
+dp_lines dp_round_lines(dp_node *node);
 /* ---- propose.c ---- */
 
 dp_verdict dp_round_judge(void *context, dp_view bytes);

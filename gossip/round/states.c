@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 
 /* A majority of the voters signed one root for the newest round: the signatures, for a record. */
 bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VOTERS_MAX],

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 
 /* Then whoever holds the root key may want to know who could vote. */
 static bool needs_fork(const dp_node *node)

@@ -1,7 +1,9 @@
 /* Updates of the round that was decided which no record counts: their blobs are let go, in a run
  * with lists a few with each tick. */
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
 
 static bool is_claimed(const dp_node *node, const dp_hash *root)
 {

@@ -1,10 +1,11 @@
 /* A run whose updates go whole to every voter: what is fetched, checked, told, listed and judged of
  * each contribution (kind.h). */
-#include "gossip/round/kind.h"
-
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/kind.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 
 /* ---- what comes ---- */
 

@@ -3,7 +3,15 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "base/trainer/trainer_msg.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fetch.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
+#include "gossip/training/load.h"
+#include "gossip/training/training.h"
 
 enum { CKPT_NONE = DP_SAVED_MAX };
 

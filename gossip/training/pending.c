@@ -2,7 +2,12 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
+#include "gossip/training/load.h"
+#include "gossip/training/training.h"
 
 enum {
     PENDING_VERSION = 3,
@@ -77,7 +82,7 @@ void dp_train_write_row(dp_node *node)
     action->u.store.keep[1] = train->pending.blob_root;
 }
 
-dp_status dp_node_pending_parts(dp_view row, dp_part_list *parts)
+dp_status dp_train_pending_parts(dp_view row, dp_part_list *parts)
 {
     dp_reader reader = dp_reader_of(row);
     dp_ready ready = {.round = 0};

@@ -1,7 +1,17 @@
 /* The trainer's side of a round: replay, apply, settle, train, publish. */
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "base/trainer/trainer_msg.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fetch.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
+#include "gossip/round/deadline.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/round.h"
+#include "gossip/round/turn.h"
+#include "gossip/training/load.h"
+#include "gossip/training/training.h"
 
 /* ---- applying ---- */
 

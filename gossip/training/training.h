@@ -98,6 +98,8 @@ bool dp_train_is_due(const dp_node *node);
 void dp_train_event(dp_node *node, const dp_event *event);
 bool dp_train_stored(dp_node *node, uint32_t op, dp_status status);
 dp_status dp_train_restore(dp_node *node, dp_view row);
+/* Of such a row: the parts of the publication; n = 0: it is whole. DP_BADMSG. */
+DP_MUST dp_status dp_train_pending_parts(dp_view row, dp_part_list *parts);
 void dp_train_tick(dp_node *node);
 /* It cannot be read here any more: a checkpoint of it is neither loaded nor told of. */
 void dp_train_lost(dp_node *node, const dp_hash *root);

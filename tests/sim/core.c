@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
 #include "gossip/vote/commit_row.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"

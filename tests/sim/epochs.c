@@ -1,6 +1,6 @@
 #include "tests/sim/epochs.h"
 
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 
 enum { LOOKS_US = 250000, LOOKS = 20, TURN = 7, STRIDE = 7 };
 

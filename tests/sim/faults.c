@@ -2,7 +2,8 @@
  * nothing. */
 #include <stdlib.h>
 
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/scene.h"

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
 
 enum { ENTRIES_MAX = 4096, HEAD_BYTES = 115, PAST_MAX = 64 };
 #define ASK_US (500 * DP_MS) /* an order that was refused is given again */

@@ -1,7 +1,8 @@
 /* The judge of who is waited for without a link: a voter that closes a round counts a member at
  * work that it reaches through others. */
+#include "gossip/context/context.h"
 #include "gossip/member/members_internal.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/round/round.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"
 

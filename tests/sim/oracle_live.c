@@ -1,7 +1,9 @@
 /* The judge of liveness, once the faults have ended: do those who are healed decide rounds, come
  * level, stay so, and count? */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
 #include "gossip/round/deadline.h"
+#include "gossip/round/round.h"
 #include "tests/sim/epochs.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/faults.h"

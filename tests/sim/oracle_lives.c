@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/oracle_lives.h"

@@ -1,7 +1,7 @@
 /* The judge of samples: what a trainer drew, not what it says it drew. No sample's work is counted
  * twice, by whomever; and none is lost: what was ever granted is used up, in a lease, in the pool,
  * or said to be lost. */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "tests/sim/host.h"
 #include "tests/sim/oracle_internal.h"
 

@@ -3,7 +3,11 @@
 #ifndef DP_TESTS_NODE_DRIVER_H
 #define DP_TESTS_NODE_DRIVER_H
 
+#include "gossip/catchup/proof.h"
+#include "gossip/context/context.h"
 #include "gossip/ledger/wire.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 #include "tests/unit/gossip/node_world.h"
 
 static inline void kit_append(kit_node *node, const dp_action *action)

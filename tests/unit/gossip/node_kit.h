@@ -4,7 +4,20 @@
 #ifndef DP_TESTS_NODE_KIT_H
 #define DP_TESTS_NODE_KIT_H
 
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fetch.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
+#include "gossip/node/node_steps.h"
+#include "gossip/pairs/mix_msg.h"
+#include "gossip/requests/wish.h"
+#include "gossip/round/kind.h"
+#include "gossip/training/load.h"
+#include "gossip/training/training.h"
 #include "tests/unit/gossip/node_driver.h"
 
 static inline void kit_event_in(kit_world *world, uint32_t to, dp_event *event)

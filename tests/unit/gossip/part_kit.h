@@ -2,7 +2,8 @@
 #ifndef DP_TESTS_UNIT_GOSSIP_PART_KIT_H
 #define DP_TESTS_UNIT_GOSSIP_PART_KIT_H
 
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
 #include "tests/unit/gossip/node_kit.h"
 
 /* So many nodes that vote and add up parts, with some rounds behind them. */

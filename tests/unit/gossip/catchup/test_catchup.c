@@ -1,8 +1,13 @@
 /* Whom a node asks for what it has missed, when it asks somebody else, and whose state it
  * believes. */
-#include "tests/unit/gossip/node_kit.h"
-
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
 #include "gossip/member/members_internal.h"
+#include "gossip/node/node.h"
+#include "gossip/training/load.h"
+#include "gossip/training/training.h"
+#include "tests/unit/gossip/node_kit.h"
 
 static dp_actions actions;
 

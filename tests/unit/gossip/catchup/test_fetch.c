@@ -1,6 +1,8 @@
 /* What a trainer learns from, fetched whole before it is opened; and the updates of a decided
  * round. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fetch.h"
+#include "gossip/context/context.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { SHARDS = 9 };

@@ -1,5 +1,11 @@
 /* Rounds whose records name lists, and lists between voters. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/list_talk.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/listing.h"
+#include "gossip/ledger/lists.h"
+#include "gossip/node/node.h"
+#include "gossip/round/round.h"
 #include "gossip/vote/commit_row.h"
 #include "tests/unit/gossip/node_kit.h"
 

@@ -1,7 +1,8 @@
 /* Which terms of a pair exchange a node refuses when they come, by the chain that it has. */
 #include <stdlib.h>
 
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node_steps.h"
 #include "gossip/pairs/mix_msg.h"
 #include "tests/unit/gossip/chain_kit.h"
 

@@ -1,5 +1,11 @@
 /* Whole nodes together: a founder alone, three that join, crashes and stragglers. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/saved.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
+#include "gossip/round/round.h"
+#include "gossip/training/training.h"
 #include "tests/unit/gossip/node_kit.h"
 
 static void a_founder_alone_commits_rounds(void **state)

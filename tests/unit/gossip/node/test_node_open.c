@@ -1,7 +1,12 @@
 /* Opening a node and giving back what was durable: without memory, and with rows and records that
  * are not what they should be. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
 #include "gossip/pairs/mix_internal.h"
+#include "gossip/pairs/mix_msg.h"
+#include "gossip/training/training.h"
 #include "gossip/vote/commit_row.h"
 #include "tests/lib/allocfail.h"
 #include "tests/unit/gossip/node_kit.h"

@@ -1,7 +1,10 @@
 /* Messages at a node: who may send what, what is passed on or answered, and what is refused and
  * counted. */
+#include "gossip/context/context.h"
 #include "gossip/ledger/wire.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
+#include "gossip/training/training.h"
 #include "tests/unit/gossip/node_kit.h"
 
 static kit_world *three(void)

@@ -1,8 +1,11 @@
 /* What one sees of a node from outside: why the run refuses it, its names for things, and what its
  * own check notices. */
+#include "gossip/context/context.h"
 #include "gossip/member/members_internal.h"
-#include "gossip/node/node_internal.h"
+#include "gossip/node/node.h"
 #include "gossip/pairs/mix_internal.h"
+#include "gossip/pairs/mix_msg.h"
+#include "gossip/round/round.h"
 #include "gossip/transfer/spread_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 

@@ -1,6 +1,11 @@
 /* Orders that are refused: each with a status and a sentence, and nothing begun. (Orders that are
  * obeyed: test_fork.c.) */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/catchup/fork.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
+#include "gossip/requests/wish.h"
 #include "tests/unit/gossip/node_kit.h"
 
 /* Signs nothing in this domain: the key has gone, or is refused by the device that holds it. */

@@ -1,5 +1,10 @@
 /* Parts that are told before their READY, among a few whole nodes. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/round/round.h"
+#include "gossip/training/load.h"
+#include "gossip/training/training.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { NODES = 3, OWNER = 0, AUTHOR = 1 }; /* The owner's part is the first. */

@@ -1,7 +1,11 @@
 /* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by
  * one. The liar holds the token of LEAKED and has any number of identities. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/ledger/inviting.h"
+#include "gossip/node/node.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/requests/wish.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { VISITOR = 5, LEAKED = 7, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };

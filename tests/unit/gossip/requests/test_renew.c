@@ -1,8 +1,11 @@
 /* Certificates that are renewed before they end: by whom, for whom, until when. The liars of these
  * tests are a member that would stay for ever by its own word, and one that was put out and goes
  * on. */
+#include "gossip/context/context.h"
 #include "gossip/identity/renewal.h"
+#include "gossip/node/node.h"
 #include "gossip/requests/renew.h"
+#include "gossip/requests/wish.h"
 #include "tests/unit/gossip/node_kit.h"
 
 #define DAY_MS (24ULL * 3600 * 1000)

@@ -1,8 +1,9 @@
 /* The join secret rotated among whole nodes: who gets the new one, and when it is used. The liars
  * of these tests wait for admission and ask for the secret, or give out another one than the chain
  * names. */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
 #include "gossip/requests/rotate.h"
+#include "gossip/requests/wish.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { VISITOR = 5, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };

@@ -1,7 +1,8 @@
-#include "tests/unit/gossip/node_kit.h"
-
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
 #include "gossip/round/admit.h"
+#include "gossip/round/round.h"
+#include "tests/unit/gossip/node_kit.h"
 
 enum { CAPS = DP_CAP_TRAIN | DP_CAP_SERVE, VISITOR = 4, MANY = 40 };
 

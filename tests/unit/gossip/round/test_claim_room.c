@@ -1,4 +1,7 @@
 /* More contributions are told than a node follows: which ones keep their places. */
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { MEMBERS = 6, NEWCOMER = 9 };

@@ -1,4 +1,7 @@
 /* What is told of an object's length, and what it turns out to be. */
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { MEMBERS = 4, TRUTH = 2000 };

@@ -1,5 +1,8 @@
 /* Whom a round waits for, how long and how often. */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
+#include "gossip/round/deadline.h"
+#include "gossip/round/round.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { ROUNDS = 30 };

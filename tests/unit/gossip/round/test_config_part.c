@@ -1,6 +1,12 @@
 /* Voters repaired, handed over and put out: what stands in the config part of a record, with and
  * without a round. */
-#include "gossip/node/node_internal.h"
+#include "gossip/context/context.h"
+#include "gossip/node/node.h"
+#include "gossip/requests/request_msg.h"
+#include "gossip/requests/wish.h"
+#include "gossip/round/config_part.h"
+#include "gossip/round/judge.h"
+#include "gossip/round/round.h"
 #include "tests/unit/gossip/node_kit.h"
 
 static dp_status revoke(kit_world *world, uint32_t by, uint32_t peer, dp_why *why)

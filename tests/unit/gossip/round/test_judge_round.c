@@ -1,6 +1,9 @@
 /* Nodes that judge each other's updates: three voters, and a fourth that trains. */
+#include "gossip/context/context.h"
 #include "gossip/ledger/harm.h"
+#include "gossip/round/judge.h"
 #include "gossip/round/judge_round.h"
+#include "gossip/round/round.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { VOTERS = 3, LIAR = 3, NODES = 4 };

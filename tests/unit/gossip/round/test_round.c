@@ -1,5 +1,8 @@
 /* Contributions that come too late for their round, in a run that counts them in the next one
  * (round.stale); and those that nobody counts. */
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
 #include "tests/unit/gossip/node_kit.h"
 
 /* Three nodes that vote, with a round of half a second behind them. */

@@ -1,5 +1,4 @@
 /* Where a trainer starts again when its states are not the certified ones. */
-#include "gossip/node/node_internal.h"
 #include "tests/unit/gossip/node_kit.h"
 
 static kit_world *so_many(uint32_t n)

@@ -1,5 +1,8 @@
 /* The publication under way after a restart from a disk that is older than what the chain
  * counts. */
+#include "gossip/context/context.h"
+#include "gossip/training/load.h"
+#include "gossip/training/training.h"
 #include "tests/unit/gossip/node_kit.h"
 
 typedef struct copy {

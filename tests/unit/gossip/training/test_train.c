@@ -1,5 +1,9 @@
 /* What work of rounds ago is worth, and how long a node behind a thin line trains in a round of
  * parts. */
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "gossip/round/round.h"
+#include "gossip/training/training.h"
 #include "tests/lib/check.h"
 #include "tests/unit/gossip/part_kit.h"
 

@@ -1,6 +1,14 @@
 /* Voters and members that lie: which pairs of votes convict, and what a node makes of the lies of
  * one peer. */
-#include "gossip/node/node_internal.h"
+#include "gossip/catchup/catchup.h"
+#include "gossip/catchup/proof.h"
+#include "gossip/context/context.h"
+#include "gossip/requests/request_msg.h"
+#include "gossip/requests/wish.h"
+#include "gossip/round/round.h"
+#include "gossip/round/round_msg.h"
+#include "gossip/transfer/doubt.h"
+#include "gossip/vote/witness.h"
 #include "tests/unit/gossip/node_kit.h"
 
 static dp_vote vote(uint8_t type, uint32_t ballot, uint8_t record)
