@@ -30,7 +30,7 @@ void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot)
     if (slot > node->ledger.slot && slot > node->catchup->hint_slot) {
         node->catchup->hint_slot = slot;
         node->catchup->hint_peer = *peer;
-        node->dirty = true;
+        dp_node_changed(node);
     }
 }
 
@@ -475,10 +475,27 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
     action->u.keep.use = DP_USE_STATE;
     action->u.keep.round = catchup->state_round;
     dp_saved_add(node, catchup->state_round, root, catchup->state_bytes, true);
-    node->dirty = true;
+    dp_node_changed(node);
     catchup->frees_trainer = node->standing.state == DP_TRAINER_SET && !node->standing.applying &&
                              catchup->stuck_at.us != 0 &&
                              node->standing.applied < catchup->state_round;
+}
+
+void dp_catchup_stuck(dp_node *node)
+{
+    if (node->catchup->stuck_at.us == 0) {
+        node->catchup->stuck_at = node->now;
+    }
+}
+
+void dp_catchup_free(dp_node *node)
+{
+    node->catchup->stuck_at = (dp_time){0};
+}
+
+void dp_catchup_has_part(dp_node *node, const dp_hash *root)
+{
+    node->catchup->part = *root;
 }
 
 bool dp_catchup_frees_trainer(dp_node *node)

@@ -40,6 +40,18 @@ typedef struct dp_catchup {
     dp_time dials_at;
 } dp_catchup;
 
+/* Reserves what this room needs in a run whose records list at most so many contributions.
+ * DP_NOMEM; close lets go of what there is. */
+DP_MUST dp_status dp_catchup_open(dp_node *node, uint32_t listed_max);
+void dp_catchup_close(dp_node *node);
+/* The ledger stands at its first slot. */
+void dp_catchup_begin(dp_node *node);
+/* A blob for the next APPLY is missing, since now if it was not before; or none is. */
+void dp_catchup_stuck(dp_node *node);
+void dp_catchup_free(dp_node *node);
+/* Chunks of this state are on this disk, from an earlier start. */
+void dp_catchup_has_part(dp_node *node, const dp_hash *root);
+
 dp_status dp_catchup_records(dp_node *node, dp_view message, const dp_peer *from);
 void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot);
 void dp_catchup_next(dp_node *node);

@@ -51,6 +51,24 @@ bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root)
     return true;
 }
 
+bool dp_chain_certify(dp_node *node, const dp_hash *root)
+{
+    dp_chain *chain = node->chain;
+    dp_ring_row *row = dp_chain_row(node, node->ledger.round);
+
+    if (node->ledger.round == 0 && !chain->genesis_certified) {
+        chain->genesis_certified = true;
+        chain->genesis_root = *root;
+        return true;
+    }
+    if (row != NULL && !row->certified) {
+        row->certified = true;
+        row->root = *root;
+        return true;
+    }
+    return false;
+}
+
 static bool contains(const dp_record *record, const dp_peer *peer)
 {
     for (uint32_t i = 0; i < record->n_late; i++) {

@@ -87,6 +87,8 @@ typedef struct dp_chain {
 dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round);
 /* Digest of the ledger after this round, certified root: false if not known. */
 bool dp_chain_digest(const dp_node *node, uint64_t round, dp_hash *digest);
+/* A majority has signed this root for the state after the newest round. False: that was known. */
+bool dp_chain_certify(dp_node *node, const dp_hash *root);
 bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root);
 /* A record with its certificate, from anywhere. DP_OK: being written, or known; DP_AGAIN: of a
  * later slot, or busy. */

@@ -152,7 +152,7 @@ dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_p
     }
     DP_TRY(dp_list_msg_read(bytes, &list));
     if (dp_lists_take(&node->list_talk->lists, list) && node->list_talk->lists.n_wanted == 0) {
-        node->dirty = true; /* What waits for them is judged again. */
+        dp_node_changed(node); /* What waits for them is judged again. */
     }
     return DP_OK;
 }

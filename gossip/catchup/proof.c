@@ -52,7 +52,7 @@ static bool is_votes(const dp_proof *proof)
 static void halt(dp_node *node)
 {
     node->halted = true;
-    node->dirty = true;
+    dp_node_changed(node);
     dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
     action->u.note = (dp_note){.code = DP_NOTE_REJECTED,
                                .round = node->ledger.slot + 1,
@@ -156,7 +156,7 @@ void dp_proof_stop(dp_node *node, const dp_stop *stop)
     dp_assert(!writer.full);
     proof->row_size = writer.size;
     node->halted = false;
-    node->dirty = true;
+    dp_node_changed(node);
     write_row(node);
 }
 
@@ -275,4 +275,9 @@ void dp_proof_repeat(dp_node *node)
             dp_proof_tell(node, &member->peer);
         }
     }
+}
+
+void dp_proof_forget_member(dp_node *node, uint32_t index)
+{
+    node->proof->again[index] = (dp_time){0};
 }

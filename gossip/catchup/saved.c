@@ -91,7 +91,7 @@ void dp_saved_add(dp_node *node, uint64_t round, const dp_hash *root, uint64_t b
                          .root = *root,
                          .bytes = bytes,
                          .since = node->now};
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 uint64_t dp_saved_own(const dp_node *node)

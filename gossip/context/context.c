@@ -35,6 +35,11 @@ uint32_t dp_node_keep(const dp_node *node, uint64_t round)
                                            : 0;
 }
 
+void dp_node_changed(dp_node *node)
+{
+    node->changed = true;
+}
+
 void dp_node_repeat_now(dp_node *node)
 {
     node->repeat_at = node->now;

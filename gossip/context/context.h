@@ -72,7 +72,7 @@ struct dp_node {
     bool leaving;
     bool halted;
     dp_time repeat_at; /* when peers are told again what they may have missed */
-    bool dirty;        /* something changed that the end of the step must look at */
+    bool changed;      /* set by dp_node_changed alone */
     uint64_t rejected;
     dp_rng rng;
     uint32_t buggify; /* mask of dp_bug; 0 but in the simulator */
@@ -121,6 +121,9 @@ uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
 uint64_t dp_node_record_ms(const dp_node *node);
 /* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
 bool dp_node_is_open(const dp_node *node, const dp_ready *ready);
+/* Something has changed that other parts may wait for: the end of the step looks at all of them
+ * (docs/decisions/047-one-flag-for-changes.md). */
+void dp_node_changed(dp_node *node);
 /* At the end of this step peers are told again what they may have missed. */
 void dp_node_repeat_now(dp_node *node);
 /* Everything anew from the store: the base has changed under all parts. */

@@ -47,7 +47,7 @@ static void set_mode(dp_node *node, dp_mode mode, const char *cause)
         dp_node_note(node, DP_NOTE_MODE, node->ledger.round, NULL, (uint64_t)node->mode,
                      (uint64_t)mode, cause);
         node->mode = mode;
-        node->dirty = true;
+        dp_node_changed(node);
     }
 }
 
@@ -173,7 +173,7 @@ static void on_link_down(dp_node *node, const dp_event *event)
     if (index != DP_MEMBER_NONE) {
         dp_spread_link_down(node->spread, node->now, index, &node->out);
     }
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 /* Somebody waits for this object, or has it already. */
@@ -204,7 +204,7 @@ static void on_object(dp_node *node, const dp_event *event)
     dp_catchup_object(node, root);
     dp_train_unstick(node);
     (void)dp_mix_object(node->mix, node->now, root, &node->out);
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 /* Nobody is told any more that it can be had here, and whoever needs it here wants it again. */
@@ -217,7 +217,7 @@ static void on_lost(dp_node *node, const dp_hash *root)
                      "frozen work lost with the disk");
     }
     node->kind->lost(node, root);
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 static void on_stored(dp_node *node, const dp_event *event)
@@ -226,7 +226,7 @@ static void on_stored(dp_node *node, const dp_event *event)
     const dp_status status = event->u.stored.status;
     bool written = false;
 
-    node->dirty = true;
+    dp_node_changed(node);
     if (dp_chain_stored(node, op, status, &written)) {
         if (written) {
             dp_node_record_written(node);
@@ -257,7 +257,7 @@ static void on_chunk(dp_node *node, const dp_event *event)
 
 static void on_command(dp_node *node, dp_command command)
 {
-    node->dirty = true;
+    dp_node_changed(node);
     switch (command) {
     case DP_COMMAND_PAUSE:
         node->paused = true;
@@ -276,7 +276,7 @@ static void on_command(dp_node *node, dp_command command)
         break;
     case DP_COMMAND_STOP:
         dp_members_leave(node->members, node->now, node->wall_ms, false, &node->out);
-        node->dirty = false; /* Nothing is begun any more. */
+        node->changed = false; /* Nothing is begun any more. */
         break;
     }
 }
@@ -316,7 +316,7 @@ static void dispatch(dp_node *node, const dp_event *event)
         on_start(node);
         break;
     case DP_EV_TICK:
-        node->dirty = true;
+        dp_node_changed(node);
         break;
     case DP_EV_LINK_UP:
         on_link_up(node, event);
@@ -356,12 +356,12 @@ static void dispatch(dp_node *node, const dp_event *event)
     case DP_EV_REDUCED:
         if (node->parts != NULL) {
             dp_part_round_reduced(node, event);
-            node->dirty = true;
+            dp_node_changed(node);
         }
         break;
     case DP_EV_EARLY:
         dp_part_early_made(node, event);
-        node->dirty = true;
+        dp_node_changed(node);
         break;
     case DP_EV_CHECKED:
         (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok,
@@ -372,12 +372,11 @@ static void dispatch(dp_node *node, const dp_event *event)
         dp_judging_judged(node, event);
         break;
     case DP_EV_FROZEN:
-        node->train->steps = 0;
+        dp_train_frozen(node);
         (void)dp_mix_frozen(node->mix, node->now, event, &node->out);
         break;
     case DP_EV_MIXED:
-        node->train->exchanges++;
-        node->train->mixed++;
+        dp_train_mixed(node);
         (void)dp_mix_mixed(node->mix, node->now, event, &node->out);
         break;
     case DP_EV_COMMAND:
@@ -385,7 +384,7 @@ static void dispatch(dp_node *node, const dp_event *event)
         break;
     case DP_EV_ORDER:
         *event->u.order.status = dp_order_obey(node, &event->u.order);
-        node->dirty = true;
+        dp_node_changed(node);
         break;
     }
 }
@@ -421,11 +420,11 @@ void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
     dispatch(node, event);
     if (event->type == DP_EV_TICK || event->type == DP_EV_START) {
         tick(node);
-        node->dirty = true;
+        dp_node_changed(node);
     }
     /* What one change makes possible may make more possible; a few turns reach the end. */
-    for (uint32_t turn = 0; turn < 4 && node->dirty && !node->reopening; turn++) {
-        node->dirty = false;
+    for (uint32_t turn = 0; turn < 4 && node->changed && !node->reopening; turn++) {
+        node->changed = false;
         update_mode(node);
         dp_catchup_next(node);
         dp_train_advance(node);

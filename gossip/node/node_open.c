@@ -66,12 +66,9 @@ static void forget_member(void *context, uint32_t index)
 
     dp_spread_forget(node->spread, index);
     dp_mix_forget(node->mix, index);
-    node->round->missed[index] = 0;
-    node->round->gave_way[index] = false;
-    node->proof->again[index] = (dp_time){0};
-    if (node->parts != NULL) {
-        node->parts->site.near[index / 64] &= ~(1ULL << (index % 64));
-    }
+    dp_round_forget_member(node, index);
+    dp_proof_forget_member(node, index);
+    dp_part_round_forget_member(node, index);
 }
 
 static dp_status open_parts(dp_node *node)
@@ -133,79 +130,27 @@ static dp_status open_parts(dp_node *node)
     return dp_out_open(&node->out);
 }
 
-/* What has as many rows as a record may list, or its bytes. */
-static dp_status open_tables(dp_node *node)
+static dp_status open_memory(dp_node *node)
 {
-    dp_round *round = node->round;
-    dp_chain *chain = node->chain;
     const bool lists = node->manifest.contributors_max > DP_LISTED_STANDARD;
     const uint32_t listed = lists ? node->manifest.contributors_max : (uint32_t)DP_LISTED_STANDARD;
 
-    round->ready_max = (lists ? listed : 0) + DP_CLAIMS_BEYOND;
-    round->claims_max = round->ready_max + listed;
     node->held_max = DP_HELD_STANDARD + (lists ? DP_HELD_PER_LISTED * listed : 0);
-    round->claims = dp_reserve(round->claims_max, sizeof *round->claims);
-    chain->ring_items = dp_reserve((size_t)DP_RING_ROUNDS * listed, sizeof *chain->ring_items);
-    chain->record = dp_reserve(lists ? DP_RECORD_WHOLE_MAX : DP_RECORD_BYTES_MAX, 1);
     node->held = dp_reserve(node->held_max, sizeof *node->held);
-    node->train->apply_items = dp_reserve(listed, sizeof *node->train->apply_items);
-    node->catchup->records = dp_reserve(lists ? DP_RECORDS_BYTES_MAX : DP_MESSAGE_MAX, 1);
-    if (round->claims == NULL || chain->ring_items == NULL || chain->record == NULL ||
-        node->held == NULL || node->train->apply_items == NULL || node->catchup->records == NULL) {
+    node->commit = dp_reserve(1, sizeof *node->commit);
+    node->witness = dp_reserve(1, sizeof *node->witness);
+    if (node->held == NULL || node->commit == NULL || node->witness == NULL) {
         return DP_NOMEM;
     }
-    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
-        chain->ring[i].items = &chain->ring_items[(size_t)i * listed];
-    }
-    if (lists) {
-        round->unlisted_max = round->claims_max;
-        round->unlisted = dp_reserve(round->unlisted_max, sizeof *round->unlisted);
-        if (round->unlisted == NULL) {
-            return DP_NOMEM;
-        }
-    }
-    DP_TRY(dp_map_init(&round->claim_of, round->claims_max, node->config.seed));
-    return dp_list_open(node, listed);
-}
-
-static dp_status open_memory(dp_node *node)
-{
-    node->commit = dp_reserve(1, sizeof *node->commit);
-    node->requests = dp_reserve(1, sizeof *node->requests);
-    node->leave = dp_reserve(1, sizeof *node->leave);
-    node->chain = dp_reserve(1, sizeof *node->chain);
-    node->saved = dp_reserve(1, sizeof *node->saved);
-    node->catchup = dp_reserve(1, sizeof *node->catchup);
-    node->proof = dp_reserve(1, sizeof *node->proof);
-    node->train = dp_reserve(1, sizeof *node->train);
-    node->round = dp_reserve(1, sizeof *node->round);
-    node->forks = dp_reserve(1, sizeof *node->forks);
+    DP_TRY(dp_requests_open(node));
+    DP_TRY(dp_catchup_open(node, listed));
+    DP_TRY(dp_round_reserve(node, listed));
+    DP_TRY(dp_train_open(node, listed));
     node->kind = &dp_round_whole;
     if (node->manifest.reduce == DP_REDUCE_PARTS) {
         node->kind = &dp_round_parted;
-        node->parts = dp_reserve(1, sizeof *node->parts);
-        if (node->parts == NULL) {
-            return DP_NOMEM;
-        }
-        node->parts->wake_at = DP_NEVER;
+        DP_TRY(dp_part_round_reserve(node));
     }
-    node->witness = dp_reserve(1, sizeof *node->witness);
-    if (node->round != NULL) {
-        node->round->guests = dp_reserve(1, sizeof *node->round->guests);
-    }
-    if (node->requests != NULL) {
-        node->requests->invites = dp_reserve(1, sizeof *node->requests->invites);
-        node->requests->rotate = dp_reserve(1, sizeof *node->requests->rotate);
-    }
-    if (node->commit == NULL || node->requests == NULL || node->leave == NULL ||
-        node->chain == NULL || node->saved == NULL || node->catchup == NULL ||
-        node->proof == NULL || node->train == NULL || node->round == NULL || node->forks == NULL ||
-        node->witness == NULL || node->round->guests == NULL || node->requests->invites == NULL ||
-        node->requests->rotate == NULL) {
-        return DP_NOMEM;
-    }
-    node->requests->rotate->held = node->config.secrets;
-    DP_TRY(open_tables(node));
     DP_TRY(open_parts(node));
     return node->ledger.judges ? dp_judging_open(node) : DP_OK;
 }
@@ -247,11 +192,8 @@ dp_status dp_node_open(dp_node **out, const dp_node_config *config)
                                  .saw = dp_rival_saw};
     dp_commit_init(node->commit, &host, &config->crypto, &node->run,
                    config->has_vote_key ? config->vote_public_key : NULL);
-    node->forks->heads[0].hash = node->run;
     dp_witness_begin(node->witness, &node->ledger);
-    node->chain->genesis_digest = dp_ledger_digest(&node->ledger);
-    node->round->deadline = (dp_deadline){.round_us = (uint64_t)node->manifest.round_ms * 1000,
-                                          .patience_milli = node->manifest.patience_milli};
+    dp_catchup_begin(node);
     *out = node;
     return DP_OK;
 }
@@ -267,39 +209,12 @@ void dp_node_close(dp_node *node)
     dp_ledger_close(&node->ledger);
     dp_map_close(&node->held_map);
     dp_out_close(&node->out);
-    if (node->round != NULL) {
-        dp_map_close(&node->round->claim_of);
-        dp_free(node->round->guests);
-        dp_free(node->round->claims);
-        dp_free(node->round->unlisted);
-    }
-    if (node->chain != NULL) {
-        dp_free(node->chain->record);
-        dp_free(node->chain->ring_items);
-    }
-    dp_list_close(node);
-    dp_judging_close(node);
-    if (node->requests != NULL) {
-        dp_free(node->requests->invites);
-        dp_free(node->requests->rotate);
-    }
-    if (node->train != NULL) {
-        dp_free(node->train->apply_items);
-    }
-    if (node->catchup != NULL) {
-        dp_free(node->catchup->records);
-    }
-    dp_free(node->requests);
-    dp_free(node->leave);
-    dp_free(node->saved);
-    dp_free(node->catchup);
-    dp_free(node->proof);
-    dp_free(node->train);
+    dp_part_round_release(node);
+    dp_train_close(node);
+    dp_round_release(node);
+    dp_catchup_close(node);
+    dp_requests_close(node);
     dp_free(node->commit);
-    dp_free(node->chain);
-    dp_free(node->round);
-    dp_free(node->forks);
-    dp_free(node->parts);
     dp_free(node->held);
     dp_free(node->witness);
     dp_free(node);
@@ -352,7 +267,7 @@ dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t si
 
 void dp_node_restore_part(dp_node *node, const dp_hash *root)
 {
-    node->catchup->part = *root;
+    dp_catchup_has_part(node, root);
 }
 
 dp_status dp_node_restore_peer(dp_node *node, const dp_peer *peer, const dp_addr *addrs,

@@ -172,5 +172,5 @@ void dp_node_record_written(dp_node *node)
     }
     dp_round_tell_written(node);
     dp_catchup_next(node);
-    node->dirty = true;
+    dp_node_changed(node);
 }

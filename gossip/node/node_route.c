@@ -73,7 +73,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
     if (msg.vote.type == DP_MSG_NACK && dp_ledger_voter(&node->ledger, from) != msg.vote.voter) {
         return DP_DENIED;
     }
-    node->dirty = true;
+    dp_node_changed(node);
     const bool lost = commit->key_lost;
     const dp_status status = dp_commit_message(commit, node->now, &msg);
     if (!lost && commit->key_lost) {
@@ -246,7 +246,9 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     switch (type) {
     case DP_MSG_HEARTBEAT: {
         const dp_status status = dp_beat_message(&node->beat, node->now, &peer, bytes, &node->out);
-        node->dirty = node->dirty || node->mode == DP_MODE_LEFT; /* It may be what it waits for. */
+        if (node->mode == DP_MODE_LEFT) { /* It may be what it waits for. */
+            dp_node_changed(node);
+        }
         return status == DP_EXISTS || status == DP_NOTFOUND ? DP_OK : status;
     }
     case DP_MSG_PING:
@@ -360,7 +362,7 @@ void dp_node_message(dp_node *node, const dp_event *event)
         }
         /* One slot ahead is normal while its decision is on the way. */
         if (member->summary.slot > node->ledger.slot) {
-            node->dirty = true;
+            dp_node_changed(node);
         }
     }
 }

@@ -1,10 +1,33 @@
 /* A run whose updates are added up in parts: what the round asks of them (kind.h). */
+#include "base/alloc.h"
 #include "gossip/context/context.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/round/claim.h"
 #include "gossip/round/kind.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
+
+dp_status dp_part_round_reserve(dp_node *node)
+{
+    node->parts = dp_reserve(1, sizeof *node->parts);
+    if (node->parts == NULL) {
+        return DP_NOMEM;
+    }
+    node->parts->wake_at = DP_NEVER;
+    return DP_OK;
+}
+
+void dp_part_round_release(dp_node *node)
+{
+    dp_free(node->parts);
+}
+
+void dp_part_round_forget_member(dp_node *node, uint32_t index)
+{
+    if (node->parts != NULL) {
+        node->parts->site.near[index / 64] &= ~(1ULL << (index % 64));
+    }
+}
 
 static void open_slot(dp_node *node, bool new_round)
 {

@@ -44,7 +44,7 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
             return;
         }
         claim->parts.held |= bit;
-        node->dirty = true;
+        dp_node_changed(node);
     }
     if (((claim->parts.checked | claim->parts.checking) & bit) == 0 &&
         dp_part_round_may_check(node)) {
@@ -81,7 +81,7 @@ static void look_at_result(dp_node *node, dp_result *result)
         }
         result->held = true;
         result->size = dp_node_size(node, root);
-        node->dirty = true;
+        dp_node_changed(node);
         dp_part_site_tell(node, result);
     }
     if (!result->checked && !result->checking && dp_part_round_may_check(node)) {
@@ -198,7 +198,7 @@ void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size)
     (void)size;
     if (dp_part_round_knows(node, root)) {
         dp_part_round_look(node); /* It is held by now. */
-        node->dirty = true;
+        dp_node_changed(node);
     }
 }
 
@@ -314,7 +314,7 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event)
     ours = dp_part_take_checked(node, event) || ours;
     if (ours) {
         dp_round_tell_have(node);
-        node->dirty = true;
+        dp_node_changed(node);
     }
     dp_part_round_look(node); /* Others' turn has come. */
     return ours;
@@ -395,7 +395,7 @@ void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence)
     dp_result *result = &parts->results[parts->n_results++];
     *result = (dp_result){.word = *word, .evidence = evidence, .since = node->now};
     look_at_result(node, result);
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 dp_status dp_part_round_message(dp_node *node, dp_view bytes)
@@ -443,7 +443,7 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
         }
         if (has && voter != DP_NOBODY && (result->have & (1U << voter)) == 0) {
             result->have |= 1U << voter;
-            node->dirty = true;
+            dp_node_changed(node);
         }
         if (!has || result->held || member == DP_MEMBER_NONE || member == 0) {
             continue;
@@ -451,7 +451,7 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
         if (dp_part_site_near(node->parts, member) && !dp_node_holds(node, &result->word.root) &&
             !dp_spread_wants(node->spread, &result->word.root)) {
             result->near = true;
-            node->dirty = true; /* That wait ends too. */
+            dp_node_changed(node); /* That wait ends too. */
             result->since = node->now;
             dp_part_round_fetch(node, &result->word.root, result->word.bytes,
                                 &dp_members_at(node->members, member)->peer);

@@ -143,6 +143,12 @@ typedef struct dp_part_round {
 struct dp_round_kind;
 extern const struct dp_round_kind dp_round_parted; /* part_kind.c */
 
+/* Reserves what a run of parts needs. DP_NOMEM; close lets go of what there is. */
+DP_MUST dp_status dp_part_round_reserve(dp_node *node);
+void dp_part_round_release(dp_node *node);
+/* What is kept by the index of a member was of another. */
+void dp_part_round_forget_member(dp_node *node, uint32_t index);
+
 /* part_round.c: what is wanted, what comes. */
 void dp_part_round_open_round(dp_node *node);
 /* What was kept for the round that has ended, and what no record names. */

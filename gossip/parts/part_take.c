@@ -105,7 +105,7 @@ dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes, bool *l
         parts->hints[parts->n_hints++] = (dp_part_hint){.collector = collector, .told = told};
     }
     *look = told.n == 0; /* What was waited for comes no more: it is fetched. */
-    node->dirty = true;
+    dp_node_changed(node);
     return DP_OK;
 }
 
@@ -149,7 +149,7 @@ dp_status dp_part_take_message(dp_node *node, dp_view bytes, bool *look)
             (dp_sum){.word = word, .since = node->now, .moved = node->now};
     }
     *look = true;
-    node->dirty = true;
+    dp_node_changed(node);
     return DP_OK;
 }
 
@@ -210,7 +210,7 @@ static void look_at_sum(dp_node *node, dp_sum *sum)
         }
         sum->held = true;
         sum->size = dp_node_size(node, root);
-        node->dirty = true;
+        dp_node_changed(node);
     }
     if (!sum->checked && !sum->checking && bound_of(node, sum, &energy) &&
         dp_part_round_may_check(node)) {

@@ -104,7 +104,7 @@ dp_status dp_invite_wish(dp_node *node, const dp_invite_revoke *word)
         wishes->words[at] = *word;
         wishes->n++;
     }
-    node->dirty = true;
+    dp_node_changed(node);
     send_word(node, word);
     return DP_OK;
 }

@@ -63,7 +63,7 @@ static dp_status wait_for_record(dp_node *node, const dp_rotation *word, const d
     rotate->waits = true;
     rotate->word = *word;
     rotate->secret = *secret;
-    node->dirty = true;
+    dp_node_changed(node);
     send_word(node);
     return DP_OK;
 }

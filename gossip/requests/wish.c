@@ -4,12 +4,40 @@
  * validity, once it stands in the chain (SAFETY I1). */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/requests/invite_wish.h"
+#include "gossip/requests/leave.h"
 #include "gossip/requests/request_msg.h"
 #include "gossip/requests/rotate.h"
 #include "gossip/requests/wish.h"
+
+dp_status dp_requests_open(dp_node *node)
+{
+    node->leave = dp_reserve(1, sizeof *node->leave);
+    node->requests = dp_reserve(1, sizeof *node->requests);
+    if (node->leave == NULL || node->requests == NULL) {
+        return DP_NOMEM;
+    }
+    node->requests->invites = dp_reserve(1, sizeof *node->requests->invites);
+    node->requests->rotate = dp_reserve(1, sizeof *node->requests->rotate);
+    if (node->requests->invites == NULL || node->requests->rotate == NULL) {
+        return DP_NOMEM;
+    }
+    node->requests->rotate->held = node->config.secrets;
+    return DP_OK;
+}
+
+void dp_requests_close(dp_node *node)
+{
+    if (node->requests != NULL) {
+        dp_free(node->requests->invites);
+        dp_free(node->requests->rotate);
+    }
+    dp_free(node->requests);
+    dp_free(node->leave);
+}
 
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer)
 {
@@ -98,7 +126,7 @@ dp_status dp_wish_remove(dp_node *node, const dp_remove *remove)
         return DP_AGAIN; /* It is told again. */
     }
     node->requests->removes[node->requests->n_removes++] = *remove;
-    node->dirty = true;
+    dp_node_changed(node);
     send_remove(node, remove); /* Before the link goes: the one concerned is told too. */
     if (remove->reason == DP_REMOVE_REVOKED) {
         bind_here(node, remove);

@@ -33,6 +33,9 @@ typedef struct dp_requests {
     dp_time renew_asked_at;           /* renew.c */
 } dp_requests;
 
+/* Reserves what the requests of a node need. DP_NOMEM; close lets go of what there is. */
+DP_MUST dp_status dp_requests_open(dp_node *node);
+void dp_requests_close(dp_node *node);
 /* Put out by a signed word that the chain has not yet. */
 bool dp_node_revoked(const dp_node *node, const dp_peer *peer);
 /* A removal from anywhere: DP_OK, also when nothing is left to do; DP_DENIED, DP_BADSIG; DP_AGAIN:

@@ -75,6 +75,6 @@ void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size)
         if (!right) {
             dp_spread_cancel(node->spread, node->now, root, &node->out);
         }
-        node->dirty = true;
+        dp_node_changed(node);
     }
 }

@@ -130,7 +130,7 @@ static bool is_same_blob(const dp_node *node, const dp_claim *claim)
 static void find_good(dp_node *node, dp_claim *claim)
 {
     claim->found = DP_FOUND_GOOD;
-    node->dirty = true;
+    dp_node_changed(node);
     dp_round_tell_have_one(node, &claim->ready.root);
 }
 
@@ -138,7 +138,7 @@ static void leave_out(dp_node *node, dp_claim *claim, dp_judgement judgement)
 {
     claim->found = judgement;
     node->rejected++;
-    node->dirty = true;
+    dp_node_changed(node);
     dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
                  dp_judgement_text(judgement));
 }
@@ -361,7 +361,7 @@ dp_status dp_judging_message(dp_node *node, dp_view bytes)
         return DP_BADSIG;
     }
     dp_harms_add(&node->judging->harms, &node->ledger, &harm);
-    node->dirty = true;
+    dp_node_changed(node);
     return DP_OK;
 }
 

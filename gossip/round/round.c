@@ -71,7 +71,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
             round->states[i].known && round->states[i].round == node->ledger.round;
     }
     dp_node_repeat_now(node); /* Tell at once what the new slot's voters need to know. */
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 void dp_round_open(dp_node *node)
@@ -104,7 +104,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         claim->ready = *ready; /* With its parts. */
         dp_round_index_claim(round, (uint32_t)(claim - round->claims));
         node->kind->told(node, ready);
-        node->dirty = true;
+        dp_node_changed(node);
     }
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
         !dp_valid_numbers(ready) || !dp_valid_lease(&node->ledger, ready) ||
@@ -124,7 +124,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         dp_node_note(node, DP_NOTE_READY, ready->round, &ready->peer, 0, 0, "");
     }
     node->kind->fetch(node, claim);
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 static dp_status on_ready(dp_node *node, dp_view bytes)

@@ -116,6 +116,17 @@ typedef struct dp_round {
     dp_time voter_seen[DP_VOTERS_MAX]; /* when this voter was last not dead */
 } dp_round;
 
+/* ---- round_open.c ---- */
+
+/* Reserves what a round needs in a run whose records list at most so many contributions. DP_NOMEM;
+ * release lets go of what there is. */
+DP_MUST dp_status dp_round_reserve(dp_node *node, uint32_t listed_max);
+void dp_round_release(dp_node *node);
+/* What is kept by the index of a member was of another. */
+void dp_round_forget_member(dp_node *node, uint32_t index);
+
+/* ---- round.c ---- */
+
 void dp_round_open_slot(dp_node *node, bool new_round);
 void dp_round_count_missed(dp_node *node, const dp_record *record);
 void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool own);

@@ -42,24 +42,16 @@ static void look_at_certificate(dp_node *node)
     dp_seal seals[DP_VOTERS_MAX];
     dp_hash root;
     uint32_t n = 0;
-    const uint64_t round = node->ledger.round;
 
     if (!dp_round_state_cert(node, &root, seals, &n)) {
         return;
     }
-    dp_ring_row *row = dp_chain_row(node, round);
-    if (round == 0 && !node->chain->genesis_certified) {
-        node->chain->genesis_certified = true;
-        node->chain->genesis_root = root;
-    } else if (row != NULL && !row->certified) {
-        row->certified = true;
-        row->root = root;
-    } else {
+    if (!dp_chain_certify(node, &root)) {
         return;
     }
-    dp_node_note(node, DP_NOTE_CERTIFIED, round, NULL, 0, 0, "");
+    dp_node_note(node, DP_NOTE_CERTIFIED, node->ledger.round, NULL, 0, 0, "");
     node->round->certified = true;
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 bool dp_round_take_certified(dp_node *node)
@@ -134,6 +126,6 @@ dp_status dp_round_state_message(dp_node *node, dp_view bytes)
     *vote = (dp_state_vote){.known = true, .round = state.round, .root = state.root};
     memcpy(vote->signature, state.signature, sizeof vote->signature);
     look_at_certificate(node);
-    node->dirty = true;
+    dp_node_changed(node);
     return DP_OK;
 }

@@ -68,7 +68,7 @@ static void have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *
         }
         if (has && (claim->have & (1U << voter)) == 0) {
             claim->have |= 1U << voter;
-            node->dirty = true;
+            dp_node_changed(node);
         }
         if (has && !claim->held && member != DP_MEMBER_NONE && member != 0) {
             dp_spread_holder(node->spread, node->now, &claim->ready.root, member, &node->out);
@@ -104,7 +104,7 @@ static void object(dp_node *node, const dp_hash *root, uint64_t size)
             if (node->standing.state != DP_TRAINER_OFF) {
                 check(node, claim);
             }
-            node->dirty = true;
+            dp_node_changed(node);
         }
     }
     fetch_unwanted(node);
@@ -155,7 +155,7 @@ static bool checked(dp_node *node, const dp_event *event)
         } else {
             dp_round_tell_have(node);
         }
-        node->dirty = true;
+        dp_node_changed(node);
     }
     return ours;
 }

@@ -162,7 +162,7 @@ void dp_train_unload(dp_node *node)
     }
     /* A state that is loaded empties the drawers: F is there again only with its RESTORE. */
     dp_mix_trainer_down(node->mix, node->now, &node->out);
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 void dp_train_unstick(dp_node *node)
@@ -217,7 +217,7 @@ void dp_train_arrive(dp_node *node, uint64_t round, const dp_hash *tensor_root)
     node->standing.tensor_root = *tensor_root;
     node->standing.state_root = dp_state_root(round, tensor_root, &digest);
     train->saved = false;
-    node->catchup->stuck_at = (dp_time){0};
+    dp_catchup_free(node);
     if (dp_chain_certified(node, round, &certified) &&
         !dp_hash_equal(&certified, &node->standing.state_root)) {
         dp_train_diverged(node);
@@ -242,7 +242,7 @@ void dp_train_at(dp_node *node, const dp_event *event)
     train->train_round = 0;
     dp_chain_cancel(node, event->u.at.round);
     dp_train_arrive(node, event->u.at.round, &event->u.at.root);
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 /* lambda = 0.5^(gap / 4) in Q16, 0 beyond DP_GAP_MAX rounds (SAFETY B8). */

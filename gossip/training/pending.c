@@ -179,7 +179,7 @@ bool dp_train_stored(dp_node *node, uint32_t op, dp_status status)
         dp_mix_folded(node->mix, node->now, &node->out);
     }
     dp_train_announce(node);
-    node->dirty = true;
+    dp_node_changed(node);
     return true;
 }
 
@@ -286,5 +286,5 @@ void dp_train_published(dp_node *node, const dp_event *event)
     dp_node_note(node, DP_NOTE_PUBLISHED, pending.ready.round, NULL, pending.ready.bytes,
                  pending.ready.tokens, "");
     dp_train_write_row(node);
-    node->dirty = true;
+    dp_node_changed(node);
 }

@@ -1,4 +1,5 @@
 /* The trainer's side of a round: replay, apply, settle, train, publish. */
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/trainer/trainer_msg.h"
 #include "gossip/catchup/catchup.h"
@@ -71,7 +72,8 @@ static void replay(dp_node *node)
         return;
     }
     if (!node->catchup->wants_state && dp_catchup_prefers_state(node, node->standing.applied)) {
-        node->catchup->stuck_at = node->now;
+        dp_catchup_free(node);
+        dp_catchup_stuck(node);
         dp_catchup_state(node);
         dp_train_unstick(node);
     }
@@ -80,9 +82,7 @@ static void replay(dp_node *node)
         (void)dp_train_fetch_row(node, after);
     }
     if (!whole) {
-        if (node->catchup->stuck_at.us == 0) {
-            node->catchup->stuck_at = node->now;
-        }
+        dp_catchup_stuck(node);
         if (row->dropped ||
             dp_time_between(node->catchup->stuck_at, node->now) > DP_STATE_PATIENCE_US) {
             dp_catchup_state(node);
@@ -90,7 +90,7 @@ static void replay(dp_node *node)
         }
         return;
     }
-    node->catchup->stuck_at = (dp_time){0};
+    dp_catchup_free(node);
     dp_action *action = dp_out_add(&node->out, DP_DO_APPLY);
     action->u.apply.round = row->round;
     action->u.apply.tokens = row->tokens;
@@ -139,7 +139,7 @@ static void on_applied(dp_node *node, const dp_event *event)
     if (node->standing.applied == node->ledger.round) {
         dp_node_repeat_now(node); /* An offer to vote waits for the state. */
     }
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 /* ---- training ---- */
@@ -377,7 +377,7 @@ void dp_train_tick(dp_node *node)
 {
     if (node->train->barred.us != 0 && dp_time_reached(node->now, node->train->barred)) {
         node->train->barred = (dp_time){0};
-        node->dirty = true;
+        dp_node_changed(node);
     }
     if (node->train->row_failed) {
         dp_train_write_row(node);
@@ -417,7 +417,7 @@ static void trainer_down(dp_node *node)
     }
     dp_round_trainer_down(node);
     dp_mix_trainer_down(node->mix, node->now, &node->out);
-    node->dirty = true;
+    dp_node_changed(node);
 }
 
 void dp_train_event(dp_node *node, const dp_event *event)
@@ -430,7 +430,7 @@ void dp_train_event(dp_node *node, const dp_event *event)
         train->opening = true;
         dp_round_trainer_up(node);
         dp_node_repeat_now(node);
-        node->dirty = true;
+        dp_node_changed(node);
         break;
     case DP_EV_TRAINER_DOWN:
         trainer_down(node);
@@ -445,9 +445,11 @@ void dp_train_event(dp_node *node, const dp_event *event)
         train->steps = event->u.trained.steps;
         train->tokens = event->u.trained.tokens;
         node->standing.step_us = event->u.trained.step_us;
-        node->dirty = may_publish(node); /* Else progress changes nothing, */
+        if (may_publish(node)) { /* Else progress changes nothing, */
+            dp_node_changed(node);
+        }
         if (node->manifest.pairs == DP_ON && dp_mix_busy(node->mix) && dp_train_is_due(node)) {
-            node->dirty = true; /* ... unless an exchange has to end for it. */
+            dp_node_changed(node); /* ... unless an exchange has to end for it. */
         }
         break;
     case DP_EV_PUBLISHED:
@@ -466,4 +468,33 @@ void dp_train_event(dp_node *node, const dp_event *event)
     default: /* The caller sends nothing else. */
         break;
     }
+}
+
+dp_status dp_train_open(dp_node *node, uint32_t listed_max)
+{
+    node->train = dp_reserve(1, sizeof *node->train);
+    if (node->train == NULL) {
+        return DP_NOMEM;
+    }
+    node->train->apply_items = dp_reserve(listed_max, sizeof *node->train->apply_items);
+    return node->train->apply_items != NULL ? DP_OK : DP_NOMEM;
+}
+
+void dp_train_close(dp_node *node)
+{
+    if (node->train != NULL) {
+        dp_free(node->train->apply_items);
+    }
+    dp_free(node->train);
+}
+
+void dp_train_frozen(dp_node *node)
+{
+    node->train->steps = 0;
+}
+
+void dp_train_mixed(dp_node *node)
+{
+    node->train->exchanges++;
+    node->train->mixed++;
 }

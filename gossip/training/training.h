@@ -91,6 +91,14 @@ void dp_train_write_row(dp_node *node);
 void dp_train_published(dp_node *node, const dp_event *event);
 /* ---- the trainer: train.c ---- */
 
+/* Reserves what training needs in a run whose records list at most so many contributions. DP_NOMEM;
+ * close lets go of what there is. */
+DP_MUST dp_status dp_train_open(dp_node *node, uint32_t listed_max);
+void dp_train_close(dp_node *node);
+/* The trainer has frozen its work for an exchange; an exchange has changed its weights. */
+void dp_train_frozen(dp_node *node);
+void dp_train_mixed(dp_node *node);
+
 void dp_train_start(dp_node *node);
 /* The own part of the round under way has had its time or its steps, or enough others have
  * published theirs. */
