@@ -25,15 +25,6 @@ enum { HASTY_MAX = 4, REPLAY_ROUNDS = 4, AHEAD_MAX = DP_WANTED_MAX / 2 };
 
 /* ---- records ---- */
 
-void dp_catchup_hint(dp_node *node, const dp_peer *peer, uint64_t slot)
-{
-    if (slot > node->ledger.slot && slot > node->catchup->hint_slot) {
-        node->catchup->hint_slot = slot;
-        node->catchup->hint_peer = *peer;
-        dp_node_changed(node);
-    }
-}
-
 static bool doubted(const dp_node *node, const dp_peer *peer)
 {
     return dp_doubted(&node->catchup->doubt, peer, node->now);

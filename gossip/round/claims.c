@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/requests/wish.h"
+#include "gossip/round/judge_round.h"
 #include "gossip/round/round.h"
 
 #define CHECK_BYTES_MAX (256ULL << 20)
@@ -105,4 +106,17 @@ void dp_round_end_check(dp_node *node, const dp_hash *root)
 
     node->round->checks -= node->round->checks > 0 ? 1 : 0;
     node->round->check_bytes -= bytes < node->round->check_bytes ? bytes : node->round->check_bytes;
+}
+
+/* ---- what the judging of updates has found (judge_round.h) ---- */
+
+bool dp_claim_is_good(const dp_node *node, const dp_claim *claim)
+{
+    return node->judging == NULL || claim->found == DP_FOUND_GOOD ||
+           (dp_broken(220) && claim->found == DP_FOUND_NONE);
+}
+
+bool dp_claim_is_told(const dp_node *node, const dp_claim *claim)
+{
+    return dp_claim_is_good(node, claim) || claim->evidence || node->commit->state.accepted >= 0;
 }

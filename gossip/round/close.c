@@ -12,118 +12,6 @@
 #include "gossip/round/round.h"
 #include "gossip/round/turn.h"
 
-/* As dp_round_may_contribute, for a count: its credential is believed. */
-static bool may_train(const dp_node *node, const dp_member *member)
-{
-    return (member->in_roster || dp_broken(187)) &&
-           (member->credential_bytes > 0 ? (member->caps & DP_CAP_TRAIN) != 0
-                                         : dp_round_may_contribute(node, &member->peer));
-}
-
-static bool works_here(const dp_node *node)
-{
-    return node->standing.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
-           !node->config.observer;
-}
-
-static bool is_idle(const dp_node *node, const dp_member *member)
-{
-    return member->has_summary &&
-           (!member->summary.has_trainer || member->summary.mode == DP_MODE_PAUSED ||
-            member->summary.mode == DP_MODE_LEFT || dp_fork_elsewhere(node, member->summary.fork));
-}
-
-/* Alive, with a trainer at work for this chain, wherever it stands; or ready already. Of a member
- * without a link no more may be known than that it is alive. */
-static bool works(const dp_node *node, uint32_t index)
-{
-    const dp_member *member = dp_members_at(node->members, index);
-
-    if (index == 0) {
-        return works_here(node);
-    }
-    return member->state == DP_MEMBER_ALIVE &&
-           (dp_round_claim_of(node, &member->peer) != NULL ||
-            ((member->has_summary ? !is_idle(node, member) : !member->linked) &&
-             may_train(node, member)));
-}
-
-/* By its own word, which may be a second old, or by the chain. */
-static bool is_near(const dp_node *node, const dp_member *member)
-{
-    const uint32_t entry = dp_ledger_find(&node->ledger, &member->peer);
-    const uint64_t counted = entry != DP_NOBODY ? node->ledger.roster[entry].included : 0;
-    const uint64_t newest = counted > member->summary.round ? counted : member->summary.round;
-
-    return newest + 2 >= node->ledger.round;
-}
-
-bool dp_round_is_active(const dp_node *node, uint32_t index)
-{
-    const dp_member *member = dp_members_at(node->members, index);
-
-    if (index == 0) {
-        return works_here(node);
-    }
-    return member->state == DP_MEMBER_ALIVE &&
-           (dp_round_claim_of(node, &member->peer) != NULL ||
-            (member->has_summary && (!dp_broken(122) || member->linked) && !is_idle(node, member) &&
-             is_near(node, member) && may_train(node, member)));
-}
-
-/* Those whose doings are known here: all, this node first. In a run too large for links to
- * everybody only linked ones are known so well, and they are enough: more than a record lists. */
-static uint32_t watched_count(const dp_node *node)
-{
-    return dp_members_large(node->members) ? 1 + dp_members_linked(node->members)->count
-                                           : dp_members_count(node->members);
-}
-
-static uint32_t watched_at(const dp_node *node, uint32_t i)
-{
-    return !dp_members_large(node->members) || i == 0 ? i
-                                                      : dp_members_linked(node->members)->at[i - 1];
-}
-
-/* Members that are expected to contribute: alive, with a trainer, near the newest state. */
-uint32_t dp_round_active(const dp_node *node)
-{
-    uint32_t active = 0;
-
-    for (uint32_t i = 0; i < watched_count(node); i++) {
-        active += dp_round_is_active(node, watched_at(node, i)) ? 1 : 0;
-    }
-    return active;
-}
-
-uint32_t dp_round_others_ready(const dp_node *node)
-{
-    uint32_t ready = 0;
-
-    for (uint32_t i = 0; i < node->round->n_claims; i++) {
-        const dp_claim *claim = &node->round->claims[i];
-        ready += !claim->evidence && !claim->bad && dp_round_claim_age(node, claim) == 0 &&
-                         !dp_peer_equal(&claim->ready.peer, &node->self)
-                     ? 1
-                     : 0;
-    }
-    return ready;
-}
-
-static uint64_t slowest_step(const dp_node *node)
-{
-    uint64_t slowest = node->standing.step_us;
-
-    for (uint32_t i = 1; i < watched_count(node); i++) {
-        const dp_member *member = dp_members_at(node->members, watched_at(node, i));
-        if (member->state == DP_MEMBER_ALIVE && member->has_summary && member->in_roster &&
-            member->summary.step_us > slowest) {
-            slowest = member->summary.step_us;
-        }
-    }
-    return slowest;
-}
-
 uint64_t dp_round_hard_us(const dp_node *node)
 {
     return dp_deadline_hard(&node->round->deadline) /
@@ -143,13 +31,13 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         authors[i] = &node->round->claims[held[i]].ready.peer;
     }
-    for (uint32_t i = 0; i < watched_count(node) && most != AWAIT_OWED; i++) {
-        const uint32_t index = watched_at(node, i);
+    for (uint32_t i = 0; i < dp_round_watched_count(node) && most != AWAIT_OWED; i++) {
+        const uint32_t index = dp_round_watched_at(node, i);
         if (dp_judging_rejects(node, &dp_members_at(node->members, index)->peer)) {
             continue; /* There is no other of it in this round. */
         }
         const bool owed = dp_deadline_is_owed(node->round->missed[index], node->ledger.round + 1);
-        if ((owed ? works(node, index)
+        if ((owed ? dp_round_works(node, index)
                   : n >= node->ledger.listed_max && dp_round_is_active(node, index)) &&
             dp_turn_has_place(&node->ledger, &dp_members_at(node->members, index)->peer, authors,
                               n)) {
@@ -171,7 +59,7 @@ static uint64_t transfer_of(const dp_node *node)
 
 static uint64_t grace_of(const dp_node *node, await waits_for)
 {
-    const uint64_t grace = dp_deadline_grace(&node->round->deadline, slowest_step(node),
+    const uint64_t grace = dp_deadline_grace(&node->round->deadline, dp_round_slowest_step(node),
                                              transfer_of(node), dp_members_rtt_p95(node->members));
     const uint64_t longer = dp_deadline_long_grace(&node->round->deadline);
 
@@ -198,9 +86,9 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
             missed[index] = 0;
         }
     }
-    for (uint32_t i = 0; i < watched_count(node); i++) {
-        const uint32_t index = watched_at(node, i);
-        if (!works(node, index) ||
+    for (uint32_t i = 0; i < dp_round_watched_count(node); i++) {
+        const uint32_t index = dp_round_watched_at(node, i);
+        if (!dp_round_works(node, index) ||
             dp_judging_rejects(node, &dp_members_at(node->members, index)->peer)) {
             missed[index] = 0;
         } else if (missed[index] < UINT8_MAX &&

@@ -26,16 +26,6 @@ void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry)
     config->voters[at] = *entry;
 }
 
-bool dp_config_removes(const dp_config_part *config, const dp_peer *peer)
-{
-    for (uint32_t i = 0; i < config->n_removes; i++) {
-        if (dp_peer_equal(&config->removes[i].peer, peer)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_alive(const dp_node *node, const dp_peer *peer)
 {
     const uint32_t index = dp_node_member_index(node, peer);
@@ -227,18 +217,6 @@ static void keep_voters(const dp_node *node, dp_record *draft)
         config->n_admits--;
     }
     draft->has_config = config->n_admits + config->n_removes + config->n_fences > 0;
-}
-
-void dp_config_add_removal(dp_config_part *config, const dp_remove *remove)
-{
-    uint32_t at = config->n_removes++;
-
-    dp_assert(at < DP_CONFIG_REMOVE_MAX);
-    while (at > 0 && dp_peer_compare(&remove->peer, &config->removes[at - 1].peer) < 0) {
-        config->removes[at] = config->removes[at - 1];
-        at--;
-    }
-    config->removes[at] = *remove;
 }
 
 static void list_removals(const dp_node *node, dp_record *draft)

@@ -307,18 +307,6 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
 
 /* ---- what others ask ---- */
 
-bool dp_judging_finds_good(const dp_node *node, const dp_claim *claim)
-{
-    return node->judging == NULL || claim->found == DP_FOUND_GOOD ||
-           (dp_broken(220) && claim->found == DP_FOUND_NONE);
-}
-
-bool dp_judging_tells(const dp_node *node, const dp_claim *claim)
-{
-    return dp_judging_finds_good(node, claim) || claim->evidence ||
-           node->commit->state.accepted >= 0;
-}
-
 static bool is_rejected(const dp_claim *claim)
 {
     return claim->found != DP_FOUND_NONE && claim->found != DP_FOUND_GOOD;

@@ -29,10 +29,10 @@ void dp_judging_trainer_down(dp_node *node);
 void dp_judging_open_slot(dp_node *node, bool new_round);
 
 /* May this node list it? Always, in a run that does not judge. */
-bool dp_judging_finds_good(const dp_node *node, const struct dp_claim *claim);
+bool dp_claim_is_good(const dp_node *node, const struct dp_claim *claim);
 /* May this node tell HAVE of it? Also of what a record lists that it has met or accepted: others
  * may have it from nobody else. */
-bool dp_judging_tells(const dp_node *node, const struct dp_claim *claim);
+bool dp_claim_is_told(const dp_node *node, const struct dp_claim *claim);
 /* Is its update of this round one that this node found harmful? */
 bool dp_judging_rejects(const dp_node *node, const dp_peer *peer);
 /* Members that are expected to contribute and whose update this node found harmful: nobody waits

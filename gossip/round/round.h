@@ -202,6 +202,16 @@ void dp_round_tick(dp_node *node);
 /* The hard deadline of a round, in microseconds after it was opened. */
 uint64_t dp_round_hard_us(const dp_node *node);
 dp_time dp_round_wake(const dp_node *node);
+/* ---- active.c ---- */
+
+/* Is the member with this index alive, with a trainer at work for this chain, wherever it stands,
+ * or ready already? Of a member without a link no more may be known than that it is alive. */
+bool dp_round_works(const dp_node *node, uint32_t index);
+/* Members that a node watches: all, in a large run itself and those linked. Indexes of the i-th. */
+uint32_t dp_round_watched_count(const dp_node *node);
+uint32_t dp_round_watched_at(const dp_node *node, uint32_t i);
+/* The longest time of a step, us, that a member has told. */
+uint64_t dp_round_slowest_step(const dp_node *node);
 uint32_t dp_round_active(const dp_node *node);
 /* Is this row one of them? */
 bool dp_round_is_active(const dp_node *node, uint32_t index);

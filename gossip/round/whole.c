@@ -183,7 +183,7 @@ static void add_have(dp_node *node, dp_have_msg *have)
 {
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
-        if (claim->held && claim->checked && !claim->bad && dp_judging_tells(node, claim)) {
+        if (claim->held && claim->checked && !claim->bad && dp_claim_is_told(node, claim)) {
             claim->have |= 1U << node->commit->self;
             have->roots[have->n++] = claim->ready.root;
         }
