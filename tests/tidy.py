@@ -101,7 +101,7 @@ LINES_MAX = 700
 COLUMNS_MAX = 100
 # Files of gossip/ that call each other.
 CIRCLE_FILES_MAX = 8
-CIRCLE_LINES_MAX = 2500
+CIRCLE_LINES_MAX = 2000
 
 # Objects of gossip/ that may compute with libsodium. Seeds and ephemeral keys come in from outside there too.
 GOSSIP_EDGE = {"id", "channel", "cert", "invite", "noise", "suite", "lot"}

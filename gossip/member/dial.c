@@ -18,15 +18,11 @@
 #include "gossip/member/members_internal.h"
 
 enum { DIALS_PER_TICK = 8, CLOSES_PER_TICK = 4 };
+
 #define DIAL_PATIENCE_US (15 * DP_SECOND)
 #define SETTLE_US (2 * DP_SECOND)
 #define KEPT_US_MIN                                                                                \
     (2 * DP_SECOND) /* a link lives so long at least: a newcomer learns addresses on it */
-
-bool dp_members_large(const dp_members *members)
-{
-    return members->n_known > DP_FULL_MESH_MAX;
-}
 
 /* What there is, for the rules above. */
 typedef struct survey {

@@ -9,48 +9,13 @@
 
 #define GREET_US DP_SECOND
 
-static bool is_guest(const dp_members *members, const dp_row *row)
-{
-    return members->rows[0].member.in_roster && row != &members->rows[0] &&
-           !row->member.in_roster && !row->member.voter && !dp_broken(195);
-}
-
-bool dp_members_is_guest(const dp_members *members, uint32_t index)
-{
-    dp_assert(index < members->count);
-    return is_guest(members, &members->rows[index]);
-}
-
-static bool is_alive(const dp_row *row)
-{
-    return row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT;
-}
-
-bool dp_members_counts(const dp_members *members, const dp_row *row)
-{
-    return is_alive(row) && !is_guest(members, row);
-}
-
-void dp_members_recount(dp_members *members)
-{
-    members->n_alive = 0;
-    members->n_guests = 0;
-    members->n_known = 0;
-    for (uint32_t i = 0; i < members->count; i++) {
-        const dp_row *row = &members->rows[i];
-        members->n_alive += dp_members_counts(members, row) ? 1 : 0;
-        members->n_guests += row->member.linked && is_guest(members, row) ? 1 : 0;
-        members->n_known += is_guest(members, row) ? 0 : 1;
-    }
-}
-
 static uint32_t count_of(const dp_members *members, const dp_invite_id *invite)
 {
     uint32_t count = 0;
 
     for (uint32_t k = 0; k < members->linked.count; k++) {
         const dp_row *row = &members->rows[members->linked.at[k]];
-        count += is_guest(members, row) && !row->closing &&
+        count += dp_members_row_is_guest(members, row) && !row->closing &&
                          memcmp(&row->member.invite, invite, sizeof *invite) == 0
                      ? 1
                      : 0;
@@ -68,7 +33,7 @@ static uint32_t find_least(const dp_members *members, uint32_t own)
     for (uint32_t k = 0; k < members->linked.count; k++) {
         const uint32_t i = members->linked.at[k];
         const dp_row *row = &members->rows[i];
-        if (!is_guest(members, row) || row->closing) {
+        if (!dp_members_row_is_guest(members, row) || row->closing) {
             continue;
         }
         const uint32_t count = count_of(members, &row->member.invite);
@@ -85,7 +50,7 @@ bool dp_members_guest_enter(dp_members *members, uint32_t index, dp_out *out)
 {
     dp_row *const row = &members->rows[index];
 
-    if (!is_guest(members, row) || members->n_guests < DP_GUESTS_MAX) {
+    if (!dp_members_row_is_guest(members, row) || members->n_guests < DP_GUESTS_MAX) {
         return true;
     }
     const uint32_t least = find_least(members, count_of(members, &row->member.invite));
@@ -106,7 +71,8 @@ void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_
         row->closing = true;
         dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;
     }
-    if (!row->member.linked && is_alive(row)) {
+    if (!row->member.linked &&
+        (row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT)) {
         dp_members_state_set(members, index, DP_MEMBER_DEAD, now, "its link has ended", out);
     }
 }

@@ -7,24 +7,6 @@
 #include "gossip/core/msg.h"
 #include "gossip/member/members_internal.h"
 
-static void set_credential(dp_member *member, dp_view credential, uint32_t caps)
-{
-    dp_assert(credential.size <= DP_CREDENTIAL_MAX);
-    if (credential.size > 0) {
-        memcpy(member->credential, credential.data, credential.size);
-        member->credential_bytes = (uint16_t)credential.size;
-        member->caps = caps;
-    }
-}
-
-static void set_addrs(dp_member *member, const dp_addr *addrs, uint32_t n_addrs)
-{
-    member->n_addrs = n_addrs < DP_ADDRS_MAX ? n_addrs : DP_ADDRS_MAX;
-    for (uint32_t i = 0; i < member->n_addrs; i++) {
-        member->addrs[i] = addrs[i];
-    }
-}
-
 dp_status dp_members_open(dp_members **members, const dp_members_config *config)
 {
     if (config->members_max < 2 || config->members_max > DP_MEMBERS_MAX ||
@@ -70,8 +52,8 @@ dp_status dp_members_open(dp_members **members, const dp_members_config *config)
     made->rows[0].member.state = DP_MEMBER_ALIVE;
     dp_members_recount(made);
     made->rows[0].member.incarnation = config->incarnation;
-    set_credential(&made->rows[0].member, config->credential, config->caps);
-    set_addrs(&made->rows[0].member, config->addrs, config->n_addrs);
+    dp_members_set_credential(&made->rows[0].member, config->credential, config->caps);
+    dp_members_set_addrs(&made->rows[0].member, config->addrs, config->n_addrs);
     memcpy(made->rows[0].member.name, config->name, sizeof config->name);
     *members = made;
     return DP_OK;
@@ -90,166 +72,6 @@ void dp_members_close(dp_members *members)
     dp_free(members->order);
     dp_free(members->rows);
     dp_free(members);
-}
-
-uint32_t dp_members_count(const dp_members *members)
-{
-    return members->count;
-}
-
-const dp_member *dp_members_at(const dp_members *members, uint32_t index)
-{
-    dp_assert(index < members->count);
-    return &members->rows[index].member;
-}
-
-uint32_t dp_members_alive(const dp_members *members)
-{
-    return members->n_alive;
-}
-
-/* So much later than planned is a probe: more than a busy loop explains. Else 0. */
-static uint64_t gap(const dp_members *members, dp_time now)
-{
-    const uint64_t late_us = dp_time_between(members->probe_at, now);
-
-    return members->started && late_us > 2 * members->period_us ? late_us : 0;
-}
-
-bool dp_members_unsure(const dp_members *members, dp_time now)
-{
-    return !dp_time_reached(now, members->unsure_until) || gap(members, now) > 0;
-}
-
-uint64_t dp_members_rtt_p95(const dp_members *members)
-{
-    uint64_t worst = 0;
-
-    for (uint32_t k = 0; k < members->linked.count; k++) {
-        const uint32_t i = members->linked.at[k];
-        const uint64_t p95 =
-            dp_members_is_guest(members, i) ? 0 : dp_rtt_p95(&members->rows[i].member.rtt);
-        worst = p95 > worst ? p95 : worst;
-    }
-    return worst;
-}
-
-uint64_t dp_members_rtt_voters(const dp_members *members, uint32_t n)
-{
-    uint64_t first[DP_VOTERS_MAX];
-    uint32_t count = 0;
-
-    n = n < DP_VOTERS_MAX ? n : DP_VOTERS_MAX;
-    for (uint32_t k = 0; k < members->linked.count; k++) {
-        const dp_member *const member = &members->rows[members->linked.at[k]].member;
-        const uint64_t p95 = dp_rtt_p95(&member->rtt);
-        if (!member->voter || (count == n && (n == 0 || p95 >= first[n - 1]))) {
-            continue;
-        }
-        uint32_t at = count < n ? count++ : n - 1;
-        while (at > 0 && p95 < first[at - 1]) {
-            first[at] = first[at - 1];
-            at--;
-        }
-        first[at] = p95;
-    }
-    return count > 0 ? first[count - 1] : 0;
-}
-
-const dp_rowset *dp_members_linked(const dp_members *members)
-{
-    return &members->linked;
-}
-
-uint64_t dp_members_slot_most(const dp_members *members)
-{
-    return members->slot_most;
-}
-
-uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, uint32_t *picked,
-                         uint32_t most)
-{
-    uint32_t seen = 0;
-
-    /* Reservoir sampling (Vitter 1985, algorithm R): one pass, no list. */
-    for (uint32_t k = 0; k < members->linked.count; k++) {
-        const uint32_t i = members->linked.at[k];
-        if (members->rows[i].member.state != DP_MEMBER_ALIVE || i == not_a || i == not_b ||
-            dp_members_is_guest(members, i)) {
-            continue;
-        }
-        seen++;
-        if (seen <= most) {
-            picked[seen - 1] = i;
-        } else {
-            const uint64_t place = dp_rng_below(&members->rng, seen);
-            if (place < most) {
-                picked[place] = i;
-            }
-        }
-    }
-    return seen < most ? seen : most;
-}
-
-void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now,
-                          const char *cause, dp_out *out)
-{
-    dp_row *const row = &members->rows[index];
-    dp_member *const member = &row->member;
-    const dp_member_state old = member->state;
-
-    if (old == state) {
-        return;
-    }
-    members->n_alive -= dp_members_counts(members, row) ? 1 : 0;
-    member->state = state;
-    members->n_alive += dp_members_counts(members, row) ? 1 : 0;
-    member->changed = now;
-    members->dial_stale = true;
-    dp_out_note(out, (dp_note){.code = DP_NOTE_MEMBER,
-                               .peer = member->peer,
-                               .a = (uint64_t)old,
-                               .b = (uint64_t)state,
-                               .cause = cause});
-}
-
-uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps,
-                        const dp_addr *addrs, uint32_t n_addrs)
-{
-    uint32_t index = dp_members_find(members, peer);
-
-    if (index == DP_MEMBER_NONE) {
-        index = dp_members_row_add(members, peer, false);
-    }
-    if (index == DP_MEMBER_NONE) {
-        return index;
-    }
-    dp_member *const member = &members->rows[index].member;
-    if (member->credential_bytes == 0 && credential.size <= DP_CREDENTIAL_MAX) {
-        set_credential(member, credential, caps);
-    }
-    if (member->n_addrs == 0) {
-        set_addrs(member, addrs, n_addrs);
-        members->dial_stale = true;
-    }
-    return index;
-}
-
-void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter)
-{
-    dp_assert(index < members->count);
-    dp_member *const member = &members->rows[index].member;
-
-    if (member->in_roster != in_roster || member->voter != voter) {
-        const bool is_new = in_roster && !member->in_roster;
-        dp_rowset_set(&members->voters, index, voter);
-        member->in_roster = in_roster;
-        member->voter = voter;
-        members->rows[index].is_new = is_new;
-        members->greets = members->greets || is_new;
-        dp_members_recount(members);
-        members->dial_stale = true;
-    }
 }
 
 void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_t guest_us,
@@ -290,17 +112,6 @@ void dp_members_tell(dp_members *members, const dp_summary *summary)
     members->rows[0].member.has_summary = true;
 }
 
-void dp_members_tell_own(dp_members *members, dp_out *out)
-{
-    const dp_row *const own = &members->rows[0];
-
-    if (own->statement_bytes > 0) {
-        dp_members_flood(members, dp_view_of(own->statement, own->statement_bytes),
-                         dp_view_of(own->member.credential, own->member.credential_bytes), 0, 0,
-                         out);
-    }
-}
-
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
 {
     (void)wall_ms;
@@ -320,7 +131,7 @@ void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out
  * evidence. */
 static void observe(dp_members *members, dp_time now)
 {
-    const uint64_t late_us = gap(members, now);
+    const uint64_t late_us = dp_members_gap(members, now);
 
     if (late_us == 0) {
         return;
@@ -335,27 +146,6 @@ static void observe(dp_members *members, dp_time now)
         row->suspect_at = dp_time_after(row->suspect_at, late_us);
     }
     dp_members_probe_reset(members, now);
-}
-
-bool dp_members_watches(const dp_members *members, uint32_t index)
-{
-    const dp_row *const row = &members->rows[index];
-
-    if (row->removed || row->down || dp_members_is_guest(members, index) ||
-        (row->member.state != DP_MEMBER_ALIVE && row->member.state != DP_MEMBER_SUSPECT)) {
-        return false;
-    }
-    if (row->member.linked || !dp_members_large(members)) {
-        return true;
-    }
-    /* Others watch those that are not linked here. A link lost against the will of both is watched
-     * on. */
-    return row->linked_at.us != 0 && !row->let_go;
-}
-
-bool dp_members_keeps_dial(const dp_peer *a, const dp_peer *b)
-{
-    return dp_peer_compare(a, b) < 0;
 }
 
 uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, const dp_peer *peer,
@@ -383,7 +173,7 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
         dp_admitted grants = {0};
         /* The channel has checked it; this only reads what it grants, and time is no matter. */
         if (members->admit(members->admit_context, peer, credential, 0, &grants)) {
-            set_credential(&row->member, credential, grants.caps);
+            dp_members_set_credential(&row->member, credential, grants.caps);
             row->member.uses = grants.uses;
             row->member.invite = grants.invite;
         }
@@ -392,7 +182,7 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
         return DP_MEMBER_NONE;
     }
     if (row->member.n_addrs == 0 && outgoing && addr->family != 0) {
-        set_addrs(&row->member, addr, 1);
+        dp_members_set_addrs(&row->member, addr, 1);
     }
     if (dp_members_is_guest(members, index)) {
         members->n_guests += row->member.linked ? 0 : 1;
@@ -455,25 +245,6 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
         dp_members_accuse(members, index, DP_CAUSE_RESET, now, out);
     } else if (cause == DP_LINK_TIMEOUT) {
         dp_members_accuse(members, index, DP_CAUSE_SILENCE, now, out);
-    }
-}
-
-void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *out)
-{
-    dp_assert(index < members->count);
-    dp_row *const row = &members->rows[index];
-
-    row->member.heard = now;
-    if (row->member.state == DP_MEMBER_ALIVE || row->down) {
-        return;
-    }
-    if (row->member.state == DP_MEMBER_SUSPECT || row->member.state == DP_MEMBER_DEAD) {
-        /* Others may hold it dead still; shown our old accusation, it refutes it to everybody. */
-        if (row->member.state == DP_MEMBER_DEAD) {
-            dp_members_statement_send(members, row, true, &row->member.peer, out);
-        }
-        dp_members_cleared(members, index);
-        dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, "heard", out);
     }
 }
 

@@ -136,15 +136,20 @@ struct dp_members {
     bool refuting;         /* what is flooded just now answers accusers */
 };
 
-/* members.c: flood what this node says of itself. */
-void dp_members_tell_own(dp_members *members, dp_out *out);
-/* member_rows.c. for_member: of the chain, who finds room before those that are not. */
+/* member_rows.c */
+/* for_member: a member by the chain finds room before those that are not. */
 uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer, bool for_member);
-/* guest.c: peers that the chain has not admitted. */
+void dp_members_set_credential(dp_member *member, dp_view credential, uint32_t caps);
+void dp_members_set_addrs(dp_member *member, const dp_addr *addrs, uint32_t n_addrs);
+/* Has the chain not admitted this peer? */
+bool dp_members_row_is_guest(const dp_members *members, const dp_row *row);
 /* Alive or suspect, and no guest. */
 bool dp_members_counts(const dp_members *members, const dp_row *row);
 /* Guests changed places with members: count anew. */
 void dp_members_recount(dp_members *members);
+/* So many microseconds later than planned is a probe: more than a busy loop explains. Else 0. */
+uint64_t dp_members_gap(const dp_members *members, dp_time now);
+/* guest.c: peers that the chain has not admitted. */
 /* Peers have become members: they and this node tell each other whom they know. */
 void dp_members_greet(dp_members *members, dp_time now, dp_out *out);
 /* A guest's link is up; false: there is no place for it, and it is hung up. Another may give
@@ -167,26 +172,46 @@ void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state s
                           const char *cause, dp_out *out);
 
 /* accuse.c */
-void dp_members_own_alive(dp_members *members);
+/* Index of this peer among the accusers of a row; n_accusers: it is none of them. */
+uint32_t dp_members_find_accuser(const dp_row *row, const dp_peer *peer);
+/* How many accusers make a member of this table dead at once. */
+uint32_t dp_members_accusers_needed(const dp_members *members);
+/* This peer accuses the member of the row, in its revision. */
+bool dp_members_add_accuser(dp_members *members, uint32_t index, const dp_peer *peer, bool reset,
+                            dp_time now);
+/* The evidence suffices: the member is dead, and this node says so. */
+void dp_members_die(dp_members *members, uint32_t index, bool reset, dp_time now, dp_out *out);
 void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause cause, dp_time now,
                        dp_out *out);
 /* Declares dead whom the evidence suffices for. */
 void dp_members_conclude(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 void dp_members_cleared(dp_members *members, uint32_t index);
 dp_time dp_members_suspicion_end(const dp_members *members, uint32_t index);
+
+/* statement_take.c */
 /* Somebody believes this of us: refute it if it is about our present revision. */
 void dp_members_believed(dp_members *members, dp_member_state state, uint64_t incarnation,
                          uint32_t revision, dp_out *out);
 /* One statement and the subject's credential. from: who sent it. */
 dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
                                dp_reader *reader, dp_out *out);
+dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
+                          dp_reader *reader, dp_out *out);
+
+/* A SYNC: u8 flags | u16 count | entries; a flag: */
+enum { DP_SYNC_ANSWER_WANTED = 1 };
+
+/* statement_send.c */
+void dp_members_own_alive(dp_members *members);
+/* Floods what this node says of itself. */
+void dp_members_tell_own(dp_members *members, dp_out *out);
+/* The credential of the member of a row, as it was shown. */
+dp_view dp_members_credential(const dp_row *row);
 void dp_members_statement_send(const dp_members *members, const dp_row *row, bool accusation,
                                const dp_peer *to, dp_out *out);
 void dp_members_flood(dp_members *members, dp_view statement, dp_view credential, uint32_t subject,
                       uint32_t from, dp_out *out);
 void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, dp_out *out);
-dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
-                          dp_reader *reader, dp_out *out);
 
 /* far.c */
 /* Of a linked row: its other end has answered no ping for a while, and TCP has not given it up: a
