@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks of the tree: who includes whom, guards, sizes, and what the pure objects of gossip/ may call.
+"""Checks of the tree: who includes whom, guards, sizes, a test for each source, and what the pure objects of gossip/ may call.
 
 Usage: tests/tidy.py [BUILD_FOLDER]. Without a build folder, or without libdp_gossip.a in it, the symbols are not
 checked. Prints one line per finding, file:line: what, and ends with status 1 if there was one.
@@ -211,6 +211,49 @@ def check_rooms(root):
                 yield folder, 1, f"{count} files; a room has at most {ROOM_FILES_MAX}: cut it in two"
 
 
+# Sources that a test of another name covers: `source  test  reason` on each line, `#` begins a comment.
+TESTED_BY = "tests/tested_by.txt"
+
+
+def own_test(path):
+    """The test program of a source's own name."""
+    parts = path.split("/")
+    stem = os.path.splitext(parts[-1])[0]
+    folders = ["cuda"] if parts[:2] == ["compute", "cuda"] else parts[:-1]
+    return "/".join(["tests", "unit", *folders, f"test_{stem}.c"])
+
+
+def check_tested(root):
+    """Sources without a test of their name and without a line in TESTED_BY, and lines there that are wrong."""
+    named = set()
+    table = os.path.join(root, TESTED_BY)
+    lines = []
+    if os.path.exists(table):
+        with open(table, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    for number, line in enumerate(lines, 1):
+        words = line.split("#")[0].split(None, 2)
+        if not words:
+            continue
+        if len(words) < 3:
+            yield TESTED_BY, number, "a line has a source, a test and a reason in a few words: add what is missing"
+            continue
+        source, test = words[:2]
+        if not os.path.exists(os.path.join(root, source)):
+            yield TESTED_BY, number, f"{source} is gone: delete this line, or name the file that it became"
+        elif os.path.exists(os.path.join(root, own_test(source))):
+            yield TESTED_BY, number, f"{source} has a test of its own, {own_test(source)}: delete this line"
+        elif source in named:
+            yield TESTED_BY, number, f"{source} stands twice: keep the line of the test that says most"
+        elif not test.startswith("tests/") or not os.path.isfile(os.path.join(root, test)):
+            yield TESTED_BY, number, f"{test} is no test: name a file below tests/ that covers {source}"
+        named.add(source)
+    for path in sources(root):
+        if path.split("/")[0] in FLOORS and path.endswith((".c", ".cu")) and path not in named \
+                and not os.path.exists(os.path.join(root, own_test(path))):
+            yield path, 1, f"no test: write {own_test(path)}, or say in {TESTED_BY} which test covers it and why"
+
+
 def guard_of(path):
     return "DP_" + re.sub(r"[^A-Za-z0-9]", "_", path).upper()
 
@@ -418,7 +461,38 @@ def self_test():
     for symbol in ("memcpy", "memset", "qsort", "dp_alloc", "dp_free", "snprintf", "dp_rng_next", "dp_read_u64"):
         assert not FORBIDDEN.match(symbol), symbol
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}}) == [["a", "b", "c"]]
+    self_test_tested()
     self_test_symbols()
+
+
+def self_test_tested():
+    """Sources with and without tests, and right and wrong lines of the table."""
+    source, own, other = "gossip/core/a.c", "tests/unit/gossip/core/test_a.c", "tests/unit/gossip/core/test_b.c"
+    kernel = "compute/cuda/a.cu"
+    line = f"{source}  {other}  its only caller\n"
+    cases = [
+        ([source], None, "no test: write " + own),
+        ([source, own], None, ""),
+        (["main.c", "tests/lib/a.c", "gossip/core/a.h"], None, ""), # No sources of a house.
+        ([kernel], None, "no test: write tests/unit/cuda/test_a.c"),
+        ([kernel, "tests/unit/cuda/test_a.c"], None, ""),
+        ([source, other], "# A heading.\n\n" + line, ""),
+        ([source, other], line + "gossip/core/c.c  " + other + "  moved\n", "is gone"),
+        ([source, own, other], line, "has a test of its own"),
+        ([source], line, "is no test"),
+        ([source, "gossip/core/b.c", own.replace("test_a", "test_b")], f"{source}  gossip/core/b.c  beside it\n", "is no test"),
+        ([source, "tests/README"], f"{source}  tests  all\n", "is no test"),
+        ([source, other], line + line, "stands twice"),
+        ([source, own], f"{source} {other}\n", "a line has a source"),
+    ]
+    for paths, table, sentence in cases:
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in [(path, "") for path in paths] + ([(TESTED_BY, table)] if table is not None else []):
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            found = list(check_tested(root))
+            assert len(found) == (sentence != "") and all(sentence in text for _, _, text in found), (paths, table, found)
 
 
 def self_test_symbols():
@@ -446,7 +520,7 @@ def main():
         print("tidy: self-test passed")
         return 0
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    findings = check_tree(root, sys.argv[1] if len(sys.argv) > 1 else None)
+    findings = check_tree(root, sys.argv[1] if len(sys.argv) > 1 else None) + list(check_tested(root))
     for path, number, sentence in findings:
         print(f"{path}:{number}: {sentence}")
     print(f"tidy: {len(findings)} findings in {sum(1 for _ in sources(root))} files")

@@ -1,0 +1,362 @@
+/* Vectors of the trainer become objects before the node hears of them. Store and saver are real;
+ * the trainer and the transport's figures are played. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "store/inside.h"
+#include "tests/unit/daemon/desk.h"
+
+enum { SIZE = 5000, N_PARTS = 2 };
+
+static struct {
+    uint32_t n_replaced;
+    uint64_t uplink;
+} net;
+
+void dp_trainer_replace(dp_trainer *trainer, const char *cause)
+{
+    (void)trainer;
+    (void)cause;
+    net.n_replaced++;
+}
+
+void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
+{
+    (void)transport;
+    *stats = (dp_transport_stats){.uplink = net.uplink};
+}
+
+static dp_driver *open_trained(void)
+{
+    memset(&net, 0, sizeof net);
+    return desk_open();
+}
+
+/* A sealed file of noise, as the trainer sends one. */
+static int vector_of(uint64_t seed)
+{
+    uint8_t *bytes = noise(seed, SIZE);
+    int fd = -1;
+    CHECK_OK(dp_memfd_make("vector", dp_view_of(bytes, SIZE), &fd));
+    free(bytes);
+    return fd;
+}
+
+/* Blob, vector and parts, of seed and those after it. */
+static void publish(uint64_t round, uint64_t seed, uint32_t n_parts)
+{
+    int fds[DP_TRAINER_FDS_MAX];
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISHED,
+                                .round = round,
+                                .cuts = {.n = n_parts},
+                                .steps = 4,
+                                .tokens = 400,
+                                .carried = 100,
+                                .loss = 2.5,
+                                .norm = 3,
+                                .error = 0.5,
+                                .energy = 77};
+    for (uint32_t i = 0; i < 2 + n_parts; i++) {
+        fds[i] = vector_of(seed + i);
+    }
+    dp_driver_take_vectors(desk.driver, &msg, fds, 2 + n_parts);
+}
+
+static void give(dp_trainer_kind kind, uint64_t round, uint32_t part, int fd)
+{
+    const dp_trainer_msg msg = {.kind = kind,
+                                .round = round,
+                                .part = part,
+                                .range = {.first = 10, .end = 20},
+                                .norm = 4,
+                                .error = 1};
+    dp_driver_take_vectors(desk.driver, &msg, &fd, 1);
+}
+
+static bool is_closed(int fd)
+{
+    return fcntl(fd, F_GETFD) == -1 && errno == EBADF;
+}
+
+static uint32_t pins(dp_pin_kind kind)
+{
+    dp_hash roots[16];
+    uint32_t count = 0;
+    CHECK_OK(dp_object_pins(desk.shelf.store, &desk.driver->facts.run, kind, roots, 16, &count));
+    return count;
+}
+
+/* The store has no room for what is to come, or has it again. */
+static void fill(bool full)
+{
+    desk_settle();
+    desk.shelf.store->options.max_bytes = full ? 1 : 0;
+}
+
+static void a_publication_is_whole_on_the_disk_before_the_node_hears_of_it(void **state)
+{
+    (void)state;
+    open_trained();
+    net.uplink = 5999;
+    publish(9, 1, N_PARTS);
+    assert_int_equal(desk.n_events, 0);
+    desk_settle();
+    assert_int_equal(desk.n_events, 1);
+    const dp_event *event = &desk.events[0];
+    assert_int_equal(event->type, DP_EV_PUBLISHED);
+    assert_true(event->u.published.round == 9 && event->u.published.bytes == SIZE);
+    assert_true(event->u.published.steps == 4 && event->u.published.tokens == 400);
+    assert_true(event->u.published.carried == 100 && event->u.published.energy == 77);
+    assert_true(event->u.published.loss_micro == 2500000 && event->u.published.rate == 5);
+    assert_true(holds_noise(desk.shelf.store, &event->u.published.root, 1, SIZE));
+    assert_true(holds_noise(desk.shelf.store, &event->u.published.a_root, 2, SIZE));
+    assert_int_equal(event->u.published.parts.n, N_PARTS);
+    for (uint64_t p = 0; p < N_PARTS; p++) {
+        assert_true(
+            holds_noise(desk.shelf.store, &event->u.published.parts.refs[p].root, 3 + p, SIZE));
+    }
+    assert_int_equal(pins(DP_PIN_PENDING), 2 + N_PARTS);
+    assert_true(desk.driver->update_round == 9 && desk.driver->update_norm == 3);
+    desk_close();
+}
+
+static void figures_that_make_no_sense_are_unknown(void **state)
+{
+    int fds[2];
+    dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISHED, .loss = -1};
+    static const struct {
+        uint64_t uplink;
+        uint32_t rate;
+    } rates[] = {{0, 0}, {1, 1}, {UINT64_MAX, UINT32_MAX}};
+    (void)state;
+    open_trained();
+    for (uint32_t i = 0; i < 3; i++) {
+        net.uplink = rates[i].uplink;
+        fds[0] = vector_of(1);
+        fds[1] = vector_of(2);
+        dp_driver_take_vectors(desk.driver, &msg, fds, 2);
+        desk_settle();
+        assert_int_equal(desk.events[i].u.published.rate, rates[i].rate);
+        assert_int_equal(desk.events[i].u.published.loss_micro, 0);
+        msg.loss = i == 0 ? 1e9 : 0.0 / 0.0;
+    }
+    desk_close();
+}
+
+static void what_was_staged_before_is_let_go_by_the_next_publication(void **state)
+{
+    (void)state;
+    open_trained();
+    publish(9, 1, 0);
+    desk_settle();
+    const dp_hash blob = desk.events[0].u.published.root;
+    publish(10, 2, 0); /* Its blob is the vector of the one before, which stays. */
+    desk_settle();
+    assert_int_equal(pins(DP_PIN_PENDING), 2);
+    CHECK_OK(dp_object_collect(desk.shelf.store, NULL));
+    assert_false(holds_noise(desk.shelf.store, &blob, 1, SIZE));
+    assert_true(holds_noise(desk.shelf.store, &desk.events[1].u.published.root, 2, SIZE));
+    desk_close();
+}
+
+static void a_part_told_early_is_the_same_object_in_the_publication(void **state)
+{
+    int fds[3];
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISHED, .round = 9, .cuts = {.n = 1}};
+    (void)state;
+    dp_driver *driver = open_trained();
+    fds[2] = vector_of(3);
+    give(DP_TRAINER_EARLY, 9, 5, dup(fds[2]));
+    assert_int_equal(driver->n_early, 1);
+    desk_settle();
+    assert_int_equal(driver->n_early, 0);
+    assert_int_equal(desk.events[0].type, DP_EV_EARLY);
+    assert_true(desk.events[0].u.early.part == 5 && desk.events[0].u.early.bytes == SIZE);
+    assert_true(desk.events[0].u.early.first == 10 && desk.events[0].u.early.end == 20);
+    const int held = driver->early[5].fd;
+    fds[0] = vector_of(1);
+    fds[1] = vector_of(2);
+    dp_driver_take_vectors(driver, &msg, fds, 3);
+    desk_settle();
+    assert_true(dp_hash_equal(&desk.events[1].u.published.parts.refs[0].root,
+                              &desk.events[0].u.early.root));
+    assert_int_equal(pins(DP_PIN_PENDING), 3);
+    assert_true(is_closed(held) && !driver->early[5].has); /* The publication ends them all. */
+    desk_close();
+}
+
+static void parts_that_nobody_can_have_are_dropped_without_a_word(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trained();
+    const int odd = vector_of(1);
+    give(DP_TRAINER_EARLY, 9, DP_PARTS_MAX, odd);
+    assert_true(is_closed(odd));
+    driver->n_early = DP_PARTS_MAX;
+    const int many = vector_of(1);
+    give(DP_TRAINER_EARLY, 9, 0, many);
+    assert_true(is_closed(many));
+    driver->n_early = 0;
+    desk_settle();
+    assert_true(desk.n_events == 0 && net.n_replaced == 0);
+    desk_close();
+}
+
+static void a_sum_is_told_with_what_its_codec_lost(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trained();
+    give(DP_TRAINER_REDUCED, 9, 3, vector_of(1));
+    desk_settle();
+    assert_int_equal(desk.events[0].type, DP_EV_REDUCED);
+    assert_true(desk.events[0].u.reduced.part == 3 && desk.events[0].u.reduced.bytes == SIZE);
+    assert_int_equal(desk.events[0].u.reduced.status, DP_OK);
+    assert_true(driver->part_error == 0.25);
+    assert_int_equal(pins(DP_PIN_BLOB), 1);
+    desk_close();
+}
+
+static void a_frozen_displacement_is_staged_for_its_exchange(void **state)
+{
+    const int fds[2] = {vector_of(1), vector_of(2)};
+    const dp_trainer_msg msg = {
+        .kind = DP_TRAINER_FROZEN, .exchange = {5}, .steps = 2, .tokens = 30, .energy = 8};
+    (void)state;
+    open_trained();
+    dp_driver_take_vectors(desk.driver, &msg, fds, 2);
+    desk_settle();
+    assert_int_equal(desk.events[0].type, DP_EV_FROZEN);
+    assert_true(desk.events[0].u.frozen.exchange[0] == 5 && desk.events[0].u.frozen.energy == 8);
+    assert_true(holds_noise(desk.shelf.store, &desk.events[0].u.frozen.f_root, 2, SIZE));
+    assert_int_equal(pins(DP_PIN_EXCHANGE), 2);
+    assert_int_equal(pins(DP_PIN_PENDING), 0);
+    desk_close();
+}
+
+static void on_a_full_disk_a_publication_waits_until_there_is_room(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trained();
+    fill(true);
+    publish(9, 1, 0);
+    desk_settle();
+    assert_true(desk.n_events == 0 && driver->waiting[0] != NULL && net.n_replaced == 0);
+    assert_true(desk_logged("store.full") && desk_logged("an update waits for room"));
+    dp_driver_take_again(driver); /* Still full. */
+    desk_settle();
+    assert_true(desk.n_events == 0 && driver->waiting[0] != NULL);
+    desk.is_full = true; /* The store thread has no room for the job itself. */
+    dp_driver_take_again(driver);
+    assert_non_null(driver->waiting[0]);
+    desk.is_full = false;
+    fill(false);
+    dp_driver_take_again(driver);
+    desk_settle();
+    assert_int_equal(desk.n_events, 1);
+    assert_true(holds_noise(desk.shelf.store, &desk.events[0].u.published.root, 1, SIZE));
+    assert_null(driver->waiting[0]);
+    desk_close();
+}
+
+static void a_second_one_that_finds_no_room_replaces_the_trainer(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trained();
+    fill(true);
+    publish(9, 1, 0);
+    desk_settle();
+    publish(10, 5, 0);
+    desk_settle();
+    assert_int_equal(net.n_replaced, 1);
+    assert_true(desk_logged("an update could not be stored"));
+    dp_driver_take_nothing(driver); /* The trainer is gone: what waits goes too. */
+    assert_null(driver->waiting[0]);
+    desk_close();
+}
+
+static void a_sum_or_an_early_part_does_not_wait_for_room(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trained();
+    fill(true);
+    give(DP_TRAINER_REDUCED, 9, 3, vector_of(1));
+    give(DP_TRAINER_EARLY, 9, 3, vector_of(1));
+    desk_settle();
+    assert_int_equal(desk.n_events, 1);
+    assert_int_equal(desk.events[0].type, DP_EV_REDUCED);
+    assert_int_equal(desk.events[0].u.reduced.status, DP_NOSPACE);
+    assert_true(driver->waiting[0] == NULL && driver->waiting[1] == NULL && driver->n_early == 0);
+    desk_close();
+}
+
+static void a_file_that_is_not_sealed_replaces_the_trainer(void **state)
+{
+    int fds[2] = {-1, vector_of(2)};
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISHED, .round = 9};
+    (void)state;
+    open_trained();
+    CHECK_OK(dp_memfd_start("open", &fds[0]));
+    dp_driver_take_vectors(desk.driver, &msg, fds, 2);
+    desk_settle();
+    assert_true(desk.n_events == 0 && net.n_replaced == 1);
+    assert_true(is_closed(fds[0]) && is_closed(fds[1]));
+    assert_int_equal(pins(DP_PIN_PENDING), 0);
+    desk_close();
+}
+
+static void what_a_trainer_that_died_made_belongs_to_nobody(void **state)
+{
+    (void)state;
+    dp_driver *driver = open_trained();
+    fill(true);
+    publish(9, 1, 0);
+    driver->trainer_life++;
+    desk_settle();
+    assert_true(desk.n_events == 0 && driver->waiting[0] == NULL && net.n_replaced == 0);
+    desk_close();
+}
+
+static void without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_failed(void **state)
+{
+    (void)state;
+    open_trained();
+    const int fd = vector_of(1);
+    dp_alloc_fail_after(1);
+    give(DP_TRAINER_REDUCED, 9, 3, fd);
+    dp_alloc_fail_after(0);
+    assert_true(is_closed(fd));
+    desk.is_full = true;
+    give(DP_TRAINER_REDUCED, 10, 4, vector_of(1));
+    assert_int_equal(desk.n_events, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(desk.events[i].type, DP_EV_REDUCED);
+        assert_int_equal(desk.events[i].u.reduced.status, DP_NOMEM);
+        assert_int_equal(desk.events[i].u.reduced.part, 3 + i);
+    }
+    assert_int_equal(net.n_replaced, 0);
+    publish(11, 1, 0); /* Of a publication nobody would ever hear: another trainer makes one. */
+    assert_int_equal(net.n_replaced, 1);
+    desk_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_publication_is_whole_on_the_disk_before_the_node_hears_of_it),
+        cmocka_unit_test(figures_that_make_no_sense_are_unknown),
+        cmocka_unit_test(what_was_staged_before_is_let_go_by_the_next_publication),
+        cmocka_unit_test(a_part_told_early_is_the_same_object_in_the_publication),
+        cmocka_unit_test(parts_that_nobody_can_have_are_dropped_without_a_word),
+        cmocka_unit_test(a_sum_is_told_with_what_its_codec_lost),
+        cmocka_unit_test(a_frozen_displacement_is_staged_for_its_exchange),
+        cmocka_unit_test(on_a_full_disk_a_publication_waits_until_there_is_room),
+        cmocka_unit_test(a_second_one_that_finds_no_room_replaces_the_trainer),
+        cmocka_unit_test(a_sum_or_an_early_part_does_not_wait_for_room),
+        cmocka_unit_test(a_file_that_is_not_sealed_replaces_the_trainer),
+        cmocka_unit_test(what_a_trainer_that_died_made_belongs_to_nobody),
+        cmocka_unit_test(without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_failed),
+    };
+    tempdir_in_memory();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

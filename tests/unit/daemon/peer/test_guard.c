@@ -1,0 +1,279 @@
+/* What a supervisor hears of a daemon, and how a daemon ends before its machine does. The socket of
+ * the supervisor is real; what the driver knows is played. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/peer/guard.h"
+#include "tests/unit/daemon/desk.h"
+#include "tests/unit/daemon/hurry.h"
+
+static dp_driver_view view; /* of the driver */
+
+void dp_driver_look(const dp_driver *driver, dp_driver_view *out)
+{
+    (void)driver;
+    *out = view;
+}
+
+static struct {
+    dp_guard *guard;
+    int socket; /* of the supervisor; -1: there is none */
+    char heard[4096];
+} bench;
+
+/* A node whose work rounds count. */
+static void bench_open(void)
+{
+    desk_open();
+    memset(&bench, 0, sizeof bench);
+    bench.socket = -1;
+    view = (dp_driver_view){.running = true, .trainer = "up", .counted = 5};
+    view.node.mode = DP_MODE_SYNC;
+    desk.daemon.driver = desk.driver;
+    desk.config.drain_time = 25;
+}
+
+static void listen_as(bool abstract)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char path[TEMPDIR_FILE_MAX];
+    tempdir_file(&desk.shelf.dir, "notify", path);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s%.90s", abstract ? "@" : "", path);
+    setenv("NOTIFY_SOCKET", at.sun_path, 1);
+    const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+                                       strlen(at.sun_path) + (abstract ? 0 : 1));
+    if (abstract) {
+        at.sun_path[0] = '\0';
+    }
+    bench.socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(bench.socket, (const struct sockaddr *)&at, size), 0);
+}
+
+static void hear(void)
+{
+    char text[256];
+    ssize_t size;
+    while ((size = recv(bench.socket, text, sizeof text - 1, 0)) >= 0) {
+        text[size] = '\0';
+        strncat(bench.heard, text, sizeof bench.heard - strlen(bench.heard) - 1);
+        strncat(bench.heard, ";", sizeof bench.heard - strlen(bench.heard) - 1);
+    }
+}
+
+static void guard_open(void)
+{
+    CHECK_OK(dp_guard_open(&bench.guard, &desk.daemon));
+    desk.daemon.guard = bench.guard;
+}
+
+static void bench_close(void)
+{
+    dp_guard_close(bench.guard);
+    if (bench.socket >= 0) {
+        hear();
+        close(bench.socket);
+    }
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_USEC");
+    unsetenv("WATCHDOG_PID");
+    desk_close();
+}
+
+static bool hears_three_beats(void *context)
+{
+    (void)context;
+    hear();
+    unsigned beats = 0;
+    for (const char *at = bench.heard; (at = strstr(at, "WATCHDOG=1")) != NULL; at++) {
+        beats++;
+    }
+    return beats >= 3;
+}
+
+static bool has_ended(void *context)
+{
+    (void)context;
+    return desk.ended;
+}
+
+static void a_supervisor_hears_of_begin_life_and_end(void **state)
+{
+    (void)state;
+    for (int abstract = 0; abstract <= 1; abstract++) {
+        bench_open();
+        listen_as(abstract != 0);
+        setenv("WATCHDOG_USEC", "4000", 1);
+        guard_open();
+        turn_until(&desk.loop, hears_three_beats, NULL);
+        assert_true(strncmp(bench.heard, "READY=1;", 8) == 0);
+        bench_close();
+        assert_non_null(strstr(bench.heard, "STOPPING=1;"));
+    }
+}
+
+static void a_store_thread_that_is_stuck_gives_no_sign_of_life(void **state)
+{
+    (void)state;
+    bench_open();
+    listen_as(false);
+    setenv("WATCHDOG_USEC", "2000", 1);
+    guard_open();
+    dp_saver *saver = desk.daemon.saver;
+    desk.daemon.saver = NULL; /* It takes no job. */
+    for (int i = 0; i < 5; i++) {
+        uv_run(&desk.loop, UV_RUN_ONCE);
+    }
+    hear();
+    assert_string_equal(bench.heard, "READY=1;");
+    desk.daemon.saver = saver;
+    bench_close();
+}
+
+static void the_watchdog_of_another_process_is_not_fed(void **state)
+{
+    (void)state;
+    bench_open();
+    listen_as(false);
+    setenv("WATCHDOG_USEC", "2000", 1);
+    setenv("WATCHDOG_PID", "1", 1);
+    guard_open();
+    for (int i = 0; i < 5; i++) {
+        uv_run(&desk.loop, UV_RUN_NOWAIT);
+    }
+    bench_close();
+    assert_string_equal(bench.heard, "READY=1;STOPPING=1;");
+}
+
+static void names_that_are_no_socket_are_not_told_anything(void **state)
+{
+    static const char *const names[] = {"", "/", "relative", "@"};
+    char long_name[300];
+    (void)state;
+    memset(long_name, 'x', sizeof long_name);
+    long_name[0] = '/';
+    long_name[sizeof long_name - 1] = '\0';
+    for (size_t i = 0; i <= sizeof names / sizeof names[0]; i++) {
+        bench_open();
+        setenv("NOTIFY_SOCKET", i < sizeof names / sizeof names[0] ? names[i] : long_name, 1);
+        setenv("WATCHDOG_USEC", "2000", 1);
+        guard_open();
+        bench_close();
+    }
+}
+
+static void a_node_may_end_when_its_work_is_counted_or_nothing_counts_it(void **state)
+{
+    const uint64_t limit_ms = 1000;
+    (void)state;
+    bench_open();
+    assert_int_equal(dp_guard_counted(&desk.daemon), 5);
+    assert_null(dp_guard_drained(&desk.daemon, 5, limit_ms - 1, limit_ms));
+    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, limit_ms, limit_ms), "time is over"));
+    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 4, 0, limit_ms), "its work is counted"));
+    static const char no_round[] = "there is no round to wait for";
+    view.trainer = "down";
+    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, 0, limit_ms), no_round));
+    view.trainer = "up";
+    view.node.mode = DP_MODE_GOSSIP;
+    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, 0, limit_ms), no_round));
+    view.node.mode = DP_MODE_SYNC;
+    desk.config.observer = true;
+    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, 0, limit_ms), no_round));
+    desk.config.observer = false;
+    desk.daemon.driver = NULL; /* Idle. */
+    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 0, 0, limit_ms), no_round));
+    assert_int_equal(dp_guard_counted(&desk.daemon), 0);
+    desk_close();
+}
+
+static void draining_asks_for_time_and_ends_with_the_next_counted_round(void **state)
+{
+    (void)state;
+    bench_open();
+    listen_as(false);
+    guard_open();
+    assert_true(dp_guard_drain(bench.guard, "SIGTERM"));
+    assert_false(dp_guard_drain(bench.guard, "SIGTERM")); /* It drains already. */
+    assert_true(desk_logged("SIGTERM: this node goes on until a round counts its work"));
+    uv_run(&desk.loop, UV_RUN_ONCE);
+    assert_false(desk.ended);
+    view.counted++;
+    turn_until(&desk.loop, has_ended, NULL);
+    assert_int_equal(desk.exit_status, 0);
+    bench_close();
+    assert_non_null(strstr(bench.heard, "EXTEND_TIMEOUT_USEC=35000000;"));
+}
+
+static void a_node_with_nothing_to_wait_for_ends_without_a_word(void **state)
+{
+    (void)state;
+    bench_open();
+    view.running = false;
+    guard_open();
+    assert_true(dp_guard_drain(bench.guard, "SIGTERM"));
+    turn_until(&desk.loop, has_ended, NULL);
+    assert_false(desk_logged("daemon.draining"));
+    bench_close();
+}
+
+static void the_file_of_a_machine_that_goes_away_is_seen(void **state)
+{
+    char path[TEMPDIR_FILE_MAX];
+    (void)state;
+    bench_open();
+    tempdir_file(&desk.shelf.dir, "going", path);
+    snprintf(desk.config.drain_on_file, sizeof desk.config.drain_on_file, "%s", path);
+    hurry_from_ms = DP_GUARD_LOOK_MS;
+    guard_open();
+    assert_int_equal(hurry_last_ms, DP_GUARD_LOOK_MS);
+    hurry_from_ms = UINT64_MAX;
+    for (int i = 0; i < 5; i++) {
+        uv_run(&desk.loop, UV_RUN_ONCE);
+    }
+    assert_false(desk_logged("daemon.draining"));
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fclose(file);
+    view.counted++;
+    while (!desk_logged("daemon.draining")) {
+        uv_run(&desk.loop, UV_RUN_ONCE);
+    }
+    assert_true(desk_logged("going is there"));
+    view.counted++;
+    turn_until(&desk.loop, has_ended, NULL);
+    bench_close();
+}
+
+static void without_memory_there_is_no_guard(void **state)
+{
+    dp_guard *guard = NULL;
+    (void)state;
+    bench_open();
+    dp_alloc_fail_after(1);
+    CHECK_STATUS(dp_guard_open(&guard, &desk.daemon), DP_NOMEM);
+    dp_alloc_fail_after(0);
+    assert_null(guard);
+    dp_guard_close(NULL);
+    desk_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_supervisor_hears_of_begin_life_and_end),
+        cmocka_unit_test(a_store_thread_that_is_stuck_gives_no_sign_of_life),
+        cmocka_unit_test(the_watchdog_of_another_process_is_not_fed),
+        cmocka_unit_test(names_that_are_no_socket_are_not_told_anything),
+        cmocka_unit_test(a_node_may_end_when_its_work_is_counted_or_nothing_counts_it),
+        cmocka_unit_test(draining_asks_for_time_and_ends_with_the_next_counted_round),
+        cmocka_unit_test(a_node_with_nothing_to_wait_for_ends_without_a_word),
+        cmocka_unit_test(the_file_of_a_machine_that_goes_away_is_seen),
+        cmocka_unit_test(without_memory_there_is_no_guard),
+    };
+    tempdir_in_memory();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
