@@ -43,8 +43,8 @@ ROOMS = {
         "round": "catchup context core event identity ledger member requests vote",
         "training": "catchup context core event round",
         "parts": "catchup context core event ledger round training",
-        "orders": "catchup context core event identity ledger requests round",
-        "node": "catchup context core event identity ledger member orders pairs parts requests round training transfer vote",
+        "admin": "catchup context core event identity ledger requests round",
+        "node": "admin catchup context core event identity ledger member pairs parts requests round training transfer vote",
     },
     "compute": {
         "machine": "",

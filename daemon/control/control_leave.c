@@ -56,7 +56,7 @@ static void done_forget(dp_saver_job *job)
     uv_close((uv_handle_t *)&self->timer, on_leaving_closed);
 }
 
-/* The node says when its going does not stop the run (gossip/orders/leave.c). When the run may be
+/* The node says when its going does not stop the run (gossip/admin/leave.c). When the run may be
  * deleted it is not waited for so long, nor for one that had not begun when it was told. */
 static bool must_wait(const leaving *self, const dp_driver_view *view)
 {

@@ -12,7 +12,7 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
 {
     char id[DP_PEER_TEXT_MAX];
     dp_why why = {""};
-    dp_order order = {.kind = DP_ORDER_REVOKE, .why = &why};
+    dp_admin_command order = {.kind = DP_ADMIN_REVOKE, .why = &why};
     dp_packer packer;
 
     if (dp_call_driver(daemon, call) == NULL) {
@@ -40,7 +40,7 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     }
 }
 
-static void order_chain(dp_daemon *daemon, const dp_call *call, dp_order order)
+static void order_chain(dp_daemon *daemon, const dp_call *call, dp_admin_command order)
 {
     dp_why why = {""};
     dp_driver_view view;
@@ -52,7 +52,7 @@ static void order_chain(dp_daemon *daemon, const dp_call *call, dp_order order)
     }
     if (dp_driver_order(daemon->driver, &order) != DP_OK) {
         dp_call_fail(call, 77, "E0123", "dpnode why   # tells what this node waits for",
-                     order.kind == DP_ORDER_FORK ? "the chain is not begun anew"
+                     order.kind == DP_ADMIN_FORK ? "the chain is not begun anew"
                                                  : "nothing is merged",
                      why.text);
         return;
@@ -74,7 +74,7 @@ typedef struct back_job {
     dp_call call;
     dp_daemon *daemon;
     dp_run_id run;
-    dp_order order;
+    dp_admin_command order;
     dp_status status; /* DP_NOTFOUND: none of this round; DP_CORRUPT: it is damaged */
     dp_ckpt list[DP_CKPTS_MAX];
     uint32_t count;
@@ -157,7 +157,7 @@ static void order_back(dp_daemon *daemon, const dp_call *call, uint64_t round)
     job->call = *call;
     job->daemon = daemon;
     job->run = dp_driver_facts(driver)->run;
-    job->order = (dp_order){.kind = DP_ORDER_FORK, .back = true, .round = round};
+    job->order = (dp_admin_command){.kind = DP_ADMIN_FORK, .back = true, .round = round};
     if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
         dp_free(job);
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
@@ -172,12 +172,12 @@ void dp_method_run_fork(dp_daemon *daemon, const dp_call *call, const dp_pack_va
     if (dp_pack_get_u64(dp_pack_key(parameters, "round"), &round)) {
         order_back(daemon, call, round);
     } else {
-        order_chain(daemon, call, (dp_order){.kind = DP_ORDER_FORK});
+        order_chain(daemon, call, (dp_admin_command){.kind = DP_ADMIN_FORK});
     }
 }
 
 void dp_method_run_merge(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     (void)parameters;
-    order_chain(daemon, call, (dp_order){.kind = DP_ORDER_MERGE});
+    order_chain(daemon, call, (dp_admin_command){.kind = DP_ADMIN_MERGE});
 }

@@ -10,7 +10,7 @@ void dp_method_token_rotate(dp_daemon *daemon, const dp_call *call, const dp_pac
 {
     uint8_t secret[DP_JOIN_SECRET_BYTES];
     dp_why why = {""};
-    const dp_order order = {.kind = DP_ORDER_ROTATE, .secret = secret, .why = &why};
+    const dp_admin_command order = {.kind = DP_ADMIN_ROTATE, .secret = secret, .why = &why};
     dp_packer packer;
     (void)parameters;
     if (dp_call_driver(daemon, call) == NULL) {

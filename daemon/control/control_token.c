@@ -261,10 +261,10 @@ static bool find_id(const token_job *self, const known *all, dp_invite_id *id)
 static void revoke_token(const token_job *self, const known *all)
 {
     dp_why why = {""};
-    dp_order order = {.kind = DP_ORDER_REVOKE_INVITE,
-                      .until_ms = UINT64_MAX,
-                      .members = self->members,
-                      .why = &why};
+    dp_admin_command order = {.kind = DP_ADMIN_REVOKE_INVITE,
+                              .until_ms = UINT64_MAX,
+                              .members = self->members,
+                              .why = &why};
     dp_packer packer;
     char text[ID_TEXT + 1];
     if (!find_id(self, all, &order.invite)) {

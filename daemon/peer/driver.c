@@ -102,10 +102,10 @@ void dp_driver_limit(dp_driver *driver)
     dp_transport_limit(driver->transport, &limits);
 }
 
-dp_status dp_driver_order(dp_driver *driver, const dp_order *order)
+dp_status dp_driver_order(dp_driver *driver, const dp_admin_command *order)
 {
     dp_status status = DP_AGAIN;
-    dp_event event = {.type = DP_EV_ORDER};
+    dp_event event = {.type = DP_EV_ADMIN_COMMAND};
     dp_assert(!driver->stepping);
     if (driver->node == NULL) {
         return dp_why_set(order->why, DP_AGAIN, "this node is still joining");

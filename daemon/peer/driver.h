@@ -37,7 +37,7 @@ void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets);
  * False: it is not so. */
 bool dp_driver_token_secret(dp_driver *driver, const dp_invite *invite);
 /* order->why is filled unless DP_OK; order->status is not looked at. */
-DP_MUST dp_status dp_driver_order(dp_driver *driver, const dp_order *order);
+DP_MUST dp_status dp_driver_order(dp_driver *driver, const dp_admin_command *order);
 
 /* Answers for people. */
 enum { DP_DRIVER_DEVICE_MAX = 128 };

@@ -5,9 +5,9 @@
 #include "base/assert.h"
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
+#include "gossip/catchup/equivocation.h"
 #include "gossip/catchup/fetch.h"
 #include "gossip/catchup/fork.h"
-#include "gossip/catchup/rival.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
 #include "gossip/transfer/doubt.h"
@@ -163,14 +163,14 @@ void dp_catchup_next(dp_node *node)
         const uint64_t slot = catchup->parsed.from + catchup->next;
         catchup->next++;
         if (slot <= node->ledger.slot) {
-            dp_rival_record(node, slot, item->record, item->cert);
+            dp_equivocation_record(node, slot, item->record, item->cert);
             continue;
         }
         const dp_status status = dp_chain_offer(node, item->record, item->cert);
         if (status != DP_OK && status != DP_AGAIN) {
             node->rejected++;
             if (slot == node->ledger.slot + 1) {
-                dp_rival_fetch(node, &catchup->sender, node->ledger.slot);
+                dp_equivocation_fetch(node, &catchup->sender, node->ledger.slot);
             }
             end_message(node, false);
         }
@@ -217,7 +217,7 @@ static uint64_t replay_bytes(const dp_node *node, uint64_t round)
     uint64_t bytes = 0;
 
     for (uint64_t r = round + 1; r <= node->ledger.round; r++) {
-        const dp_ring_row *row = dp_chain_row(node, r);
+        const dp_history_row *row = dp_chain_row(node, r);
         if (row == NULL) {
             return UINT64_MAX;
         }
@@ -369,8 +369,8 @@ static bool resume_part(dp_node *node, uint64_t least)
     if (dp_hash_is_zero(&part) || node->catchup->wants_state) {
         return false;
     }
-    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
-        const uint64_t round = node->chain->ring[i].round;
+    for (uint32_t i = 0; i < DP_HISTORY_ROUNDS; i++) {
+        const uint64_t round = node->chain->history[i].round;
         bool known = false;
         if (round >= least && dp_saved_is_certified(node, round, &part, &known) &&
             replay_bytes(node, round) != UINT64_MAX) {
@@ -503,7 +503,7 @@ static void fetch_ahead(dp_node *node)
 {
     for (uint64_t round = node->catchup->state_round + 1;
          round <= node->ledger.round && dp_spread_count(node->spread) < AHEAD_MAX; round++) {
-        dp_ring_row *row = dp_chain_row(node, round);
+        dp_history_row *row = dp_chain_row(node, round);
         if (row != NULL) {
             (void)dp_train_fetch_row(node, row);
         }

@@ -5,7 +5,7 @@
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fork.h"
-#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/catchup/proof.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
@@ -18,13 +18,14 @@ static dp_status open_chain(dp_node *node, uint32_t listed_max, bool lists)
     if (chain == NULL) {
         return DP_NOMEM;
     }
-    chain->ring_items = dp_reserve((size_t)DP_RING_ROUNDS * listed_max, sizeof *chain->ring_items);
+    chain->history_items =
+        dp_reserve((size_t)DP_HISTORY_ROUNDS * listed_max, sizeof *chain->history_items);
     chain->record = dp_reserve(lists ? DP_RECORD_WHOLE_MAX : DP_RECORD_BYTES_MAX, 1);
-    if (chain->ring_items == NULL || chain->record == NULL) {
+    if (chain->history_items == NULL || chain->record == NULL) {
         return DP_NOMEM;
     }
-    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
-        chain->ring[i].items = &chain->ring_items[(size_t)i * listed_max];
+    for (uint32_t i = 0; i < DP_HISTORY_ROUNDS; i++) {
+        chain->history[i].items = &chain->history_items[(size_t)i * listed_max];
     }
     return DP_OK;
 }
@@ -61,7 +62,7 @@ void dp_catchup_close(dp_node *node)
     dp_list_close(node);
     if (node->chain != NULL) {
         dp_free(node->chain->record);
-        dp_free(node->chain->ring_items);
+        dp_free(node->chain->history_items);
     }
     if (node->catchup != NULL) {
         dp_free(node->catchup->records);

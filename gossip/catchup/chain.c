@@ -5,12 +5,12 @@
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/catchup/chain.h"
+#include "gossip/catchup/equivocation.h"
 #include "gossip/catchup/fork.h"
-#include "gossip/catchup/list_talk.h"
-#include "gossip/catchup/rival.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/context/context.h"
-#include "gossip/requests/invite_wish.h"
 #include "gossip/requests/leave.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/requests/rotate.h"
 #include "gossip/vote/witness.h"
 
@@ -33,7 +33,7 @@ static bool contains(const dp_record *record, const dp_peer *peer)
  * checked its signatures. */
 static void certify_before(dp_node *node, const dp_record *record)
 {
-    dp_ring_row *before = dp_chain_row(node, record->round - 1);
+    dp_history_row *before = dp_chain_row(node, record->round - 1);
 
     if (record->round == 1) {
         node->chain->genesis_certified = true;
@@ -56,18 +56,18 @@ static uint32_t taken_of(const dp_record *record, uint32_t index)
     return dp_broken(43) ? dp_part_all(record->n_parts) : taken;
 }
 
-static void remember_parts(dp_ring_row *row, const dp_record *record)
+static void remember_parts(dp_history_row *row, const dp_record *record)
 {
     row->n = 0;
     for (uint32_t p = 0; p < record->n_parts; p++) {
         const dp_part_row *part = &record->parts[p];
         if (part->has) {
-            row->items[row->n++] = (dp_ring_item){.peer = part->owner,
-                                                  .root = part->root,
-                                                  .bytes = part->bytes,
-                                                  .q = part->q,
-                                                  .first = row->cuts.first[p],
-                                                  .end = dp_part_end(&row->cuts, p)};
+            row->items[row->n++] = (dp_history_item){.peer = part->owner,
+                                                     .root = part->root,
+                                                     .bytes = part->bytes,
+                                                     .q = part->q,
+                                                     .first = row->cuts.first[p],
+                                                     .end = dp_part_end(&row->cuts, p)};
         }
     }
 }
@@ -76,29 +76,29 @@ static void remember_parts(dp_ring_row *row, const dp_record *record)
 static bool remember_round(dp_node *node, const dp_record *record)
 {
     dp_chain *chain = node->chain;
-    dp_ring_row *row = &chain->ring[record->round % DP_RING_ROUNDS];
+    dp_history_row *row = &chain->history[record->round % DP_HISTORY_ROUNDS];
 
     if (node->started) {
         dp_chain_drop_row(node, row); /* What it names is never asked for again. */
     }
-    *row = (dp_ring_row){.items = row->items,
-                         .round = record->round,
-                         .slot = record->slot,
-                         .tokens = record->tokens_total,
-                         .alpha = record->alpha,
-                         .n = record->n_listed,
-                         .contributors = record->n_listed,
-                         .cuts = node->ledger.parted ? chain->cuts : (dp_part_cuts){.n = 0}};
+    *row = (dp_history_row){.items = row->items,
+                            .round = record->round,
+                            .slot = record->slot,
+                            .tokens = record->tokens_total,
+                            .alpha = record->alpha,
+                            .n = record->n_listed,
+                            .contributors = record->n_listed,
+                            .cuts = node->ledger.parted ? chain->cuts : (dp_part_cuts){.n = 0}};
     row->digest = dp_ledger_digest(&node->ledger);
     row->touched = contains(record, &node->self);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
-        row->items[i] = (dp_ring_item){.peer = listed->peer,
-                                       .root = listed->root,
-                                       .bytes = listed->bytes,
-                                       .q = listed->q,
-                                       .clip = listed->clip,
-                                       .end = DP_PART_WHOLE};
+        row->items[i] = (dp_history_item){.peer = listed->peer,
+                                          .root = listed->root,
+                                          .bytes = listed->bytes,
+                                          .q = listed->q,
+                                          .clip = listed->clip,
+                                          .end = DP_PART_WHOLE};
         if (dp_peer_equal(&listed->peer, &node->self)) {
             chain->own_round = record->round - dp_listed_age(record, i);
             chain->own_root = listed->root;
@@ -124,7 +124,7 @@ static bool remember_round(dp_node *node, const dp_record *record)
 /* The root key vouches for the state that it has all go on from. */
 static void certify_fork(dp_node *node, const dp_record *record)
 {
-    dp_ring_row *row = dp_chain_row(node, record->round);
+    dp_history_row *row = dp_chain_row(node, record->round);
 
     if (record->round == 0) {
         node->chain->genesis_certified = true;
@@ -196,7 +196,7 @@ static dp_status check_offer(dp_node *node, dp_view record, dp_view cert, const 
                         &decoded->prev, hash, node->ledger.voters, node->ledger.n_voters)) {
         return DP_BADSIG;
     }
-    dp_rival_seals(node, &seals, decoded, hash);
+    dp_equivocation_seals(node, &seals, decoded, hash);
     return DP_OK;
 }
 

@@ -15,12 +15,12 @@
 
 enum {
     DP_WINDOW_ROUNDS = 8,   /* J: blobs of so many rounds before the newest checkpoint are kept */
-    DP_RING_ROUNDS = 64,    /* decided rounds remembered; older blobs go in any case */
+    DP_HISTORY_ROUNDS = 64, /* decided rounds remembered; older blobs go in any case */
     DP_DROPS_PER_TICK = 128 /* blobs of large old rounds that are let go at a time */
 };
 
 /* A decided round, as far as replaying and settling need it. */
-typedef struct dp_ring_item {
+typedef struct dp_history_item {
     dp_peer peer;
     dp_hash root;
     uint64_t bytes;
@@ -28,9 +28,9 @@ typedef struct dp_ring_item {
     uint32_t clip;
     uint32_t first; /* shares of the vector (part.h) */
     uint32_t end;
-} dp_ring_item;
+} dp_history_item;
 
-typedef struct dp_ring_row {
+typedef struct dp_history_row {
     uint64_t round; /* 0: empty */
     uint64_t slot;
     dp_hash digest; /* of the ledger after it */
@@ -47,15 +47,15 @@ typedef struct dp_ring_row {
     uint32_t n;
     uint32_t here; /* so many first items were held when `unheld` of the node was: */
     uint64_t here_as_of;
-    dp_ring_item *items;   /* contributions; of parts: results, each with its owner */
-    uint32_t contributors; /* that the record lists */
-    dp_part_cuts cuts;     /* of parts; else n = 0 */
+    dp_history_item *items; /* contributions; of parts: results, each with its owner */
+    uint32_t contributors;  /* that the record lists */
+    dp_part_cuts cuts;      /* of parts; else n = 0 */
     bool own; /* lists this node: the publication, its clip, and of parts those that count it */
     dp_hash own_root;
     uint32_t own_clip;
     uint32_t own_taken;
     uint32_t own_age; /* 1: it was made for the round before */
-} dp_ring_row;
+} dp_history_row;
 /* Records decided, and the one being written. */
 typedef struct dp_chain {
     uint32_t op; /* of the DP_STORE_DECIDED under way, 0: none */
@@ -69,8 +69,8 @@ typedef struct dp_chain {
     dp_record decoded;
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
     bool failed; /* the write failed: try again */
-    dp_ring_row ring[DP_RING_ROUNDS];
-    dp_ring_item *ring_items; /* as many for each row as a record lists */
+    dp_history_row history[DP_HISTORY_ROUNDS];
+    dp_history_item *history_items; /* as many for each row as a record lists */
     dp_hash genesis_digest;
     bool genesis_certified;
     dp_hash genesis_root;
@@ -84,7 +84,7 @@ typedef struct dp_chain {
     dp_time decided_at;
 } dp_chain;
 
-dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round);
+dp_history_row *dp_chain_row(const dp_node *node, uint64_t round);
 /* Digest of the ledger after this round, certified root: false if not known. */
 bool dp_chain_digest(const dp_node *node, uint64_t round, dp_hash *digest);
 /* A majority has signed this root for the state after the newest round. False: that was known. */
@@ -110,7 +110,7 @@ void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round);
 bool dp_chain_let_go(dp_node *node, const dp_hash *root, uint64_t round);
 /* The trainer stands at this round: blobs up to it that are not here are not needed any more. */
 void dp_chain_cancel(dp_node *node, uint64_t round);
-void dp_chain_drop_row(dp_node *node, dp_ring_row *row);
+void dp_chain_drop_row(dp_node *node, dp_history_row *row);
 /* Rows before all that a replay may begin with; two at most, since the actions of a step are
  * bounded. */
 void dp_chain_drop_old(dp_node *node);

@@ -31,9 +31,9 @@ static bool is_needed(const dp_node *node, const dp_hash *root)
         return true;
     }
     /* From the newest on, which is where most that is asked for stands. */
-    for (uint64_t i = 0; i < DP_RING_ROUNDS; i++) {
-        const uint64_t at = (node->ledger.round + DP_RING_ROUNDS - i) % DP_RING_ROUNDS;
-        const dp_ring_row *row = &node->chain->ring[at];
+    for (uint64_t i = 0; i < DP_HISTORY_ROUNDS; i++) {
+        const uint64_t at = (node->ledger.round + DP_HISTORY_ROUNDS - i) % DP_HISTORY_ROUNDS;
+        const dp_history_row *row = &node->chain->history[at];
         for (uint32_t k = 0; row->round > 0 && !row->dropped && k < row->n; k++) {
             if (dp_hash_equal(&row->items[k].root, root)) {
                 return true;
@@ -77,8 +77,8 @@ static uint64_t first_kept(const dp_node *node)
     uint64_t round = node->ledger.round;
     uint64_t bytes = 0;
 
-    for (; round > 0 && round + DP_RING_ROUNDS > node->ledger.round + 4; round--) {
-        const dp_ring_row *row = dp_chain_row(node, round);
+    for (; round > 0 && round + DP_HISTORY_ROUNDS > node->ledger.round + 4; round--) {
+        const dp_history_row *row = dp_chain_row(node, round);
         for (uint32_t i = 0; row != NULL && i < row->n; i++) {
             bytes += row->items[i].bytes;
         }
@@ -89,7 +89,7 @@ static uint64_t first_kept(const dp_node *node)
     return round + 1;
 }
 
-static bool holds_any(const dp_node *node, const dp_ring_row *row)
+static bool holds_any(const dp_node *node, const dp_history_row *row)
 {
     for (uint32_t i = 0; i < row->n; i++) {
         if (dp_node_holds(node, &row->items[i].root)) {
@@ -99,7 +99,7 @@ static bool holds_any(const dp_node *node, const dp_ring_row *row)
     return false;
 }
 
-void dp_chain_drop_row(dp_node *node, dp_ring_row *row)
+void dp_chain_drop_row(dp_node *node, dp_history_row *row)
 {
     if (row->round == 0 || row->dropped) {
         return;
@@ -115,8 +115,8 @@ uint32_t dp_chain_drop_rest(dp_node *node)
 {
     uint32_t left = DP_DROPS_PER_TICK;
 
-    for (uint32_t i = 0; i < DP_RING_ROUNDS && left > 0; i++) {
-        dp_ring_row *row = &node->chain->ring[i];
+    for (uint32_t i = 0; i < DP_HISTORY_ROUNDS && left > 0; i++) {
+        dp_history_row *row = &node->chain->history[i];
         for (uint32_t k = 0; row->rest && k < row->n && left > 0; k++) {
             if (dp_node_holds(node, &row->items[k].root)) {
                 left = dp_out_room(&node->out, 1) ? left - 1 : 0;
@@ -133,8 +133,8 @@ void dp_chain_drop_old(dp_node *node)
     const uint64_t first = first_kept(node);
     uint32_t rows = 0;
 
-    for (uint32_t i = 0; i < DP_RING_ROUNDS && rows < 2; i++) {
-        dp_ring_row *row = &node->chain->ring[i];
+    for (uint32_t i = 0; i < DP_HISTORY_ROUNDS && rows < 2; i++) {
+        dp_history_row *row = &node->chain->history[i];
         if (row->round == 0 || row->dropped || row->round >= first) {
             continue;
         }
@@ -146,8 +146,8 @@ void dp_chain_drop_old(dp_node *node)
 
 void dp_chain_cancel(dp_node *node, uint64_t round)
 {
-    for (uint32_t i = 0; i < DP_RING_ROUNDS; i++) {
-        const dp_ring_row *row = &node->chain->ring[i];
+    for (uint32_t i = 0; i < DP_HISTORY_ROUNDS; i++) {
+        const dp_history_row *row = &node->chain->history[i];
         for (uint32_t k = 0; row->round > 0 && row->round <= round && k < row->n; k++) {
             if (!dp_node_holds(node, &row->items[k].root)) {
                 dp_spread_cancel(node->spread, node->now, &row->items[k].root, &node->out);

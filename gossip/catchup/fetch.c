@@ -7,7 +7,7 @@
 
 /* Everybody who follows the chain needs it, and may have it by now. That holds too for what was
  * wanted before its round was decided, of its author alone, who may be gone. False: no room. */
-static bool fetch_item(dp_node *node, const dp_ring_item *item, dp_priority priority)
+static bool fetch_item(dp_node *node, const dp_history_item *item, dp_priority priority)
 {
     const bool is_new = !dp_spread_wants(node->spread, &item->root);
     const uint32_t author = dp_node_member_index(node, &item->peer);
@@ -25,7 +25,7 @@ static bool fetch_item(dp_node *node, const dp_ring_item *item, dp_priority prio
 
 /* The first item that is not here. Looked for from where it was found last: objects come in order,
  * mostly, and a round of a thousand would be gone through once for each of them. */
-static uint32_t first_missing(const dp_node *node, dp_ring_row *row)
+static uint32_t first_missing(const dp_node *node, dp_history_row *row)
 {
     if (row->here_as_of != node->unheld) {
         row->here_as_of = node->unheld;
@@ -39,7 +39,8 @@ static uint32_t first_missing(const dp_node *node, dp_ring_row *row)
 
 /* No more objects can be wanted. What is wanted of the items from here on is still asked of
  * everybody. */
-static void fetch_wanted(dp_node *node, const dp_ring_row *row, uint32_t from, dp_priority priority)
+static void fetch_wanted(dp_node *node, const dp_history_row *row, uint32_t from,
+                         dp_priority priority)
 {
     dp_hash roots[DP_WANTED_MAX];
     const uint32_t n = dp_spread_hesitant(node->spread, priority, roots);
@@ -55,7 +56,7 @@ static void fetch_wanted(dp_node *node, const dp_ring_row *row, uint32_t from, d
     }
 }
 
-bool dp_train_fetch_row(dp_node *node, dp_ring_row *row)
+bool dp_train_fetch_row(dp_node *node, dp_history_row *row)
 {
     const dp_catchup *catchup = node->catchup;
     const dp_priority priority =
@@ -68,7 +69,7 @@ bool dp_train_fetch_row(dp_node *node, dp_ring_row *row)
         return first == row->n;
     }
     for (uint32_t i = first; i < row->n; i++) {
-        const dp_ring_item *item = &row->items[i];
+        const dp_history_item *item = &row->items[i];
         if (dp_node_holds(node, &item->root) ||
             dp_spread_asks_all(node->spread, &item->root, priority)) {
             continue;

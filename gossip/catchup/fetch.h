@@ -18,6 +18,6 @@ bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes);
 bool dp_train_fetch_data(dp_node *node);
 /* True when all updates of this round are here; else they are wanted from now on, if they are of
  * use. */
-bool dp_train_fetch_row(dp_node *node, dp_ring_row *row);
+bool dp_train_fetch_row(dp_node *node, dp_history_row *row);
 
 #endif

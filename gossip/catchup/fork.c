@@ -145,7 +145,7 @@ void dp_fork_tick(dp_node *node)
 }
 
 /* Two FORKs of one slot: which of them the root key meant nobody can know (SAFETY section 9). */
-static const dp_fork_record *rival(const dp_node *node, const dp_record *record)
+static const dp_fork_record *contradicting(const dp_node *node, const dp_record *record)
 {
     for (uint32_t i = 0; i < node->forks->n; i++) {
         const dp_fork_record *own = &node->forks->own[i];
@@ -159,7 +159,7 @@ static const dp_fork_record *rival(const dp_node *node, const dp_record *record)
 
 static void meet_other(dp_node *node, const dp_record *record, const dp_hash *id, dp_view bytes)
 {
-    const dp_fork_record *own = rival(node, record);
+    const dp_fork_record *own = contradicting(node, record);
 
     fill(&node->forks->other, record, id, bytes);
     if (own != NULL) {

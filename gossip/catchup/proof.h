@@ -31,7 +31,7 @@ typedef struct dp_proof {
     uint32_t op; /* of the DP_STORE_PROOF under way, 0: none */
     bool failed;
     dp_time stored_at;
-    dp_time rival_asked_at; /* rival.c */
+    dp_time record_asked_at; /* equivocation.c */
     /* by member that sent one signed by no voter: its next one is looked at then; 0: of all
      * relayed */
     dp_time again[DP_MEMBERS_MAX];

@@ -119,7 +119,7 @@ uint64_t dp_saved_newest(const dp_node *node)
 
 static bool is_proven(const dp_node *node, uint64_t round)
 {
-    const dp_ring_row *row = dp_chain_row(node, round);
+    const dp_history_row *row = dp_chain_row(node, round);
 
     return row != NULL ? row->proven : round < node->ledger.round;
 }

@@ -94,20 +94,20 @@ struct dp_node {
     dp_record draft; /* being read or written: nothing of it is needed between two calls */
     uint8_t room[DP_ROOM_BYTES]; /* a message that is being written */
     /* From the lowest room up. */
-    struct dp_requests *requests;     /* requests/wish.h */
-    struct dp_leave *leave;           /* requests/leave.h */
-    struct dp_chain *chain;           /* catchup/chain.h */
-    struct dp_list_talk *list_talk;   /* catchup/list_talk.h */
-    struct dp_saved_all *saved;       /* catchup/saved.h */
-    struct dp_catchup *catchup;       /* catchup/catchup.h */
-    struct dp_proof *proof;           /* catchup/proof.h */
-    struct dp_forks *forks;           /* catchup/fork.h */
-    struct dp_witness *witness;       /* vote/witness.h */
-    struct dp_round *round;           /* round/round.h */
-    const struct dp_round_kind *kind; /* round/kind.h */
-    struct dp_judging *judging;       /* round/judge_round.h; NULL in a run that does not judge */
-    struct dp_train *train;           /* training/training.h */
-    struct dp_part_round *parts;      /* parts/part_round.h; NULL in a run of whole updates */
+    struct dp_requests *requests;           /* requests/wish.h */
+    struct dp_leave *leave;                 /* requests/leave.h */
+    struct dp_chain *chain;                 /* catchup/chain.h */
+    struct dp_list_exchange *list_exchange; /* catchup/list_exchange.h */
+    struct dp_saved_all *saved;             /* catchup/saved.h */
+    struct dp_catchup *catchup;             /* catchup/catchup.h */
+    struct dp_proof *proof;                 /* catchup/proof.h */
+    struct dp_forks *forks;                 /* catchup/fork.h */
+    struct dp_witness *witness;             /* vote/witness.h */
+    struct dp_round *round;                 /* round/round.h */
+    const struct dp_round_kind *kind;       /* round/kind.h */
+    struct dp_judging *judging;  /* round/judge_round.h; NULL in a run that does not judge */
+    struct dp_train *train;      /* training/training.h */
+    struct dp_part_round *parts; /* parts/part_round.h; NULL in a run of whole updates */
 };
 
 /* ---- context.c ---- */

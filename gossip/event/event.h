@@ -38,7 +38,7 @@ typedef enum dp_event_type {
     DP_EV_MIXED,      /* u.mixed */
     DP_EV_SAVED,      /* u.saved: a checkpoint of the tensor state is durable and can be served */
     DP_EV_COMMAND,    /* u.command: the owner, through the control socket or a signal */
-    DP_EV_ORDER,      /* u.order: what takes the root key, or an admin's */
+    DP_EV_ADMIN_COMMAND, /* u.order: what takes the root key, or an admin's */
     /* u.object: its root alone; it was here, and part of it cannot be read any more */
     DP_EV_OBJECT_LOST,
     DP_EV_REDUCED, /* u.reduced: a part was added up, and its result is a durable object here */
@@ -62,22 +62,22 @@ typedef enum dp_command {
     DP_COMMAND_STOP /* the last event of this life: peers are told, so that nobody waits for it */
 } dp_command;
 
-typedef enum dp_order_kind {
-    DP_ORDER_REVOKE = 1, /* peer: put out, by the root key where it is here, else as an admin */
+typedef enum dp_admin_command_kind {
+    DP_ADMIN_REVOKE = 1, /* peer: put out, by the root key where it is here, else as an admin */
     /* begin the chain anew after its head, with the voters that can be reached, or, back, after an
      * earlier round, with this node as its voter; root key */
-    DP_ORDER_FORK,
+    DP_ADMIN_FORK,
     /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
-    DP_ORDER_MERGE,
+    DP_ADMIN_MERGE,
     /* invite: admits nobody any more, by the root key or as an admin; members: who came by it is
      * put out */
-    DP_ORDER_REVOKE_INVITE,
-    DP_ORDER_ROTATE /* secret: the join secret of the next epoch */
-} dp_order_kind;
+    DP_ADMIN_REVOKE_INVITE,
+    DP_ADMIN_ROTATE /* secret: the join secret of the next epoch */
+} dp_admin_command_kind;
 
 /* The answer is filled in during the step: a status, and a sentence where there is more to say. */
-typedef struct dp_order {
-    dp_order_kind kind;
+typedef struct dp_admin_command {
+    dp_admin_command_kind kind;
     dp_peer peer;
     /* REVOKE_INVITE. until_ms: the end of its window; UINT64_MAX: not known. */
     dp_invite_id invite;
@@ -92,7 +92,7 @@ typedef struct dp_order {
     const uint8_t *secret; /* ROTATE: 16 random bytes */
     dp_status *status;
     dp_why *why;
-} dp_order;
+} dp_admin_command;
 
 typedef struct dp_event {
     dp_event_type type;
@@ -206,7 +206,7 @@ typedef struct dp_event {
             uint64_t tensor_bytes;
         } saved;
         dp_command command;
-        dp_order order;
+        dp_admin_command order;
     } u;
 } dp_event;
 

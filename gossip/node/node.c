@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/mutation.h"
+#include "gossip/admin/admin_command.h"
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fork.h"
@@ -11,16 +12,15 @@
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
 #include "gossip/node/node_steps.h"
-#include "gossip/orders/order.h"
 #include "gossip/parts/part_round.h"
-#include "gossip/requests/invite_wish.h"
 #include "gossip/requests/leave.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/round/claim.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/kind.h"
 #include "gossip/round/round.h"
-#include "gossip/training/load.h"
+#include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 
 void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
@@ -382,8 +382,8 @@ static void dispatch(dp_node *node, const dp_event *event)
     case DP_EV_COMMAND:
         on_command(node, event->u.command);
         break;
-    case DP_EV_ORDER:
-        *event->u.order.status = dp_order_obey(node, &event->u.order);
+    case DP_EV_ADMIN_COMMAND:
+        *event->u.order.status = dp_admin_command_obey(node, &event->u.order);
         dp_node_changed(node);
         break;
     }

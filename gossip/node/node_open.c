@@ -6,19 +6,19 @@
 #include "base/assert.h"
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
+#include "gossip/catchup/equivocation.h"
 #include "gossip/catchup/fork.h"
-#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/catchup/proof.h"
-#include "gossip/catchup/rival.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
 #include "gossip/node/node_steps.h"
 #include "gossip/parts/part_round.h"
-#include "gossip/requests/invite_wish.h"
 #include "gossip/requests/leave.h"
+#include "gossip/requests/requests.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/requests/rotate.h"
-#include "gossip/requests/wish.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/deadline.h"
 #include "gossip/round/judge_round.h"
@@ -189,7 +189,7 @@ dp_status dp_node_open(dp_node **out, const dp_node_config *config)
                                  .send = vote_send,
                                  .store = vote_store,
                                  .proof = dp_proof_found,
-                                 .saw = dp_rival_saw};
+                                 .saw = dp_equivocation_saw};
     dp_commit_init(node->commit, &host, &config->crypto, &node->run,
                    config->has_vote_key ? config->vote_public_key : NULL);
     dp_witness_begin(node->witness, &node->ledger);

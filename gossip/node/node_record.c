@@ -7,8 +7,8 @@
 #include "gossip/context/context.h"
 #include "gossip/node/node_steps.h"
 #include "gossip/parts/part_round.h"
-#include "gossip/requests/invite_wish.h"
 #include "gossip/requests/leave.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/requests/rotate.h"
 #include "gossip/round/deadline.h"
 #include "gossip/round/kind.h"
@@ -106,7 +106,7 @@ void dp_node_tell_members(dp_node *node)
  * record names. */
 static void take_as_told(dp_node *node, uint64_t round)
 {
-    dp_ring_row *row = dp_chain_row(node, round);
+    dp_history_row *row = dp_chain_row(node, round);
 
     for (uint32_t i = 0; row->own && node->parts != NULL && i < node->parts->n_results; i++) {
         const dp_part_word *word = &node->parts->results[i].word;
@@ -152,7 +152,7 @@ static void apply(dp_node *node)
         return;
     }
     config_applied(node, record, voters_before);
-    dp_invite_wish_applied(node, record);
+    dp_revoke_request_applied(node, record);
     dp_rotate_applied(node);
     if (is_round) {
         round_applied(node, record, own);

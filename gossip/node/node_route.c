@@ -6,17 +6,17 @@
 #include "base/mutation.h"
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
+#include "gossip/catchup/equivocation.h"
 #include "gossip/catchup/fork.h"
-#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/catchup/proof.h"
-#include "gossip/catchup/rival.h"
 #include "gossip/context/context.h"
 #include "gossip/node/node_steps.h"
 #include "gossip/parts/part_round.h"
-#include "gossip/requests/invite_wish.h"
 #include "gossip/requests/renew.h"
+#include "gossip/requests/requests.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/requests/rotate.h"
-#include "gossip/requests/wish.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/kind.h"
@@ -45,7 +45,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
     }
     if (msg.vote.slot <=
         node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
-        dp_rival_vote(node, &msg.vote, from);
+        dp_equivocation_vote(node, &msg.vote, from);
         if (msg.vote.type != DP_MSG_ACCEPTED && may_serve(node, from)) {
             dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
             action->u.serve.peer = *from;
@@ -65,7 +65,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
         return DP_OK;
     }
     if (commit->slot != node->ledger.slot + 1 || !dp_hash_equal(&msg.vote.prev, &commit->prev)) {
-        dp_rival_vote(node, &msg.vote, from);
+        dp_equivocation_vote(node, &msg.vote, from);
         return DP_DENIED;
     }
     /* A NACK is not signed: it counts only from the voter itself, lest a stranger drives the
@@ -94,7 +94,7 @@ static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
         return DP_OK;
     }
     if (msg.slot <= node->ledger.slot) {
-        dp_rival_record(node, msg.slot, msg.record, msg.cert);
+        dp_equivocation_record(node, msg.slot, msg.record, msg.cert);
         return DP_OK;
     }
     const dp_status status = dp_chain_offer(node, msg.record, msg.cert);
@@ -276,7 +276,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
         return dp_part_round_collect(node, from, bytes);
     case DP_MSG_REMOVE:
     case DP_MSG_FENCE_ASK:
-        return dp_wish_message(node, type, bytes);
+        return dp_requests_message(node, type, bytes);
     case DP_MSG_RENEW_GET:
     case DP_MSG_RENEWAL:
         return dp_renew_message(node, &peer, bytes);
@@ -285,7 +285,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_SECRET:
         return relayed ? DP_DENIED : dp_rotate_message(node, &peer, bytes);
     case DP_MSG_INVITE_REVOKE:
-        return dp_invite_wish_message(node, bytes);
+        return dp_revoke_request_message(node, bytes);
     case DP_MSG_PREPARE:
     case DP_MSG_PROMISE:
     case DP_MSG_PROPOSE:
@@ -358,7 +358,7 @@ void dp_node_message(dp_node *node, const dp_event *event)
     if (member->has_summary) {
         if (member->summary.slot == node->ledger.slot &&
             !dp_hash_equal(&member->summary.head, &node->ledger.head)) {
-            dp_rival_fetch(node, &member->peer, node->ledger.slot);
+            dp_equivocation_fetch(node, &member->peer, node->ledger.slot);
         }
         /* One slot ahead is normal while its decision is on the way. */
         if (member->summary.slot > node->ledger.slot) {

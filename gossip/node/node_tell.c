@@ -7,7 +7,7 @@
 #include "gossip/node/node_steps.h"
 #include "gossip/requests/renew.h"
 #include "gossip/requests/request_msg.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
 
@@ -35,7 +35,7 @@ static void ask_for_fence(dp_node *node)
     dp_fence_msg_write(&writer, &ask);
     dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
     if (dp_node_is_voter(node)) {
-        dp_wish_fence(node, &ask.fence, &node->self);
+        dp_request_fence(node, &ask.fence, &node->self);
     }
 }
 
@@ -49,6 +49,6 @@ void dp_node_repeat(dp_node *node)
     ask_for_fence(node);
     dp_proof_repeat(node);
     dp_fork_repeat(node);
-    dp_wish_repeat(node);
+    dp_requests_repeat(node);
     dp_renew_tick(node);
 }

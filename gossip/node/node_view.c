@@ -8,9 +8,9 @@
 #include "gossip/ledger/inviting.h"
 #include "gossip/node/node.h"
 #include "gossip/parts/part_round.h"
-#include "gossip/requests/invite_wish.h"
 #include "gossip/requests/leave.h"
 #include "gossip/requests/renew.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
 
@@ -127,7 +127,7 @@ dp_status dp_node_refused(const dp_node *node, dp_why *why)
     if (own.uses > 0 && dp_ledger_uses(ledger, &own.invite, self) >= own.uses) {
         return dp_why_set(why, DP_DENIED, "every use of its invite is taken");
     }
-    const char *struck = dp_invite_wish_struck(node, NULL, &own);
+    const char *struck = dp_revoke_request_struck(node, NULL, &own);
     if (struck != NULL) {
         return dp_why_set(why, DP_DENIED,
                           strcmp(struck, "an invite was revoked") == 0
@@ -179,7 +179,7 @@ bool dp_node_roster(const dp_node *node, uint32_t index, dp_roster_view *view)
 dp_invite_state dp_node_invite(const dp_node *node, const dp_invite_id *id)
 {
     return dp_inviting_revoked(&node->ledger, id) ? DP_INVITE_REVOKED
-           : dp_invite_wished(node, id)           ? DP_INVITE_REVOKING
+           : dp_revoke_requested(node, id)        ? DP_INVITE_REVOKING
                                                   : DP_INVITE_STANDS;
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "gossip/context/context.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 
 /* The root key is here, and it is this run's. */
 bool dp_admin_has_root(const dp_node *node)
@@ -36,5 +36,5 @@ dp_status dp_admin_remove(dp_node *node, const dp_peer *peer)
         !dp_remove_sign(&remove, &node->config.crypto, key, &node->run)) {
         return DP_DENIED;
     }
-    return dp_wish_remove(node, &remove);
+    return dp_request_removal(node, &remove);
 }

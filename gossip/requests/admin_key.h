@@ -13,7 +13,7 @@ bool dp_admin_has_root(const dp_node *node);
  * public half. */
 int dp_admin_key(const dp_node *node, dp_peer *by);
 /* Has this member put out, signed with the root key where it is here, else as an admin. DP_DENIED:
- * this node may not, or has no key; else as dp_wish_remove. */
+ * this node may not, or has no key; else as dp_request_removal. */
 DP_MUST dp_status dp_admin_remove(dp_node *node, const dp_peer *peer);
 
 #endif

@@ -6,7 +6,7 @@
 #include "gossip/requests/leave.h"
 #include "base/mutation.h"
 #include "gossip/context/context.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 
 void dp_leave_ask(dp_node *node)
 {
@@ -18,7 +18,8 @@ void dp_leave_ask(dp_node *node)
                         &node->run)) {
         node->requests->own_remove = (dp_remove){0};
     } else {
-        DP_IGNORE(dp_wish_remove(node, &node->requests->own_remove)); /* Full: it is told again. */
+        DP_IGNORE(
+            dp_request_removal(node, &node->requests->own_remove)); /* Full: it is told again. */
     }
     dp_node_repeat_now(node);
 }

@@ -4,7 +4,7 @@
 
 #include "gossip/context/context.h"
 #include "gossip/requests/admin_key.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 
 /* May this key renew that member's certificate? */
 static bool may_renew(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer)

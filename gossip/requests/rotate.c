@@ -5,7 +5,7 @@
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
 #include "gossip/requests/admin_key.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 
 /* A member gets secrets; who waits for admission, or is about to be put out, does not. */
 static bool is_trusted(const dp_node *node, const dp_peer *peer)

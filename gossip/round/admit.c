@@ -10,7 +10,7 @@
 #include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
-#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/round/config_part.h"
 #include "gossip/round/round.h"
 
@@ -110,7 +110,8 @@ static bool may_come(const dp_node *node, const waiter *who, uint32_t caps)
 {
     return (caps & DP_CAP_TRAIN) != 0 && dp_ledger_member(&node->ledger, who->peer) == NULL &&
            !dp_ledger_barred(&node->ledger, who->peer) && has_use(node, who, 0) &&
-           !dp_inviting_revoked(&node->ledger, who->invite) && !dp_invite_wished(node, who->invite);
+           !dp_inviting_revoked(&node->ledger, who->invite) &&
+           !dp_revoke_requested(node, who->invite);
 }
 
 /* Those with a link to this node: how many. */
@@ -230,7 +231,7 @@ dp_status dp_admit_message(dp_node *node, dp_view bytes)
         dp_admitted grants;
         if (admission->check(admission->context, credential, &node->run, node->ledger.root_key,
                              &peer, 0, &grants) != DP_OK ||
-            dp_invite_wish_struck(node, NULL, &grants) != NULL) {
+            dp_revoke_request_struck(node, NULL, &grants) != NULL) {
             return DP_DENIED;
         }
         *place = (dp_told_guest){.peer = peer, .grants = grants, .credential_bytes = size};
@@ -335,7 +336,7 @@ void dp_admit_draft(const dp_node *node, dp_record *draft, dp_admitted *admitted
         if (!has_use(node, &who, count_of(admitted, config->n_admits, who.invite)) ||
             admission->check(admission->context, who.credential, &node->run, node->ledger.root_key,
                              who.peer, draft->time_ms, &grants) != DP_OK ||
-            dp_invite_wish_struck(node, config, &grants) != NULL) {
+            dp_revoke_request_struck(node, config, &grants) != NULL) {
             continue;
         }
         if (!make_place(node, draft, admitted, &grants)) {

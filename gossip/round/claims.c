@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "gossip/context/context.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/round.h"
 

@@ -5,9 +5,9 @@
 
 #include "base/assert.h"
 #include "gossip/context/context.h"
-#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/requests.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/requests/rotate.h"
-#include "gossip/requests/wish.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/config_part.h"
 #include "gossip/round/deadline.h"
@@ -259,10 +259,10 @@ static void add_fence(dp_config_part *config, const dp_fence *fence)
 static void list_fences(const dp_node *node, dp_record *draft)
 {
     for (uint32_t i = 0; i < node->requests->n_fences; i++) {
-        const dp_fence_wish *wish = &node->requests->fences[i];
+        const dp_fence_request *wish = &node->requests->fences[i];
         const uint32_t index = dp_ledger_find(&node->ledger, &wish->fence.peer);
         if (index != DP_NOBODY && node->ledger.roster[index].fenced < wish->fence.incarnation &&
-            dp_wish_lasts(node, wish) && !is_alive(node, &wish->fence.peer)) {
+            dp_request_lasts(node, wish) && !is_alive(node, &wish->fence.peer)) {
             add_fence(&draft->config, &wish->fence);
             draft->has_config = true;
         }
@@ -273,7 +273,7 @@ void dp_config_draft(const dp_node *node, dp_record *draft, dp_admitted *admitte
 {
     list_removals(node, draft);
     dp_judging_list(node, draft);
-    dp_invite_wish_draft(node, draft);
+    dp_revoke_request_draft(node, draft);
     dp_rotate_draft(node, draft);
     dp_admit_draft(node, draft, admitted);
     list_fences(node, draft);

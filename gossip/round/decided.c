@@ -2,7 +2,7 @@
  * written. */
 #include "base/assert.h"
 #include "gossip/catchup/chain.h"
-#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "gossip/context/context.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/round.h"
 #include "gossip/round/turn.h"

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/context/context.h"
 #include "gossip/ledger/lists.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/config_part.h"
 #include "gossip/round/deadline.h"
@@ -106,10 +106,10 @@ size_t dp_round_value(void *context, uint8_t *out)
     if (!draft->in_lists) {
         return dp_record_encode(draft, out, DP_RECORD_BYTES_MAX, &bytes) == DP_OK ? bytes.size : 0;
     }
-    if (dp_record_encode(draft, node->list_talk->whole, DP_RECORD_WHOLE_MAX, &bytes) != DP_OK) {
+    if (dp_record_encode(draft, node->list_exchange->whole, DP_RECORD_WHOLE_MAX, &bytes) != DP_OK) {
         return 0;
     }
-    dp_lists_put_all(&node->list_talk->lists, bytes);
+    dp_lists_put_all(&node->list_exchange->lists, bytes);
     const dp_view voted = dp_record_voted(bytes);
     memcpy(out, voted.data, voted.size);
     return voted.size;

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/context/context.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "gossip/round/claim.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/kind.h"
@@ -42,7 +42,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     round->n_offers = 0; /* An offer names the head. */
     dp_judging_open_slot(node, new_round);
     dp_list_open_slot(node);
-    dp_wish_forget_done(node);
+    dp_requests_forget_done(node);
     if (dp_broken(17)) {
         round->n_claims = 0;
         dp_round_index_claims(node);

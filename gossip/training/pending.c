@@ -6,7 +6,7 @@
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
-#include "gossip/training/load.h"
+#include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 
 enum {

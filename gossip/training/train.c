@@ -11,12 +11,12 @@
 #include "gossip/round/judge_round.h"
 #include "gossip/round/round.h"
 #include "gossip/round/turn.h"
-#include "gossip/training/load.h"
+#include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 
 /* ---- applying ---- */
 
-static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t *clip)
+static uint32_t settle_of(const dp_node *node, const dp_history_row *row, uint32_t *clip)
 {
     const dp_pending *pending = &node->train->pending;
 
@@ -39,7 +39,7 @@ static uint32_t settle_of(const dp_node *node, const dp_ring_row *row, uint32_t 
 
 /* The round counts a publication of this node that is not the one it knows of: the disk was an old
  * copy, and what was brought back from it was part of that other one too (SAFETY B5). */
-static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
+static bool is_overtaken(const dp_node *node, const dp_history_row *row)
 {
     return node->train->revived && row->own &&
            !dp_hash_equal(&row->own_root, &node->train->pending.ready.root);
@@ -47,7 +47,7 @@ static bool is_overtaken(const dp_node *node, const dp_ring_row *row)
 
 /* One missed gap of the chain costs this round's share of lambda; a fresh trainer pays all of it
  * with its RESTORE. */
-static uint32_t discount(dp_node *node, const dp_ring_row *row)
+static uint32_t discount(dp_node *node, const dp_history_row *row)
 {
     if (!node->train->fresh && is_overtaken(node, row)) {
         dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536, 0, "old copy");
@@ -64,8 +64,8 @@ static uint32_t discount(dp_node *node, const dp_ring_row *row)
 static void replay(dp_node *node)
 {
     dp_train *train = node->train;
-    dp_ring_row *row = dp_chain_row(node, node->standing.applied + 1);
-    dp_ring_row *after = dp_chain_row(node, node->standing.applied + 2);
+    dp_history_row *row = dp_chain_row(node, node->standing.applied + 1);
+    dp_history_row *after = dp_chain_row(node, node->standing.applied + 2);
 
     if (row == NULL) {
         dp_train_reload(node, "state");
@@ -165,7 +165,7 @@ static void save(dp_node *node)
 {
     dp_train *train = node->train;
     dp_hash certified;
-    const dp_ring_row *row = dp_chain_row(node, node->standing.applied);
+    const dp_history_row *row = dp_chain_row(node, node->standing.applied);
 
     if (train->saved || row == NULL ||
         !dp_chain_certified(node, node->standing.applied, &certified)) {

@@ -118,6 +118,6 @@ void dp_train_certified(dp_node *node, uint64_t round);
 dp_time dp_train_wake(const dp_node *node);
 void dp_train_announce(dp_node *node);
 uint32_t dp_train_lambda(uint64_t gap);
-uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row);
+uint32_t dp_train_fade(dp_train *train, const dp_history_row *row);
 
 #endif

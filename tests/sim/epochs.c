@@ -23,14 +23,14 @@ void dp_epochs_look(dp_sim *sim)
     const dp_secret secret = secret_of(order, by->index, 0);
     dp_status status = DP_OK;
     dp_why why = {0};
-    dp_event event = {.type = DP_EV_ORDER};
+    dp_event event = {.type = DP_EV_ADMIN_COMMAND};
 
     if (!sim->options.rotate || sim->healed || sim->now_us / LOOKS_US % LOOKS != TURN ||
         by->leaving || !dp_host_up(by) || by->paused_until > sim->now_us) {
         return;
     }
-    event.u.order =
-        (dp_order){.kind = DP_ORDER_ROTATE, .secret = secret.bytes, .status = &status, .why = &why};
+    event.u.order = (dp_admin_command){
+        .kind = DP_ADMIN_ROTATE, .secret = secret.bytes, .status = &status, .why = &why};
     dp_host_event(by, &event);
 }
 

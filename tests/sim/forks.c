@@ -473,14 +473,14 @@ static bool tear(dp_sim *sim)
 
 /* To one of the checkpoints of this host, of an earlier round than the newest. False: it has
  * none. */
-static bool go_back(dp_sim *sim, const dp_host *host, dp_order *order)
+static bool go_back(dp_sim *sim, const dp_host *host, dp_admin_command *order)
 {
     const uint32_t n = host->disk.n_checkpoints;
     const uint32_t first = (uint32_t)below(sim, n + 1);
 
     for (uint32_t i = 0; i < n; i++) {
         const dp_disk_checkpoint *checkpoint = &host->disk.checkpoints[(first + i) % n];
-        const dp_ring_row *row = dp_chain_row(host->node, checkpoint->round);
+        const dp_history_row *row = dp_chain_row(host->node, checkpoint->round);
         if (row != NULL && row->certified && checkpoint->round < host->node->ledger.round) {
             order->back = true;
             order->round = checkpoint->round;
@@ -492,17 +492,17 @@ static bool go_back(dp_sim *sim, const dp_host *host, dp_order *order)
     return false;
 }
 
-static bool give_order(dp_sim *sim, uint32_t node, dp_order_kind kind)
+static bool give_order(dp_sim *sim, uint32_t node, dp_admin_command_kind kind)
 {
     dp_status status = DP_AGAIN;
-    dp_event event = {.type = DP_EV_ORDER};
+    dp_event event = {.type = DP_EV_ADMIN_COMMAND};
     dp_why why = {""};
 
     if (!dp_host_up(&sim->hosts[node])) {
         return false;
     }
-    event.u.order = (dp_order){.kind = kind, .status = &status, .why = &why};
-    if (sim->forks->story == BACK && kind == DP_ORDER_FORK &&
+    event.u.order = (dp_admin_command){.kind = kind, .status = &status, .why = &why};
+    if (sim->forks->story == BACK && kind == DP_ADMIN_FORK &&
         !go_back(sim, &sim->hosts[node], &event.u.order)) {
         return false;
     }
@@ -545,7 +545,7 @@ static bool order_fork(dp_sim *sim, uint32_t which, uint32_t node)
             break;
         }
     }
-    w->forked[which] = give_order(sim, node, DP_ORDER_FORK);
+    w->forked[which] = give_order(sim, node, DP_ADMIN_FORK);
     w->boots[which] = host->boot;
     return false;
 }
@@ -577,8 +577,8 @@ void dp_forks_strike(dp_sim *sim)
         const bool other = w->story != TWICE || order_fork(sim, 1, w->other);
         done = order_fork(sim, 0, w->root) && other;
     } else if (w->stage == 2) { /* One of two that have met, whichever may, says which goes on. */
-        done = sim->healed && (give_order(sim, w->root, DP_ORDER_MERGE) ||
-                               give_order(sim, w->other, DP_ORDER_MERGE));
+        done = sim->healed && (give_order(sim, w->root, DP_ADMIN_MERGE) ||
+                               give_order(sim, w->other, DP_ADMIN_MERGE));
     }
     w->stage += done ? 1 : 0;
     if (w->stage < (w->story == TWICE ? 3U : 2U)) {

@@ -136,7 +136,7 @@ static void revoke_one(dp_sim *sim)
     dp_host *victim = &sim->hosts[1 + dp_rng_below(&sim->crash_rng, sim->plan.nodes - 1)];
     dp_status status = DP_OK;
     dp_why why = {0};
-    dp_event event = {.type = DP_EV_ORDER};
+    dp_event event = {.type = DP_EV_ADMIN_COMMAND};
 
     /* One at a time: a majority of voters that is put out cannot agree to it (SAFETY I1: their keys
      * count until then). */
@@ -155,8 +155,8 @@ static void revoke_one(dp_sim *sim)
         by->paused_until > sim->now_us || sim->amnesias > 0) {
         return;
     }
-    event.u.order =
-        (dp_order){.kind = DP_ORDER_REVOKE, .peer = victim->peer, .status = &status, .why = &why};
+    event.u.order = (dp_admin_command){
+        .kind = DP_ADMIN_REVOKE, .peer = victim->peer, .status = &status, .why = &why};
     victim->leaving = true; /* before anything is sent */
     dp_host_event(by, &event);
     if (status == DP_OK) {
@@ -175,16 +175,16 @@ static void revoke_invite(dp_sim *sim)
     const uint32_t number = (uint32_t)dp_rng_below(&sim->crash_rng, DP_SIM_INVITES);
     dp_status status = DP_OK;
     dp_why why = {0};
-    dp_event event = {.type = DP_EV_ORDER};
+    dp_event event = {.type = DP_EV_ADMIN_COMMAND};
 
     if (by->leaving || !dp_host_up(by) || by->paused_until > sim->now_us || sim->amnesias > 0) {
         return;
     }
-    event.u.order = (dp_order){.kind = DP_ORDER_REVOKE_INVITE,
-                               .invite = dp_sim_invite(number),
-                               .until_ms = UINT64_MAX,
-                               .status = &status,
-                               .why = &why};
+    event.u.order = (dp_admin_command){.kind = DP_ADMIN_REVOKE_INVITE,
+                                       .invite = dp_sim_invite(number),
+                                       .until_ms = UINT64_MAX,
+                                       .status = &status,
+                                       .why = &why};
     sim->invites_ordered |= 1U << number; /* before anything is sent */
     dp_host_event(by, &event);
 }

@@ -14,9 +14,9 @@
 #include "gossip/node/node.h"
 #include "gossip/node/node_steps.h"
 #include "gossip/pairs/mix_msg.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "gossip/round/kind.h"
-#include "gossip/training/load.h"
+#include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 #include "tests/unit/gossip/node_driver.h"
 

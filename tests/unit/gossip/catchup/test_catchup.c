@@ -5,7 +5,7 @@
 #include "gossip/context/context.h"
 #include "gossip/member/members_internal.h"
 #include "gossip/node/node.h"
-#include "gossip/training/load.h"
+#include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 #include "tests/unit/gossip/node_kit.h"
 
@@ -210,7 +210,7 @@ static void updates_that_a_loaded_state_holds_are_not_fetched_any_more(void **st
     kit_world *world = kit_together(3);
     dp_node *const node = world->nodes[0].node;
     const uint64_t round = node->ledger.round;
-    const dp_ring_row *row = dp_chain_row(node, round);
+    const dp_history_row *row = dp_chain_row(node, round);
     const dp_event event = {.type = DP_EV_TRAINER_AT,
                             .u.at = {.round = round, .root = world->nodes[0].theta}};
 

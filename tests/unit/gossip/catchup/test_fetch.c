@@ -72,8 +72,8 @@ enum { UPDATES = 100 };
 typedef struct decided {
     kit_world *world;
     dp_node *node;
-    dp_ring_item items[UPDATES];
-    dp_ring_row row;
+    dp_history_item items[UPDATES];
+    dp_history_row row;
 } decided;
 
 static decided *decided_of(uint32_t n)
@@ -83,9 +83,9 @@ static decided *decided_of(uint32_t n)
     assert_non_null(d);
     d->world = kit_open(2);
     d->node = d->world->nodes[1].node;
-    d->row = (dp_ring_row){.round = d->node->ledger.round, .n = n, .items = d->items};
+    d->row = (dp_history_row){.round = d->node->ledger.round, .n = n, .items = d->items};
     for (uint32_t i = 0; i < n; i++) {
-        d->items[i] = (dp_ring_item){.peer = kit_peer(0), .bytes = 8};
+        d->items[i] = (dp_history_item){.peer = kit_peer(0), .bytes = 8};
         memset(d->items[i].root.bytes, 1 + (int)i, DP_HASH_BYTES);
     }
     dp_out_begin(&d->node->out, d->world->actions);

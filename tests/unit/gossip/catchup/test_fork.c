@@ -6,12 +6,12 @@
 #include "gossip/node/node.h"
 #include "tests/unit/gossip/node_kit.h"
 
-static dp_status order(kit_world *world, uint32_t to, dp_order_kind kind, dp_why *why)
+static dp_status order(kit_world *world, uint32_t to, dp_admin_command_kind kind, dp_why *why)
 {
     dp_status status = DP_AGAIN;
-    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+    kit_event *item = kit_push(world, to, DP_EV_ADMIN_COMMAND);
 
-    item->event.u.order = (dp_order){.kind = kind, .status = &status, .why = why};
+    item->event.u.order = (dp_admin_command){.kind = kind, .status = &status, .why = why};
     kit_drain(world);
     return status;
 }
@@ -40,7 +40,7 @@ static void a_healthy_run_is_not_forked(void **state)
     dp_why why = {""};
 
     (void)state;
-    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_EXISTS);
+    assert_int_equal(order(world, 0, DP_ADMIN_FORK, &why), DP_EXISTS);
     assert_true(why.text[0] != '\0');
     kit_close(world);
 }
@@ -56,7 +56,7 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
     kit_run_ms(world, 4000);
     assert_int_equal(kit_look(world, 0).mode, DP_MODE_GOSSIP);
     const dp_node_view before = kit_look(world, 0);
-    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
+    assert_int_equal(order(world, 0, DP_ADMIN_FORK, &why), DP_OK);
     while (kit_look(world, 0).slot == before.slot) {
         kit_run_ms(world, 10);
     }
@@ -84,7 +84,7 @@ static void who_went_on_meanwhile_adopts_the_fork_and_is_counted_again(void **st
     assert_int_equal(kit_look(world, 2).mode, DP_MODE_SYNC);
     const uint64_t base = kit_look(world, 0).slot;
     assert_true(kit_look(world, 2).slot > base + 2);
-    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
+    assert_int_equal(order(world, 0, DP_ADMIN_FORK, &why), DP_OK);
     kit_run_ms(world, 4000);
     assert_int_equal(kit_look(world, 0).mode, DP_MODE_SYNC);
     assert_true(same_chain(world, 0, 1));
@@ -128,7 +128,7 @@ static void a_fork_ends_a_halt_and_leaves_the_double_voter_out(void **state)
     kit_send(world, 2, 0, dp_view_of(room, writer.size));
     kit_run_ms(world, 2000);
     assert_int_equal(kit_look(world, 4).mode, DP_MODE_HALTED);
-    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
+    assert_int_equal(order(world, 0, DP_ADMIN_FORK, &why), DP_OK);
     kit_run_ms(world, 5000);
     for (uint32_t i = 0; i < 5; i++) {
         assert_null(dp_ledger_member(&world->nodes[i].node->ledger, &culprit));
@@ -152,8 +152,8 @@ static void two_forks_of_one_slot_halt_both_sides_until_one_is_named(void **stat
     split(world, 3);
     split(world, 7); /* {0,1} {2} {3,4}: nobody decides. */
     kit_run_ms(world, 4000);
-    assert_int_equal(order(world, 0, DP_ORDER_FORK, &why), DP_OK);
-    assert_int_equal(order(world, 4, DP_ORDER_FORK, &why), DP_OK);
+    assert_int_equal(order(world, 0, DP_ADMIN_FORK, &why), DP_OK);
+    assert_int_equal(order(world, 4, DP_ADMIN_FORK, &why), DP_OK);
     kit_run_ms(world, 3000);
     assert_false(same_chain(world, 0, 4));
     kit_link_all(world);
@@ -164,7 +164,7 @@ static void two_forks_of_one_slot_halt_both_sides_until_one_is_named(void **stat
     kit_boot(world, 0);
     assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
     kit_link_all(world);
-    assert_int_equal(order(world, 1, DP_ORDER_MERGE, &why),
+    assert_int_equal(order(world, 1, DP_ADMIN_MERGE, &why),
                      DP_OK); /* Until one of them is named. */
     kit_run_ms(world, 8000);
     for (uint32_t i = 0; i < 5; i++) {
@@ -177,7 +177,7 @@ static void two_forks_of_one_slot_halt_both_sides_until_one_is_named(void **stat
     kit_link_all(world);
     kit_run_ms(world, 3000);
     assert_int_equal(kit_look(world, 4).mode, DP_MODE_SYNC); /* It has not forgotten. */
-    assert_int_equal(order(world, 1, DP_ORDER_MERGE, &why), DP_EXISTS);
+    assert_int_equal(order(world, 1, DP_ADMIN_MERGE, &why), DP_EXISTS);
     kit_close(world);
 }
 

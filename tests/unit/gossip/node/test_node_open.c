@@ -191,8 +191,8 @@ static kit_world *forked(uint64_t *slot)
     kit_kill(world, 1);
     kit_run_ms(world, 4000);
     *slot = kit_look(world, 2).slot + 1;
-    kit_event *item = kit_push(world, 2, DP_EV_ORDER);
-    item->event.u.order = (dp_order){.kind = DP_ORDER_FORK, .status = &status, .why = &why};
+    kit_event *item = kit_push(world, 2, DP_EV_ADMIN_COMMAND);
+    item->event.u.order = (dp_admin_command){.kind = DP_ADMIN_FORK, .status = &status, .why = &why};
     kit_drain(world);
     assert_int_equal(status, DP_OK);
     kit_run_ms(world, 3000);

@@ -3,7 +3,7 @@
 #include "gossip/context/context.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/round/round.h"
-#include "gossip/training/load.h"
+#include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 #include "tests/unit/gossip/node_kit.h"
 
@@ -88,7 +88,7 @@ static void an_owner_has_a_part_before_its_publication_and_counts_it(void **stat
     assert_false(has(world, 2, &root)); /* No business of its. */
     assert_false(dp_train_undecided(world->nodes[AUTHOR].node));
     assert_int_equal(one_round(world), NODES);
-    const dp_ring_row *row = dp_chain_row(world->nodes[OWNER].node, round + 1);
+    const dp_history_row *row = dp_chain_row(world->nodes[OWNER].node, round + 1);
     assert_true(row != NULL && row->own_taken == dp_part_all(NODES));
     assert_int_equal(one_round(world), NODES);
     assert_false(has(world, AUTHOR, &root) || has(world, OWNER, &root)); /* Of a past round. */

@@ -421,8 +421,8 @@ static void what_counts_somebody_who_is_revoked_is_added_up_anew(void **state)
         kit_run_ms(world, KIT_STEP_MS);
     }
     assert_int_equal(world->nodes[1].reduce.u.reduce.n_items, 4);
-    kit_push(world, 0, DP_EV_ORDER)->event.u.order =
-        (dp_order){.kind = DP_ORDER_REVOKE, .peer = kit_peer(3), .status = &status, .why = &why};
+    kit_push(world, 0, DP_EV_ADMIN_COMMAND)->event.u.order = (dp_admin_command){
+        .kind = DP_ADMIN_REVOKE, .peer = kit_peer(3), .status = &status, .why = &why};
     kit_drain(world);
     assert_int_equal(status, DP_OK);
     kit_run_rounds(world, 1);

@@ -2,8 +2,8 @@
  * of these tests wait for admission and ask for the secret, or give out another one than the chain
  * names. */
 #include "gossip/context/context.h"
+#include "gossip/requests/requests.h"
 #include "gossip/requests/rotate.h"
-#include "gossip/requests/wish.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { VISITOR = 5, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };
@@ -25,10 +25,10 @@ static dp_status give(kit_world *world, uint32_t to, const uint8_t *secret)
 {
     dp_status status = DP_NOMEM;
     dp_why why = {""};
-    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+    kit_event *item = kit_push(world, to, DP_EV_ADMIN_COMMAND);
 
-    item->event.u.order =
-        (dp_order){.kind = DP_ORDER_ROTATE, .secret = secret, .status = &status, .why = &why};
+    item->event.u.order = (dp_admin_command){
+        .kind = DP_ADMIN_ROTATE, .secret = secret, .status = &status, .why = &why};
     kit_drain(world);
     return status;
 }

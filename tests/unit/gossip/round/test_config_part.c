@@ -3,7 +3,7 @@
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
 #include "gossip/requests/request_msg.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "gossip/round/config_part.h"
 #include "gossip/round/judge.h"
 #include "gossip/round/round.h"
@@ -12,10 +12,10 @@
 static dp_status revoke(kit_world *world, uint32_t by, uint32_t peer, dp_why *why)
 {
     dp_status status = DP_AGAIN;
-    kit_event *item = kit_push(world, by, DP_EV_ORDER);
+    kit_event *item = kit_push(world, by, DP_EV_ADMIN_COMMAND);
 
-    item->event.u.order =
-        (dp_order){.kind = DP_ORDER_REVOKE, .peer = kit_peer(peer), .status = &status, .why = why};
+    item->event.u.order = (dp_admin_command){
+        .kind = DP_ADMIN_REVOKE, .peer = kit_peer(peer), .status = &status, .why = why};
     kit_drain(world);
     return status;
 }
@@ -309,7 +309,7 @@ static void fences_stand_in_a_record_in_order_of_key(void **state)
     kit_run_ms(world, 8000);
     for (uint32_t i = 3; i > 1; i--) {
         const dp_peer asker = kit_peer(i - 2);
-        dp_wish_fence(node, &(dp_fence){.peer = kit_peer(i), .incarnation = i}, &asker);
+        dp_request_fence(node, &(dp_fence){.peer = kit_peer(i), .incarnation = i}, &asker);
     }
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
     memset(&draft, 0, sizeof draft);

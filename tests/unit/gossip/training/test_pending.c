@@ -1,7 +1,7 @@
 /* The publication under way after a restart from a disk that is older than what the chain
  * counts. */
 #include "gossip/context/context.h"
-#include "gossip/training/load.h"
+#include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 #include "tests/unit/gossip/node_kit.h"
 

@@ -10,7 +10,7 @@
 static void who_was_emptied_keeps_what_it_does_next(void **state)
 {
     dp_train *train = calloc(1, sizeof *train);
-    dp_ring_row row = {.round = 0};
+    dp_history_row row = {.round = 0};
 
     (void)state;
     assert_non_null(train);

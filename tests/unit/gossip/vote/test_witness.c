@@ -4,7 +4,7 @@
 #include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
 #include "gossip/requests/request_msg.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/transfer/doubt.h"
@@ -419,14 +419,14 @@ static void a_request_for_a_fence_ends_when_nobody_repeats_it(void **state)
     (void)state;
     wish(world, 1, 5, 1);
     assert_int_equal(node->requests->n_fences, 1);
-    assert_true(dp_wish_lasts(node, &node->requests->fences[0]));
+    assert_true(dp_request_lasts(node, &node->requests->fences[0]));
     kit_run_ms(world, 20000);
     wish(world, 1, 5, 1); /* Still in doubt. */
     kit_run_ms(world, 20000);
-    dp_wish_forget_done(node);
+    dp_requests_forget_done(node);
     assert_int_equal(node->requests->n_fences, 1);
     kit_run_ms(world, 11000);
-    dp_wish_forget_done(node);
+    dp_requests_forget_done(node);
     assert_int_equal(node->requests->n_fences, 0);
     kit_close(world);
 }

@@ -1,6 +1,6 @@
 /* Rounds whose records name lists, and lists between voters. */
 #include "gossip/catchup/chain.h"
-#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/context/context.h"
 #include "gossip/ledger/listing.h"
 #include "gossip/ledger/lists.h"
@@ -76,7 +76,7 @@ static void rounds_go_on_with_records_that_name_lists(void **state)
 static void a_voter_is_given_what_it_asks_for_and_nobody_else_is(void **state)
 {
     kit_world *world = listing(3);
-    dp_lists *lists = &world->nodes[0].node->list_talk->lists;
+    dp_lists *lists = &world->nodes[0].node->list_exchange->lists;
     const dp_hash *known = NULL;
     dp_view list;
 
@@ -102,7 +102,7 @@ static void a_voter_is_given_what_it_asks_for_and_nobody_else_is(void **state)
 /* A list that this node knows. */
 static dp_hash known_to(kit_world *world, uint32_t node)
 {
-    const dp_lists *lists = &world->nodes[node].node->list_talk->lists;
+    const dp_lists *lists = &world->nodes[node].node->list_exchange->lists;
 
     for (uint32_t i = 0; i < lists->capacity; i++) {
         if (lists->known[i].order != 0) {
@@ -222,7 +222,7 @@ static void a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back(v
     dp_commit_row row;
 
     (void)state;
-    dp_lists_put_all(&node->list_talk->lists, whole);
+    dp_lists_put_all(&node->list_exchange->lists, whole);
     dp_writer writer = dp_writer_of(room, sizeof room);
     dp_commit_row_write(&writer, &voted);
     const dp_view written = dp_list_row_whole(node, dp_view_of(room, writer.size));
@@ -232,8 +232,8 @@ static void a_vote_is_written_with_the_lists_of_its_record_and_gives_them_back(v
     assert_non_null(disk);
     memcpy(disk, written.data, written.size);
     /* A new life knows no list. */
-    dp_lists_close(&node->list_talk->lists);
-    assert_int_equal(dp_lists_open(&node->list_talk->lists, 64), DP_OK);
+    dp_lists_close(&node->list_exchange->lists);
+    assert_int_equal(dp_lists_open(&node->list_exchange->lists, 64), DP_OK);
     const dp_view given = dp_list_row_voted(node, dp_view_of(disk, written.size));
     assert_true(dp_view_equal(given, dp_view_of(room, writer.size)));
     dp_view joined;
@@ -289,7 +289,7 @@ static void take_lists_of_others(dp_node *node, uint32_t n)
         const dp_listed row = {.peer = {{(uint8_t)(1 + i)}}};
         dp_writer writer = dp_writer_of(bytes, sizeof bytes);
         dp_listing_write(&writer, &row, 1);
-        dp_lists_put(&node->list_talk->lists, dp_view_of(bytes, writer.size));
+        dp_lists_put(&node->list_exchange->lists, dp_view_of(bytes, writer.size));
     }
 }
 
@@ -315,9 +315,9 @@ static void the_lists_of_what_was_accepted_outlast_those_of_many_proposals(void 
 
     (void)state;
     const dp_view bytes = accepted_row(world, &whole);
-    dp_lists_put_all(&node->list_talk->lists, whole);
+    dp_lists_put_all(&node->list_exchange->lists, whole);
     assert_true(dp_list_row_whole(node, bytes).size > bytes.size); /* Accepted. */
-    take_lists_of_others(node, 4 * node->list_talk->lists.capacity);
+    take_lists_of_others(node, 4 * node->list_exchange->lists.capacity);
     /* A promise of a later ballot is written with it. */
     assert_int_equal(dp_commit_row_read(dp_list_row_whole(node, bytes), &row), DP_OK);
     assert_true(dp_view_equal(row.record, whole));
@@ -332,14 +332,14 @@ static void a_vote_whose_lists_are_spoilt_on_the_disk_counts_as_lost(void **stat
 
     (void)state;
     const dp_view bytes = accepted_row(world, &whole);
-    dp_lists_put_all(&node->list_talk->lists, whole);
+    dp_lists_put_all(&node->list_exchange->lists, whole);
     const dp_view written = dp_list_row_whole(node, bytes);
     uint8_t *disk = malloc(written.size);
     assert_non_null(disk);
     memcpy(disk, written.data, written.size);
     disk[written.size - 1] ^= 1;
-    dp_lists_close(&node->list_talk->lists);
-    assert_int_equal(dp_lists_open(&node->list_talk->lists, 64), DP_OK);
+    dp_lists_close(&node->list_exchange->lists);
+    assert_int_equal(dp_lists_open(&node->list_exchange->lists, 64), DP_OK);
     assert_int_not_equal(dp_node_restore_vote(node, dp_view_of(disk, written.size)), DP_OK);
     assert_true(node->commit->key_lost);
     free(disk);
@@ -359,8 +359,8 @@ static void what_is_missing_is_asked_of_one_voter_after_the_other(void **state)
 
     (void)state;
     memcpy(copy, voted.data, voted.size);
-    dp_lists_close(&node->list_talk->lists);
-    assert_int_equal(dp_lists_open(&node->list_talk->lists, 64), DP_OK);
+    dp_lists_close(&node->list_exchange->lists);
+    assert_int_equal(dp_lists_open(&node->list_exchange->lists, 64), DP_OK);
     for (uint32_t i = 0; i < 4; i++) {
         dp_out_begin(&node->out, &actions);
         assert_int_equal(dp_list_join(node, dp_view_of(copy, voted.size), true, &whole), DP_AGAIN);

@@ -2,16 +2,16 @@
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
 
-dp_ring_row *dp_chain_row(const dp_node *node, uint64_t round)
+dp_history_row *dp_chain_row(const dp_node *node, uint64_t round)
 {
-    dp_ring_row *row = &node->chain->ring[round % DP_RING_ROUNDS];
+    dp_history_row *row = &node->chain->history[round % DP_HISTORY_ROUNDS];
 
     return round > 0 && row->round == round ? row : NULL;
 }
 
 bool dp_chain_digest(const dp_node *node, uint64_t round, dp_hash *digest)
 {
-    const dp_ring_row *row = dp_chain_row(node, round);
+    const dp_history_row *row = dp_chain_row(node, round);
 
     if (round == 0) {
         *digest = node->chain->genesis_digest;
@@ -26,7 +26,7 @@ bool dp_chain_digest(const dp_node *node, uint64_t round, dp_hash *digest)
 
 bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root)
 {
-    const dp_ring_row *row = dp_chain_row(node, round);
+    const dp_history_row *row = dp_chain_row(node, round);
 
     if (round == 0 && node->chain->genesis_certified) {
         *root = node->chain->genesis_root;
@@ -42,7 +42,7 @@ bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root)
 bool dp_chain_certify(dp_node *node, const dp_hash *root)
 {
     dp_chain *chain = node->chain;
-    dp_ring_row *row = dp_chain_row(node, node->ledger.round);
+    dp_history_row *row = dp_chain_row(node, node->ledger.round);
 
     if (node->ledger.round == 0 && !chain->genesis_certified) {
         chain->genesis_certified = true;

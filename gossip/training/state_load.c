@@ -10,7 +10,7 @@
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
-#include "gossip/training/load.h"
+#include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 
 enum { CKPT_NONE = DP_SAVED_MAX };
@@ -21,7 +21,8 @@ static bool can_replay_from(const dp_node *node, uint64_t round)
 
     return round == node->ledger.round ||
            (round < node->ledger.round && dp_chain_digest(node, round, &digest) &&
-            dp_chain_row(node, round + 1) != NULL && node->ledger.round - round < DP_RING_ROUNDS);
+            dp_chain_row(node, round + 1) != NULL &&
+            node->ledger.round - round < DP_HISTORY_ROUNDS);
 }
 
 static uint32_t best_ckpt(const dp_node *node)
@@ -255,7 +256,7 @@ uint32_t dp_train_lambda(uint64_t gap)
 
 /* Of the last round of the gap. Who was emptied is young again: it would else lose each round's
  * work in the next, and where it is slow never have any to publish. */
-uint32_t dp_train_fade(dp_train *train, const dp_ring_row *row)
+uint32_t dp_train_fade(dp_train *train, const dp_history_row *row)
 {
     const uint64_t since = row->round - train->emptied;
     const uint64_t age = row->gap < since ? row->gap : since;

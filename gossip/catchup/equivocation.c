@@ -3,8 +3,8 @@
  * chain. */
 #include <string.h>
 
+#include "gossip/catchup/equivocation.h"
 #include "gossip/catchup/proof.h"
-#include "gossip/catchup/rival.h"
 #include "gossip/context/context.h"
 #include "gossip/vote/witness.h"
 
@@ -25,13 +25,13 @@ static void take(dp_node *node, const dp_vote *vote)
     }
 }
 
-void dp_rival_saw(void *context, const dp_vote *vote)
+void dp_equivocation_saw(void *context, const dp_vote *vote)
 {
     take(context, vote);
 }
 
-void dp_rival_seals(dp_node *node, const dp_cert_of_record *cert, const dp_record *record,
-                    const dp_hash *hash)
+void dp_equivocation_seals(dp_node *node, const dp_cert_of_record *cert, const dp_record *record,
+                           const dp_hash *hash)
 {
     const dp_witness_slot *entry = dp_witness_find(node->witness, record->slot);
 
@@ -50,21 +50,21 @@ void dp_rival_seals(dp_node *node, const dp_cert_of_record *cert, const dp_recor
     }
 }
 
-void dp_rival_fetch(dp_node *node, const dp_peer *from, uint64_t slot)
+void dp_equivocation_fetch(dp_node *node, const dp_peer *from, uint64_t slot)
 {
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
     if (node->halted || slot == 0 || dp_witness_find(node->witness, slot) == NULL ||
-        (node->proof->rival_asked_at.us != 0 &&
-         dp_time_between(node->proof->rival_asked_at, node->now) < ASK_AGAIN_US)) {
+        (node->proof->record_asked_at.us != 0 &&
+         dp_time_between(node->proof->record_asked_at, node->now) < ASK_AGAIN_US)) {
         return;
     }
-    node->proof->rival_asked_at = node->now;
+    node->proof->record_asked_at = node->now;
     dp_wire_write_records_get(&writer, slot, DP_WITNESS_SLOTS);
     dp_node_send(node, from, dp_view_of(writer.data, writer.size));
 }
 
-void dp_rival_vote(dp_node *node, const dp_vote *vote, const dp_peer *from)
+void dp_equivocation_vote(dp_node *node, const dp_vote *vote, const dp_peer *from)
 {
     const dp_witness_slot *entry = dp_witness_find(node->witness, vote->slot);
 
@@ -73,7 +73,7 @@ void dp_rival_vote(dp_node *node, const dp_vote *vote, const dp_peer *from)
     }
     take(node, vote);
     if (!dp_hash_equal(&vote->prev, &entry->prev)) {
-        dp_rival_fetch(node, from, vote->slot - 1);
+        dp_equivocation_fetch(node, from, vote->slot - 1);
     }
 }
 
@@ -85,7 +85,7 @@ static bool reads(dp_record *record, dp_view bytes)
     return status == DP_OK || status == DP_AGAIN;
 }
 
-void dp_rival_record(dp_node *node, uint64_t slot, dp_view bytes, dp_view cert)
+void dp_equivocation_record(dp_node *node, uint64_t slot, dp_view bytes, dp_view cert)
 {
     const dp_witness_slot *entry = dp_witness_find(node->witness, slot);
     const dp_hash hash = dp_record_hash(bytes);
@@ -97,5 +97,5 @@ void dp_rival_record(dp_node *node, uint64_t slot, dp_view bytes, dp_view cert)
         dp_cert_of_record_decode(&seals, cert) != DP_OK) {
         return;
     }
-    dp_rival_seals(node, &seals, record, &hash);
+    dp_equivocation_seals(node, &seals, record, &hash);
 }

@@ -1,6 +1,6 @@
 /* Lists that a record names (gossip/ledger/listing.h), from and for other voters. */
-#ifndef DP_GOSSIP_CATCHUP_LIST_TALK_H
-#define DP_GOSSIP_CATCHUP_LIST_TALK_H
+#ifndef DP_GOSSIP_CATCHUP_LIST_EXCHANGE_H
+#define DP_GOSSIP_CATCHUP_LIST_EXCHANGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,14 +10,14 @@
 #include "gossip/core/limits.h"
 #include "gossip/ledger/lists.h"
 
-typedef struct dp_list_talk {
+typedef struct dp_list_exchange {
     dp_lists lists;    /* of records of the slot under way */
     uint8_t *whole;    /* DP_RECORD_WHOLE_MAX; NULL in a run without lists, as the next one */
     uint8_t *vote_row; /* the row of the vote with the whole record in it */
     dp_hash asked_for; /* the record whose lists were last asked for: */
     dp_time asked_at;
     uint32_t asked; /* times */
-} dp_list_talk;
+} dp_list_exchange;
 
 /* Reserves what a run with records of so many contributions needs. DP_NOMEM. */
 DP_MUST dp_status dp_list_open(dp_node *node, uint32_t listed_max);

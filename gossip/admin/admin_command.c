@@ -4,16 +4,16 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/admin/admin_command.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fork.h"
 #include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
-#include "gossip/orders/order.h"
 #include "gossip/requests/admin_key.h"
-#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/requests.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/requests/rotate.h"
-#include "gossip/requests/wish.h"
 #include "gossip/round/config_part.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
@@ -33,7 +33,7 @@ static bool nobody_decides(const dp_node *node)
 
 /* A revocation must always be possible, also that of the only voter; going on then takes the root
  * key. */
-static dp_status tell_whether_somebody_decides(const dp_node *node, const dp_order *order)
+static dp_status tell_whether_somebody_decides(const dp_node *node, const dp_admin_command *order)
 {
     return nobody_decides(node)
                ? dp_why_set(order->why, DP_OK,
@@ -42,7 +42,7 @@ static dp_status tell_whether_somebody_decides(const dp_node *node, const dp_ord
                : DP_OK;
 }
 
-static dp_status revoke(dp_node *node, const dp_order *order)
+static dp_status revoke(dp_node *node, const dp_admin_command *order)
 {
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &order->peer);
     dp_remove remove = {.peer = order->peer, .reason = DP_REMOVE_REVOKED};
@@ -66,7 +66,7 @@ static dp_status revoke(dp_node *node, const dp_order *order)
     if (!dp_remove_sign(&remove, &node->config.crypto, key, &node->run)) {
         return dp_why_set(order->why, DP_DENIED, "the key to sign with is not here");
     }
-    const dp_status status = dp_wish_remove(node, &remove);
+    const dp_status status = dp_request_removal(node, &remove);
     if (status != DP_OK) {
         return dp_why_set(order->why, status, "%u removals wait for the next record already",
                           node->requests->n_removes);
@@ -76,7 +76,7 @@ static dp_status revoke(dp_node *node, const dp_order *order)
 
 /* ---- an invite ---- */
 
-static dp_status refuse_invite(const dp_order *order, dp_status status)
+static dp_status refuse_invite(const dp_admin_command *order, dp_status status)
 {
     switch ((int)status) {
     case DP_AGAIN:
@@ -96,7 +96,7 @@ static dp_status refuse_invite(const dp_order *order, dp_status status)
     }
 }
 
-static dp_status revoke_invite(dp_node *node, const dp_order *order)
+static dp_status revoke_invite(dp_node *node, const dp_admin_command *order)
 {
     static const dp_invite_id none;
     dp_invite_revoke word = {.id = order->invite,
@@ -116,7 +116,7 @@ static dp_status revoke_invite(dp_node *node, const dp_order *order)
     } else if (!dp_invite_revoke_sign(&word, &node->config.crypto, key, &node->run)) {
         return dp_why_set(order->why, DP_DENIED, "the key to sign with is not here");
     } else {
-        const dp_status status = dp_invite_wish(node, &word);
+        const dp_status status = dp_revoke_request(node, &word);
         if (status != DP_OK) {
             return refuse_invite(order, status);
         }
@@ -256,7 +256,7 @@ static dp_status revoke_again(dp_node *node, dp_record *draft)
 }
 
 /* May the chain begin anew after its head? */
-static dp_status may_fork(const dp_node *node, const dp_order *order)
+static dp_status may_fork(const dp_node *node, const dp_admin_command *order)
 {
     if (!node->halted && node->mode != DP_MODE_GOSSIP) {
         return dp_why_set(order->why, DP_EXISTS,
@@ -273,7 +273,7 @@ static dp_status may_fork(const dp_node *node, const dp_order *order)
 
 /* The slot that a fork back follows: that of the round, or of a FORK from it, which has begun the
  * present chain. */
-static uint64_t slot_of(const dp_node *node, const dp_order *order)
+static uint64_t slot_of(const dp_node *node, const dp_admin_command *order)
 {
     const dp_forks *forks = node->forks;
     const uint64_t last = forks->n > 0 ? forks->own[forks->n - 1].slot : 0;
@@ -284,7 +284,7 @@ static uint64_t slot_of(const dp_node *node, const dp_order *order)
 
 /* And after the slot that the order names? The state is a checkpoint here, which those who lack it
  * fetch from this node. */
-static dp_status may_go_back(const dp_node *node, const dp_order *order)
+static dp_status may_go_back(const dp_node *node, const dp_admin_command *order)
 {
     const dp_forks *forks = node->forks;
     const dp_head *head = dp_fork_head(node, order->slot);
@@ -316,7 +316,7 @@ static dp_status may_go_back(const dp_node *node, const dp_order *order)
 }
 
 /* The record without voters; as of the head that it follows. */
-static void draft_fork(const dp_node *node, const dp_order *order, dp_record *draft)
+static void draft_fork(const dp_node *node, const dp_admin_command *order, dp_record *draft)
 {
     const dp_ledger *ledger = &node->ledger;
     const uint64_t slot = order->back ? order->slot : ledger->slot;
@@ -333,14 +333,14 @@ static void draft_fork(const dp_node *node, const dp_order *order, dp_record *dr
     draft->has_config = true;
 }
 
-static dp_status fork_chain(dp_node *node, const dp_order *given)
+static dp_status fork_chain(dp_node *node, const dp_admin_command *given)
 {
-    const dp_order at = {.back = given->back,
-                         .round = given->round,
-                         .slot = given->back ? slot_of(node, given) : 0,
-                         .state_root = given->state_root,
-                         .why = given->why};
-    const dp_order *order = &at;
+    const dp_admin_command at = {.back = given->back,
+                                 .round = given->round,
+                                 .slot = given->back ? slot_of(node, given) : 0,
+                                 .state_root = given->state_root,
+                                 .why = given->why};
+    const dp_admin_command *order = &at;
     dp_record *draft = &node->draft;
     uint8_t room[DP_FORK_BYTES_MAX];
     dp_view bytes;
@@ -389,7 +389,7 @@ static dp_status fork_chain(dp_node *node, const dp_order *given)
 
 /* ---- merge ---- */
 
-static dp_status merge(dp_node *node, const dp_order *order)
+static dp_status merge(dp_node *node, const dp_admin_command *order)
 {
     const dp_forks *forks = node->forks;
     dp_stop stop = {.has = true, .loser = forks->other.id, .survivor = node->ledger.fork};
@@ -417,18 +417,18 @@ static dp_status merge(dp_node *node, const dp_order *order)
     return dp_fork_stop(node, &stop);
 }
 
-dp_status dp_order_obey(dp_node *node, const dp_order *order)
+dp_status dp_admin_command_obey(dp_node *node, const dp_admin_command *order)
 {
     switch (order->kind) {
-    case DP_ORDER_REVOKE:
+    case DP_ADMIN_REVOKE:
         return revoke(node, order);
-    case DP_ORDER_REVOKE_INVITE:
+    case DP_ADMIN_REVOKE_INVITE:
         return revoke_invite(node, order);
-    case DP_ORDER_ROTATE:
+    case DP_ADMIN_ROTATE:
         return dp_rotate_begin(node, order->secret, order->why);
-    case DP_ORDER_FORK:
+    case DP_ADMIN_FORK:
         return fork_chain(node, order);
-    case DP_ORDER_MERGE:
+    case DP_ADMIN_MERGE:
         return merge(node, order);
     }
     return dp_why_set(order->why, DP_UNSUPPORTED, "an order of kind %d", (int)order->kind);

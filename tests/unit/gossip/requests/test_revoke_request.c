@@ -4,8 +4,8 @@
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
 #include "gossip/node/node.h"
-#include "gossip/requests/invite_wish.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
+#include "gossip/requests/revoke_request.h"
 #include "tests/unit/gossip/node_kit.h"
 
 enum { VISITOR = 5, LEAKED = 7, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };
@@ -35,18 +35,18 @@ static bool is_member(const kit_world *world, uint32_t at, uint32_t i)
     return dp_ledger_member(&world->nodes[at].node->ledger, &peer) != NULL;
 }
 
-static dp_order order_of(uint8_t invite)
+static dp_admin_command order_of(uint8_t invite)
 {
-    dp_order order = {.kind = DP_ORDER_REVOKE_INVITE, .until_ms = UINT64_MAX};
+    dp_admin_command order = {.kind = DP_ADMIN_REVOKE_INVITE, .until_ms = UINT64_MAX};
 
     memset(order.invite.bytes, invite, sizeof order.invite.bytes);
     return order;
 }
 
-static dp_status give(kit_world *world, uint32_t to, dp_order order, dp_why *why)
+static dp_status give(kit_world *world, uint32_t to, dp_admin_command order, dp_why *why)
 {
     dp_status status = DP_NOMEM;
-    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+    kit_event *item = kit_push(world, to, DP_EV_ADMIN_COMMAND);
 
     item->event.u.order = order;
     item->event.u.order.status = &status;
@@ -65,7 +65,7 @@ static void a_revoked_invite_admits_nobody_from_the_order_on(void **state)
 {
     kit_world *world = kit_together(3);
     dp_why why = {""};
-    const dp_order order = order_of(LEAKED);
+    const dp_admin_command order = order_of(LEAKED);
 
     (void)state;
     visit_all(world, VISITOR);
@@ -73,7 +73,7 @@ static void a_revoked_invite_admits_nobody_from_the_order_on(void **state)
     for (uint32_t i = 0; i < 3; i++) { /* All know, before the chain has it. */
         const dp_node *node = world->nodes[i].node;
 
-        assert_true(dp_invite_wished(node, &order.invite));
+        assert_true(dp_revoke_requested(node, &order.invite));
         assert_int_equal(dp_node_invite(node, &order.invite), DP_INVITE_REVOKING);
     }
     kit_run_ms(world, 3000);
@@ -129,7 +129,7 @@ static void the_chain_has_it_within_a_round(void **state)
 {
     kit_world *world = kit_together(3);
     dp_why why = {""};
-    const dp_order order = order_of(LEAKED);
+    const dp_admin_command order = order_of(LEAKED);
 
     (void)state;
     const uint64_t round = kit_look(world, 0).round;
@@ -146,7 +146,7 @@ static void members_that_came_by_it_stay_unless_they_are_named(void **state)
 {
     kit_world *world = kit_together(3);
     dp_why why = {""};
-    dp_order order = order_of(LEAKED);
+    dp_admin_command order = order_of(LEAKED);
 
     (void)state;
     for (uint32_t i = 0; i < 10; i++) {
@@ -178,7 +178,7 @@ static void the_roster_tells_who_came_by_which_invite_and_who_is_gone(void **sta
     dp_why why = {""};
     uint32_t came = 0;
     uint32_t gone = 0;
-    dp_order order = order_of(LEAKED);
+    dp_admin_command order = order_of(LEAKED);
 
     (void)state;
     visit_all(world, VISITOR);
@@ -218,7 +218,7 @@ static void an_order_that_cannot_be_obeyed_says_why(void **state)
     kit_world *world = kit_together(3);
     dp_ledger *ledger = &world->nodes[1].node->ledger;
     const dp_peer self = kit_peer(1);
-    dp_order order = order_of(LEAKED);
+    dp_admin_command order = order_of(LEAKED);
     dp_why why = {""};
 
     (void)state;
@@ -261,7 +261,7 @@ static void a_word_by_somebody_who_may_not_is_refused_and_reaches_nobody(void **
     kit_send(world, 2, 0, dp_view_of(room, writer.size));
     kit_drain(world);
     assert_int_equal(kit_look(world, 0).rejected, rejected + 1);
-    assert_false(dp_invite_wished(world->nodes[0].node, &word.id));
+    assert_false(dp_revoke_requested(world->nodes[0].node, &word.id));
     memcpy(word.by.bytes, world->nodes[0].node->ledger.root_key, sizeof word.by.bytes);
     writer = dp_writer_of(room, sizeof room); /* In the name of the root key. */
     dp_invite_revoke_msg_write(&writer, &word);
@@ -295,7 +295,7 @@ static void a_fork_revokes_again_what_was_revoked_since(void **state)
 {
     kit_world *world = kit_together(4);
     dp_why why = {""};
-    const dp_order revoked = order_of(LEAKED);
+    const dp_admin_command revoked = order_of(LEAKED);
 
     (void)state;
     kit_run_ms(world, 8000);
@@ -303,13 +303,13 @@ static void a_fork_revokes_again_what_was_revoked_since(void **state)
     kit_run_ms(world, 2000);
     assert_int_equal(give(world, 0, revoked, &why), DP_OK);
     kit_run_ms(world, 2000);
-    const dp_ring_row *row = dp_chain_row(world->nodes[1].node, world->nodes[1].saved_round);
+    const dp_history_row *row = dp_chain_row(world->nodes[1].node, world->nodes[1].saved_round);
     assert_non_null(row);
-    const dp_order back = {.kind = DP_ORDER_FORK,
-                           .back = true,
-                           .round = row->round,
-                           .slot = row->slot,
-                           .state_root = row->root};
+    const dp_admin_command back = {.kind = DP_ADMIN_FORK,
+                                   .back = true,
+                                   .round = row->round,
+                                   .slot = row->slot,
+                                   .state_root = row->root};
     assert_int_equal(give(world, 1, back, &why), DP_OK);
     kit_run_ms(world, 4000);
     for (uint32_t i = 0; i < 4; i++) {

@@ -7,11 +7,11 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "gossip/context/context.h"
-#include "gossip/requests/invite_wish.h"
 #include "gossip/requests/leave.h"
 #include "gossip/requests/request_msg.h"
+#include "gossip/requests/requests.h"
+#include "gossip/requests/revoke_request.h"
 #include "gossip/requests/rotate.h"
-#include "gossip/requests/wish.h"
 
 dp_status dp_requests_open(dp_node *node)
 {
@@ -51,7 +51,7 @@ bool dp_node_revoked(const dp_node *node, const dp_peer *peer)
 }
 
 /* Wishes that the chain has fulfilled. */
-void dp_wish_forget_done(dp_node *node)
+void dp_requests_forget_done(dp_node *node)
 {
     uint32_t kept = 0;
 
@@ -66,12 +66,12 @@ void dp_wish_forget_done(dp_node *node)
         const dp_fence *fence = &node->requests->fences[i].fence;
         const uint32_t index = dp_ledger_find(&node->ledger, &fence->peer);
         if (index != DP_NOBODY && node->ledger.roster[index].fenced < fence->incarnation &&
-            dp_wish_lasts(node, &node->requests->fences[i])) {
+            dp_request_lasts(node, &node->requests->fences[i])) {
             node->requests->fences[kept++] = node->requests->fences[i];
         }
     }
     node->requests->n_fences = kept;
-    dp_invite_wish_forget_done(node);
+    dp_revoke_request_forget_done(node);
 }
 
 /* ---- removals ---- */
@@ -101,7 +101,7 @@ static void bind_here(dp_node *node, const dp_remove *remove)
     }
 }
 
-dp_status dp_wish_remove(dp_node *node, const dp_remove *remove)
+dp_status dp_request_removal(dp_node *node, const dp_remove *remove)
 {
     if (dp_ledger_member(&node->ledger, &remove->peer) == NULL) {
         return DP_OK;
@@ -136,18 +136,18 @@ dp_status dp_wish_remove(dp_node *node, const dp_remove *remove)
 
 /* ---- fences ---- */
 
-bool dp_wish_lasts(const dp_node *node, const dp_fence_wish *wish)
+bool dp_request_lasts(const dp_node *node, const dp_fence_request *wish)
 {
     return dp_time_between(wish->asked_at, node->now) < DP_FENCE_US;
 }
 
-void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker)
+void dp_request_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker)
 {
     uint32_t at = 0;
 
     /* A node is in doubt with one at a time: its last word takes the place of its earlier ones, and
      * of what nobody asks for any more. */
-    dp_wish_forget_done(node);
+    dp_requests_forget_done(node);
     while (at < node->requests->n_fences &&
            !dp_peer_equal(&node->requests->fences[at].asker, asker)) {
         at++;
@@ -157,7 +157,7 @@ void dp_wish_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker)
     }
     node->requests->n_fences += at == node->requests->n_fences ? 1 : 0;
     node->requests->fences[at] =
-        (dp_fence_wish){.fence = *fence, .asker = *asker, .asked_at = node->now};
+        (dp_fence_request){.fence = *fence, .asker = *asker, .asked_at = node->now};
 }
 
 /* It may have been carried. What its asker shows is the word of that life for an exchange with it,
@@ -175,13 +175,13 @@ static dp_status on_fence(dp_node *node, dp_view bytes)
     if (!dp_life_verify(&ask, &node->config.crypto, &node->run)) {
         return DP_BADSIG;
     }
-    dp_wish_fence(node, &ask.fence, &ask.asker);
+    dp_request_fence(node, &ask.fence, &ask.asker);
     return DP_OK;
 }
 
 /* ---- all ---- */
 
-dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes)
+dp_status dp_requests_message(dp_node *node, uint8_t type, dp_view bytes)
 {
     dp_remove remove;
 
@@ -189,11 +189,11 @@ dp_status dp_wish_message(dp_node *node, uint8_t type, dp_view bytes)
         return on_fence(node, bytes);
     }
     DP_TRY(dp_remove_msg_read(bytes, &remove));
-    return dp_wish_remove(node, &remove);
+    return dp_request_removal(node, &remove);
 }
 
 /* The own leaving, and every revocation known here, until the chain has them. */
-void dp_wish_repeat(dp_node *node)
+void dp_requests_repeat(dp_node *node)
 {
     if (node->leaving && node->mode != DP_MODE_LEFT &&
         dp_peer_equal(&node->requests->own_remove.peer, &node->self)) {
@@ -204,6 +204,6 @@ void dp_wish_repeat(dp_node *node)
             send_remove(node, &node->requests->removes[i]);
         }
     }
-    dp_invite_wish_repeat(node);
+    dp_revoke_request_repeat(node);
     dp_rotate_repeat(node);
 }

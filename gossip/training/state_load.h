@@ -1,7 +1,7 @@
 /* What the trainer holds when it comes up: a checkpoint, a fetched state or the seed, and the work
  * that is brought back to it. */
-#ifndef DP_GOSSIP_TRAINING_LOAD_H
-#define DP_GOSSIP_TRAINING_LOAD_H
+#ifndef DP_GOSSIP_TRAINING_STATE_LOAD_H
+#define DP_GOSSIP_TRAINING_STATE_LOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "gossip/requests/invite_wish.h"
+#include "gossip/requests/revoke_request.h"
 
 #include <string.h>
 
@@ -6,11 +6,11 @@
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
 #include "gossip/requests/admin_key.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 
-bool dp_invite_wished(const dp_node *node, const dp_invite_id *id)
+bool dp_revoke_requested(const dp_node *node, const dp_invite_id *id)
 {
-    const dp_invite_wishes *wishes = node->requests->invites;
+    const dp_revoke_requests *wishes = node->requests->invites;
 
     for (uint32_t i = 0; i < wishes->n; i++) {
         if (dp_invite_id_compare(&wishes->words[i].id, id) == 0) {
@@ -20,11 +20,11 @@ bool dp_invite_wished(const dp_node *node, const dp_invite_id *id)
     return false;
 }
 
-const char *dp_invite_wish_struck(const dp_node *node, const dp_config_part *config,
-                                  const dp_admitted *admitted)
+const char *dp_revoke_request_struck(const dp_node *node, const dp_config_part *config,
+                                     const dp_admitted *admitted)
 {
-    if (dp_invite_wished(node, &admitted->invite) ||
-        dp_invite_wished(node, &admitted->invite_above)) {
+    if (dp_revoke_requested(node, &admitted->invite) ||
+        dp_revoke_requested(node, &admitted->invite_above)) {
         return "an invite was revoked";
     }
     return dp_inviting_struck(&node->ledger, config, admitted);
@@ -67,9 +67,9 @@ static void send_word(dp_node *node, const dp_invite_revoke *word)
     dp_node_send_all(node, dp_view_of(writer.data, writer.size));
 }
 
-dp_status dp_invite_wish(dp_node *node, const dp_invite_revoke *word)
+dp_status dp_revoke_request(dp_node *node, const dp_invite_revoke *word)
 {
-    dp_invite_wishes *wishes = node->requests->invites;
+    dp_revoke_requests *wishes = node->requests->invites;
     const uint64_t time_ms = dp_node_record_ms(node);
 
     if (!dp_inviting_wants(&node->ledger, word, time_ms)) {
@@ -109,17 +109,17 @@ dp_status dp_invite_wish(dp_node *node, const dp_invite_revoke *word)
     return DP_OK;
 }
 
-dp_status dp_invite_wish_message(dp_node *node, dp_view bytes)
+dp_status dp_revoke_request_message(dp_node *node, dp_view bytes)
 {
     dp_invite_revoke word;
 
     DP_TRY(dp_invite_revoke_msg_read(bytes, &word));
-    return dp_invite_wish(node, &word);
+    return dp_revoke_request(node, &word);
 }
 
-void dp_invite_wish_draft(const dp_node *node, dp_record *draft)
+void dp_revoke_request_draft(const dp_node *node, dp_record *draft)
 {
-    const dp_invite_wishes *wishes = node->requests->invites;
+    const dp_revoke_requests *wishes = node->requests->invites;
     dp_config_part *config = &draft->config;
     const uint32_t room = dp_inviting_room(&node->ledger, draft->time_ms);
 
@@ -169,7 +169,7 @@ static bool sweep(dp_node *node, const dp_invite_id *id)
 
 dp_status dp_invite_sweep(dp_node *node, const dp_invite_id *id)
 {
-    dp_invite_wishes *wishes = node->requests->invites;
+    dp_revoke_requests *wishes = node->requests->invites;
 
     for (uint32_t i = 0; i < wishes->n_sweeps; i++) {
         if (dp_invite_id_compare(&wishes->sweeps[i], id) == 0) {
@@ -187,7 +187,7 @@ dp_status dp_invite_sweep(dp_node *node, const dp_invite_id *id)
 
 static void sweep_on(dp_node *node)
 {
-    dp_invite_wishes *wishes = node->requests->invites;
+    dp_revoke_requests *wishes = node->requests->invites;
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < wishes->n_sweeps; i++) {
@@ -200,9 +200,9 @@ static void sweep_on(dp_node *node)
 
 /* ---- as time goes on ---- */
 
-void dp_invite_wish_forget_done(dp_node *node)
+void dp_revoke_request_forget_done(dp_node *node)
 {
-    dp_invite_wishes *wishes = node->requests->invites;
+    dp_revoke_requests *wishes = node->requests->invites;
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < wishes->n; i++) {
@@ -214,7 +214,7 @@ void dp_invite_wish_forget_done(dp_node *node)
     wishes->n = kept;
 }
 
-void dp_invite_wish_applied(dp_node *node, const dp_record *record)
+void dp_revoke_request_applied(dp_node *node, const dp_record *record)
 {
     if (record->has_config && record->config.n_revoked > 0) {
         cut_guests(node);
@@ -222,9 +222,9 @@ void dp_invite_wish_applied(dp_node *node, const dp_record *record)
     sweep_on(node);
 }
 
-void dp_invite_wish_repeat(dp_node *node)
+void dp_revoke_request_repeat(dp_node *node)
 {
-    const dp_invite_wishes *wishes = node->requests->invites;
+    const dp_revoke_requests *wishes = node->requests->invites;
 
     sweep_on(node);
     for (uint32_t i = 0; i < wishes->n; i++) {

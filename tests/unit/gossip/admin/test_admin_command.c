@@ -5,7 +5,7 @@
 #include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
-#include "gossip/requests/wish.h"
+#include "gossip/requests/requests.h"
 #include "tests/unit/gossip/node_kit.h"
 
 /* Signs nothing in this domain: the key has gone, or is refused by the device that holds it. */
@@ -35,12 +35,12 @@ static kit_world *alone(void)
     return world;
 }
 
-static void refuse(kit_world *world, uint32_t to, dp_order order, dp_status wanted,
+static void refuse(kit_world *world, uint32_t to, dp_admin_command order, dp_status wanted,
                    const char *sentence)
 {
     dp_status status = DP_OK;
     dp_why why = {""};
-    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+    kit_event *item = kit_push(world, to, DP_EV_ADMIN_COMMAND);
     const uint64_t slot = kit_look(world, to).slot;
 
     item->event.u.order = order;
@@ -53,9 +53,9 @@ static void refuse(kit_world *world, uint32_t to, dp_order order, dp_status want
     assert_false(world->nodes[to].reopens);
 }
 
-static dp_order revoke(uint32_t index)
+static dp_admin_command revoke(uint32_t index)
 {
-    return (dp_order){.kind = DP_ORDER_REVOKE, .peer = kit_peer(index)};
+    return (dp_admin_command){.kind = DP_ADMIN_REVOKE, .peer = kit_peer(index)};
 }
 
 static void without_the_root_key_nobody_forks_merges_or_revokes_an_admin(void **state)
@@ -64,8 +64,8 @@ static void without_the_root_key_nobody_forks_merges_or_revokes_an_admin(void **
 
     (void)state;
     world->nodes[1].node->config.crypto.sign = sign_without_root;
-    refuse(world, 1, (dp_order){.kind = DP_ORDER_FORK}, DP_DENIED, "root key is not here");
-    refuse(world, 1, (dp_order){.kind = DP_ORDER_MERGE}, DP_DENIED, "root key is not here");
+    refuse(world, 1, (dp_admin_command){.kind = DP_ADMIN_FORK}, DP_DENIED, "root key is not here");
+    refuse(world, 1, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED, "root key is not here");
     refuse(world, 1, revoke(2), DP_DENIED, "only the root key puts it out");
     kit_close(world);
 }
@@ -76,7 +76,7 @@ static void the_root_key_of_another_run_is_none(void **state)
 
     (void)state;
     world->nodes[0].node->ledger.root_key[0] ^= 1;
-    refuse(world, 0, (dp_order){.kind = DP_ORDER_FORK}, DP_DENIED, "root key is not here");
+    refuse(world, 0, (dp_admin_command){.kind = DP_ADMIN_FORK}, DP_DENIED, "root key is not here");
     world->nodes[0].node->ledger.root_key[0] ^= 1;
     kit_close(world);
 }
@@ -124,8 +124,8 @@ static void who_puts_out_the_only_voter_is_told_what_goes_on_from_there(void **s
     dp_node *node = world->nodes[1].node;
     dp_status status = DP_NOMEM;
     dp_why why = {""};
-    dp_order order = revoke(0);
-    dp_event event = {.type = DP_EV_ORDER, .now = {world->now_us}};
+    dp_admin_command order = revoke(0);
+    dp_event event = {.type = DP_EV_ADMIN_COMMAND, .now = {world->now_us}};
 
     (void)state;
     assert_int_equal(node->ledger.n_voters, 1);
@@ -145,7 +145,8 @@ static void a_fork_needs_the_state_that_all_would_go_on_from(void **state)
 
     (void)state;
     standing->has_theta = false;
-    refuse(world, 0, (dp_order){.kind = DP_ORDER_FORK}, DP_AGAIN, "from which all would go on");
+    refuse(world, 0, (dp_admin_command){.kind = DP_ADMIN_FORK}, DP_AGAIN,
+           "from which all would go on");
     standing->has_theta = true;
     kit_close(world);
 }
@@ -157,7 +158,7 @@ static void a_fork_needs_somebody_who_may_vote(void **state)
     dp_ledger *ledger = &node->ledger;
     const dp_peer self = kit_peer(0);
     dp_roster_entry *entry = &ledger->roster[dp_ledger_find(ledger, &self)];
-    const dp_order fork = {.kind = DP_ORDER_FORK};
+    const dp_admin_command fork = {.kind = DP_ADMIN_FORK};
 
     (void)state;
     node->commit->key_lost = true;
@@ -180,7 +181,7 @@ static void a_root_key_that_does_not_sign_forks_nothing(void **state)
 {
     kit_world *world = alone();
     dp_node *node = world->nodes[0].node;
-    const dp_order fork = {.kind = DP_ORDER_FORK};
+    const dp_admin_command fork = {.kind = DP_ADMIN_FORK};
 
     (void)state;
     node->config.crypto.sign = sign_other_domains;
@@ -208,13 +209,13 @@ static void split(kit_world *world, uint32_t a)
     kit_drain(world);
 }
 
-static void obey(kit_world *world, uint32_t to, dp_order_kind kind)
+static void obey(kit_world *world, uint32_t to, dp_admin_command_kind kind)
 {
     dp_status status = DP_AGAIN;
     dp_why why = {""};
-    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+    kit_event *item = kit_push(world, to, DP_EV_ADMIN_COMMAND);
 
-    item->event.u.order = (dp_order){.kind = kind, .status = &status, .why = &why};
+    item->event.u.order = (dp_admin_command){.kind = kind, .status = &status, .why = &why};
     kit_drain(world);
     assert_int_equal(status, DP_OK);
 }
@@ -226,13 +227,13 @@ static kit_world *two_chains(void)
 
     split(world, 3);
     kit_run_ms(world, 4000);
-    obey(world, 0, DP_ORDER_FORK);
+    obey(world, 0, DP_ADMIN_FORK);
     kit_run_ms(world, 2000);
     kit_kill(world, 3);
     kit_kill(world, 4);
     kit_run_ms(world, 4000);
     assert_int_equal(kit_look(world, 2).mode, DP_MODE_GOSSIP);
-    obey(world, 2, DP_ORDER_FORK);
+    obey(world, 2, DP_ADMIN_FORK);
     kit_run_ms(world, 2000);
     kit_link_all(world);
     kit_run_ms(world, 3000);
@@ -246,12 +247,12 @@ static void of_two_chains_the_one_begun_later_cannot_go_on(void **state)
     (void)state;
     assert_false(
         dp_hash_equal(&world->nodes[0].node->ledger.fork, &world->nodes[2].node->ledger.fork));
-    refuse(world, 2, (dp_order){.kind = DP_ORDER_MERGE}, DP_DENIED, "begun anew earlier");
+    refuse(world, 2, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED, "begun anew earlier");
     world->nodes[0].node->config.crypto.sign = sign_other_domains;
     refused_domain = "dpnode/stop/1";
-    refuse(world, 0, (dp_order){.kind = DP_ORDER_MERGE}, DP_DENIED, "did not sign");
+    refuse(world, 0, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED, "did not sign");
     world->nodes[0].node->config.crypto.sign = kit_sign;
-    obey(world, 0, DP_ORDER_MERGE);
+    obey(world, 0, DP_ADMIN_MERGE);
     kit_run_ms(world, 8000);
     for (uint32_t i = 0; i < 3; i++) {
         assert_true(
@@ -262,24 +263,24 @@ static void of_two_chains_the_one_begun_later_cannot_go_on(void **state)
 }
 
 /* The state of round t0 is on one disk, and the run has gone on since. */
-static dp_order back_to(kit_world *world, uint32_t index)
+static dp_admin_command back_to(kit_world *world, uint32_t index)
 {
     const kit_node *node = &world->nodes[index];
-    const dp_ring_row *row = dp_chain_row(node->node, node->saved_round);
+    const dp_history_row *row = dp_chain_row(node->node, node->saved_round);
 
     assert_non_null(row);
-    return (dp_order){.kind = DP_ORDER_FORK,
-                      .back = true,
-                      .round = row->round,
-                      .slot = row->slot,
-                      .state_root = row->root};
+    return (dp_admin_command){.kind = DP_ADMIN_FORK,
+                              .back = true,
+                              .round = row->round,
+                              .slot = row->slot,
+                              .state_root = row->root};
 }
 
-static void give(kit_world *world, uint32_t to, dp_order order)
+static void give(kit_world *world, uint32_t to, dp_admin_command order)
 {
     dp_status status = DP_AGAIN;
     dp_why why = {""};
-    kit_event *item = kit_push(world, to, DP_EV_ORDER);
+    kit_event *item = kit_push(world, to, DP_EV_ADMIN_COMMAND);
 
     item->event.u.order = order;
     item->event.u.order.status = &status;
@@ -298,7 +299,7 @@ static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
     kit_run_ms(world, 2000);
     give(world, 0, revoke(3));
     kit_run_ms(world, 2000);
-    const dp_order order = back_to(world, 1);
+    const dp_admin_command order = back_to(world, 1);
     const uint64_t before = kit_look(world, 0).round;
     const uint64_t slot = kit_look(world, 0).slot;
     const uint32_t fetched = world->states_fetched;
@@ -323,7 +324,7 @@ static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
     assert_false(dp_hash_is_zero(&world->nodes[0].node->ledger.fork));
     assert_true(world->nodes[0].node->forks->own[0].slot == order.slot + 1 && order.slot < slot);
     /* To that very round again, and to none before it. */
-    dp_order older = order;
+    dp_admin_command older = order;
     older.round--;
     older.slot--;
     refuse(world, 1, older, DP_DENIED, "begun anew since");
@@ -337,7 +338,7 @@ static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
 static void a_fork_goes_back_to_no_state_that_is_not_there(void **state)
 {
     kit_world *world = kit_together(3);
-    dp_order order;
+    dp_admin_command order;
 
     (void)state;
     kit_run_ms(world, 2000);
@@ -359,7 +360,7 @@ static void a_fork_goes_back_to_no_state_that_is_not_there(void **state)
 }
 
 /* n members were put out after the slot that the order goes back to. */
-static void put_out_since(dp_ledger *ledger, const dp_order *order, uint32_t n)
+static void put_out_since(dp_ledger *ledger, const dp_admin_command *order, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         ledger->roster[ledger->n_roster++] = (dp_roster_entry){.peer = kit_peer(20 + i),
@@ -378,7 +379,7 @@ static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
 
     (void)state;
     kit_run_ms(world, 2000);
-    const dp_order order = back_to(world, 0);
+    const dp_admin_command order = back_to(world, 0);
     world->nodes[0].saves_nothing = true;
     kit_run_ms(world, 2000);
     put_out_since(ledger, &order, DP_CONFIG_REMOVE_MAX + 1);
@@ -401,7 +402,8 @@ static void an_order_that_nobody_knows_is_refused(void **state)
     kit_world *world = kit_together(1);
 
     (void)state;
-    refuse(world, 0, (dp_order){.kind = (dp_order_kind)99}, DP_UNSUPPORTED, "kind 99");
+    refuse(world, 0, (dp_admin_command){.kind = (dp_admin_command_kind)99}, DP_UNSUPPORTED,
+           "kind 99");
     kit_close(world);
 }
 

@@ -110,8 +110,8 @@ what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before(voi
     dp_node *const node = world->nodes[1].node;
     const dp_time later = dp_time_after(node->now, DP_SECOND);
     const dp_peer other = kit_peer(0);
-    dp_ring_item item = {.peer = kit_peer(2), .root = {{77}}, .bytes = 100};
-    dp_ring_row row = {.round = node->ledger.round, .n = 1, .items = &item};
+    dp_history_item item = {.peer = kit_peer(2), .root = {{77}}, .bytes = 100};
+    dp_history_row row = {.round = node->ledger.round, .n = 1, .items = &item};
 
     (void)state;
     dp_out_begin(&node->out, &actions);
@@ -299,8 +299,8 @@ static void a_record_that_fences_a_dead_partner_ends_the_doubt(void **state)
     assert_true(dp_mix_view(world->nodes[1].node->mix).in_doubt);
     for (uint32_t i = 0; i < 3; i++) { /* As they were asked by who is in doubt. */
         const dp_peer asker = kit_peer(1);
-        dp_wish_fence(world->nodes[i].node, &(dp_fence){.peer = kit_peer(3), .incarnation = 1},
-                      &asker);
+        dp_request_fence(world->nodes[i].node, &(dp_fence){.peer = kit_peer(3), .incarnation = 1},
+                         &asker);
     }
     for (uint32_t i = 0; i < 300 && world->nodes[1].node->ledger.roster[3].fenced == 0; i++) {
         kit_run_ms(world, 100); /* It must be dead by then. */

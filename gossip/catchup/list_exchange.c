@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "gossip/catchup/list_talk.h"
+#include "gossip/catchup/list_exchange.h"
 #include "gossip/context/context.h"
 #include "gossip/ledger/lists.h"
 #include "gossip/vote/commit_row.h"
@@ -35,7 +35,7 @@ static uint32_t first_source(const dp_node *node, const dp_hash *hash)
 /* One voter after the other, as nobody says who else has them. */
 static void ask(dp_node *node, const dp_hash *hash)
 {
-    dp_list_talk *talk = node->list_talk;
+    dp_list_exchange *talk = node->list_exchange;
     const uint32_t n = node->ledger.n_voters;
     dp_list_get_msg get = {.asker = node->self, .n = talk->lists.n_wanted};
 
@@ -59,9 +59,9 @@ static void ask(dp_node *node, const dp_hash *hash)
 
 dp_status dp_list_open(dp_node *node, uint32_t listed_max)
 {
-    dp_list_talk *talk = dp_reserve(1, sizeof *talk);
+    dp_list_exchange *talk = dp_reserve(1, sizeof *talk);
 
-    node->list_talk = talk;
+    node->list_exchange = talk;
     if (talk == NULL) {
         return DP_NOMEM;
     }
@@ -77,7 +77,7 @@ dp_status dp_list_open(dp_node *node, uint32_t listed_max)
 
 void dp_list_close(dp_node *node)
 {
-    dp_list_talk *talk = node->list_talk;
+    dp_list_exchange *talk = node->list_exchange;
 
     if (talk != NULL) {
         dp_lists_close(&talk->lists);
@@ -89,12 +89,12 @@ void dp_list_close(dp_node *node)
 
 void dp_list_open_slot(dp_node *node)
 {
-    node->list_talk->asked_for = (dp_hash){{0}};
+    node->list_exchange->asked_for = (dp_hash){{0}};
 }
 
 dp_status dp_list_join(dp_node *node, dp_view record, bool wanted, dp_view *whole)
 {
-    dp_list_talk *talk = node->list_talk;
+    dp_list_exchange *talk = node->list_exchange;
     const dp_status status = dp_lists_join(&talk->lists, record, wanted, talk->whole, whole);
 
     if (status == DP_AGAIN && wanted) {
@@ -130,7 +130,7 @@ static dp_status on_get(dp_node *node, dp_view bytes, const dp_peer *from)
         return DP_OK; /* Only who votes needs them. */
     }
     for (uint32_t i = 0; i < get.n; i++) {
-        const dp_view list = dp_lists_get(&node->list_talk->lists, &get.hashes[i]);
+        const dp_view list = dp_lists_get(&node->list_exchange->lists, &get.hashes[i]);
         if (list.size > 0 && dp_spread_serve_allows(node->spread, node->now, member)) {
             dp_writer writer = dp_writer_of(node->room, sizeof node->room);
             dp_list_msg_write(&writer, list);
@@ -151,7 +151,8 @@ dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_p
         return on_get(node, bytes, from);
     }
     DP_TRY(dp_list_msg_read(bytes, &list));
-    if (dp_lists_take(&node->list_talk->lists, list) && node->list_talk->lists.n_wanted == 0) {
+    if (dp_lists_take(&node->list_exchange->lists, list) &&
+        node->list_exchange->lists.n_wanted == 0) {
         dp_node_changed(node); /* What waits for them is judged again. */
     }
     return DP_OK;
@@ -176,9 +177,9 @@ dp_view dp_list_row_whole(dp_node *node, dp_view bytes)
     }
     const dp_status joined = dp_list_join(node, row.record, false, &whole);
     dp_assert(joined == DP_OK); /* It has just been judged, or was in the row before. */
-    dp_lists_pin(&node->list_talk->lists, row.record);
+    dp_lists_pin(&node->list_exchange->lists, row.record);
     dp_writer writer =
-        dp_writer_of(node->list_talk->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
+        dp_writer_of(node->list_exchange->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
     row.record = whole;
     dp_commit_row_write(&writer, &row);
     dp_assert(!writer.full);
@@ -194,14 +195,14 @@ dp_view dp_list_row_voted(dp_node *node, dp_view bytes)
         return bytes;
     }
     dp_view whole;
-    dp_lists_put_all(&node->list_talk->lists, row.record);
+    dp_lists_put_all(&node->list_exchange->lists, row.record);
     row.record = dp_record_voted(row.record);
     if (dp_list_join(node, row.record, false, &whole) != DP_OK) {
         return (dp_view){0}; /* What it vouches for is not there: as a row that cannot be read. */
     }
-    dp_lists_pin(&node->list_talk->lists, row.record);
+    dp_lists_pin(&node->list_exchange->lists, row.record);
     dp_writer writer =
-        dp_writer_of(node->list_talk->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
+        dp_writer_of(node->list_exchange->vote_row, DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX);
     dp_commit_row_write(&writer, &row);
     return dp_view_of(writer.data, writer.size);
 }
