@@ -138,6 +138,7 @@ static void add_own_vote(dp_node *node, dp_record *draft)
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &node->self);
     dp_voter_entry own = {.voter = {.peer = node->self}};
 
+    dp_assert(draft->config.n_voters < DP_VOTERS_MAX);
     memcpy(own.voter.key, node->config.vote_public_key, sizeof own.voter.key);
     if (node->config.has_vote_key && !node->commit->key_lost && entry != NULL &&
         entry->admitted_slot < draft->slot && (entry->caps & DP_CAP_VOTE) != 0 &&
@@ -155,6 +156,7 @@ static uint32_t choose_voters(dp_node *node, dp_record *draft)
 {
     dp_config_part *config = &draft->config;
 
+    dp_assert(draft->kind == DP_RECORD_FORK);
     add_own_vote(node, draft);
     for (uint32_t i = 0; i < node->round->n_offers; i++) {
         const dp_voter_ok_msg *offer = &node->round->offers[i];
@@ -190,6 +192,7 @@ static dp_status put_out(dp_node *node, dp_record *draft, const dp_peer *peer)
     dp_remove remove = {.peer = *peer, .reason = DP_REMOVE_REVOKED};
     uint32_t at = config->n_removes;
 
+    dp_assert(draft->config.n_removes <= DP_CONFIG_REMOVE_MAX);
     memcpy(remove.by.bytes, node->ledger.root_key, sizeof remove.by.bytes);
     for (uint32_t i = 0; i < config->n_removes; i++) {
         if (dp_peer_equal(&config->removes[i].peer, peer)) {
@@ -215,6 +218,7 @@ static dp_status put_out_again(dp_node *node, dp_record *draft)
 {
     const dp_ledger *ledger = &node->ledger;
 
+    dp_assert(draft->kind == DP_RECORD_FORK);
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
         const dp_roster_entry *entry = &ledger->roster[i];
         const bool thrown = entry->gone == DP_REMOVE_REVOKED || entry->gone == DP_REMOVE_HARMFUL;
@@ -321,6 +325,7 @@ static void draft_fork(const dp_node *node, const dp_admin_command *order, dp_re
     const dp_ledger *ledger = &node->ledger;
     const uint64_t slot = order->back ? order->slot : ledger->slot;
 
+    dp_assert(draft == &node->draft);
     memset(draft, 0, sizeof *draft);
     draft->kind = DP_RECORD_FORK;
     draft->run = node->run;
@@ -419,6 +424,7 @@ static dp_status merge(dp_node *node, const dp_admin_command *order)
 
 dp_status dp_admin_command_obey(dp_node *node, const dp_admin_command *order)
 {
+    dp_assert(order->why != NULL);
     switch (order->kind) {
     case DP_ADMIN_REVOKE:
         return revoke(node, order);

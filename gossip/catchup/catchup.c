@@ -37,6 +37,7 @@ static uint32_t rank_of(const dp_node *node, const dp_member *member)
 {
     const uint32_t doubtful = doubted(node, &member->peer) ? 2 : 0;
 
+    dp_assert(member != NULL);
     return doubtful + (member->in_roster || dp_broken(196) ? 0U : 1U);
 }
 
@@ -50,6 +51,7 @@ static bool find_source_of(dp_node *node, uint32_t rank, dp_peer *source)
                         hint != 0 && dp_members_at(node->members, hint)->linked &&
                         rank_of(node, dp_members_at(node->members, hint)) == rank;
 
+    dp_assert(rank < RANKS);
     if (hinted && !dp_peer_equal(&node->catchup->hint_peer, &node->catchup->asked)) {
         *source = node->catchup->hint_peer;
         return true;
@@ -139,6 +141,7 @@ static void end_message(dp_node *node, bool good)
 {
     dp_catchup *catchup = node->catchup;
 
+    dp_assert(node->catchup->size > 0);
     catchup->size = 0;
     if (good) {
         dp_doubt_gave(&catchup->doubt, &catchup->sender);
@@ -289,6 +292,7 @@ bool dp_catchup_prefers_state(const dp_node *node, uint64_t round)
 {
     const dp_catchup *catchup = node->catchup;
 
+    dp_assert(round <= node->ledger.round || node->standing.applied > node->ledger.round);
     if (node->ledger.round <= round + REPLAY_ROUNDS ||
         (catchup->gave_up_at.us != 0 &&
          dp_time_between(catchup->gave_up_at, node->now) < GAVE_UP_US)) {
@@ -333,6 +337,8 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
 {
     dp_catchup *catchup = node->catchup;
 
+    dp_assert(!node->catchup->wants_state);
+    dp_assert(round > 0);
     catchup->state_root = *root;
     catchup->part = (dp_hash){{0}}; /* It is this one, or of no use any more. */
     catchup->wants_state = true;
@@ -455,6 +461,7 @@ void dp_catchup_object(dp_node *node, const dp_hash *root)
 {
     dp_catchup *catchup = node->catchup;
 
+    dp_assert(node->catchup->state_round > 0 || !node->catchup->wants_state);
     if (!catchup->wants_state || !dp_hash_equal(root, &catchup->state_root)) {
         return;
     }
@@ -501,6 +508,7 @@ bool dp_catchup_frees_trainer(dp_node *node)
  * state than others keep those updates (SAFETY G3). */
 static void fetch_ahead(dp_node *node)
 {
+    dp_assert(node->catchup->wants_state);
     for (uint64_t round = node->catchup->state_round + 1;
          round <= node->ledger.round && dp_spread_count(node->spread) < AHEAD_MAX; round++) {
         dp_history_row *row = dp_chain_row(node, round);
@@ -512,6 +520,7 @@ static void fetch_ahead(dp_node *node)
 
 void dp_catchup_tick(dp_node *node)
 {
+    dp_assert(node->started);
     dp_catchup_next(node);
     if (node->catchup->wants_state && !dp_spread_wants(node->spread, &node->catchup->state_root)) {
         node->catchup->wants_state = false;

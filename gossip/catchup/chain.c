@@ -35,6 +35,7 @@ static void certify_before(dp_node *node, const dp_record *record)
 {
     dp_history_row *before = dp_chain_row(node, record->round - 1);
 
+    dp_assert(record->round > 0);
     if (record->round == 1) {
         node->chain->genesis_certified = true;
         node->chain->genesis_root = record->state_root;
@@ -50,6 +51,8 @@ static uint32_t taken_of(const dp_record *record, uint32_t index)
 {
     uint32_t taken = 0;
 
+    dp_assert(index < record->n_listed);
+    dp_assert(record->n_parts <= DP_PARTS_MAX);
     for (uint32_t p = 0; p < record->n_parts; p++) {
         taken |= (record->parts[p].from >> index & 1U) << p;
     }
@@ -58,6 +61,8 @@ static uint32_t taken_of(const dp_record *record, uint32_t index)
 
 static void remember_parts(dp_history_row *row, const dp_record *record)
 {
+    dp_assert(record->parted);
+    dp_assert(record->n_parts <= DP_PARTS_MAX);
     row->n = 0;
     for (uint32_t p = 0; p < record->n_parts; p++) {
         const dp_part_row *part = &record->parts[p];
@@ -78,6 +83,8 @@ static bool remember_round(dp_node *node, const dp_record *record)
     dp_chain *chain = node->chain;
     dp_history_row *row = &chain->history[record->round % DP_HISTORY_ROUNDS];
 
+    dp_assert(record->kind == DP_RECORD_ROUND);
+    dp_assert(record->round == node->ledger.round);
     if (node->started) {
         dp_chain_drop_row(node, row); /* What it names is never asked for again. */
     }
@@ -126,6 +133,7 @@ static void certify_fork(dp_node *node, const dp_record *record)
 {
     dp_history_row *row = dp_chain_row(node, record->round);
 
+    dp_assert(record->kind == DP_RECORD_FORK);
     if (record->round == 0) {
         node->chain->genesis_certified = true;
         node->chain->genesis_root = record->state_root;
@@ -143,6 +151,7 @@ static bool apply_record(dp_node *node, const dp_record *record, const dp_hash *
     const bool votes = dp_node_is_voter(node);
     bool own = false;
 
+    dp_assert(record->slot == node->ledger.slot + 1);
     dp_witness_decided(node->witness, record->slot, hash);
     chain->cuts = node->ledger.layout.cuts; /* Of this record; the next has others. */
     dp_ledger_apply(&node->ledger, record, hash, chain->admitted);
@@ -205,6 +214,8 @@ static void write_record(dp_node *node)
     dp_chain *chain = node->chain;
     dp_action *action = dp_out_store(&node->out, DP_STORE_DECIDED, &chain->op);
 
+    dp_assert(node->chain->op != 0);
+    dp_assert(node->chain->record_size > 0);
     chain->failed = false;
     chain->stored_at = node->now;
     action->u.store.slot = chain->decoded.slot;
@@ -284,6 +295,7 @@ dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view
     dp_chain *chain = node->chain;
     const dp_hash hash = dp_record_hash(record);
 
+    dp_assert(!node->started);
     DP_TRY(check_offer(node, record, cert, &hash, &chain->decoded));
     if (slot != chain->decoded.slot) {
         return DP_CORRUPT;

@@ -1,5 +1,6 @@
 /* Blobs that are let go: those of rounds that nobody starts from any more, and what no record
  * counts. */
+#include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
@@ -101,6 +102,7 @@ static bool holds_any(const dp_node *node, const dp_history_row *row)
 
 void dp_chain_drop_row(dp_node *node, dp_history_row *row)
 {
+    dp_assert(row->n <= DP_LISTED_MAX);
     if (row->round == 0 || row->dropped) {
         return;
     }
@@ -146,6 +148,7 @@ void dp_chain_drop_old(dp_node *node)
 
 void dp_chain_cancel(dp_node *node, uint64_t round)
 {
+    dp_assert(round <= node->ledger.round || node->reopening);
     for (uint32_t i = 0; i < DP_HISTORY_ROUNDS; i++) {
         const dp_history_row *row = &node->chain->history[i];
         for (uint32_t k = 0; row->round > 0 && row->round <= round && k < row->n; k++) {

@@ -1,4 +1,5 @@
 /* The last rounds of the chain in memory: their digests, certified states, and updates. */
+#include "base/assert.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
 
@@ -13,6 +14,7 @@ bool dp_chain_digest(const dp_node *node, uint64_t round, dp_hash *digest)
 {
     const dp_history_row *row = dp_chain_row(node, round);
 
+    dp_assert(digest != NULL);
     if (round == 0) {
         *digest = node->chain->genesis_digest;
         return true;
@@ -28,6 +30,7 @@ bool dp_chain_certified(const dp_node *node, uint64_t round, dp_hash *root)
 {
     const dp_history_row *row = dp_chain_row(node, round);
 
+    dp_assert(root != NULL);
     if (round == 0 && node->chain->genesis_certified) {
         *root = node->chain->genesis_root;
         return true;

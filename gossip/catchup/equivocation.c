@@ -3,6 +3,7 @@
  * chain. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "gossip/catchup/equivocation.h"
 #include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
@@ -35,6 +36,7 @@ void dp_equivocation_seals(dp_node *node, const dp_cert_of_record *cert, const d
 {
     const dp_witness_slot *entry = dp_witness_find(node->witness, record->slot);
 
+    dp_assert(cert->n <= DP_VOTERS_MAX);
     for (uint32_t i = 0; entry != NULL && i < cert->n; i++) {
         dp_vote vote = {.type = DP_MSG_ACCEPTED,
                         .voter = cert->seals[i].voter,

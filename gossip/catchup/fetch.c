@@ -1,6 +1,7 @@
 /* What a trainer needs before it can go on: updates of decided rounds, tokenizer, shards of
  * data. */
 #include "gossip/catchup/fetch.h"
+#include "base/assert.h"
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
@@ -45,6 +46,7 @@ static void fetch_wanted(dp_node *node, const dp_history_row *row, uint32_t from
     dp_hash roots[DP_WANTED_MAX];
     const uint32_t n = dp_spread_hesitant(node->spread, priority, roots);
 
+    dp_assert(from <= row->n);
     for (uint32_t i = from; i < row->n && n > 0; i++) {
         uint32_t k = 0;
         while (k < n && !dp_hash_equal(&roots[k], &row->items[i].root)) {
@@ -63,6 +65,7 @@ bool dp_train_fetch_row(dp_node *node, dp_history_row *row)
         row->round == node->ledger.round ? DP_PRIORITY_ROUND : DP_PRIORITY_REPLAY;
     const uint32_t first = first_missing(node, row);
 
+    dp_assert(row->n <= DP_LISTED_MAX);
     /* Dropped here: gone everywhere. And what a state on its way will contain is not fetched
      * besides. */
     if (row->dropped || (catchup->wants_state && row->round <= catchup->state_round)) {

@@ -31,6 +31,7 @@ const dp_head *dp_fork_head(const dp_node *node, uint64_t slot)
 static void fill(dp_fork_record *fork, const dp_record *record, const dp_hash *id, dp_view bytes)
 {
     dp_assert(bytes.size <= sizeof fork->bytes);
+    dp_assert(bytes.size <= sizeof fork->bytes);
     *fork = (dp_fork_record){.has = true,
                              .id = *id,
                              .parent = record->fork,
@@ -44,6 +45,8 @@ void dp_fork_applied(dp_node *node, const dp_record *record, const dp_hash *hash
 {
     dp_forks *forks = node->forks;
 
+    dp_assert(node->ledger.slot == record->slot);
+    dp_assert(node->forks->n <= DP_FORKS_KEPT);
     forks->heads[record->slot % DP_HEADS_MAX] =
         (dp_head){.slot = record->slot, .round = node->ledger.round, .hash = *hash};
     if (record->kind != DP_RECORD_FORK) {
@@ -90,6 +93,8 @@ static void write_next(dp_node *node)
     dp_forks *forks = node->forks;
     const dp_head *before = dp_fork_head(node, forks->next.slot - 1);
 
+    dp_assert(node->forks->op == 0);
+    dp_assert(node->forks->next.has);
     if (forks->op != 0 || node->chain->op != 0) {
         return;
     }
@@ -185,6 +190,7 @@ static void place(dp_node *node, const dp_record *record, const dp_hash *id, dp_
 {
     const dp_head *before = dp_fork_head(node, record->slot - 1);
 
+    dp_assert(bytes.size <= DP_FORK_BYTES_MAX);
     const bool joins = dp_hash_equal(&record->fork, &node->ledger.fork) || is_ordered(node, id);
 
     if (before != NULL && dp_hash_equal(&before->hash, &record->prev) &&
@@ -265,6 +271,7 @@ static void send_fork(dp_node *node, const dp_peer *to, const dp_fork_record *fo
 {
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
+    dp_assert(fork->has && fork->size > 0);
     dp_write_u8(&writer, DP_MSG_FORK);
     dp_write_u8(&writer, DP_MSG_VERSION);
     dp_write_bytes(&writer, fork->bytes, fork->size);

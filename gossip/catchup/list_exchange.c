@@ -39,6 +39,7 @@ static void ask(dp_node *node, const dp_hash *hash)
     const uint32_t n = node->ledger.n_voters;
     dp_list_get_msg get = {.asker = node->self, .n = talk->lists.n_wanted};
 
+    dp_assert(node->ledger.n_voters > 0);
     if (!dp_hash_equal(&talk->asked_for, hash)) {
         talk->asked_for = *hash;
         talk->asked = 0;

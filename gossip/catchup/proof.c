@@ -51,6 +51,7 @@ static bool is_votes(const dp_proof *proof)
 
 static void halt(dp_node *node)
 {
+    dp_assert(!dp_peer_is_zero(&node->proof->culprit) || node->proof->row_size > 0);
     node->halted = true;
     dp_node_changed(node);
     dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
@@ -65,6 +66,7 @@ static void write_row(dp_node *node)
     dp_proof *proof = node->proof;
     dp_action *action = dp_out_store(&node->out, DP_STORE_PROOF, &proof->op);
 
+    dp_assert(node->proof->row_size > 0 && node->proof->row_size <= DP_PROOF_ROW_MAX);
     proof->failed = false;
     proof->stored_at = node->now;
     action->u.store.bytes = dp_view_of(proof->row, proof->row_size);
@@ -80,6 +82,7 @@ static void take(dp_node *node, uint32_t culprit, dp_view message)
     dp_proof *proof = node->proof;
     dp_writer writer = dp_writer_of(proof->row, sizeof proof->row);
 
+    dp_assert(culprit < node->ledger.n_voters);
     proof->culprit = node->ledger.voters[culprit].peer;
     dp_write_u8(&writer, FORM_VOTES);
     dp_write_bytes(&writer, proof->culprit.bytes, sizeof proof->culprit.bytes);
@@ -279,5 +282,6 @@ void dp_proof_repeat(dp_node *node)
 
 void dp_proof_forget_member(dp_node *node, uint32_t index)
 {
+    dp_assert(index < DP_MEMBERS_MAX);
     node->proof->again[index] = (dp_time){0};
 }

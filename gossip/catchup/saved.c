@@ -1,5 +1,6 @@
 #include "gossip/catchup/saved.h"
 
+#include "base/assert.h"
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
@@ -72,6 +73,7 @@ void dp_saved_add(dp_node *node, uint64_t round, const dp_hash *root, uint64_t b
 {
     dp_saved *oldest = &node->saved->at[0];
 
+    dp_assert(root != NULL);
     for (uint32_t i = 0; i < DP_SAVED_MAX; i++) {
         dp_saved *ckpt = &node->saved->at[i];
         if (ckpt->has && ckpt->round == round) {

@@ -2,11 +2,14 @@
  * log. */
 #include "gossip/context/context.h"
 
+#include "base/assert.h"
+
 void dp_node_note(dp_node *node, dp_note_code code, uint64_t round, const dp_peer *peer, uint64_t a,
                   uint64_t b, const char *cause)
 {
     dp_note note = {.code = code, .round = round, .a = a, .b = b, .cause = cause};
 
+    dp_assert(cause != NULL);
     if (peer != NULL) {
         note.peer = *peer;
     }
@@ -27,6 +30,7 @@ uint32_t dp_node_keep(const dp_node *node, uint64_t round)
 {
     const dp_density *const density = &node->ledger.density;
 
+    dp_assert(round <= node->ledger.round + 2);
     if (!dp_density_moves(density)) {
         return 0;
     }

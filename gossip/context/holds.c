@@ -20,6 +20,7 @@ void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size)
 {
     uint32_t index = 0;
 
+    dp_assert(node->held_free <= node->held_max);
     if (dp_map_get(&node->held_map, root, &index)) {
         node->held[index].size = size;
         return;
@@ -41,6 +42,7 @@ void dp_node_unhold(dp_node *node, const dp_hash *root)
 {
     uint32_t index = 0;
 
+    dp_assert(node->held_free <= node->held_max);
     if (dp_map_get(&node->held_map, root, &index)) {
         node->held[index].used = false;
         node->held_free = index < node->held_free ? index : node->held_free;

@@ -1,4 +1,5 @@
 /* Messages to one peer, to the voters, to all; through other voters where there is no link. */
+#include "base/assert.h"
 #include "gossip/context/context.h"
 
 /* kept: bytes in the arena of this step. */
@@ -32,6 +33,7 @@ static void send_kept(dp_node *node, const dp_peer *to, dp_view kept)
 
 void dp_node_send(dp_node *node, const dp_peer *to, dp_view message)
 {
+    dp_assert(message.size > 0);
     send_kept(node, to, dp_out_keep(&node->out, message));
 }
 
@@ -39,6 +41,8 @@ void dp_node_send_voters(dp_node *node, dp_view message)
 {
     const dp_view kept = dp_out_keep(&node->out, message);
 
+    dp_assert(message.size > 0);
+    dp_assert(node->ledger.n_voters <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
         if (!dp_peer_equal(&node->ledger.voters[i].peer, &node->self)) {
             send_kept(node, &node->ledger.voters[i].peer, kept);
@@ -50,6 +54,7 @@ void dp_node_send_all(dp_node *node, dp_view message)
 {
     const dp_view kept = dp_out_keep(&node->out, message);
 
+    dp_assert(message.size > 0);
     dp_out_send_all(&node->out, kept);
     for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
         const dp_peer *voter = &node->ledger.voters[i].peer;

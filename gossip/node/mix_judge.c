@@ -1,6 +1,7 @@
 /* What a node makes of the terms of a pair exchange: may this member hold so much work, by the
  * chain that both have? As a contribution is judged (valid.c, pace.h), but for time, which no
  * record tells while there are none: it is that of this node. */
+#include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/context/context.h"
 #include "gossip/node/node_steps.h"
@@ -16,6 +17,7 @@ const char *dp_node_judge_terms(void *context, const dp_peer *peer, const dp_mix
     const dp_ledger *const ledger = &node->ledger;
     const dp_roster_entry *const entry = dp_ledger_member(ledger, peer);
 
+    dp_assert(peer != NULL && terms != NULL);
     if (entry == NULL) {
         return "an exchange with no member";
     }

@@ -25,6 +25,7 @@
 
 void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
 {
+    dp_assert(node->started);
     if (!dp_peer_equal(peer, &node->self)) {
         dp_mix_fence(node->mix, node->now, peer, incarnation, &node->out);
         return;
@@ -43,6 +44,7 @@ void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
 
 static void set_mode(dp_node *node, dp_mode mode, const char *cause)
 {
+    dp_assert(cause != NULL);
     if (node->mode != mode) {
         dp_node_note(node, DP_NOTE_MODE, node->ledger.round, NULL, (uint64_t)node->mode,
                      (uint64_t)mode, cause);
@@ -120,6 +122,7 @@ static void tell_parts(dp_node *node)
                             .round = node->standing.applied,
                             .clip_median = node->ledger.clip_median};
 
+    dp_assert(node->standing.applied <= node->ledger.round || !node->standing.has_theta);
     const dp_saved *const ckpt = dp_saved_told(node);
     if (ckpt != NULL) {
         summary.saved_round = ckpt->round;
@@ -188,6 +191,7 @@ static void on_object(dp_node *node, const dp_event *event)
 {
     const dp_hash *root = &event->u.object.root;
 
+    dp_assert(node->started);
     dp_train_came(node,
                   root); /* The row of the publication keeps it, whatever becomes of the round. */
     if (!is_of_use(node, root)) {
@@ -283,6 +287,7 @@ static void on_command(dp_node *node, dp_command command)
 
 static void on_start(dp_node *node)
 {
+    dp_assert(node->members != NULL && node->chain->op == 0);
     node->started = true;
     node->started_at = node->now;
     dp_node_tell_members(node);
@@ -392,6 +397,7 @@ static void dispatch(dp_node *node, const dp_event *event)
 /* Timers of all parts; each looks at its own clock first. */
 static void tick(dp_node *node)
 {
+    dp_assert(node->started);
     dp_beat_clock(&node->beat, node->wall_ms);
     dp_beat_enough(&node->beat, dp_members_large(node->members) ? 2 : 0);
     dp_beat_tick(&node->beat, node->now, node->ledger.slot, node->ledger.round, &node->out);
@@ -411,6 +417,8 @@ static void tick(dp_node *node)
 
 void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
 {
+    dp_assert(actions != NULL);
+    dp_assert(event->now.us >= node->now.us);
     dp_out_begin(&node->out, actions);
     node->now = event->now;
     node->wall_ms = event->wall_ms;

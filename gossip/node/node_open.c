@@ -34,6 +34,7 @@ static void vote_send(void *context, uint32_t voter, dp_view message)
 {
     dp_node *node = context;
 
+    dp_assert(voter < node->ledger.n_voters);
     dp_node_send(node, &node->ledger.voters[voter].peer, message);
 }
 
@@ -64,6 +65,7 @@ static void forget_member(void *context, uint32_t index)
 {
     dp_node *node = context;
 
+    dp_assert(index > 0 && index < DP_MEMBERS_MAX);
     dp_spread_forget(node->spread, index);
     dp_mix_forget(node->mix, index);
     dp_round_forget_member(node, index);
@@ -224,6 +226,7 @@ void dp_node_close(dp_node *node)
 
 dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
 {
+    dp_assert(!node->started);
     return dp_chain_restore(node, slot, record, cert);
 }
 
@@ -234,6 +237,7 @@ dp_status dp_node_restore_vote(dp_node *node, dp_view row)
 
 dp_status dp_node_restore_proof(dp_node *node, dp_view row)
 {
+    dp_assert(!node->started);
     return dp_proof_restore(node, row);
 }
 
@@ -244,23 +248,27 @@ dp_status dp_node_pending_parts(dp_view row, dp_part_list *parts)
 
 dp_status dp_node_restore_pending(dp_node *node, dp_view row)
 {
+    dp_assert(!node->started);
     return dp_train_restore(node, row);
 }
 
 dp_status dp_node_restore_exchange(dp_node *node, const uint8_t exchange[16], dp_view row)
 {
+    dp_assert(!node->started);
     return dp_mix_restore(node->mix, exchange, row);
 }
 
 dp_status dp_node_restore_checkpoint(dp_node *node, uint64_t round, const dp_hash *tensor_root,
                                      uint64_t tensor_bytes)
 {
+    dp_assert(!node->started);
     dp_saved_add(node, round, tensor_root, tensor_bytes, false);
     return DP_OK;
 }
 
 dp_status dp_node_restore_object(dp_node *node, const dp_hash *root, uint64_t size)
 {
+    dp_assert(!node->started);
     dp_node_hold(node, root, size);
     return DP_OK;
 }

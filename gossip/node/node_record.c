@@ -20,6 +20,8 @@ static void note_outcome(dp_node *node, const dp_record *record, bool own)
 {
     const dp_pending *pending = &node->train->pending;
 
+    dp_assert(record->kind == DP_RECORD_ROUND);
+    dp_assert(record->round == node->ledger.round);
     if (own) {
         dp_node_note(node, DP_NOTE_COUNTED, record->round, NULL, node->chain->own_clip, 0, "");
     } else if (pending->has && pending->ready.round == record->round) {
@@ -44,6 +46,7 @@ static void member_removed(dp_node *node, const dp_remove *remove)
 {
     const uint32_t index = dp_node_member_index(node, &remove->peer);
 
+    dp_assert(remove->reason >= DP_REMOVE_LEFT && remove->reason <= DP_REMOVE_HARMFUL);
     if (remove->reason == DP_REMOVE_ABSENT) { /* It may come back, as a newcomer. */
         if (index != DP_MEMBER_NONE) {
             dp_members_mark(node->members, index, false, false);
@@ -60,6 +63,7 @@ static void member_removed(dp_node *node, const dp_remove *remove)
 
 static void config_applied(dp_node *node, const dp_record *record, uint32_t voters_before)
 {
+    dp_assert(record->slot == node->ledger.slot);
     if (!record->has_config) {
         return;
     }
@@ -86,6 +90,7 @@ void dp_node_tell_members(dp_node *node)
 {
     dp_peer voters[DP_VOTERS_MAX];
 
+    dp_assert(node->ledger.n_voters <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
         const dp_roster_entry *entry = &node->ledger.roster[i];
         if (entry->gone == 0) {
@@ -122,6 +127,7 @@ static void round_applied(dp_node *node, const dp_record *record, bool own)
 {
     dp_round *round = node->round;
 
+    dp_assert(record->round == node->ledger.round);
     if (dp_broken(42)) {
         take_as_told(node, record->round);
     }
@@ -166,6 +172,7 @@ static void apply(dp_node *node)
 
 void dp_node_record_written(dp_node *node)
 {
+    dp_assert(node->started && !node->reopening);
     apply(node);
     if (node->reopening) {
         return;

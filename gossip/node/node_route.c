@@ -110,6 +110,7 @@ static bool is_refused(dp_node *node, const dp_hash *root, uint32_t from)
     const dp_pending *const pending = &node->train->pending;
     const dp_rowset *const linked = dp_members_linked(node->members);
 
+    dp_assert(from < dp_members_count(node->members));
     if (node->mode != DP_MODE_SYNC || node->ledger.parted || !pending->has ||
         pending->ready.round != node->ledger.round + 1 ||
         !dp_hash_equal(&pending->ready.root, root)) {
@@ -137,6 +138,7 @@ static void say_absent(dp_node *node, const dp_hash *root, uint32_t to)
 {
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
+    dp_assert(to < dp_members_count(node->members));
     dp_wire_write_chunk_head(&writer, root, 0, false);
     dp_node_send(node, &dp_members_at(node->members, to)->peer,
                  dp_view_of(writer.data, writer.size));
@@ -157,6 +159,7 @@ static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, u
     dp_hash root;
     uint32_t index = 0;
 
+    dp_assert(from < dp_members_count(node->members));
     if (type == DP_MSG_INFO_GET) {
         DP_TRY(dp_wire_read_info_get(bytes, &root));
         node->kind->asked(node, &root);

@@ -13,6 +13,7 @@
 
 static const dp_peer *owner_of(const dp_node *node, uint32_t part)
 {
+    dp_assert(part < node->ledger.layout.cuts.n);
     return &node->ledger.layout.owners[part];
 }
 
@@ -48,6 +49,7 @@ static void add_peer(const dp_node *node, dp_collect *told, const dp_peer *peer)
 {
     uint32_t at = told->n;
 
+    dp_assert(told->n <= DP_PART_SOURCES_MAX);
     if (told->n == DP_PART_SOURCES_MAX || !dp_round_may_contribute(node, peer)) {
         return;
     }
@@ -77,6 +79,7 @@ static void fill_in(const dp_node *node, uint32_t part, dp_collect *told)
 /* The owner need not wait. */
 static void give_up(dp_node *node, dp_collecting *collecting)
 {
+    dp_assert(!collecting->duty.done);
     collecting->duty.works = false;
     collecting->duty.done = true;
     collecting->told.n = 0;
@@ -88,6 +91,8 @@ static bool take_up(dp_node *node, dp_collecting *collecting, uint32_t part)
 {
     dp_collect told;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
+    dp_assert(!collecting->duty.works);
     fill_in(node, part, &told);
     if (told.n < 2 || !names(&told, &node->self)) {
         return false; /* Looked at again: somebody may come. */
@@ -103,6 +108,7 @@ bool dp_part_collect_wants(const dp_node *node, uint32_t part, const dp_claim *c
 {
     const dp_collecting *collecting = &node->parts->collects[part];
 
+    dp_assert(part < DP_PARTS_MAX);
     return collecting->duty.works && !collecting->duty.done &&
            names(&collecting->told, &claim->ready.peer);
 }
@@ -160,6 +166,8 @@ static void reduce(dp_node *node, dp_collecting *collecting, const uint32_t *cho
     dp_duty *duty = &collecting->duty;
     dp_part_term terms[DP_PART_SOURCES_MAX];
 
+    dp_assert(n > 0 && n <= DP_PART_SOURCES_MAX);
+    dp_assert(!collecting->duty.reducing);
     for (uint32_t i = 0; i < n; i++) {
         const dp_claim *claim = &node->round->claims[chosen[i]];
         terms[i] = dp_part_round_term(node, claim, part);
@@ -213,6 +221,7 @@ bool dp_part_collect_begin(dp_node *node, uint32_t part)
     dp_collecting *collecting = &node->parts->collects[part];
     const dp_duty *duty = &collecting->duty;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
     if (!node->ledger.summed || duty->done) {
         return false;
     }
@@ -229,6 +238,7 @@ void dp_part_collect_tick(dp_node *node, uint32_t part, const uint32_t *ready, u
 {
     dp_collecting *collecting = &node->parts->collects[part];
 
+    dp_assert(n <= node->round->n_claims);
     if (node->ledger.summed && !collecting->duty.done && collecting->duty.works) {
         add_up(node, collecting, ready, n);
     }

@@ -38,6 +38,7 @@ bool dp_part_early_knows(const dp_node *node, const dp_hash *root)
 
 static void forget(dp_part_round *parts, uint32_t index)
 {
+    dp_assert(index < parts->n_early);
     parts->early[index] = parts->early[--parts->n_early];
 }
 
@@ -79,6 +80,7 @@ static dp_early *note(dp_node *node, const dp_peer *author, const dp_part_early 
     dp_part_round *parts = node->parts;
     dp_early *known = find(parts, author, told->part);
 
+    dp_assert(told->part < node->ledger.layout.cuts.n);
     if (known == NULL) {
         if (!has_room(node, author)) {
             return NULL;
@@ -225,6 +227,7 @@ void dp_part_early_drop(dp_node *node)
 {
     dp_part_round *parts = node->parts;
 
+    dp_assert(node->parts->n_early <= DP_EARLY_MAX);
     while (parts->n_early > 0) {
         const dp_hash root = parts->early[0].root;
         forget(parts, 0);

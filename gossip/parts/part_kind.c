@@ -1,5 +1,6 @@
 /* A run whose updates are added up in parts: what the round asks of them (kind.h). */
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/round/claim.h"
@@ -24,6 +25,7 @@ void dp_part_round_release(dp_node *node)
 
 void dp_part_round_forget_member(dp_node *node, uint32_t index)
 {
+    dp_assert(index < DP_MEMBERS_MAX);
     if (node->parts != NULL) {
         node->parts->site.near[index / 64] &= ~(1ULL << (index % 64));
     }
@@ -73,6 +75,7 @@ static bool sized(dp_node *node, const dp_hash *root, uint64_t size)
 
 static void add_have(dp_node *node, dp_have_msg *have)
 {
+    dp_assert(node->commit->self < DP_VOTERS_MAX);
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         dp_result *result = &node->parts->results[i];
         if (result->held && result->checked && !result->bad && have->n < DP_HAVE_MAX) {
@@ -96,6 +99,7 @@ static dp_verdict judge(dp_node *node, const dp_record *record)
 {
     const int held = dp_part_round_judge(node, record);
 
+    dp_assert(node->ledger.parted);
     return held > 0 ? DP_VERDICT_YES : held == 0 ? DP_VERDICT_LATER : DP_VERDICT_NO;
 }
 

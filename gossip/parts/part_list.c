@@ -58,6 +58,7 @@ bool dp_part_round_may_name(const dp_node *node, const dp_result *result, const 
     bool may =
         dp_round_may_contribute(node, &result->word.owner) && is_member_then(node, &result->word);
 
+    dp_assert(n <= DP_CLAIMS_MAX);
     for (uint32_t i = 0; i < result->word.n && may; i++) {
         may = claim_of(node, &result->word.sources[i], ready, n) != UINT32_MAX;
     }
@@ -186,6 +187,7 @@ static bool add_claim(const dp_node *node, listing *all, uint32_t claim)
 {
     const dp_claim *claims = node->round->claims;
 
+    dp_assert(claim < node->round->n_claims);
     for (uint32_t i = 0; i < all->n; i++) {
         if (all->claims[i] == claim) {
             return true;
@@ -228,6 +230,8 @@ static void write_row(dp_record *draft, const dp_result *result)
 {
     dp_part_row *row = &draft->parts[result->word.part];
 
+    dp_assert(result->word.part < DP_PARTS_MAX);
+    dp_assert(!result->bad);
     *row = (dp_part_row){.has = true,
                          .owner = result->word.owner,
                          .root = result->word.root,
@@ -252,6 +256,8 @@ static uint32_t without(uint32_t *ready, uint32_t n, uint32_t claim)
 {
     uint32_t kept = 0;
 
+    dp_assert(claim < DP_CLAIMS_MAX);
+    dp_assert(n <= DP_CLAIMS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         if (ready[i] != claim) {
             ready[kept++] = ready[i];
@@ -267,6 +273,7 @@ void dp_part_round_list(dp_node *node, dp_record *draft)
     uint32_t n_ready = dp_part_round_ready(node, ready);
     bool again = true;
 
+    dp_assert(draft->n_listed == 0);
     draft->parted = true;
     draft->n_parts = node->ledger.layout.cuts.n;
     while (again) { /* Each turn has one claim fewer that may be listed. */
@@ -301,6 +308,7 @@ int dp_part_round_judge(dp_node *node, const dp_record *record)
     dp_part_round *parts = node->parts;
     int verdict = 1;
 
+    dp_assert(record->n_parts <= DP_PARTS_MAX);
     for (uint32_t p = 0; p < record->n_parts; p++) {
         if (!record->parts[p].has) {
             continue;

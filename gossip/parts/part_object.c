@@ -1,4 +1,5 @@
 /* The objects of a round of parts: fetched, checked, weighed, let go. */
+#include "base/assert.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
 #include "gossip/parts/part_round.h"
@@ -14,6 +15,7 @@ void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part)
     const dp_part_cuts *cuts = &node->ledger.layout.cuts;
     dp_action *action = dp_out_add(&node->out, DP_DO_CHECK);
 
+    dp_assert(part < node->ledger.layout.cuts.n);
     dp_round_begin_check(node, root);
     action->u.check.root = *root;
     action->u.check.first = cuts->first[part];
@@ -39,6 +41,7 @@ void dp_part_round_throw_away(dp_node *node, const dp_hash *root, uint64_t round
 {
     dp_part_round *parts = node->parts;
 
+    dp_assert(node->parts->n_garbage <= DP_GARBAGE_MAX);
     if (!dp_node_holds(node, root)) {
         dp_chain_drop(node, root, round); /* Unless it is on its way and decided. */
     } else if (parts->n_garbage < DP_GARBAGE_MAX) {
@@ -51,6 +54,7 @@ dp_part_term dp_part_round_term(const dp_node *node, const dp_claim *claim, uint
 {
     const dp_weight_out weight = dp_valid_weigh(&node->ledger, &claim->ready);
 
+    dp_assert(part < claim->ready.parts.n);
     return (dp_part_term){.ref = claim->ready.parts.refs[part], .w = weight.w, .clip = weight.clip};
 }
 

@@ -17,6 +17,7 @@ uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t 
     bool dropped[DP_CLAIMS_MAX] = {false};
     uint32_t kept = 0;
 
+    dp_assert(n <= DP_CLAIMS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         summed[i] = dp_part_take_sum_of(node, part, &all[claims[i]]) != NULL;
     }
@@ -44,6 +45,8 @@ void dp_part_round_reduce(dp_node *node, uint32_t part, uint32_t tag, const dp_p
     dp_action *action = dp_out_add(&node->out, DP_DO_REDUCE);
     unsigned __int128 all = 0;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
+    dp_assert(n > 0);
     for (uint32_t i = 0; i < n; i++) {
         all += terms[i].w;
     }
@@ -71,6 +74,8 @@ void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *c
     uint32_t at[DP_SITE_SUMS_MAX] = {0};
     uint32_t n_terms = 0;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
+    dp_assert(n <= DP_LISTED_MAX);
     duty->n = n;
     duty->n_sums = 0;
     for (uint32_t i = 0; i < n; i++) {

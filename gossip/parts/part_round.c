@@ -22,6 +22,8 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
     const dp_part_ref *ref = &claim->ready.parts.refs[part];
     const uint32_t bit = 1U << part;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
+    dp_assert(!claim->evidence);
     dp_time until;
 
     if (claim->ready.parts.n <= part) {
@@ -69,6 +71,7 @@ static void look_at_result(dp_node *node, dp_result *result)
 {
     const dp_hash *root = &result->word.root;
 
+    dp_assert(result->word.part < node->ledger.layout.cuts.n);
     if (!result->held) {
         if (result->bad) {
             return;
@@ -127,6 +130,7 @@ void dp_part_round_open_round(dp_node *node)
 {
     dp_part_round *parts = node->parts;
 
+    dp_assert(node->ledger.layout.cuts.n <= DP_PARTS_MAX);
     parts->ripe_at = (dp_time){0};
     parts->n_results = 0;
     parts->n_early = 0;
@@ -141,6 +145,7 @@ void dp_part_round_sweep(dp_node *node)
 {
     dp_part_round *parts = node->parts;
 
+    dp_assert(node->parts->n_garbage <= DP_GARBAGE_MAX);
     for (uint32_t i = 0; i < DP_GARBAGE_PER_STEP && parts->n_garbage > 0 &&
                          dp_out_room(&node->out, 2 * DP_GARBAGE_PER_STEP);
          i++) {
@@ -385,6 +390,8 @@ void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence)
     dp_part_round *parts = node->parts;
     dp_result *known = find_result(parts, word);
 
+    dp_assert(word->part < node->ledger.layout.cuts.n);
+    dp_assert(node->parts->n_results <= DP_RESULTS_MAX);
     if (known != NULL) {
         known->evidence = known->evidence && evidence;
         return;
@@ -435,6 +442,7 @@ dp_status dp_part_round_message(dp_node *node, dp_view bytes)
 void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,
                         uint32_t n)
 {
+    dp_assert(voter < node->ledger.n_voters || voter == DP_NOBODY);
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         dp_result *result = &node->parts->results[i];
         bool has = false;

@@ -49,6 +49,7 @@ void dp_part_site_look(dp_node *node)
 
 bool dp_part_site_near(const dp_part_round *parts, uint32_t member)
 {
+    dp_assert(member < DP_MEMBERS_MAX);
     return member < DP_MEMBERS_MAX && (parts->site.near[member / 64] >> (member % 64) & 1U) != 0;
 }
 
@@ -56,6 +57,7 @@ bool dp_part_site_takes_part(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
 
+    dp_assert(index < dp_members_count(node->members));
     if (index == 0) {
         return node->standing.state == DP_TRAINER_SET && !node->config.observer && !node->leaving;
     }
@@ -76,6 +78,7 @@ static uint32_t turn_of(const dp_node *node, uint32_t part)
 {
     uint32_t turn = 0;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
     for (uint32_t p = 0; p < part; p++) {
         turn += is_far(node, &node->ledger.layout.owners[p]) ? 1 : 0;
     }
@@ -90,6 +93,7 @@ static uint32_t fetcher_of(const dp_node *node, uint32_t part)
     uint32_t at[DP_PARTS_MAX];
     uint32_t n = 0;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
     for (uint32_t p = 0; p < layout->cuts.n; p++) {
         const uint32_t index = dp_node_member_index(node, &layout->owners[p]);
         if (!is_far(node, &layout->owners[p]) && dp_part_site_takes_part(node, index)) {

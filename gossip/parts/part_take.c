@@ -18,6 +18,7 @@ enum {
 
 static bool owns(const dp_node *node, uint32_t part)
 {
+    dp_assert(node->ledger.parted);
     return part < node->ledger.layout.cuts.n &&
            dp_peer_equal(&node->ledger.layout.owners[part], &node->self);
 }
@@ -65,6 +66,7 @@ static bool will_be_of_far(const dp_node *node, const dp_collect *told)
 
 static void forget_hint(dp_part_round *parts, const dp_peer *collector)
 {
+    dp_assert(parts->n_hints <= DP_HINTS_MAX);
     for (uint32_t i = parts->n_hints; i-- > 0;) {
         if (dp_peer_equal(&parts->hints[i].collector, collector)) {
             parts->hints[i] = parts->hints[--parts->n_hints];
@@ -113,6 +115,7 @@ static uint32_t count_taken(const dp_part_round *parts)
 {
     uint32_t n = 0;
 
+    dp_assert(parts->n_sums <= DP_SUMS_MAX);
     for (uint32_t i = 0; i < parts->n_sums; i++) {
         n += parts->sums[i].mine ? 0 : 1;
     }
@@ -176,6 +179,7 @@ static bool bound_of(const dp_node *node, const dp_sum *sum, unsigned __int128 *
     unsigned __int128 all = 0;
     unsigned __int128 norm = 0;
 
+    dp_assert(sum->word.n <= DP_PART_SOURCES_MAX);
     for (uint32_t i = 0; i < sum->word.n; i++) {
         const dp_claim *claim = claim_of(node, &sum->word.sources[i], sum->word.part);
         if (claim == NULL) {
@@ -198,6 +202,7 @@ static void look_at_sum(dp_node *node, dp_sum *sum)
     const dp_hash *root = &sum->word.root;
     unsigned __int128 energy = 0;
 
+    dp_assert(sum->word.part < node->ledger.layout.cuts.n);
     if (sum->mine || sum->bad) {
         return;
     }
@@ -381,6 +386,8 @@ void dp_part_take_choose(dp_node *node, uint32_t part, const uint32_t *ready, ui
 {
     dp_part_round *parts = node->parts;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
+    dp_assert(n <= node->round->n_claims);
     if (!node->ledger.summed || !owns(node, part)) {
         return;
     }

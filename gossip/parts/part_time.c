@@ -1,4 +1,5 @@
 /* Until when a round of parts waits for a member, and for an object of a part. */
+#include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/parts/part_wait.h"
@@ -33,6 +34,7 @@ dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part)
     uint64_t bytes[DP_CLAIMS_MAX];
     uint32_t n = 0;
 
+    dp_assert(part <= DP_PARTS_MAX);
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
         bytes[n] = claim->evidence ? 0 : bytes_of(claim, part);

@@ -1,5 +1,6 @@
 #include "gossip/parts/part_wait.h"
 
+#include "base/assert.h"
 #include "base/sort.h"
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -51,6 +51,7 @@ static uint32_t alive_before(const dp_node *node, uint32_t part)
     uint32_t before = 0;
     bool ready = false;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
     for (uint32_t k = 0; k < layout->cuts.n; k++) {
         const dp_peer *owner = &layout->owners[(part + k) % layout->cuts.n];
         if (dp_peer_equal(owner, &node->self)) {
@@ -80,6 +81,7 @@ typedef struct listable {
  * has looked at it. */
 static bool has_result(const dp_node *node, const listable *ready, uint32_t part)
 {
+    dp_assert(ready->n <= DP_CLAIMS_MAX);
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
         const dp_result *result = &node->parts->results[i];
         const bool good = result->checked || dp_peer_equal(&result->word.owner, &node->self);
@@ -147,6 +149,7 @@ static void take_up(dp_node *node, const listable *ready, uint32_t part)
     const dp_part_round *parts = node->parts;
     dp_duty *duty = &node->parts->duties[part];
 
+    dp_assert(part < node->ledger.layout.cuts.n);
     if (duty->works || duty->done) {
         return;
     }
@@ -193,6 +196,7 @@ static bool gather(dp_node *node, uint32_t part, listable *chosen, uint32_t *wai
     uint32_t count = 0;
     bool whole = true;
 
+    dp_assert(part < node->ledger.layout.cuts.n);
     *waits = 0;
     for (uint32_t i = 0; i < n; i++) {
         const dp_claim *claim = &node->round->claims[ready[i]];
@@ -246,6 +250,7 @@ static void add_up(dp_node *node, uint32_t part)
     listable chosen;
     uint32_t waits = 0;
 
+    dp_assert(node->parts->duties[part].n <= DP_PART_SOURCES_MAX);
     if (!duty->works || duty->reducing || duty->done || parts->ripe_at.us == 0 ||
         !dp_out_room(&node->out, 1)) {
         return;
@@ -320,6 +325,7 @@ static void tell(dp_node *node, const dp_part_word *word)
  * nothing that it has not heard of. */
 static void tell_sources(dp_node *node, const dp_part_word *word)
 {
+    dp_assert(word->n <= DP_PART_SOURCES_MAX);
     for (uint32_t i = 0; i < word->n; i++) {
         const dp_claim *claim = dp_round_claim_of(node, &word->sources[i].peer);
         if (claim != NULL && dp_hash_equal(&claim->ready.root, &word->sources[i].root) &&

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/requests/requests.h"
 
@@ -19,6 +20,7 @@ bool dp_admin_has_root(const dp_node *node)
 
 int dp_admin_key(const dp_node *node, dp_peer *by)
 {
+    dp_assert(by != NULL);
     *by = node->self;
     if (!dp_admin_has_root(node)) {
         return DP_KEY_IDENTITY;

@@ -4,6 +4,7 @@
  * votes no more, until a majority of those who vote now has shown by its heartbeats that it has
  * come so far. */
 #include "gossip/requests/leave.h"
+#include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/context/context.h"
 #include "gossip/requests/requests.h"
@@ -33,6 +34,7 @@ void dp_leave_decided(dp_node *node, bool voted)
 
 void dp_leave_taken_out(dp_node *node)
 {
+    dp_assert(node->mode == DP_MODE_LEFT);
     node->leave->left_at = node->now;
     dp_leave_tick(node);
 }
@@ -43,6 +45,7 @@ static bool is_handed_over(const dp_node *node, const dp_roster_entry *own)
 {
     uint32_t holding = 0;
 
+    dp_assert(own->gone == DP_REMOVE_LEFT);
     for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
         const uint64_t slot = i == node->beat.own ? node->ledger.slot : node->beat.voters[i].slot;
         holding += slot >= own->gone_slot;
@@ -55,6 +58,7 @@ static bool may_part(const dp_node *node)
     const uint32_t index = dp_ledger_find(&node->ledger, &node->self);
     const dp_roster_entry *own = index != DP_NOBODY ? &node->ledger.roster[index] : NULL;
 
+    dp_assert(node->mode == DP_MODE_LEFT || node->leave->left_at.us != 0);
     return own == NULL || own->gone != DP_REMOVE_LEFT || !node->leave->voted ||
            is_handed_over(node, own) ||
            dp_time_between(node->leave->left_at, node->now) >= DP_LINGER_US;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/requests/admin_key.h"
 #include "gossip/requests/requests.h"
@@ -60,6 +61,7 @@ static bool is_due(const dp_node *node)
 
 static bool make(dp_node *node, const dp_peer *peer, dp_renewal *renewal)
 {
+    dp_assert(node->config.crypto.sign != NULL);
     *renewal = (dp_renewal){.peer = *peer, .until_ms = node->wall_ms + DP_RENEWAL_MS};
     const int key = dp_admin_key(node, &renewal->by);
 
@@ -101,6 +103,7 @@ void dp_renew_tick(dp_node *node)
     static const uint8_t question[DP_MSG_HEAD_BYTES] = {DP_MSG_RENEW_GET, DP_MSG_VERSION};
     dp_renewal own;
 
+    dp_assert(node->started);
     if (!is_due(node) ||
         (node->requests->renew_asked_at.us != 0 &&
          dp_time_between(node->requests->renew_asked_at, node->now) < DP_RENEW_PAUSE_US)) {

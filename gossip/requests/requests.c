@@ -55,6 +55,8 @@ void dp_requests_forget_done(dp_node *node)
 {
     uint32_t kept = 0;
 
+    dp_assert(node->requests->n_removes <= DP_REMOVES_MAX);
+    dp_assert(node->requests->n_fences <= DP_FENCES_MAX);
     for (uint32_t i = 0; i < node->requests->n_removes; i++) {
         if (dp_ledger_member(&node->ledger, &node->requests->removes[i].peer) != NULL) {
             node->requests->removes[kept++] = node->requests->removes[i];
@@ -80,6 +82,7 @@ static void send_remove(dp_node *node, const dp_remove *remove)
 {
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
+    dp_assert(remove->reason == DP_REMOVE_LEFT || remove->reason == DP_REMOVE_REVOKED);
     dp_remove_msg_write(&writer, remove);
     if (remove->reason == DP_REMOVE_REVOKED) {
         dp_node_send_all(node, dp_view_of(writer.data, writer.size));
@@ -93,6 +96,8 @@ static void bind_here(dp_node *node, const dp_remove *remove)
 {
     const uint32_t index = dp_node_member_index(node, &remove->peer);
 
+    dp_assert(remove->reason == DP_REMOVE_REVOKED || remove->reason == DP_REMOVE_LEFT ||
+              remove->reason == DP_REMOVE_HARMFUL);
     dp_node_note(node, DP_NOTE_REMOVED, node->ledger.round + 1, &remove->peer, 0, 0, "revoked");
     if (index == 0) {
         node->leaving = true;
@@ -103,6 +108,7 @@ static void bind_here(dp_node *node, const dp_remove *remove)
 
 dp_status dp_request_removal(dp_node *node, const dp_remove *remove)
 {
+    dp_assert(node->requests->n_removes <= DP_REMOVES_MAX);
     if (dp_ledger_member(&node->ledger, &remove->peer) == NULL) {
         return DP_OK;
     }
@@ -145,6 +151,7 @@ void dp_request_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker
 {
     uint32_t at = 0;
 
+    dp_assert(node->requests->n_fences <= DP_FENCES_MAX);
     /* A node is in doubt with one at a time: its last word takes the place of its earlier ones, and
      * of what nobody asks for any more. */
     dp_requests_forget_done(node);
@@ -195,6 +202,7 @@ dp_status dp_requests_message(dp_node *node, uint8_t type, dp_view bytes)
 /* The own leaving, and every revocation known here, until the chain has them. */
 void dp_requests_repeat(dp_node *node)
 {
+    dp_assert(node->requests->n_removes <= DP_REMOVES_MAX);
     if (node->leaving && node->mode != DP_MODE_LEFT &&
         dp_peer_equal(&node->requests->own_remove.peer, &node->self)) {
         send_remove(node, &node->requests->own_remove);

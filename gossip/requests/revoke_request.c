@@ -123,6 +123,7 @@ void dp_revoke_request_draft(const dp_node *node, dp_record *draft)
     dp_config_part *config = &draft->config;
     const uint32_t room = dp_inviting_room(&node->ledger, draft->time_ms);
 
+    dp_assert(draft->config.n_admits <= DP_CONFIG_ADMIT_MAX);
     for (uint32_t i = 0; i < wishes->n && config->n_revoked < room; i++) { /* By id. */
         const dp_invite_revoke *word = &wishes->words[i];
         if (dp_inviting_wants(&node->ledger, word, draft->time_ms) &&
@@ -190,6 +191,7 @@ static void sweep_on(dp_node *node)
     dp_revoke_requests *wishes = node->requests->invites;
     uint32_t kept = 0;
 
+    dp_assert(node->started);
     for (uint32_t i = 0; i < wishes->n_sweeps; i++) {
         if (sweep(node, &wishes->sweeps[i])) {
             wishes->sweeps[kept++] = wishes->sweeps[i];
@@ -216,6 +218,7 @@ void dp_revoke_request_forget_done(dp_node *node)
 
 void dp_revoke_request_applied(dp_node *node, const dp_record *record)
 {
+    dp_assert(record->slot == node->ledger.slot);
     if (record->has_config && record->config.n_revoked > 0) {
         cut_guests(node);
     }

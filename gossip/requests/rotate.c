@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
 #include "gossip/requests/admin_key.h"
@@ -51,6 +52,7 @@ static void keep(dp_node *node, const dp_secret *secret)
 {
     dp_rotate *rotate = node->requests->rotate;
 
+    dp_assert(secret->epoch > 0);
     if (dp_out_room(&node->out, 1) && dp_secrets_add(&rotate->held, secret)) {
         dp_out_add(&node->out, DP_DO_SECRETS)->u.secrets = rotate->held;
     }
@@ -60,6 +62,7 @@ static dp_status wait_for_record(dp_node *node, const dp_rotation *word, const d
 {
     dp_rotate *rotate = node->requests->rotate;
 
+    dp_assert(word != NULL && secret != NULL);
     rotate->waits = true;
     rotate->word = *word;
     rotate->secret = *secret;
@@ -183,6 +186,7 @@ void dp_rotate_applied(dp_node *node)
     dp_rotate *rotate = node->requests->rotate;
     const dp_secrets one = {.n = 1, .items = {rotate->secret}};
 
+    dp_assert(node->started);
     if (!rotate->waits) {
         return;
     }

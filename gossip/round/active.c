@@ -1,4 +1,5 @@
 /* Members that are at work in the round under way, as far as this node sees them. */
+#include "base/assert.h"
 #include "gossip/catchup/fork.h"
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
@@ -30,6 +31,7 @@ bool dp_round_works(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
 
+    dp_assert(index < dp_members_count(node->members));
     if (index == 0) {
         return works_here(node);
     }
@@ -53,6 +55,7 @@ bool dp_round_is_active(const dp_node *node, uint32_t index)
 {
     const dp_member *member = dp_members_at(node->members, index);
 
+    dp_assert(index < dp_members_count(node->members));
     if (index == 0) {
         return works_here(node);
     }
@@ -72,6 +75,7 @@ uint32_t dp_round_watched_count(const dp_node *node)
 
 uint32_t dp_round_watched_at(const dp_node *node, uint32_t i)
 {
+    dp_assert(i < dp_round_watched_count(node));
     return !dp_members_large(node->members) || i == 0 ? i
                                                       : dp_members_linked(node->members)->at[i - 1];
 }

@@ -137,6 +137,7 @@ static uint32_t list_linked(const dp_node *node, waiter waiting[DP_GUESTS_MAX])
 
 static bool is_among(const waiter *waiting, uint32_t n, const dp_peer *peer)
 {
+    dp_assert(n <= WAITING_MAX);
     for (uint32_t i = 0; i < n; i++) {
         if (dp_peer_equal(waiting[i].peer, peer)) {
             return true;
@@ -245,6 +246,7 @@ dp_status dp_admit_message(dp_node *node, dp_view bytes)
  * them (inviting.h). */
 static bool is_above(const dp_peer *peer, const dp_admitted *admitted, uint32_t n)
 {
+    dp_assert(n <= DP_CONFIG_ADMIT_MAX);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < admitted[i].n_above; k++) {
             if (dp_peer_equal(&admitted[i].above[k], peer)) {
@@ -291,6 +293,7 @@ static void add(dp_config_part *config, dp_admitted *admitted, const waiter *who
 {
     uint32_t at = config->n_admits++;
 
+    dp_assert(config->n_admits <= DP_CONFIG_ADMIT_MAX);
     while (at > 0 && dp_peer_compare(who->peer, &config->admits[at - 1].peer) < 0) {
         config->admits[at] = config->admits[at - 1];
         admitted[at] = admitted[at - 1];
@@ -308,6 +311,7 @@ static waiter take_next(const dp_admitted *admitted, uint32_t n_admitted, waiter
     uint32_t best = 0;
     uint32_t fewest = UINT32_MAX;
 
+    dp_assert(*n > 0);
     dp_assert(*n > 0);
     for (uint32_t i = 0; i < *n; i++) {
         const uint32_t count = count_of(admitted, n_admitted, waiting[i].invite);

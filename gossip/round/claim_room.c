@@ -11,6 +11,7 @@
 
 static bool is_free(const dp_node *node)
 {
+    dp_assert(node->round->n_claims <= node->round->claims_max);
     return node->round->n_claims < node->round->ready_max;
 }
 
@@ -59,6 +60,7 @@ static void let_go(dp_node *node, uint32_t at)
     const uint32_t index = dp_node_member_index(node, &gone.ready.peer);
     bool others = false;
 
+    dp_assert(at < node->round->n_claims);
     if (index != DP_MEMBER_NONE) {
         round->gave_way[index] = true;
     }

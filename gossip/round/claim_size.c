@@ -36,6 +36,7 @@ static bool judge_claim(dp_node *node, dp_claim *claim, const dp_hash *root, uin
     bool lied = false;
     bool right = false;
 
+    dp_assert(claim->ready.parts.n <= DP_PARTS_MAX);
     if (!node->ledger.parted && !claim->held && !claim->bad && dp_hash_equal(&ready->root, root)) {
         right = dp_claim_hold_against(&claim->bad, ready->bytes, size);
         lied = !right;

@@ -54,6 +54,7 @@ void dp_round_index_claim(dp_round *round, uint32_t index)
 {
     const dp_hash key = key_of(&round->claims[index].ready.peer);
 
+    dp_assert(index < round->n_claims);
     if (!round->claims[index].evidence) {
         const dp_status status = dp_map_put(&round->claim_of, &key, index);
         dp_assert(status == DP_OK); /* As many keys as claims. */
@@ -64,6 +65,7 @@ void dp_round_index_claims(dp_node *node)
 {
     dp_round *round = node->round;
 
+    dp_assert(node->round->n_claims <= node->round->claims_max);
     dp_map_clear(&round->claim_of);
     for (uint32_t i = 0; i < round->n_claims; i++) {
         dp_round_index_claim(round, i);
@@ -72,6 +74,8 @@ void dp_round_index_claims(dp_node *node)
 
 uint32_t dp_round_claim_age(const dp_node *node, const dp_claim *claim)
 {
+    dp_assert(claim->ready.round == node->ledger.round ||
+              claim->ready.round == node->ledger.round + 1);
     return claim->ready.round == node->ledger.round ? 1 : 0;
 }
 
@@ -87,6 +91,7 @@ bool dp_round_may_check(dp_node *node)
 {
     const uint32_t most = DP_BUGGIFY(node, DP_BUG_ONE_CHECK) ? 1 : DP_CHECKS_MAX;
 
+    dp_assert(node->round->checks <= DP_CHECKS_MAX);
     return dp_out_room(&node->out, 1) &&
            (node->round->checks == 0 ||
             (node->round->checks < most &&
@@ -95,6 +100,7 @@ bool dp_round_may_check(dp_node *node)
 
 void dp_round_begin_check(dp_node *node, const dp_hash *root)
 {
+    dp_assert(node->round->checks < DP_CHECKS_MAX);
     node->round->check_bytes = node->round->checks > 0 ? node->round->check_bytes : 0;
     node->round->checks++;
     node->round->check_bytes += dp_node_size(node, root);

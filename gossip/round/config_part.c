@@ -19,6 +19,7 @@ void dp_config_add_voter(dp_config_part *config, const dp_voter_entry *entry)
 {
     uint32_t at = config->n_voters++;
 
+    dp_assert(config->n_voters <= DP_VOTERS_MAX);
     while (at > 0 && dp_peer_compare(&entry->voter.peer, &config->voters[at - 1].voter.peer) < 0) {
         config->voters[at] = config->voters[at - 1];
         at--;
@@ -63,6 +64,8 @@ static bool is_up_long(const dp_node *node, const dp_peer *peer, const dp_roster
 /* The next offer that may become a voter, from *at on. */
 static const dp_voter_ok_msg *next_offer(const dp_node *node, const dp_record *draft, uint32_t *at)
 {
+    dp_assert(*at <= node->round->n_offers);
+    dp_assert(node->round->n_offers <= DP_OFFERS_MAX);
     while (*at < node->round->n_offers) {
         const dp_voter_ok_msg *offer = &node->round->offers[(*at)++];
         const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &offer->peer);
@@ -85,6 +88,7 @@ static bool stays(const dp_node *node, const dp_record *draft, uint32_t index)
 {
     const dp_voter *voter = &node->ledger.voters[index];
 
+    dp_assert(index < node->ledger.n_voters);
     for (uint32_t i = 0; i < node->round->n_offers; i++) {
         const dp_voter_ok_msg *offer = &node->round->offers[i];
         if (dp_peer_equal(&offer->peer, &voter->peer) &&
@@ -104,6 +108,7 @@ static void put_back(const dp_node *node, const dp_record *draft, dp_config_part
     const uint32_t missing = n > config->n_voters ? n - config->n_voters : 0;
     uint32_t target = n - missing / 2 * 2;
 
+    dp_assert(config->n_voters <= DP_VOTERS_MAX);
     if (target < 3) {
         target = n < 3 ? n : 3;
     }
@@ -148,6 +153,7 @@ static void plan_voters(const dp_node *node, dp_record *draft)
     uint32_t at = 0;
     uint32_t lost = 0;
 
+    dp_assert(node->ledger.n_voters <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         if (stays(node, draft, i)) {
             const dp_voter_entry entry = {.voter = node->ledger.voters[i], .kept = true};
@@ -223,6 +229,7 @@ static void list_removals(const dp_node *node, dp_record *draft)
 {
     dp_config_part *config = &draft->config;
 
+    dp_assert(draft->config.n_removes == 0);
     for (uint32_t i = 0; i < node->requests->n_removes; i++) {
         const dp_remove *remove = &node->requests->removes[i];
         if (dp_ledger_member(&node->ledger, &remove->peer) != NULL &&
@@ -238,6 +245,7 @@ static void add_fence(dp_config_part *config, const dp_fence *fence)
 {
     uint32_t at = 0;
 
+    dp_assert(config->n_fences <= DP_CONFIG_FENCE_MAX);
     while (at < config->n_fences && dp_peer_compare(&config->fences[at].peer, &fence->peer) < 0) {
         at++;
     }

@@ -8,6 +8,7 @@ enum { COPIES = 2 };
 
 static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
 {
+    dp_assert(least <= most);
     if (value < least) {
         value = least;
     }
@@ -33,6 +34,7 @@ uint64_t dp_deadline_hard(const dp_deadline *deadline)
 {
     const uint64_t length = dp_deadline_length(deadline);
 
+    dp_assert(deadline->round_us > 0);
     return (length + length / 2 + 2 * DP_SECOND) * deadline->patience_milli / 1000;
 }
 
@@ -93,6 +95,7 @@ uint32_t dp_deadline_first(uint32_t active, uint32_t listed_max, uint32_t close_
     const uint32_t enough = dp_deadline_enough(active);
     const uint32_t first = share > enough ? share : enough;
 
+    dp_assert(close_milli <= 1000);
     return first < listed_max ? first : listed_max;
 }
 

@@ -10,6 +10,7 @@ static void tell(dp_node *node, uint64_t slot, dp_view record, dp_view cert)
 {
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
+    dp_assert(record.size > 0 && cert.size > 0);
     dp_decide_msg_write(&writer, slot, cert, dp_record_voted(record));
     dp_assert(!writer.full);
     dp_node_send_all(node, dp_view_of(writer.data, writer.size));
@@ -19,6 +20,7 @@ void dp_round_tell_written(dp_node *node)
 {
     dp_chain *chain = node->chain;
 
+    dp_assert(node->chain->op == 0);
     if (node->round->tells_written) {
         node->round->tells_written = false;
         tell(node, node->ledger.slot, dp_view_of(chain->record, chain->record_size),

@@ -9,6 +9,7 @@ void dp_round_send_have(dp_node *node, dp_have_msg *have)
 {
     dp_writer writer = dp_writer_of(node->room, sizeof node->room);
 
+    dp_assert(have->n <= DP_HAVE_MAX);
     if (have->n > 0 && dp_have_sign(have, &node->config.crypto, &node->run)) {
         dp_have_msg_write(&writer, have);
         dp_node_send_voters(node, dp_view_of(writer.data, writer.size));

@@ -35,6 +35,7 @@ uint32_t dp_judge_take(uint64_t *left, uint32_t context)
     const uint64_t least = (uint64_t)SUSPECT_WINDOWS * context;
     const uint64_t tokens = part > least ? part : least;
 
+    dp_assert(context > 0);
     *left -= part;
     return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
 }
@@ -216,6 +217,7 @@ dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t roun
     const dp_judge_print print = print_of(peer, round, told_at, found);
     const dp_judgement judgement = judgement_of(judge, &print, found);
 
+    dp_assert(round > 0);
     *exposed = (dp_peer){{0}};
     if (found->failed) {
         return judgement;

@@ -57,6 +57,7 @@ static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
                              .rounds = 1,
                              .energy = claim->energy};
 
+    dp_assert(claim->checked);
     return dp_weight_before(&in, node->ledger.w_median, node->ledger.clip_median).clip /
            DP_JUDGE_STEP_SHARE;
 }
@@ -89,6 +90,7 @@ static void ask(dp_node *node, dp_claim *claim)
 {
     dp_action *action = dp_out_add(&node->out, DP_DO_JUDGE);
 
+    dp_assert(!claim->judging);
     claim->judging = true;
     node->judging->asked++;
     action->u.judge.root = claim->ready.root;
@@ -136,6 +138,7 @@ static void find_good(dp_node *node, dp_claim *claim)
 
 static void leave_out(dp_node *node, dp_claim *claim, dp_judgement judgement)
 {
+    dp_assert(judgement != DP_FOUND_GOOD && judgement != DP_FOUND_NONE);
     claim->found = judgement;
     node->rejected++;
     dp_node_changed(node);
@@ -219,6 +222,7 @@ static void judge(dp_node *node, dp_claim *claim, const dp_judged *found, dp_pee
     dp_judge *judge = &node->judging->judge;
     const dp_ready *ready = &claim->ready;
 
+    dp_assert(claim->held || claim->found == DP_FOUND_NONE);
     if (!claim->suspect && dp_judge_suspects(judge, found)) {
         claim->suspect = true;
         return; /* Asked again. */
@@ -358,6 +362,7 @@ void dp_judging_list(const dp_node *node, dp_record *draft)
     dp_config_part *config = &draft->config;
     dp_remove remove;
 
+    dp_assert(draft->config.n_removes <= DP_CONFIG_REMOVE_MAX);
     for (uint32_t i = 0; node->judging != NULL && i < node->judging->harms.n; i++) {
         if (dp_harms_removal(&node->judging->harms, &node->ledger, i, &remove) &&
             !dp_config_removes(config, &remove.peer) && config->n_removes < DP_CONFIG_REMOVE_MAX) {

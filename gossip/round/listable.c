@@ -45,6 +45,7 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
     uint32_t best_mask = 0;
     uint32_t have[DP_CLAIMS_MAX]; /* by claim: who holds it, 0 if it may not be listed */
 
+    dp_assert(node->ledger.n_voters <= DP_VOTERS_MAX);
     if (self == DP_NOBODY || !dp_round_state_cert(node, &root, seals, &n_seals)) {
         return 0;
     }
@@ -78,6 +79,7 @@ static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
 {
     uint32_t kept = 0;
 
+    dp_assert(n <= DP_CLAIMS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         bool copied = false;
         for (uint32_t k = 0; k < kept; k++) {
@@ -99,6 +101,7 @@ uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, u
     const uint32_t n = drop_copies(claims, held, n_held);
     uint32_t count = 0;
 
+    dp_assert(n_held <= node->round->n_claims);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t claim = held[i];
         uint32_t at = i;
@@ -128,6 +131,8 @@ bool dp_round_list(dp_node *node, dp_record *draft, const dp_claim *claim)
 {
     const dp_ready *ready = &claim->ready;
 
+    dp_assert(draft->n_listed < DP_LISTED_MAX);
+    dp_assert(claim->ready.round <= draft->round);
     if (dp_ledger_member(&node->ledger, &ready->peer) == NULL) {
         return false; /* Another voter's record named it; this one admits nobody for its work. */
     }

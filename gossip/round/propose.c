@@ -32,6 +32,7 @@ static bool is_listed(const dp_record *record, const dp_peer *peer)
 /* Members that are alive and not listed keep their share of the step (SAFETY B3). */
 static void list_late(dp_node *node, dp_record *draft)
 {
+    dp_assert(draft->n_listed > 0);
     for (uint32_t i = 0; !dp_broken(52) && i < node->ledger.n_roster && draft->n_late < DP_LATE_MAX;
          i++) {
         const dp_roster_entry *entry = &node->ledger.roster[i];
@@ -143,6 +144,7 @@ static bool is_ahead(dp_node *node, uint64_t time_ms)
     const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
     uint64_t here_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
 
+    dp_assert(node->ledger.time_ms > 0 || node->ledger.slot == 0);
     here_ms = agreed_ms > here_ms ? agreed_ms : here_ms;
     if (time_ms <= here_ms || time_ms - here_ms <= DP_RECORD_SKEW_MS) {
         return false;

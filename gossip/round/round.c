@@ -20,6 +20,7 @@ static void forget_claims(dp_node *node)
     dp_round *round = node->round;
     uint32_t kept = 0;
 
+    dp_assert(node->round->n_claims <= node->round->claims_max);
     for (uint32_t i = 0; i < round->n_claims; i++) {
         if (dp_node_is_open(node, &round->claims[i].ready)) {
             round->claims[kept++] = round->claims[i];
@@ -33,6 +34,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
 {
     dp_round *round = node->round;
 
+    dp_assert(node->ledger.n_voters <= DP_VOTERS_MAX);
     round->slot_opened = node->now;
     round->close_at = (dp_time){0};
     round->bid_at = (dp_time){0};
@@ -98,6 +100,7 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     dp_round *round = node->round;
     dp_claim *claim = dp_round_find_claim(node, &ready->peer, &ready->root);
 
+    dp_assert(dp_node_is_open(node, ready) || evidence || own);
     if (claim != NULL && claim->evidence && !evidence &&
         dp_round_claim_of(node, &ready->peer) == NULL) {
         claim->evidence = false;
@@ -229,6 +232,7 @@ dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_
 
 void dp_round_trainer_up(dp_node *node)
 {
+    dp_assert(node->standing.state == DP_TRAINER_EMPTY);
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_claim *claim = &node->round->claims[i];
         if (claim->held && !claim->checked) {
@@ -239,6 +243,7 @@ void dp_round_trainer_up(dp_node *node)
 
 void dp_round_trainer_down(dp_node *node)
 {
+    dp_assert(node->standing.state == DP_TRAINER_OFF);
     node->round->checks = 0;
     dp_judging_trainer_down(node);
     node->kind->trainer_down(node);

@@ -2,6 +2,7 @@
  * deadline, the bid timer. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fork.h"
 #include "gossip/context/context.h"
@@ -28,6 +29,7 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     const dp_peer *authors[DP_CLAIMS_MAX];
     await most = AWAIT_NOBODY;
 
+    dp_assert(n <= node->round->n_claims);
     for (uint32_t i = 0; i < n; i++) {
         authors[i] = &node->round->claims[held[i]].ready.peer;
     }
@@ -76,6 +78,8 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
     const dp_peer *listed[DP_LISTED_MAX];
     uint8_t *missed = node->round->missed;
 
+    dp_assert(record->kind == DP_RECORD_ROUND);
+    dp_assert(record->round == node->ledger.round + 1);
     if (node->commit->self == DP_NOBODY && !node->ledger.parted) {
         return;
     }
@@ -113,6 +117,7 @@ static turnout turnout_of(const dp_node *node, const uint32_t *held, uint32_t n,
 {
     turnout there = {.active = active};
 
+    dp_assert(n <= node->round->n_claims);
     for (uint32_t i = 0; i < n; i++) {
         const dp_claim *claim = &node->round->claims[held[i]];
         const uint32_t index = dp_node_member_index(node, &claim->ready.peer);
@@ -131,6 +136,7 @@ static bool has_first(const dp_node *node, const turnout *fresh, await waits_for
 {
     const dp_ledger *ledger = &node->ledger;
 
+    dp_assert(fresh->held <= node->round->n_claims);
     return ledger->close_milli != 0 && (dp_broken(73) || waits_for != AWAIT_OWED) &&
            fresh->held >= dp_deadline_first(fresh->active, ledger->listed_max, ledger->close_milli);
 }
@@ -230,6 +236,7 @@ static void arm_bid(dp_node *node)
     uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&node->chain->fsync, 95),
                                     dp_commit_distance(node->commit), round->bids);
 
+    dp_assert(node->commit->self != DP_NOBODY);
     wait = DP_BUGGIFY(node, DP_BUG_EARLY_BID) ? wait / 4 : wait;
     wait = DP_BUGGIFY(node, DP_BUG_LATE_BID) ? wait * 4 : wait;
 

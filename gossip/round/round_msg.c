@@ -23,6 +23,8 @@ static dp_reader read_head(dp_view message, dp_msg_type type)
 
 void dp_ready_msg_write(dp_writer *writer, const dp_ready *ready)
 {
+    dp_assert(ready->parts.n <= DP_PARTS_MAX);
+    dp_assert(ready->parted || ready->parts.n == 0);
     write_head(writer, DP_MSG_READY);
     dp_write_bytes(writer, ready->peer.bytes, 32);
     dp_write_u64(writer, ready->round);
@@ -83,6 +85,7 @@ dp_status dp_ready_msg_read(dp_view message, dp_ready *ready)
 
 void dp_have_msg_write(dp_writer *writer, const dp_have_msg *have)
 {
+    dp_assert(have->n <= DP_HAVE_MAX);
     dp_assert(have->n <= DP_HAVE_MAX);
     write_head(writer, DP_MSG_HAVE);
     dp_write_bytes(writer, have->voter.bytes, 32);

@@ -45,6 +45,7 @@ void dp_round_release(dp_node *node)
 
 void dp_round_forget_member(dp_node *node, uint32_t index)
 {
+    dp_assert(index < DP_MEMBERS_MAX);
     node->round->missed[index] = 0;
     node->round->gave_way[index] = false;
 }

@@ -15,6 +15,7 @@ bool dp_round_state_cert(const dp_node *node, dp_hash *root, dp_seal seals[DP_VO
     const dp_state_vote *states = node->round->states;
     const uint32_t n_voters = node->ledger.n_voters;
 
+    dp_assert(n_voters <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < n_voters; i++) {
         uint32_t count = 0;
         if (!states[i].known || states[i].round != node->ledger.round) {
@@ -83,6 +84,7 @@ void dp_round_state_own(dp_node *node)
 {
     const uint32_t self = node->commit->self;
 
+    dp_assert(self < DP_VOTERS_MAX || self == DP_NOBODY);
     if (self == DP_NOBODY || node->commit->key_lost || !node->standing.has_theta ||
         node->standing.applied != node->ledger.round) {
         return;

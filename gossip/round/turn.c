@@ -1,5 +1,7 @@
 #include "gossip/round/turn.h"
 
+#include "base/assert.h"
+
 static bool goes_before(const dp_roster_entry *a, const dp_roster_entry *b)
 {
     return a->included != b->included ? a->included < b->included

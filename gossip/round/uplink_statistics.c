@@ -1,5 +1,6 @@
 /* How many elements of an update travel in the round under way, and what a proposer says of the
  * lines (density.h). */
+#include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 
@@ -7,6 +8,7 @@
  * was hardly time yet. */
 static bool waited(const dp_node *node, const dp_claim *claim, uint64_t round_us, uint64_t *wait)
 {
+    dp_assert(round_us > 0);
     if (dp_peer_equal(&claim->ready.peer, &node->self)) {
         const uint64_t rate =
             node->standing.uplink; /* Others wait, for as long as the line takes. */

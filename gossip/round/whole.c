@@ -11,6 +11,7 @@
 
 static void check(dp_node *node, dp_claim *claim)
 {
+    dp_assert(claim->held);
     if (!claim->checking && !claim->checked && dp_round_may_check(node)) {
         claim->checking = true;
         dp_round_begin_check(node, &claim->ready.root);
@@ -60,6 +61,7 @@ static void fetch(dp_node *node, dp_claim *claim)
 
 static void have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots, uint32_t n)
 {
+    dp_assert(voter < node->ledger.n_voters || voter == DP_NOBODY);
     for (uint32_t i = 0; voter != DP_NOBODY && i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
         bool has = false;
@@ -181,6 +183,7 @@ static bool knows(const dp_node *node, const dp_hash *root)
 
 static void add_have(dp_node *node, dp_have_msg *have)
 {
+    dp_assert(node->commit->self < DP_VOTERS_MAX);
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
         if (claim->held && claim->checked && !claim->bad && dp_claim_is_told(node, claim)) {
@@ -245,6 +248,7 @@ static void list(dp_node *node, dp_record *draft)
     uint32_t held[DP_CLAIMS_MAX] = {0};
     uint32_t chosen[DP_LISTED_MAX];
 
+    dp_assert(draft->n_listed == 0);
     const uint32_t n = dp_round_choose(node, held, dp_round_held(node, held), chosen);
     for (uint32_t i = 0; i < n; i++) {
         (void)dp_round_list(node, draft, &node->round->claims[chosen[i]]);
@@ -273,6 +277,7 @@ static dp_verdict judge(dp_node *node, const dp_record *record)
 {
     dp_verdict verdict = DP_VERDICT_YES;
 
+    dp_assert(!node->ledger.parted);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
         const dp_claim *claim = find_listed(node, listed);

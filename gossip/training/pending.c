@@ -36,6 +36,8 @@ static void write_ready(dp_writer *writer, const dp_ready *ready)
 
 static void write_parts(dp_writer *writer, const dp_pending *pending)
 {
+    dp_assert(pending->cuts.n <= DP_PARTS_MAX);
+    dp_assert(pending->ready.parted);
     dp_write_bytes(writer, pending->blob_root.bytes, DP_HASH_BYTES);
     dp_write_u8(writer, (uint8_t)pending->cuts.n);
     for (uint32_t p = 0; p < pending->cuts.n; p++) {
@@ -59,6 +61,7 @@ void dp_train_write_row(dp_node *node)
     dp_writer writer = dp_writer_of(train->row, sizeof train->row);
     dp_view row;
 
+    dp_assert(node->train->pending.has);
     if (train->op != 0) {
         train->row_waits = true;
         return;
@@ -105,6 +108,7 @@ dp_status dp_train_restore(dp_node *node, dp_view row)
     dp_reader reader = dp_reader_of(row);
     const uint8_t version = dp_read_u8(&reader);
 
+    dp_assert(!node->started);
     if (version != (node->ledger.parted ? PENDING_PARTED : PENDING_VERSION)) {
         return DP_VERSION;
     }
@@ -185,6 +189,7 @@ bool dp_train_stored(dp_node *node, uint32_t op, dp_status status)
 
 static void make_parted(const dp_node *node, dp_ready *ready, const dp_event *event)
 {
+    dp_assert(node->ledger.parted);
     ready->parted = true;
     ready->energy = event->u.published.energy;
     ready->rate = dp_part_rate_told(event->u.published.rate, node->ledger.rate_median);
@@ -196,6 +201,7 @@ static void make_parted(const dp_node *node, dp_ready *ready, const dp_event *ev
 /* It is here, and stays while its round may ask for it. */
 static void keep_own(dp_node *node, const dp_hash *root, uint64_t bytes)
 {
+    dp_assert(bytes > 0);
     dp_node_hold(node, root, bytes);
     dp_action *keep = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
     keep->u.keep.root = *root;
@@ -206,6 +212,7 @@ static void keep_own(dp_node *node, const dp_hash *root, uint64_t bytes)
 /* Of the publication before: its round may have ended before anybody heard of it. */
 static void drop_parts(dp_node *node, const dp_pending *old, const dp_part_list *made)
 {
+    dp_assert(made->n <= DP_PARTS_MAX);
     for (uint32_t p = 0; old->has && p < old->ready.parts.n; p++) {
         const dp_hash *root = &old->ready.parts.refs[p].root;
         bool again = false; /* Parts of nothing may well be equal. */

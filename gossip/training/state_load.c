@@ -29,6 +29,7 @@ static uint32_t best_ckpt(const dp_node *node)
 {
     uint32_t best = CKPT_NONE;
 
+    dp_assert(node->standing.state == DP_TRAINER_EMPTY);
     for (uint32_t i = 0; i < DP_SAVED_MAX; i++) {
         const dp_saved *ckpt = &node->saved->at[i];
         bool known = false;
@@ -99,6 +100,7 @@ static void begin(dp_node *node)
     const dp_manifest *manifest = &node->manifest;
     dp_train *train = node->train;
 
+    dp_assert(node->standing.state == DP_TRAINER_EMPTY);
     if (!dp_train_fetch(node, &manifest->init, manifest->init_bytes)) {
         return;
     }
@@ -118,6 +120,7 @@ void dp_train_load(dp_node *node)
 {
     dp_train *train = node->train;
 
+    dp_assert(node->standing.state == DP_TRAINER_EMPTY);
     if (!knows_the_chain(node) || !dp_time_reached(node->now, train->barred)) {
         return;
     }
@@ -176,6 +179,7 @@ void dp_train_unstick(dp_node *node)
 
 void dp_train_reload(dp_node *node, const char *cause)
 {
+    dp_assert(cause != NULL);
     dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, node->standing.applied,
                  node->ledger.round, cause);
     dp_train_unload(node);
@@ -299,6 +303,8 @@ static void bring_back_pending(dp_node *node, uint32_t lambda)
     dp_pending *pending = &node->train->pending;
     dp_action *action = dp_out_add(&node->out, DP_DO_TRAINER_RESTORE);
 
+    dp_assert(lambda <= 65536);
+    dp_assert(node->train->pending.has);
     action->u.restore.round = pending->ready.round;
     action->u.restore.a_root = pending->a_root;
     action->u.restore.blob_root = pending->blob_root;
@@ -363,6 +369,7 @@ void dp_train_bring_back(dp_node *node)
                         (has_frozen && is_beyond(node, &frozen.reach));
     const uint32_t lambda = stale || beyond ? 0 : dp_train_lambda(node->chain->gap);
 
+    dp_assert(node->standing.has_theta);
     train->fresh = false;
     train->spoiled = false;
     if (lambda < 65536 && (pending->has || has_frozen)) {

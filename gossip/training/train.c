@@ -20,6 +20,7 @@ static uint32_t settle_of(const dp_node *node, const dp_history_row *row, uint32
 {
     const dp_pending *pending = &node->train->pending;
 
+    dp_assert(row->round > 0);
     *clip = 0;
     if (!pending->has || pending->settled || node->train->fresh ||
         pending->ready.round > row->round) {
@@ -49,6 +50,7 @@ static bool is_overtaken(const dp_node *node, const dp_history_row *row)
  * with its RESTORE. */
 static uint32_t discount(dp_node *node, const dp_history_row *row)
 {
+    dp_assert(row->round == node->standing.applied + 1);
     if (!node->train->fresh && is_overtaken(node, row)) {
         dp_node_note(node, DP_NOTE_DISCARDED, row->round, NULL, 65536, 0, "old copy");
         return 0;
@@ -67,6 +69,8 @@ static void replay(dp_node *node)
     dp_history_row *row = dp_chain_row(node, node->standing.applied + 1);
     dp_history_row *after = dp_chain_row(node, node->standing.applied + 2);
 
+    dp_assert(!node->standing.applying);
+    dp_assert(node->standing.applied < node->ledger.round);
     if (row == NULL) {
         dp_train_reload(node, "state");
         return;
@@ -193,6 +197,7 @@ static bool is_turn(dp_node *node, uint64_t elapsed_us)
 {
     dp_train *train = node->train;
 
+    dp_assert(node->ledger.n_members > 0);
     if (node->ledger.n_members <= dp_turn_members(&node->ledger)) {
         return true;
     }
@@ -210,6 +215,8 @@ static uint32_t own_share(const dp_node *node)
     const dp_part_layout *layout = &node->ledger.layout;
     uint32_t share = 0;
 
+    dp_assert(node->ledger.parted);
+    dp_assert(node->ledger.layout.cuts.n <= DP_PARTS_MAX);
     for (uint32_t p = 0; p < layout->cuts.n; p++) {
         if (dp_peer_equal(&layout->owners[p], &node->self)) {
             share += dp_part_end(&layout->cuts, p) - layout->cuts.first[p];
@@ -292,6 +299,8 @@ static void train_on(dp_node *node)
                      node->mode != DP_MODE_LEFT &&
                      dp_ledger_member(&node->ledger, &node->self) != NULL;
 
+    dp_assert(node->standing.state == DP_TRAINER_SET);
+    dp_assert(!node->train->publishing);
     if (!may) {
         if (train->training) {
             dp_out_add(&node->out, DP_DO_TRAIN_STOP);
