@@ -26,7 +26,7 @@ enum {
     DP_MANIFEST_BYTES_MAX = 4096,
     DP_MANIFEST_WORDS_MAX = 128,      /* the words of one setting as a text */
     DP_MANIFEST_MEMBERS_MAX = 2048,   /* the member table of gossip/node/node.h */
-    DP_MANIFEST_SHARDS_MAX = 32,      /* OPEN hands all of them over (base/trainer/trainer_msg.h) */
+    DP_MANIFEST_SHARDS_MAX = 32,      /* OPEN hands over all of them (trainer_kind.h) */
     DP_MANIFEST_LISTED_STANDARD = 32, /* contributions in one record */
     DP_MANIFEST_LISTED_MAX = 1024,    /* ... where they stand in lists (gossip/ledger/listing.h) */
     DP_MANIFEST_CLOSE_LEAST = 600,    /* of close_milli, where it is not 0: what permits a grace */

@@ -1,3 +1,5 @@
+/* The self-test: training and evaluation on each model and precision. The calls of a round are in
+ * backend_check_rounds.c. */
 #include "compute/backend/backend_check.h"
 
 #include <math.h>
@@ -10,14 +12,7 @@
 #include "compute/cpu/precision.h"
 #include "compute/model/state.h"
 
-enum {
-    ROWS = DP_TWINS_ROWS,
-    LENGTH = DP_TWINS_LENGTH,
-    VOCAB = DP_TWINS_VOCAB,
-    STEPS = 3,
-    HALF = 32768,
-    ONE = 65536
-};
+enum { ROWS = DP_TWINS_ROWS, LENGTH = DP_TWINS_LENGTH, VOCAB = DP_TWINS_VOCAB, STEPS = 3 };
 
 typedef dp_twins twins;
 
@@ -39,7 +34,7 @@ dp_status dp_twins_told(const twins *t, int twin, const char *call, dp_status st
                       problem[0] != '\0' ? problem : dp_status_text(status));
 }
 
-static dp_status near_enough(const twins *t, const char *what, const double values[2])
+dp_status dp_twins_near(const twins *t, const char *what, const double values[2])
 {
     const double allowed = t->tolerance * fmax(fabs(values[1]), 1e-3);
     return fabs(values[0] - values[1]) <= allowed ? DP_OK
@@ -63,7 +58,7 @@ dp_status dp_twins_same(const twins *t, dp_vector vector, const char *after)
     return DP_OK;
 }
 
-static dp_status same_vectors(const twins *t, const char *after)
+dp_status dp_twins_same_all(const twins *t, const char *after)
 {
     for (int v = 0; v < DP_VECTORS; v++) {
         DP_TRY(dp_twins_same(t, (dp_vector)v, after));
@@ -94,7 +89,7 @@ static dp_status same_gradients(const twins *t)
         whole += (double)wanted[i] * (double)wanted[i];
     }
     const double lengths[2] = {sqrt(whole) + sqrt(apart), sqrt(whole)};
-    return near_enough(t, "gradient, with what it is off,", lengths);
+    return dp_twins_near(t, "gradient, with what it is off,", lengths);
 }
 
 /* A dp_backend_final. */
@@ -152,8 +147,8 @@ static dp_status train_once(twins *t, bool tells)
                              b->step(e, &batch, 1.0F / (ROWS * LENGTH), &losses[twin])));
         DP_TRY(dp_twins_told(t, twin, "norm", b->norm(e, &norms[twin])));
     }
-    DP_TRY(near_enough(t, "loss", losses));
-    DP_TRY(near_enough(t, "gradient norm", norms));
+    DP_TRY(dp_twins_near(t, "loss", losses));
+    DP_TRY(dp_twins_near(t, "gradient norm", norms));
     DP_TRY(same_early(t));
     DP_TRY(same_gradients(t));
     for (int twin = 0; twin < 2; twin++) {
@@ -177,7 +172,7 @@ static dp_status look(twins *t, dp_vector weights)
             t, twin, "logits",
             b->logits(t->engines[twin], weights, t->tokens, LENGTH / 2, logits[twin])));
     }
-    DP_TRY(near_enough(t, "loss without training", losses));
+    DP_TRY(dp_twins_near(t, "loss without training", losses));
     double largest = 0;
     for (size_t i = 0; i < VOCAB; i++) {
         const double size = fabs((double)logits[1][i]);
@@ -228,120 +223,6 @@ static dp_status check_refusals(twins *t)
         return dp_why_set(t->why, DP_UNSUPPORTED, "it loads a vector that is too short");
     }
     return dp_twins_same(t, DP_VECTOR_THETA, "what must be refused");
-}
-
-/* ---- Exact: drawers, codecs, rounds. */
-
-/* What training left in x differs by roundings: both go on from the CPU's. */
-static dp_status level(twins *t)
-{
-    dp_buf_clear(&t->bytes);
-    DP_TRY(dp_floats_write(t->of[1]->values(t->engines[1], DP_VECTOR_X), t->model.n_elements,
-                           &t->bytes));
-    DP_TRY(dp_twins_told(t, 0, "load",
-                         t->of[0]->load(t->engines[0], DP_VECTOR_X, dp_buf_view(&t->bytes))));
-    return dp_twins_same(t, DP_VECTOR_X, "load");
-}
-
-static dp_status same_blobs(twins *t, int blob, const dp_codec *codec)
-{
-    if (!dp_view_equal(t->blobs[0][blob], t->blobs[1][blob])) {
-        return dp_why_set(t->why, DP_UNSUPPORTED, "its %s blob has other bytes than the CPU's",
-                          dp_codec_name(codec->kind));
-    }
-    return DP_OK;
-}
-
-static dp_status encode_f(twins *t, const dp_codec *codec)
-{
-    for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(dp_twins_told(
-            t, twin, "encode",
-            t->of[twin]->encode(t->engines[twin], DP_VECTOR_F, codec, &t->blobs[twin][1])));
-    }
-    return same_blobs(t, 1, codec);
-}
-
-static dp_status start_a(twins *t, const dp_codec *codec)
-{
-    for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(dp_twins_told(t, twin, "encode_start",
-                             t->of[twin]->encode_start(t->engines[twin], DP_VECTOR_A, codec)));
-    }
-    return DP_OK;
-}
-
-/* What is asked for before it is there comes too. */
-static dp_status take_a(twins *t, const dp_codec *codec)
-{
-    const float *values[2];
-    bool ready;
-    for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(dp_twins_told(t, twin, "encode_ready",
-                             t->of[twin]->encode_ready(t->engines[twin], &ready)));
-        DP_TRY(dp_twins_told(
-            t, twin, "encode_take",
-            t->of[twin]->encode_take(t->engines[twin], &t->blobs[twin][0], &values[twin])));
-    }
-    if (memcmp(values[0], values[1], t->model.n_elements * sizeof(float)) != 0) {
-        return dp_why_set(t->why, DP_UNSUPPORTED,
-                          "what it gives with a blob is not what the CPU encoded");
-    }
-    return same_blobs(t, 0, codec);
-}
-
-static dp_status check_round(twins *t, const dp_codec *codec, uint32_t mu)
-{
-    const dp_codec dense = dp_codec_standard(DP_CODEC_INT8);
-    const uint32_t q[2] = {0x50000000U, 0x30000000U};
-    DP_TWINS_DO(t, snapshot, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA);
-    DP_TWINS_DO(t, scale, DP_VECTOR_F, HALF);
-    DP_TWINS_DO(t, snapshot, DP_VECTOR_A, DP_VECTOR_E, DP_VECTOR_THETA);
-    DP_TRY(same_vectors(t, "snapshot"));
-    DP_TRY(encode_f(t, &dense));
-    DP_TRY(start_a(t, codec));
-    DP_TWINS_DO(t, copy, DP_VECTOR_ANCHOR, DP_VECTOR_X);
-    DP_TWINS_DO(t, subtract, DP_VECTOR_X, DP_VECTOR_THETA);
-    DP_TRY(take_a(t, codec));
-    const dp_outer outer = {.alpha = ONE - 1, .mu = mu};
-    const dp_consensus_items items = {.blobs = t->blobs[1], .q = q, .n = 2};
-    DP_TRY(dp_twins_apply(t, &items, &outer));
-    DP_TRY(dp_twins_apply_parts(t, t->blobs[1][0], &outer));
-    for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(
-            dp_twins_told(t, twin, "settle",
-                          t->of[twin]->settle(t->engines[twin], t->blobs[1][0], ONE / 3, 0.95F)));
-    }
-    DP_TWINS_DO(t, add, DP_VECTOR_X, DP_VECTOR_THETA);
-    DP_TRY(same_vectors(t, "a round"));
-    double moved[2];
-    for (int twin = 0; twin < 2; twin++) {
-        DP_TRY(dp_twins_told(t, twin, "mix",
-                             t->of[twin]->mix(t->engines[twin], t->blobs[1], 0.375, &moved[twin])));
-    }
-    DP_TRY(same_vectors(t, "an exchange"));
-    return near_enough(t, "sum of an exchange", moved);
-}
-
-static dp_status check_rounds(twins *t)
-{
-    /* Beside the standard options some that are not. */
-    static const dp_codec others[] = {{.kind = DP_CODEC_SPARSE, .keep = 16, .bits = 2},
-                                      {.kind = DP_CODEC_SPARSE, .keep = 128, .bits = 1},
-                                      {.kind = DP_CODEC_RANDOM, .keep = 32, .bits = 1, .seed = 9},
-                                      {.kind = DP_CODEC_INT8, .block = 1024},
-                                      {.kind = DP_CODEC_SIGN, .block = 4096}};
-    DP_TRY(level(t));
-    DP_TWINS_DO(t, copy, DP_VECTOR_E, DP_VECTOR_X);
-    DP_TWINS_DO(t, zero, DP_VECTOR_E);
-    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        const dp_codec codec = dp_codec_standard((dp_codec_kind)kind);
-        DP_TRY(check_round(t, &codec, kind == 1 ? 0 : ONE / 10 * 9));
-    }
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        DP_TRY(check_round(t, &others[i], 0));
-    }
-    return DP_OK;
 }
 
 /* ---- The whole. */
@@ -410,7 +291,7 @@ static dp_status check_model(twins *t, const subject *what, uint32_t device)
         status = check_refusals(t);
     }
     if (status == DP_OK && what->rounds) {
-        status = check_rounds(t);
+        status = dp_twins_check_rounds(t);
     }
     dp_twins_close(t);
     return status;

@@ -39,6 +39,10 @@ void dp_twins_close(dp_twins *t);
 
 /* Both hold the same bits. */
 DP_MUST dp_status dp_twins_same(const dp_twins *t, dp_vector vector, const char *after);
+/* The same of every vector. */
+DP_MUST dp_status dp_twins_same_all(const dp_twins *t, const char *after);
+/* DP_OK if values[0], of the backend, is within the tolerance of values[1], of the CPU. */
+DP_MUST dp_status dp_twins_near(const dp_twins *t, const char *what, const double values[2]);
 /* DP_UNSUPPORTED with the two numbers. */
 DP_MUST dp_status dp_twins_differ(const dp_twins *t, const char *what, double got, double wanted);
 /* The sentence of a call that failed, unless it left one. */
@@ -61,6 +65,12 @@ DP_MUST dp_status dp_twins_apply(dp_twins *t, const dp_consensus_items *items,
 /* The same of two parts of a blob of the whole, with nothing of the one between them. DP_NOMEM
  * too. */
 DP_MUST dp_status dp_twins_apply_parts(dp_twins *t, dp_view blob, const dp_outer *outer);
+
+/* ---- backend_check_rounds.c */
+
+/* Two publications, an outer step and a pairwise average with every codec. Both engines must hold
+ * the same theta and feedback before. */
+DP_MUST dp_status dp_twins_check_rounds(dp_twins *t);
 
 /* ---- backend_check_optim.c */
 

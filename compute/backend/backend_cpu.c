@@ -1,3 +1,5 @@
+/* The table of the CPU: opening and closing, vectors, training and evaluation. Rounds are in
+ * backend_cpu_rounds.c. */
 #include "compute/backend/backend_cpu.h"
 
 #include <limits.h>
@@ -6,30 +8,11 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/mutation.h"
-#include "compute/backend/team.h"
+#include "compute/backend/backend_cpu_inside.h"
 #include "compute/codec/feedback.h"
 #include "compute/machine/memory.h"
 #include "compute/machine/sensors.h"
 #include "compute/model/state.h"
-
-struct dp_engine {
-    const dp_model *model; /* borrowed */
-    dp_pool *pool;
-    dp_gpt *gpt;
-    dp_optim optim;       /* not with a team, which has its own */
-    dp_team_engine *team; /* NULL: this process alone */
-    uint32_t rows;        /* of gpt */
-    bool alone;
-    dp_backend_final final; /* of the coming step; NULL: nobody is told */
-    dp_vector final_beside;
-    void *final_context;
-    size_t n;                 /* elements of every vector */
-    float *owned[DP_VECTORS]; /* all but x, m only where it is wanted; none when alone */
-    dp_buf blobs[2];          /* of a and of F */
-    /* started and not taken; DP_VECTOR_NONE: none. All is there: start did it */
-    dp_vector encoding;
-};
 
 /* ---- Devices. */
 
@@ -67,20 +50,19 @@ static dp_status plan_of(uint32_t index, const dp_plan_request *request, dp_plan
 
 /* ---- Where vectors are. */
 
-static bool is_of_gpt(const dp_engine *e, dp_vector v)
+bool dp_backend_cpu_is_of_gpt(const dp_engine *e, dp_vector v)
 {
     return v == DP_VECTOR_X || (e->alone && v == DP_VECTOR_THETA);
 }
 
-static const float *reading(const dp_engine *e, dp_vector v)
+const float *dp_backend_cpu_read(const dp_engine *e, dp_vector v)
 {
-    return is_of_gpt(e, v) ? dp_gpt_params(e->gpt) : e->owned[v];
+    return dp_backend_cpu_is_of_gpt(e, v) ? dp_gpt_params(e->gpt) : e->owned[v];
 }
 
-/* Not longer than for the call, so that the engine learns of every change of x. */
-static float *writing(dp_engine *e, dp_vector v)
+float *dp_backend_cpu_write(dp_engine *e, dp_vector v)
 {
-    if (is_of_gpt(e, v)) {
+    if (dp_backend_cpu_is_of_gpt(e, v)) {
         if (e->team != NULL) {
             dp_team_moved(e->team);
         }
@@ -201,37 +183,37 @@ static const char *problem(const dp_engine *e)
 
 static dp_status init(dp_engine *e, uint64_t seed)
 {
-    dp_model_init(e->model, seed, writing(e, DP_VECTOR_THETA));
+    dp_model_init(e->model, seed, dp_backend_cpu_write(e, DP_VECTOR_THETA));
     return DP_OK;
 }
 
 static dp_status load(dp_engine *e, dp_vector to, dp_view bytes)
 {
-    return dp_floats_read(bytes, writing(e, to), e->n);
+    return dp_floats_read(bytes, dp_backend_cpu_write(e, to), e->n);
 }
 
 static const float *values(dp_engine *e, dp_vector from)
 {
-    return reading(e, from);
+    return dp_backend_cpu_read(e, from);
 }
 
 static dp_status zero(dp_engine *e, dp_vector to)
 {
-    memset(writing(e, to), 0, e->n * sizeof(float));
+    memset(dp_backend_cpu_write(e, to), 0, e->n * sizeof(float));
     return DP_OK;
 }
 
 static dp_status copy(dp_engine *e, dp_vector to, dp_vector from)
 {
     dp_assert(to != from);
-    memcpy(writing(e, to), reading(e, from), e->n * sizeof(float));
+    memcpy(dp_backend_cpu_write(e, to), dp_backend_cpu_read(e, from), e->n * sizeof(float));
     return DP_OK;
 }
 
 static dp_status add(dp_engine *e, dp_vector to, dp_vector from)
 {
-    float *const x = writing(e, to);
-    const float *const y = reading(e, from);
+    float *const x = dp_backend_cpu_write(e, to);
+    const float *const y = dp_backend_cpu_read(e, from);
     for (size_t i = 0; i < e->n; i++) {
         x[i] += y[i];
     }
@@ -240,8 +222,8 @@ static dp_status add(dp_engine *e, dp_vector to, dp_vector from)
 
 static dp_status subtract(dp_engine *e, dp_vector to, dp_vector from)
 {
-    float *const x = writing(e, to);
-    const float *const y = reading(e, from);
+    float *const x = dp_backend_cpu_write(e, to);
+    const float *const y = dp_backend_cpu_read(e, from);
     for (size_t i = 0; i < e->n; i++) {
         x[i] -= y[i];
     }
@@ -250,17 +232,19 @@ static dp_status subtract(dp_engine *e, dp_vector to, dp_vector from)
 
 static dp_status scale(dp_engine *e, dp_vector to, uint32_t lambda)
 {
-    dp_feedback_scale(writing(e, to), lambda, e->n);
+    dp_feedback_scale(dp_backend_cpu_write(e, to), lambda, e->n);
     return DP_OK;
 }
 
 static dp_status snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_vector from)
 {
-    const float *const x = reading(e, DP_VECTOR_X);
+    const float *const x = dp_backend_cpu_read(e, DP_VECTOR_X);
     if (feedback == DP_VECTOR_NONE) {
-        return dp_feedback_difference(writing(e, to), reading(e, from), x, e->n);
+        return dp_feedback_difference(dp_backend_cpu_write(e, to), dp_backend_cpu_read(e, from), x,
+                                      e->n);
     }
-    return dp_feedback_publish(writing(e, to), reading(e, feedback), reading(e, from), x, e->n);
+    return dp_feedback_publish(dp_backend_cpu_write(e, to), dp_backend_cpu_read(e, feedback),
+                               dp_backend_cpu_read(e, from), x, e->n);
 }
 
 /* ---- Training. */
@@ -294,7 +278,7 @@ static void tell_final(void *context, size_t first)
 {
     dp_engine *const e = context;
     const float *const beside =
-        e->final_beside == DP_VECTOR_NONE ? NULL : reading(e, e->final_beside);
+        e->final_beside == DP_VECTOR_NONE ? NULL : dp_backend_cpu_read(e, e->final_beside);
     e->final(e->final_context, dp_gpt_grads(e->gpt), beside, first);
 }
 
@@ -328,14 +312,14 @@ static dp_status update(dp_engine *e, const dp_optim_options *options, double no
     if (e->team != NULL) {
         return dp_team_update(e->team, options, norm);
     }
-    return dp_optim_step_with(&e->optim, writing(e, DP_VECTOR_X), dp_gpt_grads(e->gpt), options,
-                              e->pool, norm);
+    return dp_optim_step_with(&e->optim, dp_backend_cpu_write(e, DP_VECTOR_X), dp_gpt_grads(e->gpt),
+                              options, e->pool, norm);
 }
 
 static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
 {
     size_t count;
-    out[0] = (dp_optim_vector){.name = "x", .values = writing(e, DP_VECTOR_X)};
+    out[0] = (dp_optim_vector){.name = "x", .values = dp_backend_cpu_write(e, DP_VECTOR_X)};
     if (e->team != NULL) {
         return dp_team_lend(e->team, out + 1, &count) == DP_OK ? 1 + count : 0;
     }
@@ -360,7 +344,7 @@ static uint64_t updates_of(const dp_engine *e)
 
 static void look_at(dp_engine *e, dp_vector weights)
 {
-    dp_gpt_look_at(e->gpt, is_of_gpt(e, weights) ? NULL : e->owned[weights]);
+    dp_gpt_look_at(e->gpt, dp_backend_cpu_is_of_gpt(e, weights) ? NULL : e->owned[weights]);
 }
 
 static dp_status loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch, double *loss_sum)
@@ -389,117 +373,6 @@ static dp_status logits_of(dp_engine *e, dp_vector weights, const uint32_t *toke
 {
     look_at(e, weights);
     return dp_gpt_logits(e->gpt, tokens, length, logits);
-}
-
-/* ---- Rounds. */
-
-static dp_status encode(dp_engine *e, dp_vector from, const dp_codec *codec, dp_view *blob)
-{
-    dp_assert(from == DP_VECTOR_A || from == DP_VECTOR_F);
-    dp_buf *const buf = &e->blobs[from == DP_VECTOR_F];
-    dp_buf_clear(buf);
-    DP_TRY(dp_codec_encode(codec, reading(e, from), e->n, buf));
-    *blob = dp_buf_view(buf);
-    return DP_OK;
-}
-
-/* Here and now: the threads that would do it beside the steps are the steps' own. */
-static dp_status encode_start(dp_engine *e, dp_vector from, const dp_codec *codec)
-{
-    dp_view blob;
-    dp_assert(e->encoding == DP_VECTOR_NONE);
-    DP_TRY(encode(e, from, codec, &blob));
-    e->encoding = from;
-    return DP_OK;
-}
-
-static dp_status encode_ready(dp_engine *e, bool *ready)
-{
-    dp_assert(e->encoding != DP_VECTOR_NONE);
-    *ready = true;
-    return DP_OK;
-}
-
-static dp_status encode_take(dp_engine *e, dp_view *blob, const float **out)
-{
-    dp_assert(e->encoding != DP_VECTOR_NONE);
-    *blob = dp_buf_view(&e->blobs[e->encoding == DP_VECTOR_F]);
-    *out = reading(e, e->encoding);
-    e->encoding = DP_VECTOR_NONE;
-    return DP_OK;
-}
-
-/* Run by run. */
-static dp_status settle(dp_engine *e, dp_view blob, uint32_t clip, float beta)
-{
-    dp_codec_cursor cursor;
-    DP_TRY(dp_codec_open(&cursor, blob, e->n));
-    size_t at = 0;
-    dp_codec_run run;
-    while (cursor.left > 0) {
-        DP_TRY(dp_codec_next(&cursor, &run));
-        float d[DP_CODEC_RUN];
-        dp_codec_expand(&run, d);
-        dp_feedback_included(writing(e, DP_VECTOR_E) + at, reading(e, DP_VECTOR_A) + at, d, clip,
-                             beta, run.length);
-        at += run.length;
-    }
-    return DP_OK;
-}
-
-static dp_status apply(dp_engine *e, const dp_consensus_items *items, const dp_outer *outer,
-                       dp_outer_seen *seen)
-{
-    return dp_consensus_apply(writing(e, DP_VECTOR_THETA), e->owned[DP_VECTOR_M], e->n, items,
-                              outer, seen);
-}
-
-/* One run of the exchange; returns the sum of the changes of F. */
-static double mix_run(dp_engine *e, size_t at, const dp_codec_run runs[2], double share)
-{
-    float *const frozen = writing(e, DP_VECTOR_F) + at;
-    float *const x = writing(e, DP_VECTOR_X) + at;
-    float own[DP_CODEC_RUN];
-    float other[DP_CODEC_RUN];
-    dp_codec_expand(&runs[0], own);
-    dp_codec_expand(&runs[1], other);
-    double moved = 0;
-    for (size_t i = 0; i < runs[0].length; i++) {
-        /* D' - D_own without forming D'. */
-        const float change = (float)(share * ((double)other[i] - (double)own[i]));
-        frozen[i] = (dp_broken(32) ? own[i] : frozen[i]) + change;
-        x[i] -= change;
-        moved += (double)change;
-    }
-    return moved;
-}
-
-static dp_status mix(dp_engine *e, const dp_view blobs[2], double share, double *sum)
-{
-    dp_codec_cursor cursors[2];
-    dp_codec_run *const runs = dp_alloc(2, sizeof *runs);
-    if (runs == NULL) {
-        return DP_NOMEM;
-    }
-    dp_status status = DP_OK;
-    for (size_t i = 0; i < 2 && status == DP_OK; i++) {
-        status = dp_codec_open(&cursors[i], blobs[i], e->n);
-    }
-    double total = 0;
-    size_t at = 0;
-    while (status == DP_OK && cursors[0].left > 0) {
-        status = dp_codec_next(&cursors[0], &runs[0]);
-        if (status == DP_OK) {
-            status = dp_codec_next(&cursors[1], &runs[1]);
-        }
-        if (status == DP_OK) {
-            total += mix_run(e, at, runs, share);
-            at += runs[0].length;
-        }
-    }
-    dp_free(runs);
-    *sum = total;
-    return status;
 }
 
 const dp_backend *dp_backend_cpu(void)
@@ -539,13 +412,13 @@ const dp_backend *dp_backend_cpu(void)
         .updates = updates_of,
         .loss = loss,
         .logits = logits_of,
-        .encode = encode,
-        .encode_start = encode_start,
-        .encode_ready = encode_ready,
-        .encode_take = encode_take,
-        .settle = settle,
-        .apply = apply,
-        .mix = mix,
+        .encode = dp_backend_cpu_encode,
+        .encode_start = dp_backend_cpu_encode_start,
+        .encode_ready = dp_backend_cpu_encode_ready,
+        .encode_take = dp_backend_cpu_encode_take,
+        .settle = dp_backend_cpu_settle,
+        .apply = dp_backend_cpu_apply,
+        .mix = dp_backend_cpu_mix,
     };
     return &cpu;
 }

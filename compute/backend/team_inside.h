@@ -125,6 +125,11 @@ typedef struct dp_team_body {
     dp_engine *engine;
 } dp_team_body;
 
+/* Opens own, the member of the first process, and the members of all others with the model of
+ * setup; returns when every process has answered. DP_NOMEM, DP_BADARG, DP_IO with a sentence: some
+ * processes may hold the model; dp_team_member_close must follow, and no command may be sent. */
+DP_MUST dp_status dp_team_set_up(const dp_team *team, dp_team_member *own,
+                                 const dp_engine_setup *setup, dp_why *why);
 /* dp_team_open for either. */
 DP_MUST dp_status dp_team_open_with(dp_team_engine **out, dp_team *team,
                                     const dp_engine_setup *setup, const dp_team_body *body,

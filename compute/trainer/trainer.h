@@ -170,34 +170,6 @@ typedef struct dp_trainer_last {
 
 dp_trainer_last dp_trainer_last_of(const dp_trainer *trainer);
 
-/* What a trainer alone keeps between processes, beside its vectors: everything that the coming
- * steps depend on. Only between two steps. */
-typedef struct dp_trainer_place {
-    uint64_t steps; /* done and dropped; also the cursor: the next sample is steps * train.batch */
-    uint64_t done;
-    uint64_t tokens;  /* of steps that were done: where the schedule stands */
-    uint64_t skipped; /* dropped */
-    uint64_t spikes;  /* of these */
-    /* of the optimizer: its bias correction, and the key of stochastic rounding */
-    uint64_t updates;
-    dp_spike losses;
-    dp_scaler scaler;
-} dp_trainer_place;
-
-enum { DP_TRAINER_VECTORS_MAX = DP_BACKEND_STATE_MAX };
-
-dp_trainer_place dp_trainer_place_of(const dp_trainer *trainer);
-/* The vectors were filled by the caller before. DP_BADMSG: steps could not have led there; then
- * nothing has changed. */
-DP_MUST dp_status dp_trainer_place_at(dp_trainer *trainer, const dp_trainer_place *place);
-/* "x" and those of the optimizer, dp_trainer_elements floats each, lent until the next call to read
- * and to fill. How many; 0: dp_trainer_problem. */
-size_t dp_trainer_vectors(dp_trainer *trainer, dp_optim_vector out[DP_TRAINER_VECTORS_MAX]);
-/* No step is under way. */
-bool dp_trainer_between_steps(const dp_trainer *trainer);
-/* Forget the step under way as if it had not begun: it comes again. DP_IO. */
-DP_MUST dp_status dp_trainer_undo_step(dp_trainer *trainer);
-
 /* a = e + F + O; blob = encode(a); then F, O and e are empty and a is pending. blob and a are lent
  * until the next call. dense: int8 where the manifest says sparse. DP_BUSY: one is pending already.
  * DP_DIVERGED: a is not finite; the local work since the last settled point is dropped, e is

@@ -1,7 +1,9 @@
-/* The fields of dp_trainer, shared by trainer.c (drawers), trainer_publish.c, trainer_parts.c
- * (rounds of parts), trainer_early.c (these while backward goes on), trainer_steps.c (training),
- * trainer_lease.c (on which samples) and trainer_score.c (looking at the result), trainer_judge.c
- * (looking at an update), trainer_keep.c (what one alone keeps). Private to these. */
+/* The fields of dp_trainer and the calls that its files share. Private to these: trainer.c (open,
+ * progress), trainer_state.c (states), trainer_steps.c (training), trainer_lease.c (its samples),
+ * trainer_gradients.c (runs that exchange gradients), trainer_publish.c (publications),
+ * trainer_early.c (parts that are ready during backward), trainer_parts.c (rounds of parts),
+ * trainer_apply.c (records, pairwise averages), trainer_judge.c (updates of others),
+ * trainer_score.c (loss and samples) and trainer_keep.c (what a standalone trainer keeps). */
 #ifndef DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
 
@@ -115,6 +117,10 @@ static inline dp_vector dp_trainer_anchor(const dp_trainer *trainer)
 {
     return trainer->pending ? DP_VECTOR_ANCHOR : DP_VECTOR_THETA;
 }
+
+/* Vectors of the outer optimizer in a state: 0; 1, momentum, a vector of the engine; 2, the moments
+ * of AdamW in gradients. */
+uint32_t dp_trainer_moments(const dp_trainer *trainer);
 
 /* Forget the step under way. */
 DP_MUST dp_status dp_trainer_drop_step(dp_trainer *trainer);

@@ -1,5 +1,7 @@
 /* What a trainer without peers keeps between processes: its place and its vectors. Writes no file
  * (solo_file.h does). */
+#include "compute/trainer/trainer_keep.h"
+
 #include <string.h>
 
 #include "base/assert.h"

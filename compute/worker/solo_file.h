@@ -26,6 +26,7 @@
 
 #include "base/digest.h"
 #include "compute/trainer/trainer.h"
+#include "compute/trainer/trainer_keep.h"
 
 enum { DP_SOLO_HEAD_BYTES = 388, DP_SOLO_KEPT = 2, DP_SOLO_FILES_MAX = 64 };
 

@@ -1,4 +1,4 @@
-/* The built-in trainer behind the trainer protocol (base/trainer/trainer_msg.h): one socket, one
+/* The built-in trainer behind the trainer protocol (base/trainer/trainer_kind.h): one socket, one
  * service thread, one thread that computes. The arithmetic is in trainer.h. */
 #ifndef DP_COMPUTE_WORKER_WORKER_H
 #define DP_COMPUTE_WORKER_WORKER_H

@@ -1,5 +1,6 @@
-/* The worker's inside: what its two threads share (worker.c), and what a command does
- * (worker_commands.c, worker_parts.c, worker_judge.c). */
+/* The state of a worker and the calls that its files share. Private to worker*.c: worker.c has the
+ * two threads, worker_commands.c the commands, worker_open.c OPEN, worker_parts.c rounds of parts,
+ * worker_judge.c JUDGE and worker_rest.c the rests that keep it below its limits. */
 #ifndef DP_COMPUTE_WORKER_WORKER_INSIDE_H
 #define DP_COMPUTE_WORKER_WORKER_INSIDE_H
 
@@ -91,6 +92,9 @@ void dp_worker_unmap_items(const dp_worker_command *c, const dp_view *blobs);
  * while cuts and round do. */
 void dp_worker_tell_early(dp_worker *w, const dp_part_cuts *cuts);
 void dp_worker_forget_early(dp_worker *w);
+/* OPEN (worker_open.c). DP_EXISTS: a trainer is open already; the statuses of dp_trainer_open and
+ * dp_memfd_map. */
+DP_MUST dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_why *why);
 /* REDUCE, ADD. */
 DP_MUST dp_status dp_worker_reduce(dp_worker *w, const dp_worker_command *c, dp_why *why);
 DP_MUST dp_status dp_worker_add(dp_worker *w, const dp_worker_command *c, dp_why *why);

@@ -11,6 +11,7 @@
 #include "compute/data/data.h"
 #include "compute/text/bpe.h"
 #include "compute/trainer/trainer.h"
+#include "compute/trainer/trainer_keep.h"
 
 enum { TINY_CONTEXT = 32, TINY_VOCAB = 300, TINY_ROWS = 4, TINY_TEXT = 40000 };
 

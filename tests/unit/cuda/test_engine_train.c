@@ -7,6 +7,7 @@
 
 #include "compute/backend/plugin.h"
 #include "compute/model/scaler.h"
+#include "compute/trainer/trainer_keep.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
 #include "tests/unit/compute/tiny_node.h"

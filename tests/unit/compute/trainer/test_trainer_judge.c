@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "compute/backend/backend_cpu.h"
 #include "compute/backend/team.h"
+#include "compute/trainer/trainer_keep.h"
 
 enum { ONE = 65536, STEPS = 6, ROWS_OF_GAIN = 8, SIX_WINDOWS = 6 * TINY_CONTEXT };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compute/trainer/trainer.h"
+#include "compute/trainer/trainer_keep.h"
 
 static tiny_run run;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "compute/trainer/trainer.h"
+#include "compute/trainer/trainer_keep.h"
 
 static const uint32_t all_of_it = 0x80000000U;
 

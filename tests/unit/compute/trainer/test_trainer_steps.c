@@ -8,6 +8,7 @@
 #include "compute/backend/backend_cpu.h"
 #include "compute/cpu/half.h"
 #include "compute/trainer/trainer.h"
+#include "compute/trainer/trainer_keep.h"
 
 static dp_manifest settings(void)
 {

@@ -1,0 +1,169 @@
+/* The model of a group reaches its processes: makes the shared memory, sends each process its order
+ * and waits for their answers. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "compute/backend/team_inside.h"
+
+static dp_status send_order(int socket, const dp_team_order *order, const int fds[DP_TEAM_FDS])
+{
+    union {
+        struct cmsghdr head; /* for its alignment */
+        char bytes[CMSG_SPACE(DP_TEAM_FDS * sizeof(int))];
+    } control = {.bytes = {0}};
+    dp_team_order copy = *order;
+    struct iovec part = {.iov_base = &copy, .iov_len = sizeof copy};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *const head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(DP_TEAM_FDS * sizeof(int));
+    memcpy(CMSG_DATA(head), fds, DP_TEAM_FDS * sizeof(int));
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof copy ? DP_OK : DP_IO;
+}
+
+/* The board in memory of its own, with its gate. */
+static dp_status make_board(int *fd, size_t bytes, uint32_t processes)
+{
+    const int made = memfd_create("dpnode-team", MFD_CLOEXEC);
+    if (made < 0) {
+        return DP_IO;
+    }
+    dp_team_board *board = MAP_FAILED;
+    if (ftruncate(made, (off_t)bytes) == 0) {
+        board = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
+    }
+    if (board == MAP_FAILED) {
+        close(made);
+        return DP_NOMEM;
+    }
+    const dp_status status = dp_gate_make(&board->gate, processes);
+    munmap(board, bytes);
+    if (status != DP_OK) {
+        close(made);
+        return status;
+    }
+    *fd = made;
+    return DP_OK;
+}
+
+static dp_team_order order_of(const dp_team *team, const dp_engine_setup *setup)
+{
+    const size_t tokens = (size_t)setup->rows_max * setup->model->config.context;
+    return (dp_team_order){.model = setup->model->config,
+                           .setup = *setup,
+                           .zero = {.optim = {.model = setup->model,
+                                              .kind = setup->optimizer,
+                                              .weights = setup->weights,
+                                              .seed = setup->seed},
+                                    .processes = team->processes,
+                                    .lanes = team->lanes,
+                                    .wait_us = DP_TEAM_WAIT_US},
+                           .board_bytes = sizeof(dp_team_board) + 2 * tokens * sizeof(uint32_t)};
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
+}
+
+/* Until there is something to read, or its process has ended: the kernel closes the other end with
+ * it. False: neither in time. */
+static bool wait_for(int socket, uint32_t most_ms)
+{
+    const uint64_t deadline = now_ms() + most_ms;
+    for (;;) {
+        const uint64_t now = now_ms();
+        struct pollfd one = {.fd = socket, .events = POLLIN};
+        const int got = poll(&one, 1, now < deadline ? (int)(deadline - now) : 0);
+        if (got > 0 || (got < 0 && errno != EINTR)) {
+            return true;
+        }
+        if (now >= deadline) {
+            return false;
+        }
+    }
+}
+
+static dp_status hear_one(const dp_team *team, uint32_t rank, dp_why *why)
+{
+    dp_team_verdict verdict;
+    if (!wait_for(team->others[rank].socket, team->open_ms)) {
+        /* An answer that came later would be taken for one to the next order. */
+        DP_IGNORE(kill(team->others[rank].pid, SIGKILL) != 0);
+        return dp_why_set(why, DP_IO, "process %u of %u does not answer", rank, team->processes);
+    }
+    if (recv(team->others[rank].socket, &verdict, sizeof verdict, MSG_DONTWAIT) !=
+        (ssize_t)sizeof verdict) {
+        return dp_why_set(why, DP_IO, "process %u of %u is gone", rank, team->processes);
+    }
+    verdict.why.text[sizeof verdict.why.text - 1] = '\0';
+    return verdict.status == DP_OK
+               ? DP_OK
+               : dp_why_set(why, verdict.status, "process %u of %u: %.400s", rank, team->processes,
+                            verdict.why.text[0] != '\0' ? verdict.why.text
+                                                        : dp_status_text(verdict.status));
+}
+
+/* Each, so that no answer is taken for one to a later order. The last that is not DP_OK. */
+static dp_status hear_all(const dp_team *team, dp_why *why)
+{
+    dp_status status = DP_OK;
+    for (uint32_t rank = 1; rank < team->processes; rank++) {
+        const dp_status one = hear_one(team, rank, why);
+        status = one != DP_OK ? one : status;
+    }
+    return status;
+}
+
+/* All that were told come to the board, or the gate says who did not. */
+static dp_status gather_all(const dp_team *team, dp_team_member *own, dp_team_order *order,
+                            const int fds[DP_TEAM_FDS], dp_why *why)
+{
+    /* First, so that where it fails nobody waits; who waits at the gate of a first process that
+     * leaves goes back to its socket. */
+    DP_TRY(dp_team_member_open(own, order, fds, why));
+    for (uint32_t rank = 1; rank < team->processes; rank++) {
+        order->zero.rank = rank;
+        order->device = team->cards != NULL ? team->cards->devices[rank] : 0;
+        if (send_order(team->others[rank].socket, order, fds) != DP_OK) {
+            return dp_why_set(why, DP_IO, "process %u of %u is gone", rank, team->processes);
+        }
+    }
+    return hear_all(team, why);
+}
+
+dp_status dp_team_set_up(const dp_team *team, dp_team_member *own, const dp_engine_setup *setup,
+                         dp_why *why)
+{
+    dp_team_order order = order_of(team, setup);
+    if (own->engine != NULL) {
+        order.backend = team->cards->inner;
+        memcpy(order.path, team->cards->path, sizeof order.path);
+    }
+    int fds[DP_TEAM_FDS] = {-1, -1};
+    dp_status status = make_board(&fds[0], order.board_bytes, team->processes);
+    if (status == DP_OK) {
+        status = dp_zero_make(&fds[1], &order.zero);
+    }
+    if (status == DP_OK) {
+        status = gather_all(team, own, &order, fds, why);
+    }
+    for (size_t i = 0; i < DP_TEAM_FDS; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+    return status;
+}
