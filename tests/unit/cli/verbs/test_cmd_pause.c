@@ -1,0 +1,101 @@
+/* pause, resume, drain, leave: what the daemon is asked, and how each ends. */
+#include "tests/unit/cli/verb_kit.h"
+
+static void pause_and_resume_ask_once_and_say_what_follows(void **state)
+{
+    (void)state;
+    verb_answer("{'state': 'paused'}");
+    assert_int_equal(VERB_ALONE(dp_verb_pause), 0);
+    assert_true(verb_asked(0, "pause", "{}") && verb_said("paused") && verb_said("dpnode resume"));
+    verb_answer("{'state': 'training'}");
+    assert_int_equal(VERB_ALONE(dp_verb_resume), 0);
+    assert_true(verb_asked(0, "resume", "{}") && verb_said("training again"));
+    verb_answer("{'state': 'paused'}");
+    assert_int_equal(VERB(dp_verb_pause, "--json"), 0);
+    assert_true(verb_said("\"state\""));
+    verb_refuse(DP_EXIT_TEMPORARY, "E0105", "this node is in no run");
+    assert_int_equal(VERB_ALONE(dp_verb_pause), DP_EXIT_TEMPORARY);
+    assert_true(verb_warned("E0105"));
+}
+
+static void drain_waits_so_long_and_the_daemon_ends(void **state)
+{
+    (void)state;
+    verb_answer("{'counted': true, 'text': 'drained: its work is counted'}");
+    assert_int_equal(VERB_ALONE(dp_verb_drain), 0);
+    assert_true(verb_asked(0, "drain", "{'end': true}"));
+    assert_true(verb_said("its work is counted; the daemon ends"));
+    verb_answer("{'counted': false, 'text': 'x'}");
+    assert_int_equal(VERB(dp_verb_drain, "--time", "2m"), 0);
+    assert_true(verb_asked(0, "drain", "{'end': true, 'seconds': 120}"));
+    assert_int_equal(VERB(dp_verb_drain, "--time", "soon"), DP_EXIT_USAGE);
+    assert_int_equal(verb_kit.n_calls, 0);
+}
+
+static void drain_can_leave_after_it(void **state)
+{
+    (void)state;
+    verb_answer("{'counted': true, 'text': 'drained'}");
+    verb_answer("{'run': 'kjv'}");
+    assert_int_equal(VERB(dp_verb_drain, "--leave", "--keep-data", "--delete-run", "kjv"), 0);
+    assert_true(verb_asked(0, "drain", "{'end': false}"));
+    assert_true(verb_asked(1, "run.leave", "{'keep_data': true, 'delete_run': 'kjv'}"));
+    assert_true(verb_said("left kjv"));
+}
+
+static void options_of_leave_without_it_change_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(VERB(dp_verb_drain, "--keep-data"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_drain, "--delete-run", "kjv"), DP_EXIT_USAGE);
+    assert_true(verb_warned("goes with --leave only") && verb_kit.n_calls == 0);
+}
+
+static void a_drain_that_fails_does_not_leave(void **state)
+{
+    (void)state;
+    verb_refuse(DP_EXIT_TEMPORARY, "E0105", "this node is in no run");
+    assert_int_equal(VERB(dp_verb_drain, "--leave"), DP_EXIT_TEMPORARY);
+    assert_int_equal(verb_kit.n_calls, 1);
+}
+
+static void leave_keeps_or_drops_the_data(void **state)
+{
+    (void)state;
+    verb_answer("{'run': 'kjv'}");
+    assert_int_equal(VERB_ALONE(dp_verb_leave), 0);
+    assert_true(verb_asked(0, "run.leave", "{'keep_data': false}"));
+    assert_true(verb_said("left kjv; its other members, if any, go on"));
+    verb_answer("{'run': 'kjv'}");
+    assert_int_equal(VERB(dp_verb_leave, "--keep-data", "--json"), 0);
+    assert_true(verb_asked(0, "run.leave", "{'keep_data': true}") && verb_said("\"run\""));
+    verb_refuse(DP_EXIT_TEMPORARY, "E0111", "no other node can decide rounds");
+    assert_int_equal(VERB_ALONE(dp_verb_leave), DP_EXIT_TEMPORARY);
+    assert_string_equal(verb_kit.out, "");
+}
+
+static void without_a_daemon_each_ends_as_unavailable(void **state)
+{
+    static const dp_verb *const verbs[] = {&dp_verb_pause, &dp_verb_resume, &dp_verb_drain,
+                                           &dp_verb_leave};
+    (void)state;
+    verb_kit.is_down = true;
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        assert_int_equal(VERB_ALONE(*verbs[i]), DP_EXIT_UNAVAILABLE);
+        assert_true(verb_warned("E0101"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        VERB_TEST(pause_and_resume_ask_once_and_say_what_follows),
+        VERB_TEST(drain_waits_so_long_and_the_daemon_ends),
+        VERB_TEST(drain_can_leave_after_it),
+        VERB_TEST(options_of_leave_without_it_change_nothing),
+        VERB_TEST(a_drain_that_fails_does_not_leave),
+        VERB_TEST(leave_keeps_or_drops_the_data),
+        VERB_TEST(without_a_daemon_each_ends_as_unavailable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

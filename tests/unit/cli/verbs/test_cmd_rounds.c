@@ -1,0 +1,149 @@
+/* rounds, logs, why: what happened, for people and for scripts. */
+#include "cli/verbs/cmd_rounds.h"
+#include "tests/unit/cli/verb_kit.h"
+
+static void a_decided_round_is_a_line_below_a_head(void **state)
+{
+    (void)state;
+    verb_answer_after("[{'round': {'round': 12, 'kind': 'sync', 'listed': 3, 'active': 4, "
+                      "'duration_ms': 1500, 'bytes': 1048576, 'loss': 2.5, 'counted': true, "
+                      "'parts': 4, 'parts_empty': 1}}, "
+                      "{'round': {'round': 13, 'kind': 'sync', 'counted': false}}]",
+                      "{'count': 2}");
+    assert_int_equal(VERB(dp_verb_rounds, "-n", "2"), 0);
+    assert_true(verb_asked(0, "rounds", "{'last': 2, 'follow': false}"));
+    assert_true(verb_said("3/4") && verb_said("1.5 s") && verb_said("1.0 MiB"));
+    assert_true(verb_said("2.500") && verb_said("parts 3/4") && verb_said("without you"));
+    assert_true(strncmp(verb_kit.out, "TIME", 4) == 0);
+}
+
+static void who_was_left_out_is_named_with_the_cause(void **state)
+{
+    (void)state;
+    verb_answer_after("[{'round': {'round': 12, 'kind': 'sync', 'counted': true, 'left_out': "
+                      "[{'short': 'bbbb', 'name': 'bob', 'cause': 'not ready'}]}}]",
+                      "{'count': 1}");
+    assert_int_equal(VERB_ALONE(dp_verb_rounds), 0);
+    assert_true(verb_asked(0, "rounds", "{'last': 20, 'follow': false}"));
+    assert_true(verb_said("bob") && verb_said("not ready"));
+}
+
+static void an_exchange_shows_its_partner_and_weights(void **state)
+{
+    (void)state;
+    verb_answer_after("[{'round': {'round': 12, 'kind': 'gossip', 'exchange': {'peer': {'short': "
+                      "'bbbb', 'name': 'bob'}, 'weight_own': 10, 'weight_other': 30, 'moved': "
+                      "0.25, 'cause': 'done'}}}]",
+                      "{'count': 1}");
+    assert_int_equal(VERB_ALONE(dp_verb_rounds), 0);
+    assert_true(verb_said("bob") && verb_said("10") && verb_said("30") && verb_said("0.25"));
+    assert_true(verb_said("done"));
+}
+
+static void where_nothing_is_to_be_listed_a_sentence_is_said(void **state)
+{
+    (void)state;
+    verb_answer("{'count': 0}");
+    assert_int_equal(VERB_ALONE(dp_verb_rounds), 0);
+    assert_true(verb_said("this node knows of no decided round yet"));
+    verb_answer("{'count': 0}");
+    assert_int_equal(VERB(dp_verb_rounds, "--json"), 0);
+    assert_null(strstr(verb_kit.out, "no decided round"));
+}
+
+static void with_json_each_round_and_event_is_a_line_of_its_own(void **state)
+{
+    (void)state;
+    verb_answer_after("[{'round': {'round': 12}}, {'round': {'round': 13}}]", "{'count': 2}");
+    assert_int_equal(VERB(dp_verb_rounds, "--json", "-f"), 0);
+    assert_true(verb_asked(0, "rounds", "{'last': 20, 'follow': true}"));
+    assert_string_equal(verb_kit.out, "{\"round\":12}\n{\"round\":13}\n");
+    verb_answer_after("[{'event': {'id': 7}}]", "{'count': 1}");
+    assert_int_equal(VERB(dp_verb_logs, "--json"), 0);
+    assert_string_equal(verb_kit.out, "{\"id\":7}\n");
+}
+
+static void an_event_is_a_line_that_cannot_steer_the_terminal(void **state)
+{
+    (void)state;
+    verb_answer_after("[{'event': {'time_ms': 0, 'name': 'run.joined', 'round': 7, 'text': "
+                      "'a\\u001b[2Jb'}}, {'event': {'name': 'daemon.up', 'text': 'is up'}}]",
+                      "{'count': 2}");
+    assert_int_equal(VERB(dp_verb_logs, "-n", "2"), 0);
+    assert_true(verb_asked(0, "events", "{'last': 2, 'follow': false}"));
+    assert_true(verb_said("run.joined") && verb_said("     7  ") && verb_said("     -  is up"));
+    assert_null(strchr(verb_kit.out, '\x1b'));
+}
+
+static void numbers_out_of_range_ask_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(VERB(dp_verb_rounds, "-n", "1000001"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_logs, "-n", "x"), DP_EXIT_USAGE);
+    assert_int_equal(verb_kit.n_calls, 0);
+    verb_kit.is_down = true;
+    assert_int_equal(VERB_ALONE(dp_verb_rounds), DP_EXIT_UNAVAILABLE);
+    assert_int_equal(VERB_ALONE(dp_verb_logs), DP_EXIT_UNAVAILABLE);
+    assert_int_equal(VERB_ALONE(dp_verb_why), DP_EXIT_UNAVAILABLE);
+}
+
+static void why_asks_about_the_node_a_round_or_a_peer(void **state)
+{
+    (void)state;
+    verb_answer("{'answer': 'it trains', 'causes': [{'time_ms': 0, 'text': 'a trainer is up'}], "
+                "'fix': 'dpnode up'}");
+    assert_int_equal(VERB_ALONE(dp_verb_why), 0);
+    assert_true(verb_asked(0, "why", "{}"));
+    assert_true(verb_said("it trains\n") && verb_said("a trainer is up\n"));
+    assert_true(verb_said("fix: dpnode up\n"));
+    static const char *const words[][3] = {{"413", NULL, "{'round': 413}"},
+                                           {"round", "413", "{'round': 413}"},
+                                           {"peer", "bob", "{'peer': 'bob'}"},
+                                           {"peer", "7", "{'peer': '7'}"}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        verb_answer("{'answer': 'x', 'known': true}");
+        assert_int_equal(VERB(dp_verb_why, words[i][0], words[i][1]), 0);
+        assert_true(verb_asked(0, "why", words[i][2]));
+    }
+}
+
+static void a_question_that_is_not_understood_asks_nothing(void **state)
+{
+    static const char *const words[][2] = {
+        {"bob", NULL}, {"round", "bob"}, {"413", "bob"}, {"12x", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        assert_int_equal(VERB(dp_verb_why, words[i][0], words[i][1]), DP_EXIT_USAGE);
+        assert_true(verb_warned("this question is not understood") && verb_kit.n_calls == 0);
+    }
+}
+
+static void what_is_not_known_ends_with_1(void **state)
+{
+    (void)state;
+    verb_answer("{'answer': 'no such round', 'known': false}");
+    assert_int_equal(VERB(dp_verb_why, "9"), DP_EXIT_NEGATIVE);
+    assert_true(verb_said("no such round"));
+    verb_answer("{'answer': 'no such round', 'known': false}");
+    assert_int_equal(VERB(dp_verb_why, "9", "--json"), DP_EXIT_NEGATIVE);
+    assert_true(verb_said("\"known\":false"));
+    verb_refuse(DP_EXIT_NOINPUT, "E0110", "no peer of this name");
+    assert_int_equal(VERB(dp_verb_why, "peer", "eve"), DP_EXIT_NOINPUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        VERB_TEST(a_decided_round_is_a_line_below_a_head),
+        VERB_TEST(who_was_left_out_is_named_with_the_cause),
+        VERB_TEST(an_exchange_shows_its_partner_and_weights),
+        VERB_TEST(where_nothing_is_to_be_listed_a_sentence_is_said),
+        VERB_TEST(with_json_each_round_and_event_is_a_line_of_its_own),
+        VERB_TEST(an_event_is_a_line_that_cannot_steer_the_terminal),
+        VERB_TEST(numbers_out_of_range_ask_nothing),
+        VERB_TEST(why_asks_about_the_node_a_round_or_a_peer),
+        VERB_TEST(a_question_that_is_not_understood_asks_nothing),
+        VERB_TEST(what_is_not_known_ends_with_1),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* sample, eval: questions to the model, and their answers for people. */
+#include "tests/unit/cli/verb_kit.h"
+
+static void a_sample_asks_only_for_what_was_given(void **state)
+{
+    (void)state;
+    verb_answer("{'text': 'And it came to pass', 'round': 9}");
+    assert_int_equal(VERB_ALONE(dp_verb_sample), 0);
+    assert_true(verb_asked(0, "sample", "{'tokens': 120}"));
+    assert_string_equal(verb_kit.out, "And it came to pass\n");
+    verb_answer("{'text': 'x'}");
+    assert_int_equal(VERB(dp_verb_sample, "-p", "In the", "-n", "80", "--seed", "7"), 0);
+    assert_true(verb_asked(0, "sample", "{'tokens': 80, 'prompt': 'In the', 'seed': 7}"));
+}
+
+static void a_sample_cannot_steer_the_terminal_but_may_break_lines(void **state)
+{
+    (void)state;
+    verb_answer("{'text': 'a\\n\\u001b[2Jb'}");
+    assert_int_equal(VERB_ALONE(dp_verb_sample), 0);
+    assert_null(strchr(verb_kit.out, '\x1b'));
+    assert_true(verb_said("a\n"));
+}
+
+static void numbers_out_of_range_ask_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(VERB(dp_verb_sample, "-n", "0"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_sample, "-n", "2001"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_sample, "--seed", "x"), DP_EXIT_USAGE);
+    assert_int_equal(VERB(dp_verb_eval, "-n", "-1"), DP_EXIT_USAGE);
+    assert_int_equal(verb_kit.n_calls, 0);
+}
+
+static void an_evaluation_is_a_line_with_its_perplexity(void **state)
+{
+    (void)state;
+    verb_answer("{'loss': 2.0, 'bits_per_byte': 1.25, 'tokens': 5000, 'round': 12}");
+    assert_int_equal(VERB(dp_verb_eval, "-n", "5000"), 0);
+    assert_true(verb_asked(0, "eval", "{'tokens': 5000}"));
+    assert_string_equal(verb_kit.out,
+                        "round 12: loss 2.0000 per token, perplexity 7.39, 1.2500 bits per byte, "
+                        "on 5000 held-out tokens\n");
+    verb_answer("{'loss': 2.0}");
+    assert_int_equal(VERB(dp_verb_eval, "--json"), 0);
+    assert_true(verb_asked(0, "eval", "{'tokens': 0}") && verb_said("\"loss\""));
+}
+
+static void data_of_ones_own_goes_with_a_folder_only(void **state)
+{
+    (void)state;
+    assert_int_equal(VERB(dp_verb_eval, "--data", "other.txt"), DP_EXIT_USAGE);
+    assert_true(verb_warned("E0001") && verb_warned("dpnode eval FOLDER --data FILE"));
+    assert_int_equal(verb_kit.n_calls, 0);
+}
+
+static void what_the_daemon_refuses_is_said(void **state)
+{
+    (void)state;
+    verb_refuse(DP_EXIT_TEMPORARY, "E0404", "the trainer has not loaded the model");
+    assert_int_equal(VERB_ALONE(dp_verb_sample), DP_EXIT_TEMPORARY);
+    assert_true(verb_warned("E0404") && verb_warned("the fix"));
+    verb_refuse(DP_EXIT_TEMPORARY, "E0404", "the trainer has not loaded the model");
+    assert_int_equal(VERB(dp_verb_eval, "--json"), DP_EXIT_TEMPORARY);
+    assert_true(verb_said("\"error\"") && verb_said("E0404"));
+    verb_kit.is_down = true;
+    assert_int_equal(VERB_ALONE(dp_verb_sample), DP_EXIT_UNAVAILABLE);
+    assert_int_equal(VERB_ALONE(dp_verb_eval), DP_EXIT_UNAVAILABLE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        VERB_TEST(a_sample_asks_only_for_what_was_given),
+        VERB_TEST(a_sample_cannot_steer_the_terminal_but_may_break_lines),
+        VERB_TEST(numbers_out_of_range_ask_nothing),
+        VERB_TEST(an_evaluation_is_a_line_with_its_perplexity),
+        VERB_TEST(data_of_ones_own_goes_with_a_folder_only),
+        VERB_TEST(what_the_daemon_refuses_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

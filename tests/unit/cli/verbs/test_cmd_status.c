@@ -1,0 +1,157 @@
+/* status, peers, data: how it goes now, for people and for checks. */
+#include "tests/unit/cli/verb_kit.h"
+
+#define TRAINING                                                                                   \
+    "'state': 'training', 'name': 'ann', 'run': {'name': 'kjv', 'round': 12, 'tokens': 2500000, "  \
+    "'loss': 2.5, 'alive': 3, 'members': 4, 'is_voter': true, 'counted': 1, 'trainer': 'up', "     \
+    "'trains': true, 'tokens_per_s': 1500.0, 'quorum': true, 'data_objects': 2, 'data_here': 2"
+
+static void a_node_that_trains_is_two_lines(void **state)
+{
+    (void)state;
+    verb_answer("{" TRAINING ", 'bytes_sent': 1048576, 'device': 'cpu: 4 threads', "
+                "'checkpoint_round': 11, 'compute_utilisation': 0.5, 'keep': 16, "
+                "'update_error': 0.25}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_asked(0, "status", "{}"));
+    assert_true(
+        verb_said("kjv  training  round 12  2.50M tokens  loss 2.500  3/4 members alive\n"));
+    assert_true(verb_said("you: ann (voter), counted in 1 round, trainer up at 1.50k tokens/s"));
+    assert_true(verb_said(", sent 1.0 MiB") && verb_said(", on cpu: 4 threads"));
+    assert_true(verb_said(", computing 50.0 % of the time"));
+    assert_true(verb_said(", updates of 1 element in 16, 25 % of the last one left over"));
+    assert_true(verb_said(", checkpoint of round 11\n"));
+    assert_null(strstr(verb_kit.out, "no majority"));
+}
+
+static void what_is_wrong_is_a_line_with_what_to_ask(void **state)
+{
+    (void)state;
+    verb_answer("{'state': 'gossip', 'name': 'ann', 'run': {'name': 'kjv', 'round': 12, 'alive': "
+                "5, 'members': 1, 'counted': 2, 'trainer': 'failing', 'trainer_next_ms': 4001, "
+                "'quorum': false, 'data_objects': 4, 'data_here': 1, 'refused': true}, 'paused': "
+                "{'text': ' since Monday'}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("5 nodes alive, 1 member\n")); /* Some stand in no record yet. */
+    assert_true(verb_said("counted in 2 rounds, trainer failing, started again in 5 s"));
+    assert_true(verb_said("1 of 4 parts of the data are here"));
+    assert_true(verb_said("no majority of the voters is heard: dpnode why"));
+    assert_true(verb_said("paused by its owner since Monday; dpnode resume ends it"));
+    assert_true(verb_said("nobody lets this node in"));
+    verb_answer("{" TRAINING ", 'voted_twice': 'q3x7', 'voted_twice_name': 'bob'}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("halted: voter bob q3x7 signed two records in one ballot"));
+}
+
+static void limits_and_memory_are_told_where_they_matter(void **state)
+{
+    (void)state;
+    verb_answer("{" TRAINING ", 'upload_max': 125000, 'upload_month': 200000000000, "
+                "'upload_month_used': 1000000000, 'month_used_up': true, 'held': 134217728, "
+                "'held_max': 268435456}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said(", upload 1 Mbit/s, 1.0 GB of 200 GB of"));
+    assert_true(verb_said("of this month's upload used, training rests: dpnode limits"));
+    assert_true(verb_said("128 MiB of memory (at most about 256 MiB)"));
+    verb_answer("{" TRAINING ", 'held': 1048576}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_null(strstr(verb_kit.out, "of memory"));
+}
+
+static void a_node_that_starts_or_joins_says_what_it_waits_for(void **state)
+{
+    (void)state;
+    verb_answer("{'state': 'starting', 'run': {'name': 'kjv', 'round': null}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("the chain is being read"));
+    assert_null(strstr(verb_kit.out, "no majority"));
+    verb_answer("{'state': 'joining', 'run': {'name': 'kjv'}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("nobody has told yet what the run is"));
+}
+
+static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return(void **state)
+{
+    (void)state;
+    verb_answer("{'state': 'idle', 'version': '1.0', 'pid': 7, 'uptime_s': 7200}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("idle: dpnoded 1.0, pid 7, up 2 h. No run yet"));
+    verb_answer("{'state': 'idle', 'lost': 'the store was damaged'}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("No run: the store was damaged. Join again: dpnode join TOKEN"));
+}
+
+static void checks_end_with_0_or_1(void **state)
+{
+    static const struct {
+        const char *status;
+        int ready;
+        int live;
+    } rows[] = {{"{" TRAINING "}}", 0, 0},
+                {"{'state': 'gossip', 'run': {'trainer': 'up'}}", 0, 0},
+                {"{'state': 'paused', 'run': {'trainer': 'up'}}", 1, 0},
+                {"{'state': 'training', 'run': {'trainer': 'down'}}", 1, 0},
+                {"{'state': 'idle', 'lost': 'the store was damaged'}", 1, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        verb_answer(rows[i].status);
+        assert_int_equal(VERB(dp_verb_status, "--check", "ready"), rows[i].ready);
+        verb_answer(rows[i].status);
+        assert_int_equal(VERB(dp_verb_status, "--check", "live", "--json"), rows[i].live);
+    }
+    assert_int_equal(VERB(dp_verb_status, "--check", "well"), DP_EXIT_USAGE);
+    assert_int_equal(verb_kit.n_calls, 0);
+    verb_kit.is_down = true;
+    assert_int_equal(VERB(dp_verb_status, "--check", "live"), DP_EXIT_NEGATIVE);
+    assert_int_equal(VERB_ALONE(dp_verb_status), DP_EXIT_UNAVAILABLE);
+}
+
+static void peers_are_rows_with_role_and_link(void **state)
+{
+    (void)state;
+    verb_answer(
+        "{'peers': [{'name': 'ann', 'short': 'aaaa', 'state': 'alive', 'self': true, 'voter': true,"
+        " 'round': 12, 'included': 11}, {'name': 'bob', 'short': 'bbbb', 'state': 'suspect', "
+        "'roster': true, 'linked': true, 'rtt_ms': 12.5, 'addresses': ['10.0.0.2:7717']}, "
+        "{'name': null, 'short': 'cccc', 'state': 'alive', 'round': null}, {'state': 'left'}]}");
+    assert_int_equal(VERB_ALONE(dp_verb_peers), 0);
+    assert_true(verb_asked(0, "peers", "{}"));
+    assert_true(verb_said("ann *") && verb_said("voter") && verb_said("12") && verb_said("11"));
+    assert_true(verb_said("trainer") && verb_said("12.5 ms") && verb_said("10.0.0.2:7717"));
+    assert_true(verb_said("(not linked yet)") && verb_said("newcomer"));
+    verb_answer("{'peers': []}");
+    assert_int_equal(VERB(dp_verb_peers, "--json"), 0);
+    assert_string_equal(verb_kit.out, "{\"peers\":[]}\n");
+    verb_refuse(DP_EXIT_TEMPORARY, "E0105", "this node is in no run");
+    assert_int_equal(VERB_ALONE(dp_verb_peers), DP_EXIT_TEMPORARY);
+}
+
+static void data_is_listed_with_what_is_here(void **state)
+{
+    (void)state;
+    verb_answer("{'data': [{'kind': 'tokenizer', 'root': 'abcd', 'bytes': 1024, 'local': true}, "
+                "{'kind': 'tokens', 'root': 'ef01', 'bytes': 2048, 'tokens': 1500, 'local': "
+                "false}], 'samples': 40}");
+    assert_int_equal(VERB_ALONE(dp_verb_data), 0);
+    assert_true(verb_asked(0, "data", "{}"));
+    assert_true(verb_said("tokenizer") && verb_said("1.50k") && verb_said("not yet"));
+    assert_true(verb_said("1 of 2 are here; a pass has 40 samples\n"));
+    verb_refuse(DP_EXIT_TEMPORARY, "E0105", "this node is in no run");
+    assert_int_equal(VERB(dp_verb_data, "--json"), DP_EXIT_TEMPORARY);
+    assert_true(verb_said("\"error\""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        VERB_TEST(a_node_that_trains_is_two_lines),
+        VERB_TEST(what_is_wrong_is_a_line_with_what_to_ask),
+        VERB_TEST(limits_and_memory_are_told_where_they_matter),
+        VERB_TEST(a_node_that_starts_or_joins_says_what_it_waits_for),
+        VERB_TEST(an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return),
+        VERB_TEST(checks_end_with_0_or_1),
+        VERB_TEST(peers_are_rows_with_role_and_link),
+        VERB_TEST(data_is_listed_with_what_is_here),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
