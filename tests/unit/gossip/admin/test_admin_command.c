@@ -6,7 +6,7 @@
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
 #include "gossip/requests/requests.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* Signs nothing in this domain: the key has gone, or is refused by the device that holds it. */
 static const char *refused_domain;

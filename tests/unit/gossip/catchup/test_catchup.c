@@ -7,7 +7,7 @@
 #include "gossip/node/node.h"
 #include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_actions actions;
 

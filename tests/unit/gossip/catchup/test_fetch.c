@@ -3,7 +3,7 @@
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fetch.h"
 #include "gossip/context/context.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { SHARDS = 9 };
 

@@ -4,7 +4,7 @@
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_status order(kit_world *world, uint32_t to, dp_admin_command_kind kind, dp_why *why)
 {

@@ -7,7 +7,7 @@
 #include "gossip/node/node.h"
 #include "gossip/round/round.h"
 #include "gossip/vote/commit_row.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static uint8_t room[DP_MESSAGE_MAX];
 

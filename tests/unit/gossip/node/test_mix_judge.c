@@ -4,7 +4,7 @@
 #include "gossip/context/context.h"
 #include "gossip/node/node_steps.h"
 #include "gossip/pairs/mix_msg.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 enum { SPEED = 1000 /* tokens per second of the member in the middle */ };
 

@@ -6,7 +6,7 @@
 #include "gossip/node/node.h"
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static void a_founder_alone_commits_rounds(void **state)
 {

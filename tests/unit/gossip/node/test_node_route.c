@@ -5,7 +5,7 @@
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/training/training.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static kit_world *three(void)
 {

@@ -7,7 +7,7 @@
 #include "gossip/pairs/mix_msg.h"
 #include "gossip/round/round.h"
 #include "gossip/transfer/spread_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static kit_world *three(void)
 {

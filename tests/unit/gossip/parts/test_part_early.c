@@ -5,7 +5,7 @@
 #include "gossip/round/round.h"
 #include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { NODES = 3, OWNER = 0, AUTHOR = 1 }; /* The owner's part is the first. */
 

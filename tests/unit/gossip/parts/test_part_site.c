@@ -4,7 +4,7 @@
 #include "gossip/parts/part_round.h"
 #include "gossip/parts/part_wait.h"
 #include "gossip/round/round_msg.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { NODES = 6 }; /* 0 to 2 at one site, 3 to 5 at another */
 

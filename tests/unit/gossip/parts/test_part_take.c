@@ -3,7 +3,7 @@
 #include "gossip/context/context.h"
 #include "gossip/ledger/part_sum.h"
 #include "gossip/parts/part_round.h"
-#include "tests/unit/gossip/site_kit.h"
+#include "tests/unit/gossip/kit/site_kit.h"
 
 static uint32_t part_of(const kit_world *world, uint32_t owner)
 {

@@ -6,7 +6,7 @@
 #include "gossip/node/node.h"
 #include "gossip/requests/renew.h"
 #include "gossip/requests/requests.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 #define DAY_MS (24ULL * 3600 * 1000)
 

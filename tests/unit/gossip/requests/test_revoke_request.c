@@ -6,7 +6,7 @@
 #include "gossip/node/node.h"
 #include "gossip/requests/requests.h"
 #include "gossip/requests/revoke_request.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { VISITOR = 5, LEAKED = 7, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };
 

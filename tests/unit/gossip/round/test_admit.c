@@ -2,7 +2,7 @@
 #include "gossip/node/node.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/round.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { CAPS = DP_CAP_TRAIN | DP_CAP_SERVE, VISITOR = 4, MANY = 40 };
 

@@ -2,7 +2,7 @@
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { MEMBERS = 4, TRUTH = 2000 };
 

@@ -7,7 +7,7 @@
 #include "gossip/round/config_part.h"
 #include "gossip/round/judge.h"
 #include "gossip/round/round.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_status revoke(kit_world *world, uint32_t by, uint32_t peer, dp_why *why)
 {

@@ -4,7 +4,7 @@
 #include "gossip/round/judge.h"
 #include "gossip/round/judge_round.h"
 #include "gossip/round/round.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { VOTERS = 3, LIAR = 3, NODES = 4 };
 

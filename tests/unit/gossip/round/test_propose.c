@@ -3,7 +3,7 @@
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* Three voters; node 2's blobs cannot be fetched, so the round waits for it, with two contributions
  * at hand. */

@@ -3,7 +3,7 @@
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* Three nodes that vote, with a round of half a second behind them. */
 static kit_world *three(dp_switch stale)

@@ -3,7 +3,7 @@
 #include "gossip/node/node.h"
 #include "gossip/round/deadline.h"
 #include "gossip/round/round.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { ROUNDS = 30 };
 

@@ -3,7 +3,7 @@
 #include "gossip/context/context.h"
 #include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 typedef struct copy {
     uint8_t pending[512];

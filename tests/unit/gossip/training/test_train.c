@@ -5,7 +5,7 @@
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
 #include "tests/lib/check.h"
-#include "tests/unit/gossip/part_kit.h"
+#include "tests/unit/gossip/kit/part_kit.h"
 
 static void who_was_emptied_keeps_what_it_does_next(void **state)
 {

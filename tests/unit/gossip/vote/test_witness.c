@@ -9,7 +9,7 @@
 #include "gossip/round/round_msg.h"
 #include "gossip/transfer/doubt.h"
 #include "gossip/vote/witness.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_vote vote(uint8_t type, uint32_t ballot, uint8_t record)
 {

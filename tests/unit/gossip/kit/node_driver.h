@@ -8,7 +8,7 @@
 #include "gossip/ledger/wire.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
-#include "tests/unit/gossip/node_world.h"
+#include "tests/unit/gossip/kit/node_world.h"
 
 static inline void kit_append(kit_node *node, const dp_action *action)
 {
