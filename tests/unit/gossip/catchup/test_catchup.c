@@ -1,6 +1,6 @@
 /* Whom a node asks for what it has missed, when it asks somebody else, and whose state it
  * believes. */
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 #include "gossip/member/members_internal.h"
 

@@ -1,7 +1,7 @@
 /* What a trainer learns from, fetched whole before it is opened; and the updates of a decided
  * round. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { SHARDS = 9 };
 

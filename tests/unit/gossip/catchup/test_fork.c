@@ -1,7 +1,7 @@
 /* The root key begins the chain anew: after the loss of a majority, over those who went on, after a
  * proof. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_status order(kit_world *world, uint32_t to, dp_order_kind kind, dp_why *why)
 {

@@ -4,7 +4,7 @@
 
 #include "tests/lib/allocfail.h"
 #include "tests/lib/mutate.h"
-#include "tests/unit/gossip/pair.h"
+#include "tests/unit/gossip/kit/pair.h"
 
 static void messages_of_every_interesting_size_pass(void **state)
 {

@@ -1,4 +1,4 @@
-#include "tests/unit/gossip/pair.h"
+#include "tests/unit/gossip/kit/pair.h"
 
 enum { WORD_BYTES = 2 + DP_CHANNEL_TIME_BYTES };
 

@@ -1,4 +1,4 @@
-#include "tests/unit/gossip/pair.h"
+#include "tests/unit/gossip/kit/pair.h"
 
 static void both_sides_meet_and_know_each_other(void **state)
 {

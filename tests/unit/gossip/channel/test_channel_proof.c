@@ -1,6 +1,6 @@
 /* Who is at the other end of a channel: certificates that name somebody else, and what proves the
  * right one. */
-#include "tests/unit/gossip/pair.h"
+#include "tests/unit/gossip/kit/pair.h"
 
 /* A credential of the same people in another run, with the right pre-shared key. */
 static void a_foreign_credential_is_refused_by_either_side(void **state)

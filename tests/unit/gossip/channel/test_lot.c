@@ -1,6 +1,6 @@
 #include "gossip/channel/lot.h"
 
-#include "tests/unit/gossip/pair.h"
+#include "tests/unit/gossip/kit/pair.h"
 
 static uint8_t wire[6 * 1024 * 1024];
 static uint8_t plain[DP_LOT_MESSAGE_MAX];

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <sodium.h>
 
-#include "tests/unit/gossip/cast.h"
+#include "tests/unit/gossip/kit/cast.h"
 
 static bool no_randomness;
 

@@ -1,6 +1,6 @@
 /* Admission over real certificates: what the chain learns of a newcomer, and who is none. */
 #include "gossip/identity/admission.h"
-#include "tests/unit/gossip/cast.h"
+#include "tests/unit/gossip/kit/cast.h"
 
 typedef struct newcomer {
     struct cast cast;

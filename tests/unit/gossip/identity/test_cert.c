@@ -3,7 +3,7 @@
 #include <sodium.h>
 
 #include "tests/lib/mutate.h"
-#include "tests/unit/gossip/cast.h"
+#include "tests/unit/gossip/kit/cast.h"
 
 static dp_status check(const struct cast *cast, dp_view credential, uint64_t now_ms,
                        dp_credential *out)

@@ -5,7 +5,7 @@
 #include "base/digest.h"
 #include "gossip/core/armor.h"
 #include "tests/lib/mutate.h"
-#include "tests/unit/gossip/cast.h"
+#include "tests/unit/gossip/kit/cast.h"
 
 static const dp_address home = {.kind = DP_ADDRESS_IP4, .port = 7000, .ip = {192, 0, 2, 1}};
 

@@ -3,7 +3,7 @@
  * epoch, and each epoch comes once. */
 #include "gossip/core/msg.h"
 #include "gossip/requests/rotate.h"
-#include "tests/unit/gossip/valid_kit.h"
+#include "tests/unit/gossip/kit/valid_kit.h"
 
 static int setup(void **state)
 {

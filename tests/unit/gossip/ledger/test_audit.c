@@ -2,7 +2,7 @@
 #include "gossip/core/msg.h"
 #include "gossip/ledger/audit.h"
 #include "tests/lib/allocfail.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 enum { RECORDS = 24, MEMBERS = 3 };
 

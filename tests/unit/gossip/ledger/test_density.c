@@ -2,7 +2,7 @@
 #include "base/rng.h"
 #include "gossip/ledger/density.h"
 #include "gossip/ledger/valid.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 static dp_density of_span(uint32_t least, uint32_t most)
 {

@@ -1,7 +1,7 @@
 /* Accusations and the removals that they are evidence for: what a liar can write into one. */
 #include "gossip/ledger/harm.h"
 #include "tests/lib/check.h"
-#include "tests/unit/gossip/valid_kit.h"
+#include "tests/unit/gossip/kit/valid_kit.h"
 
 enum { ACCUSED = 3 };
 

@@ -2,7 +2,7 @@
  * that may invite, and has any number of identities; by every rule here it gains none of them a
  * place in the roster. */
 #include "gossip/ledger/inviting.h"
-#include "tests/unit/gossip/valid_kit.h"
+#include "tests/unit/gossip/kit/valid_kit.h"
 
 enum { LEAKED = 9, OTHER = 3, DAY_MS = 24 * 3600 * 1000 };
 

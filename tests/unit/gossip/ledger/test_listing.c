@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 #include "gossip/ledger/valid.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 static dp_listed rows[DP_LIST_ROWS_MAX];
 static dp_listed back[DP_LIST_ROWS_MAX];

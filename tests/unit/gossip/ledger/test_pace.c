@@ -2,7 +2,7 @@
  * the schedule of all, and honest work counts in full, however long it was away. */
 #include "gossip/ledger/pace.h"
 #include "gossip/ledger/valid.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 enum { ROUND_MS = 10000, TOKENS = 100000 };
 

@@ -1,7 +1,7 @@
 #include "gossip/ledger/part.h"
 
 #include "gossip/core/msg.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 static dp_part_layout layout_of(const uint32_t *rates, uint32_t n)
 {

@@ -2,7 +2,7 @@
 #include "gossip/ledger/part_sum.h"
 
 #include "gossip/core/msg.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 enum { ROOM = 8192 };
 

@@ -1,6 +1,6 @@
 /* What peers tell in a round of parts: words of owners, and contributions. */
 #include "gossip/round/round_msg.h"
-#include "tests/unit/gossip/part_kit.h"
+#include "tests/unit/gossip/kit/part_kit.h"
 
 static dp_part_word word_by(kit_world *world, uint32_t owner, uint32_t part, uint32_t seed)
 {

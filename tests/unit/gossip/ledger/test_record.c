@@ -7,7 +7,7 @@
 #include "gossip/ledger/wire.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/vote/commit_msg.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 static uint8_t room[DP_MESSAGE_MAX];
 static dp_record record;

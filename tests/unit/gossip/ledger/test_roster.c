@@ -1,6 +1,6 @@
 /* More identities come to a run than may be members at a time: who gives its place to whom, and
  * what is remembered of those gone. */
-#include "tests/unit/gossip/valid_kit.h"
+#include "tests/unit/gossip/kit/valid_kit.h"
 
 enum { PLACES = 4, DAY = 86400 };
 

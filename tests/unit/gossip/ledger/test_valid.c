@@ -1,6 +1,6 @@
 /* Each rule of validity: a good record, and the same with one thing wrong. */
 #include "gossip/ledger/weights.h"
-#include "tests/unit/gossip/valid_kit.h"
+#include "tests/unit/gossip/kit/valid_kit.h"
 
 static uint8_t credential[4][KIT_CREDENTIAL];
 

@@ -1,6 +1,6 @@
 /* Each rule of a FORK: a good one, and the same with one thing wrong. */
 #include "gossip/ledger/valid.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 static dp_ledger ledger;
 static dp_record record;

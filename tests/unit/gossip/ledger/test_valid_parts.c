@@ -1,6 +1,6 @@
 /* Each rule of the parts of a round: a good record, and the same with one thing wrong. */
 #include "gossip/ledger/part_sum.h"
-#include "tests/unit/gossip/valid_kit.h"
+#include "tests/unit/gossip/kit/valid_kit.h"
 
 static dp_listed *list(uint32_t index, uint64_t tokens, unsigned __int128 energy)
 {

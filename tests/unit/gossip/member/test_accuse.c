@@ -1,6 +1,6 @@
 /* Statements as a table takes them: who may say what of whom, and which words change nothing. */
 #include "gossip/member/members_internal.h"
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 static mesh *linked(uint32_t n)
 {

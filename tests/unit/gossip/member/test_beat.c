@@ -1,4 +1,4 @@
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 #include "tests/lib/mutate.h"
 

@@ -1,6 +1,6 @@
 /* How a node that was cut off finds the others again. */
 #include "gossip/member/members_internal.h"
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 enum { NODES = 5, LAST = NODES - 1 };
 

@@ -1,6 +1,6 @@
 /* Members without a link between them, and what each learns of the other. */
 #include "gossip/member/members_internal.h"
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 static void tell(mesh *m, uint32_t node, uint64_t round, dp_mode mode)
 {

@@ -1,7 +1,7 @@
 /* Peers that the chain has not admitted, in the table of a member: 1 and 2 are members beside it,
  * peers from GUEST on are not. */
 #include "gossip/member/members_internal.h"
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 enum { GUEST = 10, MEMBERS = 3, CREDENTIAL = 33 };
 

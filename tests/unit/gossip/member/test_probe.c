@@ -1,5 +1,5 @@
 #include "gossip/member/members_internal.h"
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 /* Messages of a type that the last step sent, and the last of them. */
 static uint32_t sent(const mesh *m, uint8_t type, dp_view *bytes)

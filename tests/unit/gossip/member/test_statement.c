@@ -1,6 +1,6 @@
 /* Statements about members: signed bytes that come back, and every one refused that could not be
  * meant. */
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 #include "gossip/member/statement.h"
 

@@ -1,5 +1,5 @@
 #include "gossip/member/summary.h"
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 static size_t made(const char *name, uint8_t bytes[DP_SUMMARY_MESSAGE_MAX])
 {

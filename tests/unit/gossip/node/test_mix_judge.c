@@ -3,7 +3,7 @@
 
 #include "gossip/node/node_internal.h"
 #include "gossip/pairs/mix_msg.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 enum { SPEED = 1000 /* tokens per second of the member in the middle */ };
 

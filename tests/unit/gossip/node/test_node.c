@@ -1,6 +1,6 @@
 /* Whole nodes together: a founder alone, three that join, crashes and stragglers. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static void a_founder_alone_commits_rounds(void **state)
 {

@@ -4,7 +4,7 @@
 #include "gossip/pairs/mix_internal.h"
 #include "gossip/vote/commit_row.h"
 #include "tests/lib/allocfail.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* Three nodes that have decided a few rounds; node 2's disk is what is given back. */
 static kit_world *three(void)

@@ -2,7 +2,7 @@
  * counted. */
 #include "gossip/ledger/wire.h"
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static kit_world *three(void)
 {

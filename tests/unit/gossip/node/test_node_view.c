@@ -4,7 +4,7 @@
 #include "gossip/node/node_internal.h"
 #include "gossip/pairs/mix_internal.h"
 #include "gossip/transfer/spread_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static kit_world *three(void)
 {

@@ -1,7 +1,7 @@
 /* Orders that are refused: each with a status and a sentence, and nothing begun. (Orders that are
  * obeyed: test_fork.c.) */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* Signs nothing in this domain: the key has gone, or is refused by the device that holds it. */
 static const char *refused_domain;

@@ -1,5 +1,5 @@
 /* Exchanges between two that have no link, or lose it on the way. */
-#include "tests/unit/gossip/pool.h"
+#include "tests/unit/gossip/kit/pool.h"
 
 /* Runs until somebody is in doubt, and breaks its link with the other for good; whatever was under
  * way is lost. */

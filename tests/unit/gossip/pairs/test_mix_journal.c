@@ -1,4 +1,4 @@
-#include "tests/unit/gossip/pool.h"
+#include "tests/unit/gossip/kit/pool.h"
 
 #include "gossip/pairs/mix_internal.h"
 

@@ -1,5 +1,5 @@
 /* Who adds up for a site: all near to it and nobody twice, once a round; alone it gives up. */
-#include "tests/unit/gossip/site_kit.h"
+#include "tests/unit/gossip/kit/site_kit.h"
 
 static const dp_site_sum *sum_of(const dp_record *record, uint32_t p)
 {

@@ -1,6 +1,6 @@
 /* Parts that are told before their READY, among a few whole nodes. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { NODES = 3, OWNER = 0, AUTHOR = 1 }; /* The owner's part is the first. */
 

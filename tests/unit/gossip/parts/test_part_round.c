@@ -1,6 +1,6 @@
 /* Rounds of parts among a few whole nodes: who adds up what, and what is let go. What is told of
  * parts: test_part_talk.c. */
-#include "tests/unit/gossip/part_kit.h"
+#include "tests/unit/gossip/kit/part_kit.h"
 
 /* Until node 0 has published and no record lists that yet. */
 static void run_into_round(kit_world *world)

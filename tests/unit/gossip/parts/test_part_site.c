@@ -1,7 +1,7 @@
 /* Results of owners far away: who fetches one for all who are near to each other, whom the others
  * have it of, and what happens when that one dies or says nothing. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { NODES = 6 }; /* 0 to 2 at one site, 3 to 5 at another */
 

@@ -1,6 +1,6 @@
 /* Sums of sites among whole nodes: owners far away take them in the place of objects, and do
  * without where one dies, says nothing, or lies. */
-#include "tests/unit/gossip/site_kit.h"
+#include "tests/unit/gossip/kit/site_kit.h"
 
 static uint32_t part_of(const kit_world *world, uint32_t owner)
 {

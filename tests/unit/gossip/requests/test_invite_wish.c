@@ -2,7 +2,7 @@
  * one. The liar holds the token of LEAKED and has any number of identities. */
 #include "gossip/node/node_internal.h"
 #include "gossip/requests/invite_wish.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { VISITOR = 5, LEAKED = 7, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };
 

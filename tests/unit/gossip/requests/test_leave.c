@@ -1,6 +1,6 @@
 /* Leaving for good: whom a node that wants to go still waits for. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_leaving leaving(const kit_world *world, uint32_t index)
 {

@@ -3,7 +3,7 @@
  * on. */
 #include "gossip/identity/renewal.h"
 #include "gossip/requests/renew.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 #define DAY_MS (24ULL * 3600 * 1000)
 

@@ -3,7 +3,7 @@
  * names. */
 #include "gossip/node/node_internal.h"
 #include "gossip/requests/rotate.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { VISITOR = 5, CAPS = DP_CAP_TRAIN | DP_CAP_SERVE };
 

@@ -1,4 +1,4 @@
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 #include "gossip/node/node_internal.h"
 #include "gossip/round/admit.h"

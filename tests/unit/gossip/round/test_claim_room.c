@@ -1,5 +1,5 @@
 /* More contributions are told than a node follows: which ones keep their places. */
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { MEMBERS = 6, NEWCOMER = 9 };
 

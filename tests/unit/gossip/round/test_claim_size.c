@@ -1,5 +1,5 @@
 /* What is told of an object's length, and what it turns out to be. */
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { MEMBERS = 4, TRUTH = 2000 };
 

@@ -1,6 +1,6 @@
 /* Whom a round waits for, how long and how often. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { ROUNDS = 30 };
 

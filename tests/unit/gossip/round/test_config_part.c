@@ -1,7 +1,7 @@
 /* Voters repaired, handed over and put out: what stands in the config part of a record, with and
  * without a round. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_status revoke(kit_world *world, uint32_t by, uint32_t peer, dp_why *why)
 {

@@ -1,7 +1,7 @@
 /* Nodes that judge each other's updates: three voters, and a fourth that trains. */
 #include "gossip/ledger/harm.h"
 #include "gossip/round/judge_round.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 enum { VOTERS = 3, LIAR = 3, NODES = 4 };
 

@@ -1,6 +1,6 @@
 /* Nodes whose updates become thinner where lines are slow (round.codec_keep_most). */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* Three nodes, of which the first alone votes, with a round of half a second behind them. */
 static kit_world *three(uint32_t keep_most)

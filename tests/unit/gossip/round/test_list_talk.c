@@ -1,7 +1,7 @@
 /* Rounds whose records name lists, and lists between voters. */
 #include "gossip/node/node_internal.h"
 #include "gossip/vote/commit_row.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static uint8_t room[DP_MESSAGE_MAX];
 

@@ -5,7 +5,7 @@
 
 #include "gossip/core/msg.h"
 #include "tests/lib/allocfail.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 static uint8_t room[DP_RECORD_WHOLE_MAX];
 static uint8_t out[DP_RECORD_WHOLE_MAX];

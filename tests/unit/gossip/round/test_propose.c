@@ -1,6 +1,6 @@
 /* What a voter may accept of a record that is valid by the chain: blobs that are here and decode, a
  * time that has come; and what it may propose itself. */
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* Three voters; node 2's blobs cannot be fetched, so the round waits for it, with two contributions
  * at hand. */

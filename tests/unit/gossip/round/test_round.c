@@ -1,6 +1,6 @@
 /* Contributions that come too late for their round, in a run that counts them in the next one
  * (round.stale); and those that nobody counts. */
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* Three nodes that vote, with a round of half a second behind them. */
 static kit_world *three(dp_switch stale)

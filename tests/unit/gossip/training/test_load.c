@@ -1,6 +1,6 @@
 /* Where a trainer starts again when its states are not the certified ones. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static kit_world *so_many(uint32_t n)
 {

@@ -1,6 +1,6 @@
 /* The publication under way after a restart from a disk that is older than what the chain
  * counts. */
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 typedef struct copy {
     uint8_t pending[512];

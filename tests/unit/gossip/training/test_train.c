@@ -1,7 +1,7 @@
 /* What work of rounds ago is worth, and how long a node behind a thin line trains in a round of
  * parts. */
 #include "tests/lib/check.h"
-#include "tests/unit/gossip/part_kit.h"
+#include "tests/unit/gossip/kit/part_kit.h"
 
 static void who_was_emptied_keeps_what_it_does_next(void **state)
 {

@@ -1,4 +1,4 @@
-#include "tests/unit/gossip/fetcher.h"
+#include "tests/unit/gossip/kit/fetcher.h"
 
 #include "tests/lib/allocfail.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/rng.h"
 #include "gossip/transfer/spread_internal.h"
-#include "tests/unit/gossip/fetcher.h"
+#include "tests/unit/gossip/kit/fetcher.h"
 
 enum {
     HOLDERS = 4,

@@ -1,4 +1,4 @@
-#include "tests/unit/gossip/fetcher.h"
+#include "tests/unit/gossip/kit/fetcher.h"
 
 static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
 {

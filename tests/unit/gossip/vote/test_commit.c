@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "gossip/core/msg.h"
 #include "gossip/vote/commit.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 enum { NODES = 5, MAIL_MAX = 400 };
 

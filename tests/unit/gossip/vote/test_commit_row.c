@@ -1,5 +1,5 @@
 /* The durable vote row: what of it binds a voter in the slot that begins. */
-#include "tests/unit/gossip/lone_voter.h"
+#include "tests/unit/gossip/kit/lone_voter.h"
 
 static uint8_t bytes[DP_COMMIT_ROW_MAX];
 

@@ -1,7 +1,7 @@
 /* Voters and members that lie: which pairs of votes convict, and what a node makes of the lies of
  * one peer. */
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_vote vote(uint8_t type, uint32_t ballot, uint8_t record)
 {

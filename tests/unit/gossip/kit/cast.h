@@ -1,7 +1,7 @@
 /* The cast of the identity tests: a run with its root, a founder, and nodes invited by token; all
  * from fixed seeds. */
-#ifndef DP_TESTS_UNIT_GOSSIP_CAST_H
-#define DP_TESTS_UNIT_GOSSIP_CAST_H
+#ifndef DP_TESTS_UNIT_GOSSIP_KIT_CAST_H
+#define DP_TESTS_UNIT_GOSSIP_KIT_CAST_H
 
 #include <string.h>
 

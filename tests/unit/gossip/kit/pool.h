@@ -2,13 +2,13 @@
  * with a driver, disk and trainer made of integers, and a network that loses, doubles and reorders
  * the messages of exchanges. F is one number per node. Weights are 1 or 3, so that w_a + w_b
  * divides by two, and displacement comes in multiples of 2^40: forty halvings stay exact. */
-#ifndef DP_TESTS_UNIT_GOSSIP_POOL_H
-#define DP_TESTS_UNIT_GOSSIP_POOL_H
+#ifndef DP_TESTS_UNIT_GOSSIP_KIT_POOL_H
+#define DP_TESTS_UNIT_GOSSIP_KIT_POOL_H
 
 #include "gossip/ledger/wire.h"
 #include "gossip/pairs/mix.h"
 #include "gossip/pairs/mix_msg.h"
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 enum {
     POOL_NODES_MAX = 4,

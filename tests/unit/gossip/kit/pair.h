@@ -1,10 +1,10 @@
 /* Two ends of a connection without a wire between them: what the channel's tests talk through. */
-#ifndef DP_TESTS_UNIT_GOSSIP_PAIR_H
-#define DP_TESTS_UNIT_GOSSIP_PAIR_H
+#ifndef DP_TESTS_UNIT_GOSSIP_KIT_PAIR_H
+#define DP_TESTS_UNIT_GOSSIP_KIT_PAIR_H
 
 #include "base/rng.h"
 #include "gossip/channel/channel.h"
-#include "tests/unit/gossip/cast.h"
+#include "tests/unit/gossip/kit/cast.h"
 
 enum { OUT_BYTES_MAX = 6 * 1024 * 1024 };
 

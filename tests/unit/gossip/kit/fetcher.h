@@ -1,9 +1,9 @@
 /* A node that fetches objects with the real dp_spread while the test plays the driver and the
  * peers. */
-#ifndef DP_TESTS_UNIT_GOSSIP_FETCHER_H
-#define DP_TESTS_UNIT_GOSSIP_FETCHER_H
+#ifndef DP_TESTS_UNIT_GOSSIP_KIT_FETCHER_H
+#define DP_TESTS_UNIT_GOSSIP_KIT_FETCHER_H
 
-#include "tests/unit/gossip/mesh.h"
+#include "tests/unit/gossip/kit/mesh.h"
 
 #include "gossip/transfer/spread.h"
 

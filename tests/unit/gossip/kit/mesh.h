@@ -1,8 +1,8 @@
 /* A few member tables with their beats, wired by a queue of messages with one clock: what the tests
  * of membership share. Links are connections: ordered per pair, broken by a kill (RST), silent
  * while a node is frozen or a pair is blocked. */
-#ifndef DP_TESTS_UNIT_GOSSIP_MESH_H
-#define DP_TESTS_UNIT_GOSSIP_MESH_H
+#ifndef DP_TESTS_UNIT_GOSSIP_KIT_MESH_H
+#define DP_TESTS_UNIT_GOSSIP_KIT_MESH_H
 
 #include "tests/lib/check.h"
 

@@ -1,9 +1,9 @@
 /* What tests of rounds of parts share: a run of them among a few whole nodes. */
-#ifndef DP_TESTS_UNIT_GOSSIP_PART_KIT_H
-#define DP_TESTS_UNIT_GOSSIP_PART_KIT_H
+#ifndef DP_TESTS_UNIT_GOSSIP_KIT_PART_KIT_H
+#define DP_TESTS_UNIT_GOSSIP_KIT_PART_KIT_H
 
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_kit.h"
+#include "tests/unit/gossip/kit/node_kit.h"
 
 /* So many nodes that vote and add up parts, with some rounds behind them. */
 static inline kit_world *kit_parted(uint32_t n)

@@ -1,11 +1,30 @@
 /* A few whole nodes joined by a perfect network and a driver that does at once what they ask: for
  * tests of what nodes do together. Faults are the simulator's business, except for the few that a
- * test asks for by hand. */
+ * test asks for by hand.
+ *
+ * Which kit to use, in the order in which a test should look for one:
+ *
+ *   nothing          a function of bytes or numbers
+ *   cast.h           a run with root key, founder and invited nodes: identity, certificates
+ *   pair.h           two ends of a connection: channel (includes cast.h)
+ *   chain_kit.h      a manifest, a ledger, keys that sign with a hash: records
+ *   valid_kit.h      a ledger after round 5 and a record on it: what may stand in a record
+ *   lone_voter.h     one voter, whose disk and network are the test's: votes
+ *   mesh.h           member tables and a queue of messages: membership
+ *   fetcher.h        one node that fetches, with the peers played: object transfer
+ *   pool.h           nodes that exchange displacement of integers: pair exchanges
+ *   node_kit.h       whole nodes: rounds, catch-up, requests, admin commands
+ *   part_kit.h       whole nodes in a run with parts
+ *   site_kit.h       the same at two sites
+ *
+ * node_world.h (the nodes, their queue) and node_driver.h (what is done for them) are the lower
+ * halves of this header, and nothing else includes them. The smallest kit that shows the behaviour
+ * is the right one: it fails closer to the cause, and runs faster. */
 #ifndef DP_TESTS_NODE_KIT_H
 #define DP_TESTS_NODE_KIT_H
 
 #include "gossip/node/node_internal.h"
-#include "tests/unit/gossip/node_driver.h"
+#include "tests/unit/gossip/kit/node_driver.h"
 
 static inline void kit_event_in(kit_world *world, uint32_t to, dp_event *event)
 {

@@ -7,7 +7,7 @@
 
 #include "base/trainer/trainer_msg.h"
 #include "gossip/pairs/mix_msg.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 enum { KIT_NODES = 6, KIT_QUEUE = 4096, KIT_RECORDS = 256, KIT_OBJECTS = 2048, KIT_STEP_MS = 10 };
 

@@ -4,7 +4,7 @@
 #define DP_TESTS_VALID_KIT_H
 
 #include "gossip/ledger/valid.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 static dp_ledger ledger;
 static dp_record record;

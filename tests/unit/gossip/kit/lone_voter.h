@@ -6,7 +6,7 @@
 #include "gossip/core/msg.h"
 #include "gossip/vote/commit.h"
 #include "gossip/vote/commit_row.h"
-#include "tests/unit/gossip/chain_kit.h"
+#include "tests/unit/gossip/kit/chain_kit.h"
 
 typedef struct lone_voter {
     dp_commit commit;

@@ -1,9 +1,9 @@
 /* What tests of sums of sites share: two sites of three nodes in a run that has such sums. */
-#ifndef DP_TESTS_UNIT_GOSSIP_SITE_KIT_H
-#define DP_TESTS_UNIT_GOSSIP_SITE_KIT_H
+#ifndef DP_TESTS_UNIT_GOSSIP_KIT_SITE_KIT_H
+#define DP_TESTS_UNIT_GOSSIP_KIT_SITE_KIT_H
 
 #include "gossip/ledger/part_sum.h"
-#include "tests/unit/gossip/part_kit.h"
+#include "tests/unit/gossip/kit/part_kit.h"
 
 enum { SITE_NODES = 6 }; /* 0 to 2 at one site, 3 to 5 at another */
 

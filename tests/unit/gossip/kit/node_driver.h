@@ -4,7 +4,7 @@
 #define DP_TESTS_NODE_DRIVER_H
 
 #include "gossip/ledger/wire.h"
-#include "tests/unit/gossip/node_world.h"
+#include "tests/unit/gossip/kit/node_world.h"
 
 static inline void kit_append(kit_node *node, const dp_action *action)
 {
