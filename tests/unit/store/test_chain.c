@@ -213,5 +213,6 @@ int main(void)
         cmocka_unit_test(a_flipped_bit_in_a_record_is_told),
         cmocka_unit_test(records_beyond_the_limits_are_refused),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

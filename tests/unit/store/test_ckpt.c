@@ -266,5 +266,6 @@ int main(void)
         cmocka_unit_test(test_R6_a_full_quota_drops_old_checkpoints_but_never_the_last),
         cmocka_unit_test(test_R6_a_big_write_leaves_the_margin_on_the_disk),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,5 +296,6 @@ int main(void)
         cmocka_unit_test(a_damaged_meta_db_never_crashes_and_never_lies),
         cmocka_unit_test(a_damaged_chunks_db_never_crashes_and_never_lies),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,5 +226,6 @@ int main(void)
     };
     install_memory();
     fault_install();
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,5 +66,6 @@ int main(void)
         cmocka_unit_test(the_event_journal_is_bounded_and_its_ids_grow),
         cmocka_unit_test(peers_are_remembered_up_to_a_limit),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,5 +150,6 @@ int main(void)
         cmocka_unit_test(test_R4_another_process_is_kept_out),
         cmocka_unit_test(a_really_full_disk_is_read_opened_and_written_again),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,5 +175,6 @@ int main(void)
         cmocka_unit_test(what_came_of_a_state_that_nobody_begins_again_goes_in_time),
         cmocka_unit_test(a_start_ends_the_leases_of_an_earlier_life),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,5 +247,6 @@ int main(void)
         cmocka_unit_test(leaves_and_buffers_of_the_wrong_size_are_refused),
         cmocka_unit_test(leaves_that_lie_are_found_when_the_object_is_read),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,5 +213,6 @@ int main(void)
         cmocka_unit_test(a_checkpoint_adopts_what_was_put),
         cmocka_unit_test(pins_of_one_kind_are_listed),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

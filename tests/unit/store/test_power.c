@@ -88,5 +88,6 @@ int main(void)
         cmocka_unit_test(the_power_cuts_find_a_disk_that_lies_about_sync),
     };
     fault_install();
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

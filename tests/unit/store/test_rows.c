@@ -268,5 +268,6 @@ int main(void)
         cmocka_unit_test(names_bytes_and_count_are_bounded),
         cmocka_unit_test(a_row_with_a_flipped_bit_is_not_given_out),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,5 +160,6 @@ int main(void)
         cmocka_unit_test(a_flipped_bit_in_the_key_ends_the_vote),
         cmocka_unit_test(a_destroyed_key_is_not_left_in_the_file),
     };
+    tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,9 +281,13 @@ static void a_plugin_is_found_where_it_is_installed_and_where_it_is_built(void *
         char place[TEMPDIR_FILE_MAX];
         dp_plugin_choice choice;
         tempdir_file(&dir, places[i], place);
-        assert_int_equal(symlink(path_of("plain"), place), 0);
+        /* The first is used; of the others it shows enough that they were opened, since a self-test
+         * takes its time. */
+        const bool whole = i == 0;
+        assert_int_equal(symlink(path_of(whole ? "plain" : "empty"), place), 0);
         dp_plugin_choose(&choice, "plain", bin, PATIENCE_MS);
-        CHECK(strcmp(choice.backend->name, "plain") == 0);
+        CHECK(whole ? strcmp(choice.backend->name, "plain") == 0
+                    : strstr(choice.line.text, "it has no dp_backend_query") != NULL);
         assert_int_equal(unlink(place), 0);
     }
     tempdir_close(&dir);

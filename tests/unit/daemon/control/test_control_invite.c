@@ -1,0 +1,163 @@
+/* invite: what a token says, and that it is written down before it is shown. */
+#include "daemon/host/issued.h"
+#include "gossip/identity/invite.h"
+#include "tests/unit/daemon/call_kit.h"
+#include "tests/unit/daemon/party.h"
+
+uint64_t dp_driver_wall_ms(const dp_driver *driver)
+{
+    (void)driver;
+    return party_now_ms();
+}
+
+uint32_t dp_driver_addresses(const dp_driver *driver, dp_address *addresses)
+{
+    (void)driver;
+    addresses[0] = (dp_address){.kind = DP_ADDRESS_IP4, .port = 7717, .ip = {192, 0, 2, 1}};
+    return 1;
+}
+
+/* Guest of the party: 0 is the founder, who may invite; 1 may not. */
+static void open_guest(int number)
+{
+    const struct party *party = party_of();
+    dp_driver *driver = call_open();
+    driver->facts.run = party->run;
+    memcpy(driver->facts.root, party->root.public_key, sizeof driver->facts.root);
+    memcpy(driver->facts.join_secret, party->join_secret, sizeof driver->facts.join_secret);
+    driver->facts.psk_epoch = PARTY_EPOCH;
+    driver->facts.credential_bytes = party->credential_bytes[number];
+    memcpy(driver->facts.credential, party->credentials[number], party->credential_bytes[number]);
+    desk.daemon.identity = party->identities[number];
+}
+
+/* What the token says that was answered. */
+static void read_token(dp_invite *invite, dp_credential *credential)
+{
+    char text[DP_TOKEN_TEXT_MAX + 1];
+    snprintf(text, sizeof text, "%s", text_at(call_body(), "token"));
+    CHECK_OK(dp_invite_parse(dp_view_text(text), invite, NULL, NULL));
+    CHECK_OK(dp_invite_check(invite, party_now_ms(), credential, NULL));
+}
+
+static void a_token_is_written_down_and_says_where_to_join(void **state)
+{
+    static dp_issued_list list;
+    dp_invite invite;
+    dp_credential credential;
+    char id[2 * DP_INVITE_ID_BYTES + 1];
+    (void)state;
+    open_guest(0);
+    CALL_ALONE(dp_method_invite);
+    call_wait();
+    read_token(&invite, &credential);
+    assert_true(invite.n_addresses == 1 && invite.addresses[0].port == 7717);
+    assert_string_equal(invite.name, "kjv");
+    assert_true(invite.psk_epoch == PARTY_EPOCH && credential.uses == 1);
+    assert_int_equal(credential.caps, DP_CAP_TRAIN | DP_CAP_SERVE | DP_CAP_RELAY);
+    const uint64_t lasts_ms = number_at(call_body(), "expires_ms") - party_now_ms();
+    assert_true(lasts_ms > 23ULL * 3600 * 1000 && lasts_ms <= 24ULL * 3600 * 1000);
+    CHECK_OK(dp_issued_load(desk.shelf.store, &desk.driver->facts.run, &list));
+    assert_int_equal(list.n, 1);
+    dp_hex(dp_view_of(list.items[0].id.bytes, sizeof list.items[0].id.bytes), id);
+    assert_string_equal(text_at(call_body(), "id"), id);
+    assert_memory_equal(list.items[0].id.bytes, credential.invite.bytes, DP_INVITE_ID_BYTES);
+    dp_invite_close(&invite);
+    call_close();
+}
+
+static void terms_are_as_asked_and_within_bounds(void **state)
+{
+    dp_invite invite;
+    dp_credential credential;
+    (void)state;
+    open_guest(0);
+    CALL(dp_method_invite, NUMBER("uses", 70000), NUMBER("expires_s", 60));
+    call_wait();
+    read_token(&invite, &credential);
+    assert_int_equal(credential.uses, UINT16_MAX);
+    assert_true(credential.join_until_ms <= party_now_ms() + 60 * 1000);
+    dp_invite_close(&invite);
+    CALL(dp_method_invite, NUMBER("expires_s", UINT64_MAX)); /* Then the standard. */
+    call_wait();
+    const uint64_t lasts_ms = number_at(call_body(), "expires_ms") - party_now_ms();
+    assert_true(lasts_ms <= 24ULL * 3600 * 1000);
+    call_close();
+}
+
+static void who_may_not_invite_is_told_and_nothing_is_written(void **state)
+{
+    static dp_issued_list list;
+    (void)state;
+    open_guest(1);
+    CALL_ALONE(dp_method_invite);
+    assert_true(call_failed("E0205", 77));
+    CHECK_OK(dp_issued_load(desk.shelf.store, &desk.driver->facts.run, &list));
+    assert_int_equal(list.n, 0);
+    call_close();
+}
+
+static void the_root_key_invites_whatever_the_certificate_says(void **state)
+{
+    dp_invite invite;
+    dp_credential credential;
+    (void)state;
+    open_guest(1);
+    desk.daemon.has_root = true;
+    desk.daemon.root = party_of()->root;
+    CALL_ALONE(dp_method_invite);
+    call_wait();
+    read_token(&invite, &credential);
+    assert_int_equal(credential.n_certs, 1);
+    dp_invite_close(&invite);
+    call_close();
+}
+
+static void a_node_that_remembers_no_more_invites_makes_none(void **state)
+{
+    (void)state;
+    open_guest(0);
+    for (uint32_t i = 0; i < DP_ISSUED_MAX; i++) {
+        dp_issued one = {.until_ms = UINT64_MAX};
+        memcpy(one.id.bytes, &i, sizeof i);
+        CHECK_OK(dp_issued_add(desk.shelf.store, &desk.driver->facts.run, &one, party_now_ms()));
+    }
+    CALL_ALONE(dp_method_invite);
+    call_wait();
+    assert_true(call_failed("E0205", 77));
+    assert_non_null(strstr(call_kit.error.why, "512 invites"));
+    call_close();
+}
+
+static void without_a_run_memory_or_room_no_token_is_shown(void **state)
+{
+    (void)state;
+    open_guest(0);
+    call_kit.fails_at = 1;
+    CALL_ALONE(dp_method_invite);
+    assert_true(call_failed("E0199", 70));
+    call_kit.fails_at = 0;
+    dp_saver *saver = desk.daemon.saver;
+    desk.daemon.saver = NULL;
+    CALL_ALONE(dp_method_invite);
+    assert_true(call_failed("E0402", 75));
+    desk.daemon.saver = saver;
+    desk.daemon.driver = NULL;
+    CALL_ALONE(dp_method_invite);
+    assert_true(call_failed("E0105", 75));
+    call_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_is_written_down_and_says_where_to_join),
+        cmocka_unit_test(terms_are_as_asked_and_within_bounds),
+        cmocka_unit_test(who_may_not_invite_is_told_and_nothing_is_written),
+        cmocka_unit_test(the_root_key_invites_whatever_the_certificate_says),
+        cmocka_unit_test(a_node_that_remembers_no_more_invites_makes_none),
+        cmocka_unit_test(without_a_run_memory_or_room_no_token_is_shown),
+    };
+    tempdir_in_memory();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
