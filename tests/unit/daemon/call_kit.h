@@ -32,7 +32,7 @@ static struct {
     uint32_t n_roster;
     dp_roster_view roster[8];
     uint32_t n_orders;
-    dp_order order;                       /* the last */
+    dp_admin_command order;                       /* the last */
     uint8_t secret[DP_JOIN_SECRET_BYTES]; /* of it */
     dp_status ordered;
     char why[128]; /* that the order is answered with */
@@ -127,7 +127,7 @@ const dp_node *dp_driver_node(const dp_driver *driver)
     return call_kit.has_node ? (const dp_node *)(const void *)&call_kit : NULL;
 }
 
-dp_status dp_driver_order(dp_driver *driver, const dp_order *order)
+dp_status dp_driver_order(dp_driver *driver, const dp_admin_command *order)
 {
     (void)driver;
     call_kit.n_orders++;

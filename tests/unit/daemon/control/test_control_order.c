@@ -28,7 +28,7 @@ static void a_member_is_put_out_with_the_key_that_is_here(void **state)
     (void)state;
     open_node();
     CALL(dp_method_revoke, TEXT("peer", "bob"));
-    assert_true(call_kit.order.kind == DP_ORDER_REVOKE && call_kit.order.peer.bytes[0] == 5);
+    assert_true(call_kit.order.kind == DP_ADMIN_REVOKE && call_kit.order.peer.bytes[0] == 5);
     assert_string_equal(text_at(call_body(), "key"), "admin");
     assert_string_equal(text_at(call_body(), "text"), "");
     assert_true(desk_logged("member.revoked"));
@@ -79,11 +79,11 @@ static void a_fork_and_a_merge_tell_the_round_that_goes_on(void **state)
     call_kit.view.node.round = 12;
     snprintf(call_kit.why, sizeof call_kit.why, "three nodes vote now");
     CALL_ALONE(dp_method_run_fork);
-    assert_true(call_kit.order.kind == DP_ORDER_FORK && !call_kit.order.back);
+    assert_true(call_kit.order.kind == DP_ADMIN_FORK && !call_kit.order.back);
     assert_int_equal(number_at(call_body(), "round"), 12);
     assert_string_equal(text_at(call_body(), "text"), "three nodes vote now");
     CALL_ALONE(dp_method_run_merge);
-    assert_int_equal(call_kit.order.kind, DP_ORDER_MERGE);
+    assert_int_equal(call_kit.order.kind, DP_ADMIN_MERGE);
     assert_int_equal(number_at(call_body(), "round"), 12);
     call_close();
 }

@@ -9,7 +9,7 @@ static void each_order_has_another_secret_and_tells_the_epoch_until_then(void **
     call_open();
     desk.driver->facts.psk_epoch = 4;
     CALL_ALONE(dp_method_token_rotate);
-    assert_true(call_kit.n_orders == 1 && call_kit.order.kind == DP_ORDER_ROTATE);
+    assert_true(call_kit.n_orders == 1 && call_kit.order.kind == DP_ADMIN_ROTATE);
     assert_memory_not_equal(call_kit.secret, none, sizeof none);
     assert_int_equal(number_at(call_body(), "epoch"), 4);
     assert_true(desk_logged("secret.order"));

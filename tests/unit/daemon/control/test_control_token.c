@@ -148,7 +148,7 @@ static void a_token_is_revoked_by_how_its_id_begins(void **state)
     CALL(dp_method_token_revoke, TEXT("id", "ABCD"), FLAG("members", true));
     call_wait();
     const dp_invite_id wanted = id_of(0xab, 0xcd);
-    assert_true(call_kit.order.kind == DP_ORDER_REVOKE_INVITE && call_kit.order.members);
+    assert_true(call_kit.order.kind == DP_ADMIN_REVOKE_INVITE && call_kit.order.members);
     assert_true(same(&call_kit.order.invite, &wanted));
     assert_int_equal(call_kit.order.until_ms, NOW_MS + 1000);
     assert_string_equal(text_at(call_body(), "text"), "one more waits");
