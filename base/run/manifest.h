@@ -223,7 +223,7 @@ typedef struct dp_manifest_row {
     size_t size;      /* 4 or 8 */
     uint64_t scale;   /* stored = value in the file * scale (3e-3 * 1e9) */
     uint64_t least;   /* of the stored integer */
-    uint64_t most;
+    uint64_t most;    /* of the same */
     uint64_t standard; /* default */
 } dp_manifest_row;
 
