@@ -109,7 +109,7 @@ static dp_status time_steps(const dp_backend *b, dp_engine *e, const dp_gpt_batc
 
 static dp_status time_round(const dp_backend *b, dp_engine *e, figures *out)
 {
-    const dp_codec codec = dp_codec_standard(DP_CODEC_SPARSE);
+    const dp_codec codec = dp_codec_default(DP_CODEC_SPARSE);
     const dp_outer outer = {.alpha = 65536};
     const uint32_t q = 1U << 31;
     double encode[ROUNDS];
@@ -135,7 +135,7 @@ static dp_status time_round(const dp_backend *b, dp_engine *e, figures *out)
 static dp_status time_stolen(const dp_backend *b, dp_engine *e, const dp_gpt_batch *batch,
                              figures *out)
 {
-    const dp_codec codec = dp_codec_standard(DP_CODEC_SPARSE);
+    const dp_codec codec = dp_codec_default(DP_CODEC_SPARSE);
     const double step_s = (double)(batch->rows * batch->length) / out->tokens_per_s;
     double stolen[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {

@@ -228,7 +228,7 @@ static void run(bench *b, const char *only)
                    : "%zu elements, loops of %s, memcpy %.2f GB/s\n",
            b->n, dp_codec_ops_best()->name, gb_s);
     for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        const dp_codec codec = dp_codec_standard((dp_codec_kind)kind);
+        const dp_codec codec = dp_codec_default((dp_codec_kind)kind);
         if (only == NULL || strcmp(only, dp_codec_name(codec.kind)) == 0) {
             report(b, &codec);
         }

@@ -156,7 +156,7 @@ static void run(bench *b, uint32_t only, bool json)
         b->theta[i] = ((float)dp_rng_below(&rng, 2000001) - 1e6F) * 1e-8F;
     }
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
-        const dp_codec codec = dp_codec_standard(kinds[k]);
+        const dp_codec codec = dp_codec_default(kinds[k]);
         b->codec = &codec;
         dp_buf_init(&b->blob, dp_codec_bytes_max(&codec, b->n));
         dp_assert(dp_codec_encode(&codec, b->theta, b->n, &b->blob) == DP_OK);

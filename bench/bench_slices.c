@@ -63,14 +63,14 @@ static double at_once(bench *b)
 
 static void prepare(bench *b)
 {
-    const dp_codec codec = dp_codec_standard(DP_CODEC_SPARSE);
+    const dp_codec codec = dp_codec_default(DP_CODEC_SPARSE);
     dp_rng rng;
     dp_rng_init(&rng, 1);
     for (size_t i = 0; i < b->n; i++) {
         b->theta[i] = ((float)dp_rng_below(&rng, 2000001) - 1e6F) * 1e-8F;
     }
     dp_buf_init(&b->blob, dp_codec_bytes_max(&codec, b->n));
-    dp_buf_init(&b->sum, dp_codec_bytes_most(b->n));
+    dp_buf_init(&b->sum, dp_codec_bytes_max_any(b->n));
     dp_assert(dp_codec_encode(&codec, b->theta, b->n, &b->blob) == DP_OK);
     for (size_t i = 0; i < DP_SLICE_ITEMS_MAX; i++) {
         b->views[i] = dp_buf_view(&b->blob);

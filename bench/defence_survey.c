@@ -148,7 +148,7 @@ static dp_status forge(defence_survey *s, const defence_judge *judge, defence_ro
                        defence_attack attack, uint32_t worker)
 {
     dp_buf blob;
-    dp_buf_init(&blob, dp_codec_bytes_most(round->elements));
+    dp_buf_init(&blob, dp_codec_bytes_max_any(round->elements));
     double size = 0;
     double most = DEFENCE_DRIFT_MAX;
     dp_status status = DP_OK;

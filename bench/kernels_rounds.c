@@ -70,7 +70,7 @@ static dp_status run_codec(rig *r, dp_codec_kind kind, double *payload)
     char name[NAME_MAX];
     news told;
     float ms;
-    r->codec = dp_codec_standard(kind);
+    r->codec = dp_codec_default(kind);
     r->codec.seed = kind == DP_CODEC_RANDOM ? 1 : 0;
     snprintf(name, sizeof name, "encode %s", dp_codec_name(kind));
     DP_TRY(rig_put(r, RIG_NEWS, &nothing, sizeof nothing));

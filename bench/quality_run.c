@@ -67,7 +67,7 @@ static double gap_bits(double keep)
 double quality_bytes_of(const quality_plan *plan, double n)
 {
     const double runs = n / DP_CODEC_RUN;
-    const double block = dp_codec_row_of(plan->codec)->block_standard;
+    const double block = dp_codec_row_of(plan->codec)->block_default;
     const double kept = plan->keep > 0 ? DP_CODEC_RUN / plan->keep : 0;
     const double centroids = 2.0 * plan->bits; /* of two bytes */
     double payload = 0;
@@ -159,7 +159,7 @@ static dp_status open_worker(run *r, worker *w, uint32_t index, uint64_t seed, d
                               .threads = 1};
     memcpy(setup.member, w->member, sizeof w->member);
     DP_TRY(dp_trainer_open(&w->trainer, &setup, why));
-    dp_buf_init(&w->blob, dp_codec_bytes_most(dp_trainer_elements(w->trainer)));
+    dp_buf_init(&w->blob, dp_codec_bytes_max_any(dp_trainer_elements(w->trainer)));
     const dp_view start = r->plan->start;
     return start.size > 0 ? dp_trainer_load(w->trainer, 0, start) : dp_trainer_init(w->trainer);
 }
@@ -338,9 +338,9 @@ static dp_status combine(run *r, decision *d)
         return DP_NOMEM;
     }
     dp_status status = hooks->combine(hooks->context, d->blobs, d->q, d->n, g);
-    const dp_codec codec = dp_codec_standard(DP_CODEC_FP32);
+    const dp_codec codec = dp_codec_default(DP_CODEC_FP32);
     dp_buf_close(&r->combined);
-    dp_buf_init(&r->combined, dp_codec_bytes_most(n));
+    dp_buf_init(&r->combined, dp_codec_bytes_max_any(n));
     if (status == DP_OK) {
         status = dp_codec_encode(&codec, g, n, &r->combined);
     }

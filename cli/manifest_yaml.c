@@ -159,10 +159,10 @@ static dp_status take_number(const reading *self, const yaml_mark_t *mark,
     uint64_t stored = 0;
     const double scale = (double)row->scale;
     const bool read = to_stored(value, row->scale, &stored);
-    if (!read || stored < row->least || stored > row->most) {
+    if (!read || stored < row->min || stored > row->max) {
         return complain(self, mark, "%s is \"%.32s\"; it may be a %s of %.10g to %.10g", row->key,
                         value, row->scale == 1 ? "whole number" : "number",
-                        (double)row->least / scale, (double)row->most / scale);
+                        (double)row->min / scale, (double)row->max / scale);
     }
     char *at = (char *)&self->file->manifest + row->offset;
     const uint32_t small = (uint32_t)stored;

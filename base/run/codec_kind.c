@@ -6,9 +6,9 @@
 #define DP_CODEC_ROW(name_, NAME, number, least, most, standard, thins_)                           \
     {.name = #name_,                                                                               \
      .kind = DP_CODEC_##NAME,                                                                      \
-     .block_least = (least),                                                                       \
-     .block_most = (most),                                                                         \
-     .block_standard = (standard),                                                                 \
+     .block_min = (least),                                                                         \
+     .block_max = (most),                                                                          \
+     .block_default = (standard),                                                                  \
      .thins = (thins_)},
 
 static const dp_codec_row rows[] = {DP_CODEC_LIST(DP_CODEC_ROW)};
@@ -29,7 +29,7 @@ uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep)
     if (row == NULL || !row->thins || keep == 0) {
         return GAIN_ONE;
     }
-    return keep <= DP_CODEC_KEEP_LEAST ? 2 * GAIN_ONE : 5 * GAIN_ONE / 2;
+    return keep <= DP_CODEC_KEEP_MIN ? 2 * GAIN_ONE : 5 * GAIN_ONE / 2;
 }
 
 const char *dp_codec_name(dp_codec_kind kind)
@@ -61,23 +61,23 @@ dp_status dp_codec_options_check(dp_codec_kind kind, uint32_t block, uint32_t ke
     if (row == NULL) {
         return dp_why_set(why, DP_BADARG, "round.codec is %u, which is none", (unsigned)kind);
     }
-    if (block != 0 && row->block_least == 0) {
+    if (block != 0 && row->block_min == 0) {
         return dp_why_set(why, DP_BADARG, "round.codec_block is %u; the codec %s has none, so 0",
                           block, row->name);
     }
     if (block != 0 &&
-        (block < row->block_least || block > row->block_most || !is_power_of_two(block))) {
+        (block < row->block_min || block > row->block_max || !is_power_of_two(block))) {
         return dp_why_set(why, DP_BADARG,
                           "round.codec_block is %u; for the codec %s it may be a power of two from "
                           "%u to %u",
-                          block, row->name, row->block_least, row->block_most);
+                          block, row->name, row->block_min, row->block_max);
     }
     if (row->thins &&
-        (keep < DP_CODEC_KEEP_LEAST || keep > DP_CODEC_KEEP_MOST || !is_power_of_two(keep))) {
+        (keep < DP_CODEC_KEEP_MIN || keep > DP_CODEC_KEEP_MAX || !is_power_of_two(keep))) {
         return dp_why_set(why, DP_BADARG, "round.codec_keep is %u; it may be 16, 32, 64 or 128",
                           keep);
     }
-    if (row->thins && (bits < 1 || bits > DP_CODEC_BITS_MOST)) {
+    if (row->thins && (bits < 1 || bits > DP_CODEC_BITS_MAX)) {
         return dp_why_set(why, DP_BADARG, "round.codec_bits is %u; it may be 1 or 2", bits);
     }
     return DP_OK;

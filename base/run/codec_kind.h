@@ -33,20 +33,20 @@ typedef enum dp_codec_kind {
 } dp_codec_kind;
 
 enum {
-    DP_CODEC_KEEP_LEAST = 16, /* one of 16 .. one of 128, powers of two */
-    DP_CODEC_KEEP_MOST = 128,
-    DP_CODEC_KEEP_STANDARD = 64,
-    DP_CODEC_BITS_MOST = 2, /* 1: the sign; 2: the sign and one of two magnitudes */
-    DP_CODEC_BITS_STANDARD = 2
+    DP_CODEC_KEEP_MIN = 16, /* one of 16 .. one of 128, powers of two */
+    DP_CODEC_KEEP_MAX = 128,
+    DP_CODEC_KEEP_DEFAULT = 64,
+    DP_CODEC_BITS_MAX = 2, /* 1: the sign; 2: the sign and one of two magnitudes */
+    DP_CODEC_BITS_DEFAULT = 2
 };
 
 /* What a codec may be told; a whole number of what it has not. */
 typedef struct dp_codec_row {
     const char *name;
     dp_codec_kind kind;
-    uint32_t block_least; /* 0: no scales */
-    uint32_t block_most;
-    uint32_t block_standard;
+    uint32_t block_min; /* 0: no scales */
+    uint32_t block_max;
+    uint32_t block_default;
     bool thins;
 } dp_codec_row;
 

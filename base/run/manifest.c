@@ -6,11 +6,11 @@
 
 #include "base/run/manifest_rounds.h"
 
-#define ROW(member, key_, unit_, scale_, least_, most_, standard_, text_)                          \
+#define ROW(member, key_, unit_, scale_, min_, max_, default_, text_)                              \
     {                                                                                              \
         .key = (key_), .unit = (unit_), .text = (text_), .offset = offsetof(dp_manifest, member),  \
-        .size = sizeof(((dp_manifest *)0)->member), .scale = (scale_), .least = (least_),          \
-        .most = (most_), .standard = (standard_)                                                   \
+        .size = sizeof(((dp_manifest *)0)->member), .scale = (scale_), .min = (min_),              \
+        .max = (max_), .default_value = (default_)                                                 \
     }
 
 /* Limits of the model keep every tensor index, object and activation within what one node can hold
@@ -65,12 +65,12 @@ static const dp_manifest_row rows[] = {
         "Optimizer steps after which a round ends in any case."),
     ROW(codec_block, "round.codec_block", "elements", 1, 0, 4096, 0,
         "Elements under one scale of int8, int4, e3m0 or sign; 0: as the codec has them."),
-    ROW(codec_keep, "round.codec_keep", "elements", 1, DP_CODEC_KEEP_LEAST, DP_CODEC_KEEP_MOST,
-        DP_CODEC_KEEP_STANDARD, "Codec sparse: one element of so many travels, 16, 32, 64 or 128."),
-    ROW(codec_keep_most, "round.codec_keep_most", "elements", 1, 0, DP_CODEC_KEEP_MOST, 0,
+    ROW(codec_keep, "round.codec_keep", "elements", 1, DP_CODEC_KEEP_MIN, DP_CODEC_KEEP_MAX,
+        DP_CODEC_KEEP_DEFAULT, "Codec sparse: one element of so many travels, 16, 32, 64 or 128."),
+    ROW(codec_keep_most, "round.codec_keep_most", "elements", 1, 0, DP_CODEC_KEEP_MAX, 0,
         "Where lines are slow, down to one of so many travels, 32, 64 or 128; 0: codec_keep "
         "always."),
-    ROW(codec_bits, "round.codec_bits", "bits", 1, 1, DP_CODEC_BITS_MOST, DP_CODEC_BITS_STANDARD,
+    ROW(codec_bits, "round.codec_bits", "bits", 1, 1, DP_CODEC_BITS_MAX, DP_CODEC_BITS_DEFAULT,
         "Codec sparse: bits of a value; 1 is the sign alone."),
     ROW(feedback_beta_milli, "round.feedback_beta", "1e-3", 1000, 0, 1000, 950,
         "Share of what compression left over that is kept for the next round."),
@@ -80,11 +80,11 @@ static const dp_manifest_row rows[] = {
         "further than 1.5 updates."),
     ROW(contributors_min, "round.contributors_min", "", 1, 1, 32, 1,
         "Least contributors with which a round may end at its deadline."),
-    ROW(contributors_max, "round.contributors_max", "", 1, DP_MANIFEST_LISTED_STANDARD,
-        DP_MANIFEST_LISTED_MAX, DP_MANIFEST_LISTED_STANDARD,
+    ROW(contributors_max, "round.contributors_max", "", 1, DP_MANIFEST_LISTED_DEFAULT,
+        DP_MANIFEST_LISTED_MAX, DP_MANIFEST_LISTED_DEFAULT,
         "Most contributors of one round. Above 32 they stand in lists, and every node fetches and "
         "adds up as many updates."),
-    ROW(close_milli, "round.close_at", "1e-3", 1000, 0, DP_MANIFEST_CLOSE_MOST, 0,
+    ROW(close_milli, "round.close_at", "1e-3", 1000, 0, DP_MANIFEST_CLOSE_MAX, 0,
         "Share of the members at work whose updates end a round at once, 0.6 to 0.99; 0: when all "
         "are there, or 60 % and a grace."),
     ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
@@ -117,10 +117,10 @@ static const dp_manifest_word activations[] = {{"standard", DP_ACTIVATION_OWN},
 static const dp_manifest_word switches[] = {{"off", DP_OFF}, {"on", DP_ON}};
 static const dp_manifest_word heads[] = {
     {"standard", DP_HEAD_OWN}, {"tied", DP_HEAD_TIED}, {"untied", DP_HEAD_UNTIED}};
-#define CHOICE(member, key_, standard_, words_, text_)                                             \
+#define CHOICE(member, key_, default_, words_, text_)                                              \
     {                                                                                              \
         .key = (key_), .text = (text_), .offset = offsetof(dp_manifest, member),                   \
-        .standard = (int)(standard_), .words = (words_),                                           \
+        .default_value = (int)(default_), .words = (words_),                                       \
         .n_words = sizeof(words_) / sizeof((words_)[0])                                            \
     }
 
@@ -204,13 +204,13 @@ void dp_manifest_default(dp_manifest *manifest)
     memset(manifest, 0, sizeof *manifest);
     memcpy(manifest->name, "run", sizeof "run");
     for (size_t i = 0; i < CHOICE_COUNT; i++) {
-        memcpy((char *)manifest + choices[i].offset, &choices[i].standard, sizeof(int));
+        memcpy((char *)manifest + choices[i].offset, &choices[i].default_value, sizeof(int));
     }
     for (size_t i = 0; i < ROW_COUNT; i++) {
         char *const at = (char *)manifest + rows[i].offset;
-        const uint32_t small = (uint32_t)rows[i].standard;
+        const uint32_t small = (uint32_t)rows[i].default_value;
         if (rows[i].size == sizeof(uint64_t)) {
-            memcpy(at, &rows[i].standard, sizeof(uint64_t));
+            memcpy(at, &rows[i].default_value, sizeof(uint64_t));
         } else {
             memcpy(at, &small, sizeof small);
         }
@@ -390,11 +390,11 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
     }
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const uint64_t value = row_value(manifest, &rows[i]);
-        if (value < rows[i].least || value > rows[i].most) {
+        if (value < rows[i].min || value > rows[i].max) {
             const double scale = (double)rows[i].scale;
             return dp_why_set(why, DP_BADARG, "%s is %.10g; it may be %.10g to %.10g", rows[i].key,
-                              (double)value / scale, (double)rows[i].least / scale,
-                              (double)rows[i].most / scale);
+                              (double)value / scale, (double)rows[i].min / scale,
+                              (double)rows[i].max / scale);
         }
     }
     for (size_t i = 0; i < CHOICE_COUNT; i++) {

@@ -24,13 +24,13 @@
 enum {
     DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
     DP_MANIFEST_BYTES_MAX = 4096,
-    DP_MANIFEST_WORDS_MAX = 128,      /* the words of one setting as a text */
-    DP_MANIFEST_MEMBERS_MAX = 2048,   /* the member table of gossip/node/node.h */
-    DP_MANIFEST_SHARDS_MAX = 32,      /* OPEN hands over all of them (trainer_kind.h) */
-    DP_MANIFEST_LISTED_STANDARD = 32, /* contributions in one record */
-    DP_MANIFEST_LISTED_MAX = 1024,    /* ... where they stand in lists (gossip/ledger/listing.h) */
-    DP_MANIFEST_CLOSE_LEAST = 600,    /* of close_milli, where it is not 0: what permits a grace */
-    DP_MANIFEST_CLOSE_MOST = 990,
+    DP_MANIFEST_WORDS_MAX = 128,     /* the words of one setting as a text */
+    DP_MANIFEST_MEMBERS_MAX = 2048,  /* the member table of gossip/node/node.h */
+    DP_MANIFEST_SHARDS_MAX = 32,     /* OPEN hands over all of them (trainer_kind.h) */
+    DP_MANIFEST_LISTED_DEFAULT = 32, /* contributions in one record */
+    DP_MANIFEST_LISTED_MAX = 1024,   /* ... where they stand in lists (gossip/ledger/listing.h) */
+    DP_MANIFEST_CLOSE_MIN = 600,     /* of close_milli, where it is not 0: what permits a grace */
+    DP_MANIFEST_CLOSE_MAX = 990,
     DP_MANIFEST_STEP_MILLI_MAX = 3000, /* alpha times the gain of the codec */
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
@@ -222,9 +222,9 @@ typedef struct dp_manifest_row {
     size_t offset;    /* in dp_manifest */
     size_t size;      /* 4 or 8 */
     uint64_t scale;   /* stored = value in the file * scale (3e-3 * 1e9) */
-    uint64_t least;   /* of the stored integer */
-    uint64_t most;
-    uint64_t standard; /* default */
+    uint64_t min;     /* of the stored integer */
+    uint64_t max;     /* of the same */
+    uint64_t default_value;
 } dp_manifest_row;
 
 const dp_manifest_row *dp_manifest_rows(size_t *count);
@@ -239,7 +239,7 @@ typedef struct dp_manifest_choice {
     const char *key;  /* "train.schedule" */
     const char *text; /* one sentence */
     size_t offset;    /* of an enum in dp_manifest */
-    int standard;
+    int default_value;
     const dp_manifest_word *words;
     size_t n_words;
 } dp_manifest_choice;

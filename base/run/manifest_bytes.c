@@ -109,7 +109,7 @@ static const field fields[] = {
     FIELD_SINCE(8, FIELD_ENUM, reduce, DP_REDUCE_WHOLE),
     FIELD_SINCE(9, FIELD_ENUM, stale, DP_OFF),
     FIELD_SINCE(10, FIELD_U32, codec_keep_most, 0),
-    FIELD_SINCE(11, FIELD_U32, contributors_max, DP_MANIFEST_LISTED_STANDARD),
+    FIELD_SINCE(11, FIELD_U32, contributors_max, DP_MANIFEST_LISTED_DEFAULT),
     FIELD_SINCE(12, FIELD_U32, close_milli, 0),
     FIELD_SINCE(13, FIELD_ENUM, site_sums, DP_OFF),
     FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_OFF),

@@ -116,17 +116,17 @@ static dp_status check_listed(const dp_manifest *manifest, dp_why *why)
 {
     const uint32_t most = manifest->contributors_max;
 
-    if (most > DP_MANIFEST_LISTED_STANDARD && manifest->reduce != DP_REDUCE_WHOLE) {
+    if (most > DP_MANIFEST_LISTED_DEFAULT && manifest->reduce != DP_REDUCE_WHOLE) {
         return dp_why_set(why, DP_BADARG,
                           "round.contributors_max must be %d with round.reduce parts: a sum names "
                           "whose updates are in it among so many",
-                          DP_MANIFEST_LISTED_STANDARD);
+                          DP_MANIFEST_LISTED_DEFAULT);
     }
-    if (most > DP_MANIFEST_LISTED_STANDARD && manifest->stale != DP_OFF) {
+    if (most > DP_MANIFEST_LISTED_DEFAULT && manifest->stale != DP_OFF) {
         return dp_why_set(why, DP_BADARG,
                           "round.contributors_max must be %d with round.stale: a record marks late "
                           "updates among so many",
-                          DP_MANIFEST_LISTED_STANDARD);
+                          DP_MANIFEST_LISTED_DEFAULT);
     }
     return DP_OK;
 }
@@ -134,12 +134,12 @@ static dp_status check_listed(const dp_manifest *manifest, dp_why *why)
 /* Below, a round would end with fewer than may end it after a grace (gossip/round/deadline.h). */
 static dp_status check_close(const dp_manifest *manifest, dp_why *why)
 {
-    if (manifest->close_milli != 0 && manifest->close_milli < DP_MANIFEST_CLOSE_LEAST) {
+    if (manifest->close_milli != 0 && manifest->close_milli < DP_MANIFEST_CLOSE_MIN) {
         return dp_why_set(why, DP_BADARG,
                           "round.close_at is %.10g; it may be %.10g to %.10g, or 0 for rounds that "
                           "wait for all, or for 60 %% and a grace",
-                          manifest->close_milli / 1000.0, DP_MANIFEST_CLOSE_LEAST / 1000.0,
-                          DP_MANIFEST_CLOSE_MOST / 1000.0);
+                          manifest->close_milli / 1000.0, DP_MANIFEST_CLOSE_MIN / 1000.0,
+                          DP_MANIFEST_CLOSE_MAX / 1000.0);
     }
     return DP_OK;
 }

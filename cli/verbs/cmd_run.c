@@ -313,7 +313,7 @@ static json_t *choices_json(const dp_manifest_choice *choices, size_t count)
         const char *standard = "";
         for (size_t w = 0; w < choices[i].n_words; w++) {
             const dp_manifest_word *const word = &choices[i].words[w];
-            standard = word->value == choices[i].standard ? word->name : standard;
+            standard = word->value == choices[i].default_value ? word->name : standard;
             json_array_append_new(words, json_string(word->name));
         }
         json_array_append_new(all, json_pack("{s:s,s:s,s:o,s:s}", "key", choices[i].key, "standard",
@@ -395,8 +395,8 @@ static int print_keys(const dp_cmd *cmd)
     dp_table *table = cmd->json ? NULL : dp_table_open(columns, 5, 0x0e);
     for (size_t i = 0; i < count; i++) {
         const double scale = (double)rows[i].scale;
-        const double values[3] = {(double)rows[i].standard / scale, (double)rows[i].least / scale,
-                                  (double)rows[i].most / scale};
+        const double values[3] = {(double)rows[i].default_value / scale,
+                                  (double)rows[i].min / scale, (double)rows[i].max / scale};
         if (cmd->json) {
             json_array_append_new(keys, json_pack("{s:s,s:f,s:f,s:f,s:s}", "key", rows[i].key,
                                                   "standard", values[0], "least", values[1], "most",

@@ -48,7 +48,7 @@ dp_status dp_twins_apply_parts(dp_twins *t, dp_view blob, const dp_outer *outer)
     dp_buf pieces[PARTS];
     dp_part_place places[DP_PARTS_MAX];
     for (uint32_t p = 0; p < PARTS; p++) {
-        dp_buf_init(&pieces[p], dp_codec_bytes_most(n));
+        dp_buf_init(&pieces[p], dp_codec_bytes_max_any(n));
     }
     dp_status status = cut(blob, n, &cuts, pieces);
     if (status == DP_OK) {

@@ -67,7 +67,7 @@ static dp_status take_a(dp_twins *t, const dp_codec *codec)
 
 static dp_status check_round(dp_twins *t, const dp_codec *codec, uint32_t mu)
 {
-    const dp_codec dense = dp_codec_standard(DP_CODEC_INT8);
+    const dp_codec dense = dp_codec_default(DP_CODEC_INT8);
     const uint32_t q[2] = {0x50000000U, 0x30000000U};
     DP_TWINS_DO(t, snapshot, DP_VECTOR_F, DP_VECTOR_NONE, DP_VECTOR_THETA);
     DP_TWINS_DO(t, scale, DP_VECTOR_F, HALF);
@@ -110,7 +110,7 @@ dp_status dp_twins_check_rounds(dp_twins *t)
     DP_TWINS_DO(t, copy, DP_VECTOR_E, DP_VECTOR_X);
     DP_TWINS_DO(t, zero, DP_VECTOR_E);
     for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        const dp_codec codec = dp_codec_standard((dp_codec_kind)kind);
+        const dp_codec codec = dp_codec_default((dp_codec_kind)kind);
         DP_TRY(check_round(t, &codec, kind == 1 ? 0 : ONE / 10 * 9));
     }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {

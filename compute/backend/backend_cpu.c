@@ -136,7 +136,7 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
             return DP_NOMEM;
         }
     }
-    const uint64_t blob_bytes = dp_codec_bytes_most(e->n);
+    const uint64_t blob_bytes = dp_codec_bytes_max_any(e->n);
     dp_buf_init(&e->blobs[0], blob_bytes);
     dp_buf_init(&e->blobs[1], blob_bytes);
     return DP_OK;

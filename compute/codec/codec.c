@@ -21,14 +21,14 @@ static dp_codec codec_of(dp_codec_kind kind, uint32_t block, uint32_t keep, uint
     const dp_codec_row *const row = dp_codec_row_of((unsigned)kind);
     dp_assert(row != NULL);
     return (dp_codec){.kind = kind,
-                      .block = block == 0 ? row->block_standard : block,
+                      .block = block == 0 ? row->block_default : block,
                       .keep = row->thins ? keep : 0,
                       .bits = row->thins ? bits : 0};
 }
 
-dp_codec dp_codec_standard(dp_codec_kind kind)
+dp_codec dp_codec_default(dp_codec_kind kind)
 {
-    return codec_of(kind, 0, DP_CODEC_KEEP_STANDARD, DP_CODEC_BITS_STANDARD);
+    return codec_of(kind, 0, DP_CODEC_KEEP_DEFAULT, DP_CODEC_BITS_DEFAULT);
 }
 
 dp_codec dp_codec_of_run(const dp_manifest *m)
@@ -39,7 +39,7 @@ dp_codec dp_codec_of_run(const dp_manifest *m)
 dp_codec dp_codec_dense_of_run(const dp_manifest *m)
 {
     const dp_codec codec = dp_codec_of_run(m);
-    return codec.keep == 0 ? codec : dp_codec_standard(DP_CODEC_INT8);
+    return codec.keep == 0 ? codec : dp_codec_default(DP_CODEC_INT8);
 }
 
 bool dp_codec_keep_permitted(const dp_manifest *m, uint32_t keep)
@@ -56,7 +56,7 @@ dp_codec dp_codec_of_round(const dp_manifest *m, uint32_t keep)
 dp_codec dp_codec_after_loss(const dp_manifest *m, uint32_t keep)
 {
     dp_codec codec = dp_codec_of_round(m, keep);
-    if (codec.kind == DP_CODEC_SPARSE && codec.keep >= 2 * DP_CODEC_KEEP_LEAST) {
+    if (codec.kind == DP_CODEC_SPARSE && codec.keep >= 2 * DP_CODEC_KEEP_MIN) {
         codec.keep /= 2;
     }
     return codec;
@@ -86,7 +86,7 @@ static bool is_valid(const dp_codec *codec)
     if (row == NULL ||
         dp_codec_options_check(codec->kind, codec->block, codec->keep, codec->bits, NULL) !=
             DP_OK ||
-        (codec->block == 0) != (row->block_standard == 0)) {
+        (codec->block == 0) != (row->block_default == 0)) {
         return false;
     }
     return (row->thins || (codec->keep == 0 && codec->bits == 0)) &&
@@ -109,7 +109,7 @@ uint64_t dp_codec_bytes_max(const dp_codec *codec, size_t n)
     return DP_CODEC_HEADER_BYTES + runs * families[codec->kind]->run_bytes_max(codec);
 }
 
-uint64_t dp_codec_bytes_most(size_t n)
+uint64_t dp_codec_bytes_max_any(size_t n)
 {
     const dp_codec widest = {.kind = DP_CODEC_FP32};
     return dp_codec_bytes_max(&widest, n);

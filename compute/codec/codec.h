@@ -38,7 +38,7 @@
 
 enum {
     DP_CODEC_HEADER_BYTES = 24,
-    DP_CODEC_KEPT_MAX = DP_CODEC_RUN / DP_CODEC_KEEP_LEAST /* entries of a run */
+    DP_CODEC_KEPT_MAX = DP_CODEC_RUN / DP_CODEC_KEEP_MIN /* entries of a run */
 };
 #define DP_CODEC_ELEMENTS_MAX ((size_t)1 << 31) /* as fp32 they fill the largest object */
 /* fp32 and bf16: larger magnitudes are refused on both sides, so that sums of squares stay
@@ -59,7 +59,7 @@ typedef struct dp_codec {
 } dp_codec;
 
 /* With its standard options; DP_CODEC_KINDS and beyond do not exist. */
-dp_codec dp_codec_standard(dp_codec_kind kind);
+dp_codec dp_codec_default(dp_codec_kind kind);
 /* What a run publishes with, and the dense one of its exchanges and of what had grown too much for
  * a sparse one: the same codec, or int8 where it keeps some elements only. The manifest has been
  * checked. Seed 0. */
@@ -72,7 +72,7 @@ bool dp_codec_keep_permitted(const dp_manifest *manifest, uint32_t keep);
  * keep. */
 dp_codec dp_codec_of_round(const dp_manifest *manifest, uint32_t keep);
 /* With what a node publishes in it whose last publication was left out: two rounds of work are in
- * it, so sparse keeps twice as many elements, one in DP_CODEC_KEEP_LEAST at most. Any other codec
+ * it, so sparse keeps twice as many elements, one in DP_CODEC_KEEP_MIN at most. Any other codec
  * is that of the round; random ones add up only where all draw alike. */
 dp_codec dp_codec_after_loss(const dp_manifest *manifest, uint32_t keep);
 /* Whether updates of a round with this density may be encoded so: by one of the last two, or the
@@ -100,7 +100,7 @@ DP_MUST dp_status dp_codec_append(const dp_codec *codec, const float *a, size_t 
 /* No blob of n elements by this codec is longer; 0 where there can be none. */
 uint64_t dp_codec_bytes_max(const dp_codec *codec, size_t n);
 /* ... by any codec: the bound for receivers. */
-uint64_t dp_codec_bytes_most(size_t n);
+uint64_t dp_codec_bytes_max_any(size_t n);
 
 /* The whole blob decodes to n elements and nothing is left over. Any bytes: DP_OK, DP_BADMSG or
  * DP_VERSION, in time linear in their number. */

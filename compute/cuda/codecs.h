@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { DP_CUDA_RUN = 4096, DP_CUDA_KEPT_MAX = DP_CUDA_RUN / DP_CODEC_KEEP_LEAST };
+enum { DP_CUDA_RUN = 4096, DP_CUDA_KEPT_MAX = DP_CUDA_RUN / DP_CODEC_KEEP_MIN };
 
 /* A blob on the card; dp_codec with what finds its runs. */
 typedef struct dp_cuda_blob {

@@ -141,13 +141,12 @@ static dp_status open_card(dp_cuda_device *device, const dp_cuda_api *api, uint3
     DP_TRY(DP_CUDA(device, device_properties, device->index, &device->properties));
     device->properties.name[sizeof device->properties.name - 1] = '\0';
     const int arch = 10 * device->properties.major + device->properties.minor;
-    if (arch < DP_CUDA_ARCH_LEAST) {
+    if (arch < DP_CUDA_ARCH_MIN) {
         return dp_why_set(why, DP_UNSUPPORTED,
                           "%s is of architecture %d.%d; the kernels need %d.%d (Turing, 2018) or "
                           "later",
                           device->properties.name, device->properties.major,
-                          device->properties.minor, DP_CUDA_ARCH_LEAST / 10,
-                          DP_CUDA_ARCH_LEAST % 10);
+                          device->properties.minor, DP_CUDA_ARCH_MIN / 10, DP_CUDA_ARCH_MIN % 10);
     }
     const int error = go_to(api, device->index);
     if (error == DP_CUDA_CARD_TAKEN) {

@@ -15,7 +15,7 @@
 enum {
     DP_CUDA_DEVICES_MAX = 64,
     DP_CUDA_WAIT_MS = 120 * 1000, /* no step or round takes so long: the card hangs */
-    DP_CUDA_ARCH_LEAST = 75       /* Turing: the first whose tensor cores the kernels know */
+    DP_CUDA_ARCH_MIN = 75         /* Turing: the first whose tensor cores the kernels know */
 };
 
 typedef struct dp_cuda_device {

@@ -15,7 +15,7 @@
 enum {
     TOKENS_ENOUGH = 8192, /* of a micro-batch: products reach the card's speed */
     RESERVE_DIVISOR = 20, /* of what is free stays so: a context grows, and fragments */
-    BF16_ARCH_LEAST = 80, /* Ampere */
+    BF16_ARCH_MIN = 80,   /* Ampere */
     CACHE_PATH_MAX = 1024,
     MIB = 1024 * 1024
 };
@@ -320,7 +320,7 @@ static void cache_folder(char out[CACHE_PATH_MAX])
 
 static dp_status open_host(dp_engine *e, const dp_engine_setup *setup)
 {
-    const uint64_t blob_bytes = dp_codec_bytes_most(e->n);
+    const uint64_t blob_bytes = dp_codec_bytes_max_any(e->n);
     dp_buf_init(&e->blobs[0], blob_bytes);
     dp_buf_init(&e->blobs[1], blob_bytes);
     e->layers = dp_alloc(setup->model->config.layers, sizeof *e->layers);
@@ -335,7 +335,7 @@ static dp_status open_card(dp_engine *e, const dp_engine_setup *setup, dp_why *w
     char cache[CACHE_PATH_MAX];
     DP_TRY(dp_cuda_device_open(&e->device, dp_cuda_api_of(), setup->device, why));
     const dp_cuda_properties *const p = &e->device.properties;
-    if (e->shape.type == DP_BF16 && 10 * p->major + p->minor < BF16_ARCH_LEAST) {
+    if (e->shape.type == DP_BF16 && 10 * p->major + p->minor < BF16_ARCH_MIN) {
         return dp_why_set(why, DP_UNSUPPORTED,
                           "%s computes no bf16; take train.precision fp16 or fp32", p->name);
     }

@@ -12,7 +12,7 @@
 enum {
     PROPOSALS = 24, /* algorithms that are tried for a shape */
     TRIALS = 5,     /* of each; the fastest counts */
-    TRIED_LEAST =
+    TRIED_MIN =
         1 << 26,        /* m n k from which they are: below it a product is shorter than its launch,
                                and loading 24 kernels for it costs more than all its runs */
     PREPARED_MAX = 512, /* shapes of one engine; beyond that they are prepared anew */
@@ -336,7 +336,7 @@ static dp_status try_all(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *pr
         status = DP_CUDA(g->device, fill, c, 0, bytes, g->device->compute);
     }
     const bool first_does =
-        (double)product->m * (double)product->n * (double)product->k < TRIED_LEAST;
+        (double)product->m * (double)product->n * (double)product->k < TRIED_MIN;
     for (size_t i = 0; i < count && status == DP_OK && !(first_does && best > 0.0F); i++) {
         float ms;
         status = try_one(g, p, product, &proposals[i].algo, c, &ms);

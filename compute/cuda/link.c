@@ -88,9 +88,9 @@ static dp_status library_open(library *l, const char *file, int *version, dp_why
     if ((!whole && l->version == NULL) || l->version(version) != NCCL_OK) {
         return dp_why_set(why, DP_UNSUPPORTED, "%s is no NCCL, or does not say its release", file);
     }
-    if (!whole || *version < DP_CUDA_NCCL_LEAST) {
+    if (!whole || *version < DP_CUDA_NCCL_MIN) {
         return dp_why_set(why, DP_UNSUPPORTED, "NCCL is too old: %s has number %d, and 2.14 is %d",
-                          file, *version, DP_CUDA_NCCL_LEAST);
+                          file, *version, DP_CUDA_NCCL_MIN);
     }
     return DP_OK;
 }

@@ -12,7 +12,7 @@
 #include "compute/cuda/device.h"
 
 enum {
-    DP_CUDA_NCCL_LEAST = 21400, /* 2.14: the first that does not block */
+    DP_CUDA_NCCL_MIN = 21400,   /* 2.14: the first that does not block */
     DP_CUDA_LINK_MS = 60 * 1000 /* until all have come; an eight-card host takes seconds */
 };
 

@@ -10,7 +10,7 @@
 
 enum {
     LOGITS_BYTES = 256 * 1024 * 1024, /* that live at once, unless it is too few tokens */
-    HEAD_TOKENS_LEAST = 1024,         /* products need rows */
+    HEAD_TOKENS_MIN = 1024,           /* products need rows */
     LOGITS_ALIGN = 64                 /* elements */
 };
 
@@ -171,7 +171,7 @@ dp_cuda_net dp_cuda_net_setup(const dp_model *model, dp_precision type, dp_recom
     const size_t n = tokens_max(&net);
     net.logits_ld = (config->vocab + (size_t)LOGITS_ALIGN - 1) / LOGITS_ALIGN * LOGITS_ALIGN;
     net.head_tokens = LOGITS_BYTES / (net.logits_ld * net.element);
-    net.head_tokens = larger(net.head_tokens, HEAD_TOKENS_LEAST);
+    net.head_tokens = larger(net.head_tokens, HEAD_TOKENS_MIN);
     net.head_tokens = net.head_tokens > n ? n : net.head_tokens;
     return net;
 }

@@ -7,8 +7,7 @@
 #define ANY DP_CODEC_KINDS, 0 /* whatever the blobs say */
 enum {
     /* of a processor: without the word ptxas aims at four and spills where any codec may come */
-    BLOCKS_LEAST =
-        2
+    BLOCKS_MIN = 2
 };
 
 /* g of a run: item after item, a rounded product and a rounded sum. */
@@ -75,7 +74,7 @@ static __device__ __forceinline__ void look(float &largest, const dp_dense_run v
 }
 
 template <dp_codec_kind KIND, unsigned BLOCK>
-static __global__ void __launch_bounds__(DP_CODEC_THREADS, BLOCKS_LEAST)
+static __global__ void __launch_bounds__(DP_CODEC_THREADS, BLOCKS_MIN)
     plain_dense(float *theta, size_t n, const __grid_constant__ dp_cuda_items items, float step,
                 uint32_t *bad)
 {
@@ -111,7 +110,7 @@ dp_status dp_dense_plain(float *theta, size_t n, const dp_cuda_items &items, flo
 }
 
 template <dp_codec_kind KIND, unsigned BLOCK>
-static __global__ void __launch_bounds__(DP_CODEC_THREADS, BLOCKS_LEAST)
+static __global__ void __launch_bounds__(DP_CODEC_THREADS, BLOCKS_MIN)
     nesterov_dense(float *theta, float *m, size_t n, const __grid_constant__ dp_cuda_items items,
                    float mu, float eta, uint32_t *bad)
 {

@@ -8,8 +8,7 @@ enum {
     PAIRS = 8, /* of a thread */
     ROOM = THREADS * 2 * PAIRS,
     /* of a processor: without the word stores of 16 bytes cost registers, and two blocks of it */
-    BLOCKS_LEAST =
-        7
+    BLOCKS_MIN = 7
 };
 
 static_assert(DP_LANES * PAIRS * 2 >= DP_MODEL_HEAD_WIDTH_MAX, "a head fits a warp");
@@ -98,7 +97,7 @@ static __device__ inline void turn_pairs(const rope_shape &s, size_t row, int la
 
 /* Groups of lanes take the heads of one side (blockIdx.y) one after the other. */
 template <typename T>
-static __global__ void __launch_bounds__(THREADS, BLOCKS_LEAST)
+static __global__ void __launch_bounds__(THREADS, BLOCKS_MIN)
     forward_kernel(const rope_shape s, const T *x, T *y)
 {
     const rope_side side = side_of(s.rope, blockIdx.y);

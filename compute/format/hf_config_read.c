@@ -10,7 +10,7 @@ typedef struct number_row {
     const char *key;
     size_t offset; /* in dp_model_config, of a uint32_t */
     bool needed;
-    uint32_t standard; /* transformers' own, where the key is absent */
+    uint32_t default_value; /* of transformers, if the key is absent */
 } number_row;
 
 #define FIELD(name) offsetof(dp_model_config, name)
@@ -63,7 +63,7 @@ static dp_status read_numbers(const json_t *root, const number_row *rows, size_t
 {
     for (size_t i = 0; i < n; i++) {
         const json_t *const value = given(root, rows[i].key);
-        uint32_t number = rows[i].standard;
+        uint32_t number = rows[i].default_value;
         if (value == NULL && rows[i].needed) {
             return dp_why_set(why, DP_BADMSG, "config.json has no %s", rows[i].key);
         }

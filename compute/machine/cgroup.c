@@ -96,8 +96,7 @@ static uint64_t least_of_line(char *line, const char *root, const char *controll
     return least;
 }
 
-uint64_t dp_cgroup_least(const dp_cgroup_place *place, const char *controller,
-                         dp_cgroup_limit *limit)
+uint64_t dp_cgroup_min(const dp_cgroup_place *place, const char *controller, dp_cgroup_limit *limit)
 {
     char line[LINE_BYTES];
     uint64_t least = 0;

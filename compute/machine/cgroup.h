@@ -25,8 +25,8 @@ typedef uint64_t dp_cgroup_limit(const char *folder);
  * controller: its name in version 1 ("cpu"), whose hierarchy is looked for under all names that it
  * is mounted by, and under this one; groups of version 2 count always. A group whose folder is not
  * there (a container sees another root) limits nothing. */
-uint64_t dp_cgroup_least(const dp_cgroup_place *place, const char *controller,
-                         dp_cgroup_limit *limit);
+uint64_t dp_cgroup_min(const dp_cgroup_place *place, const char *controller,
+                       dp_cgroup_limit *limit);
 /* The lesser of two limits, of which 0 is none. */
 uint64_t dp_cgroup_lesser(uint64_t a, uint64_t b);
 /* The first line of <folder>/<name>, with its end; empty when there is none. */

@@ -38,7 +38,7 @@ static uint64_t quota_of_folder(const char *folder)
 
 size_t dp_cpus_quota(const dp_cgroup_place *place)
 {
-    return (size_t)dp_cgroup_least(place, "cpu", quota_of_folder);
+    return (size_t)dp_cgroup_min(place, "cpu", quota_of_folder);
 }
 
 size_t dp_cpus_allowed(void)

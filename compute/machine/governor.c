@@ -15,7 +15,7 @@ bool dp_governor_is_set(const dp_governor *governor)
 
 static uint32_t at_least(uint32_t share)
 {
-    return share < DP_GOVERNOR_LEAST ? DP_GOVERNOR_LEAST : share;
+    return share < DP_GOVERNOR_MIN ? DP_GOVERNOR_MIN : share;
 }
 
 static uint32_t raised(uint32_t share)
@@ -27,14 +27,14 @@ static uint32_t by_heat(const dp_governor *governor, int32_t celsius)
 {
     const uint32_t share = governor->share;
     if (governor->celsius_max == 0 || celsius == INT32_MIN) {
-        return share == 0 ? DP_GOVERNOR_LEAST : raised(share);
+        return share == 0 ? DP_GOVERNOR_MIN : raised(share);
     }
     const int64_t over = (int64_t)celsius - governor->celsius_max;
     if (over >= DP_GOVERNOR_CELSIUS_STOP) {
         return 0;
     }
     if (over <= -DP_GOVERNOR_CELSIUS_EASE) {
-        return share == 0 ? DP_GOVERNOR_LEAST : raised(share);
+        return share == 0 ? DP_GOVERNOR_MIN : raised(share);
     }
     if (share == 0 || over <= 0) {
         return share;

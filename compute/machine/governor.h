@@ -16,7 +16,7 @@
 
 enum {
     DP_GOVERNOR_WHOLE = 1000,
-    DP_GOVERNOR_LEAST = 50,       /* but for 0, so that work goes on */
+    DP_GOVERNOR_MIN = 50,         /* but for 0, so that work goes on */
     DP_GOVERNOR_CELSIUS_STOP = 8, /* above the limit */
     DP_GOVERNOR_CELSIUS_EASE = 3, /* below it */
     /* A rest, but for one until it is cooler: where a micro-batch takes many seconds 19 times that

@@ -46,7 +46,7 @@ static uint64_t limit_of_folder(const char *folder)
 
 uint64_t dp_memory_limit(const dp_cgroup_place *place)
 {
-    return dp_cgroup_least(place, "memory", limit_of_folder);
+    return dp_cgroup_min(place, "memory", limit_of_folder);
 }
 
 uint64_t dp_memory_usable_in(const dp_cgroup_place *place, const char *meminfo, uint64_t taken)

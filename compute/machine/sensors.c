@@ -10,7 +10,7 @@ enum {
     INPUTS_MAX = 32, /* of a device: the package, and some cores */
     PATH_BYTES_MAX = 512,
     MILLI = 1000,
-    CELSIUS_MOST = 200 /* more is no reading */
+    CELSIUS_MAX = 200 /* more is no reading */
 };
 
 /* Drivers whose temperatures are those of processors. */
@@ -57,7 +57,7 @@ static int32_t hottest_of(const char *folder, unsigned device)
                              : 0;
         DP_IGNORE(fclose(file) != 0); /* only read */
         const long celsius = milli / MILLI;
-        if (read == 1 && celsius > -CELSIUS_MOST && celsius < CELSIUS_MOST && celsius > hottest) {
+        if (read == 1 && celsius > -CELSIUS_MAX && celsius < CELSIUS_MAX && celsius > hottest) {
             hottest = (int32_t)celsius;
         }
     }

@@ -11,7 +11,7 @@
 #include "compute/model/gpt_inside.h"
 
 enum {
-    SLICE_LEAST = 24,      /* tokens */
+    SLICE_MIN = 24,        /* tokens */
     SLICE_STEP = 4,        /* rows that a table multiplies together beyond whole groups */
     SLICE_GROUP = 12,      /* rows of a group; that of every table divides it */
     SLICE_COST = 6,        /* rows that could be multiplied while a slice fetches its weights */
@@ -190,9 +190,9 @@ static size_t cost_of(size_t rows)
 
 size_t dp_gpt_slice_of(size_t tokens, size_t threads)
 {
-    size_t best = SLICE_LEAST;
+    size_t best = SLICE_MIN;
     size_t best_cost = SIZE_MAX;
-    for (size_t slice = DP_GPT_SLICE_MOST; slice >= SLICE_LEAST; slice -= SLICE_STEP) {
+    for (size_t slice = DP_GPT_SLICE_MAX; slice >= SLICE_MIN; slice -= SLICE_STEP) {
         /* Equal slices in rounds of one per thread; the rest finds a thread that is idle, if there
          * is one. */
         const size_t whole = tokens / slice;

@@ -7,9 +7,9 @@
 
 enum {
     DP_GPT_ALIGN_FLOATS = 16, /* 64 bytes: a cache line and the widest vector */
-    DP_GPT_SLICE_MOST = 144,  /* its rows of the widest activation stay in a 2 MiB cache */
-    DP_GPT_RUN_MOST = 8,      /* tiles: what a run adds to stays in a 1 MiB cache */
-    DP_GPT_TASKS_LEAST = 16,  /* of a thread, so that the last one to end is soon done */
+    DP_GPT_SLICE_MAX = 144,   /* its rows of the widest activation stay in a 2 MiB cache */
+    DP_GPT_RUN_MAX = 8,       /* tiles: what a run adds to stays in a 1 MiB cache */
+    DP_GPT_TASKS_MIN = 16,    /* of a thread, so that the last one to end is soon done */
     DP_GPT_COLD =
         1 << 24 /* parameters: 64 MiB of gradients leave every cache before they are read */
 };
@@ -165,8 +165,8 @@ static inline size_t dp_gpt_tiles(size_t n)
  * as many tiles side by side as leave every thread enough tasks. */
 static inline size_t dp_gpt_run(const dp_gpt *gpt, size_t tiles)
 {
-    const size_t run = tiles / (DP_GPT_TASKS_LEAST * dp_pool_threads(gpt->pool));
-    return DP_OPS_TILE * (run == 0 ? 1 : run > DP_GPT_RUN_MOST ? DP_GPT_RUN_MOST : run);
+    const size_t run = tiles / (DP_GPT_TASKS_MIN * dp_pool_threads(gpt->pool));
+    return DP_OPS_TILE * (run == 0 ? 1 : run > DP_GPT_RUN_MAX ? DP_GPT_RUN_MAX : run);
 }
 
 static inline float *dp_gpt_scratch(const dp_gpt *gpt, size_t worker)

@@ -7,7 +7,7 @@
 enum {
     ALIGN_FLOATS = DP_GPT_ALIGN_FLOATS,
     HEAD_FLOATS = 4 * 1024 * 1024, /* logits that live at once, unless one slice needs more */
-    HEAD_TOKENS_LEAST = 2 * DP_GPT_SLICE_MOST /* whatever the vocabulary: products need rows */
+    HEAD_TOKENS_MIN = 2 * DP_GPT_SLICE_MAX /* whatever the vocabulary: products need rows */
 };
 
 /* Hands out pieces of one block; with base NULL it only counts. */
@@ -209,7 +209,7 @@ dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options)
     };
     const size_t n = gpt.rows_max * config->context;
     gpt.head_tokens = HEAD_FLOATS / config->vocab;
-    gpt.head_tokens = gpt.head_tokens < HEAD_TOKENS_LEAST ? HEAD_TOKENS_LEAST : gpt.head_tokens;
+    gpt.head_tokens = gpt.head_tokens < HEAD_TOKENS_MIN ? HEAD_TOKENS_MIN : gpt.head_tokens;
     gpt.head_tokens = gpt.head_tokens > n ? n : gpt.head_tokens;
     const size_t attention = dp_attention_scratch(config->context, gpt.head);
     gpt.scratch_size = aligned(attention > DP_OPS_TILE_SCRATCH ? attention : DP_OPS_TILE_SCRATCH);

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DP_SCALER_START 65536.0F   /* 2^16 */
-#define DP_SCALER_LEAST 1.0F       /* below it fp16 is not what is wrong */
-#define DP_SCALER_MOST 16777216.0F /* 2^24 */
+#define DP_SCALER_START 65536.0F  /* 2^16 */
+#define DP_SCALER_MIN 1.0F        /* below it fp16 is not what is wrong */
+#define DP_SCALER_MAX 16777216.0F /* 2^24 */
 
 enum { DP_SCALER_GOOD_STEPS = 1000 };
 

@@ -42,7 +42,7 @@ static double bound_of(const dp_spike *spike, double z)
 bool dp_spike_is_good(dp_spike *spike, double value, double z)
 {
     dp_assert(isfinite(value) && spike->count <= DP_SPIKE_WINDOW && spike->next < DP_SPIKE_WINDOW);
-    if (z > 0 && spike->count >= DP_SPIKE_LEAST && value > bound_of(spike, z)) {
+    if (z > 0 && spike->count >= DP_SPIKE_MIN && value > bound_of(spike, z)) {
         if (spike->row < DP_SPIKE_ROW_MAX) {
             spike->row++;
             return false;

@@ -16,7 +16,7 @@
 
 enum {
     DP_SPIKE_WINDOW = 64, /* values that are remembered */
-    DP_SPIKE_LEAST = 16,  /* fewer judge nobody */
+    DP_SPIKE_MIN = 16,    /* fewer judge nobody */
     DP_SPIKE_ROW_MAX = 5
 };
 

@@ -91,8 +91,8 @@ static dp_status open_batches(dp_trainer *t)
                                      .length = t->manifest.context,
                                      .rows_max = t->rows_max};
     DP_TRY(dp_loader_open(&t->loader, &batches));
-    dp_buf_init(&t->restored, dp_codec_bytes_most(t->n));
-    dp_buf_init(&t->early.piece, dp_codec_bytes_most((size_t)DP_EARLY_RUNS * DP_CODEC_RUN));
+    dp_buf_init(&t->restored, dp_codec_bytes_max_any(t->n));
+    dp_buf_init(&t->early.piece, dp_codec_bytes_max_any((size_t)DP_EARLY_RUNS * DP_CODEC_RUN));
     dp_buf_init(&t->bytes, dp_state_bytes(t->n, DP_STATE_MOMENTS_MAX));
     return dp_trainer_has_gradients(t) ? dp_trainer_gradients_open(t) : DP_OK;
 }

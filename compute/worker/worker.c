@@ -73,7 +73,7 @@ static dp_status check_blob(const dp_worker *w, const dp_worker_command *c, dp_t
         return DP_BADMSG;
     }
     DP_TRY(dp_part_place_of(c->msg.range, n, &place));
-    DP_TRY(dp_memfd_map(c->fds[0], dp_codec_bytes_most(n), &blob));
+    DP_TRY(dp_memfd_map(c->fds[0], dp_codec_bytes_max_any(n), &blob));
     dp_codec codec;
     uint64_t elements;
     dp_status status = dp_codec_peek(blob, &codec, &elements);

@@ -58,7 +58,7 @@ static dp_status do_restore(dp_worker *w, const dp_worker_command *c, dp_why *wh
     DP_TRY(dp_memfd_map(c->fds[0], 4 * (uint64_t)n, &a));
     dp_status status = DP_OK;
     if (c->n_fds > 1) {
-        status = dp_memfd_map(c->fds[1], dp_codec_bytes_most(n), &blob);
+        status = dp_memfd_map(c->fds[1], dp_codec_bytes_max_any(n), &blob);
     }
     if (status == DP_OK) {
         const dp_trainer_earlier earlier = {.kind = c->msg.restore,
@@ -198,7 +198,7 @@ static dp_status do_freeze(dp_worker *w, const dp_worker_command *c, dp_why *why
 static dp_status do_mix(dp_worker *w, const dp_worker_command *c, dp_why *why)
 {
     (void)why;
-    const uint64_t most = dp_codec_bytes_most(dp_trainer_elements(w->trainer));
+    const uint64_t most = dp_codec_bytes_max_any(dp_trainer_elements(w->trainer));
     const uint64_t weights[2] = {c->msg.weight_own, c->msg.weight_other};
     dp_view blobs[2];
     DP_TRY(dp_memfd_map(c->fds[0], most, &blobs[0]));

@@ -33,7 +33,7 @@ dp_status dp_worker_judge(dp_worker *w, const dp_worker_command *c, dp_why *why)
     dp_trainer_msg reply = {.kind = DP_TRAINER_JUDGED, .id = c->msg.id};
     dp_view blob;
     dp_status status =
-        dp_memfd_map(c->fds[0], dp_codec_bytes_most(dp_trainer_elements(w->trainer)), &blob);
+        dp_memfd_map(c->fds[0], dp_codec_bytes_max_any(dp_trainer_elements(w->trainer)), &blob);
     if (status == DP_OK) {
         status = judge_blob(w, c, blob, &reply.judged);
         dp_memfd_unmap(blob);

@@ -191,7 +191,7 @@ dp_status dp_worker_map_items(const dp_worker *w, const dp_worker_command *c,
     if (c->n_fds != c->msg.n_items) {
         return dp_why_set(why, DP_BADMSG, "%u items came with %u blobs", c->msg.n_items, c->n_fds);
     }
-    const uint64_t most = dp_codec_bytes_most(dp_trainer_elements(w->trainer));
+    const uint64_t most = dp_codec_bytes_max_any(dp_trainer_elements(w->trainer));
     for (uint32_t i = 0; i < c->n_fds; i++) {
         const dp_status status = dp_memfd_map(c->fds[i], most, &blobs[i]);
         if (status != DP_OK) {

@@ -180,7 +180,7 @@ static dp_status put_parts(const evil *e, dp_trainer_msg *msg, dp_view blob, int
     DP_TRY(dp_part_cut(blob, e->n, &msg->cuts, parts, &msg->energy));
     for (uint32_t p = 0; p < msg->cuts.n; p++) {
         dp_buf bytes;
-        dp_buf_init(&bytes, dp_codec_bytes_most(e->n));
+        dp_buf_init(&bytes, dp_codec_bytes_max_any(e->n));
         dp_status status =
             dp_buf_append(&bytes, dp_view_of(parts[p].header, sizeof parts[p].header));
         if (status == DP_OK) {
@@ -201,7 +201,7 @@ static dp_status put_update(evil *e, dp_trainer_msg *msg, const dp_codec *codec,
 {
     dp_buf blob;
     dp_buf floats;
-    dp_buf_init(&blob, dp_codec_bytes_most(e->n));
+    dp_buf_init(&blob, dp_codec_bytes_max_any(e->n));
     dp_buf_init(&floats, e->n * sizeof *a);
     dp_status status = dp_codec_encode(codec, a, e->n, &blob);
     if (status == DP_OK) {
@@ -249,7 +249,7 @@ static dp_status spoil(evil *e, dp_trainer_msg *msg, int *fds, uint32_t n_fds)
     if (n_fds != FILES + msg->cuts.n) {
         return DP_BADMSG;
     }
-    DP_TRY(dp_memfd_map(fds[0], dp_codec_bytes_most(e->n), &blob));
+    DP_TRY(dp_memfd_map(fds[0], dp_codec_bytes_max_any(e->n), &blob));
     dp_status status = dp_codec_peek(blob, &codec, &elements);
     dp_memfd_unmap(blob);
     DP_TRY(status);
@@ -267,7 +267,7 @@ static dp_status see_items(const evil *e, const dp_trainer_msg *msg, const int *
     uint32_t mapped = 0;
     dp_status status = DP_OK;
     while (mapped < msg->n_items && status == DP_OK) {
-        status = dp_memfd_map(fds[mapped], dp_codec_bytes_most(e->n), &blobs[mapped]);
+        status = dp_memfd_map(fds[mapped], dp_codec_bytes_max_any(e->n), &blobs[mapped]);
         mapped += status == DP_OK;
     }
     if (status == DP_OK) {

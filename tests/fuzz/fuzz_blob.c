@@ -53,7 +53,7 @@ static void look_at_part(dp_view bytes, size_t first, size_t n)
 {
     static const uint32_t q = UINT32_C(1) << 31;
     const dp_part_place place = {.first = first, .n = n};
-    const dp_codec int8 = dp_codec_standard(DP_CODEC_INT8);
+    const dp_codec int8 = dp_codec_default(DP_CODEC_INT8);
     unsigned __int128 energy = 0;
     const dp_part_items items = {.blobs = &bytes, .q = &q, .n = 1};
     dp_part_sum sum;

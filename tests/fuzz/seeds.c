@@ -161,7 +161,7 @@ static void manifest_seeds(void)
     size_t size = 0;
 
     dp_manifest_default(&manifest);
-    manifest.codec_keep_most = DP_CODEC_KEEP_MOST;
+    manifest.codec_keep_most = DP_CODEC_KEEP_MAX;
     dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
     seed("manifest/span", dp_view_of(room, size));
     manifest.close_milli = 900;

@@ -89,7 +89,7 @@ static bool read_close_at(dp_arguments *args, const char *text)
     const bool right = dp_read_decimal(text, 0.99, &share);
 
     args->options.close_milli = (uint32_t)(share * 1000 + 0.5);
-    return right && args->options.close_milli >= DP_MANIFEST_CLOSE_LEAST;
+    return right && args->options.close_milli >= DP_MANIFEST_CLOSE_MIN;
 }
 
 static bool read_unlike(dp_arguments *args, const char *text)

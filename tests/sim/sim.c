@@ -104,8 +104,8 @@ static dp_status make_manifest(dp_sim *sim)
     m->close_milli = sim->options.close_milli;
     m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
     if (sim->plan.span) {
-        m->codec_keep = DP_CODEC_KEEP_LEAST;
-        m->codec_keep_most = DP_CODEC_KEEP_MOST;
+        m->codec_keep = DP_CODEC_KEEP_MIN;
+        m->codec_keep_most = DP_CODEC_KEEP_MAX;
     }
     if (sim->plan.parts) {
         m->reduce = DP_REDUCE_PARTS;

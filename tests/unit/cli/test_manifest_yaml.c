@@ -110,7 +110,7 @@ static void every_row_can_be_set_to_its_standard(void **state)
         const char *dot = strchr(rows[i].key, '.');
         assert_non_null(dot);
         snprintf(text, sizeof text, "%.*s:\n  %s: %.12g\n", (int)(dot - rows[i].key), rows[i].key,
-                 dot + 1, (double)rows[i].standard / (double)rows[i].scale);
+                 dot + 1, (double)rows[i].default_value / (double)rows[i].scale);
         CHECK_OK(read_text(text));
     }
 }

@@ -64,7 +64,7 @@ static inline void kit_reduce(kit_round *r, const node *x, const dp_codec *codec
         for (uint32_t i = 0; i < r->n; i++) {
             views[i] = dp_buf_view(&r->parts[i][p]);
         }
-        dp_buf_init(&r->results[p], dp_codec_bytes_most(x->n));
+        dp_buf_init(&r->results[p], dp_codec_bytes_max_any(x->n));
         const dp_part_items items = {.blobs = views, .q = r->q, .n = r->n};
         CHECK_OK(dp_part_reduce(codec != NULL ? codec : &of_run, kit_place(x, p), &items,
                                 &r->results[p], &r->sums[p]));

@@ -42,7 +42,7 @@ static inline node node_open_with(const dp_manifest *m, dp_trainer_setup setup)
     CHECK_OK(dp_trainer_open(&x.trainer, &setup, &why));
     CHECK_OK(dp_trainer_init(x.trainer));
     x.n = dp_trainer_elements(x.trainer);
-    dp_buf_init(&x.blob, dp_codec_bytes_most(x.n));
+    dp_buf_init(&x.blob, dp_codec_bytes_max_any(x.n));
     return x;
 }
 

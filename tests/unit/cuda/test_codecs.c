@@ -98,7 +98,7 @@ static void every_size_of_block_does(void **state)
     static const float units[] = {1, 0x1p-24F, 0x1p12F, 0x1p21F, 0x1p58F};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         const dp_codec_row *const row = dp_codec_row_of(kinds[k]);
-        for (uint32_t block = row->block_least; block <= row->block_most; block *= 2) {
+        for (uint32_t block = row->block_min; block <= row->block_max; block *= 2) {
             const dp_codec codec = {.kind = kinds[k], .block = block};
             for (size_t u = 0; u < sizeof units / sizeof units[0]; u++) {
                 /* Up to one element of another tile of 8192, and short of the first. */

@@ -426,8 +426,7 @@ static void the_second_card_is_reached_from_every_thread(void **state)
 static uint64_t round_sum(size_t memory)
 {
     const dp_engine_setup setup = setup_with(DP_PRECISION_FP32, DP_RECOMPUTE_NOTHING);
-    const dp_codec codecs[2] = {dp_codec_standard(DP_CODEC_SPARSE),
-                                dp_codec_standard(DP_CODEC_INT8)};
+    const dp_codec codecs[2] = {dp_codec_default(DP_CODEC_SPARSE), dp_codec_default(DP_CODEC_INT8)};
     const dp_outer outer = {.alpha = 60000, .mu = 50000};
     const uint32_t q[2] = {0x50000000U, 0x30000000U};
     dp_engine *e = NULL;
@@ -478,13 +477,13 @@ static void a_blob_is_made_of_what_was_put_on_before_it(void **state)
 {
     (void)state;
     dp_engine *const e = with_displacement(&(fake_cuda){.late = 2, .late_all = true});
-    const dp_codec codec = dp_codec_standard(DP_CODEC_INT8);
+    const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
     const size_t bytes = model.n_elements * sizeof(float);
     float *const a = test_malloc(bytes);
     const float *values = NULL;
     dp_buf wanted;
     dp_view blob;
-    dp_buf_init(&wanted, dp_codec_bytes_most(model.n_elements));
+    dp_buf_init(&wanted, dp_codec_bytes_max_any(model.n_elements));
     memcpy(a, cuda->values(e, DP_VECTOR_A), bytes);
     for (size_t i = 0; i < model.n_elements; i++) {
         a[i] *= 0.5F;
@@ -509,7 +508,7 @@ static void a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began(void *
     static const dp_codec_kind kinds[] = {DP_CODEC_SPARSE, DP_CODEC_INT8};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         dp_engine *const e = with_displacement(&(fake_cuda){.late = 4});
-        const dp_codec codec = dp_codec_standard(kinds[k]);
+        const dp_codec codec = dp_codec_default(kinds[k]);
         const size_t bytes = model.n_elements * sizeof(float);
         float *const a = test_malloc(bytes);
         const float *values = NULL;
@@ -517,7 +516,7 @@ static void a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began(void *
         dp_view blob;
         double loss;
         bool ready = true;
-        dp_buf_init(&wanted, dp_codec_bytes_most(model.n_elements));
+        dp_buf_init(&wanted, dp_codec_bytes_max_any(model.n_elements));
         memcpy(a, cuda->values(e, DP_VECTOR_A), bytes);
         CHECK_OK(dp_codec_encode(&codec, a, model.n_elements, &wanted));
         CHECK_OK(cuda->encode_start(e, DP_VECTOR_A, &codec));
@@ -541,7 +540,7 @@ static void a_blob_made_beside_steps_has_the_bytes_of_the_moment_it_began(void *
 static void an_engine_may_be_closed_in_the_middle_of_an_encoding(void **state)
 {
     (void)state;
-    const dp_codec codec = dp_codec_standard(DP_CODEC_SPARSE);
+    const dp_codec codec = dp_codec_default(DP_CODEC_SPARSE);
     dp_engine *const e = with_displacement(&(fake_cuda){.late = 4});
     CHECK_OK(cuda->encode_start(e, DP_VECTOR_A, &codec));
     cuda->close(e);
@@ -551,7 +550,7 @@ static void an_engine_may_be_closed_in_the_middle_of_an_encoding(void **state)
 static void a_card_that_goes_in_the_middle_of_an_encoding_costs_a_sentence(void **state)
 {
     (void)state;
-    const dp_codec codec = dp_codec_standard(DP_CODEC_INT8);
+    const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
     dp_status status = DP_IO;
     for (unsigned at = 1; status != DP_OK; at++) {
         dp_engine *const e = with_displacement(&healthy);

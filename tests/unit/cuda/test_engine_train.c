@@ -117,13 +117,13 @@ static void a_trainer_on_a_card_halves_a_scale_that_overflows(void **state)
     node x =
         node_open_with(&m, (dp_trainer_setup){.alone = true, .rows = TINY_ROWS, .backend = cuda});
     dp_trainer_place place = dp_trainer_place_of(x.trainer);
-    place.scaler.scale = DP_SCALER_MOST;
+    place.scaler.scale = DP_SCALER_MAX;
     CHECK(dp_trainer_vectors(x.trainer, lent) > 0); /* place_at goes on from what was lent. */
     CHECK_OK(dp_trainer_place_at(x.trainer, &place));
     tiny_run_work(x.trainer, 12);
     place = dp_trainer_place_of(x.trainer);
     CHECK(place.skipped >= 1 && place.skipped < 12);
-    CHECK(place.scaler.scale == ldexpf(DP_SCALER_MOST, -(int)place.skipped));
+    CHECK(place.scaler.scale == ldexpf(DP_SCALER_MAX, -(int)place.skipped));
     CHECK(place.done == 12 - place.skipped);
     CHECK(dp_trainer_last_of(x.trainer).outcome == DP_STEP_DONE);
     node_close(&x);

@@ -11,7 +11,7 @@ static void names_and_numbers_lead_to_each_other(void **state)
         dp_codec_kind back;
         CHECK(dp_codec_named(row->name, &back) && (unsigned)back == kind);
         CHECK(strcmp(dp_codec_name(row->kind), row->name) == 0);
-        CHECK(row->block_least <= row->block_standard && row->block_standard <= row->block_most);
+        CHECK(row->block_min <= row->block_default && row->block_default <= row->block_max);
     }
     dp_codec_kind none;
     CHECK(!dp_codec_named("zip", &none) && !dp_codec_named("", &none));
@@ -43,8 +43,8 @@ static void options_are_what_the_codec_takes(void **state)
     for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
         const dp_codec_row *const row = dp_codec_row_of(kind);
         CHECK_OK(dp_codec_options_check(row->kind, 0, 64, 2, NULL));
-        CHECK_OK(dp_codec_options_check(row->kind, row->block_least, 16, 1, NULL));
-        CHECK_OK(dp_codec_options_check(row->kind, row->block_most, 128, 1, NULL));
+        CHECK_OK(dp_codec_options_check(row->kind, row->block_min, 16, 1, NULL));
+        CHECK_OK(dp_codec_options_check(row->kind, row->block_max, 128, 1, NULL));
     }
     CHECK_OK(dp_codec_options_check(DP_CODEC_INT8, 512, 0, 0, NULL)); /* It keeps all. */
     refused(DP_CODEC_INT8, 128, 64, 2, "round.codec_block is 128; for the codec int8");

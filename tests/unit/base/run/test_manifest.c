@@ -103,15 +103,15 @@ static void every_number_is_refused_below_and_above_its_range(void **state)
     for (size_t i = 0; i < count; i++) {
         const uint64_t top = rows[i].size == sizeof(uint64_t) ? UINT64_MAX : UINT32_MAX;
 
-        assert_in_range(rows[i].standard, rows[i].least, rows[i].most);
-        if (rows[i].least > 0) {
+        assert_in_range(rows[i].default_value, rows[i].min, rows[i].max);
+        if (rows[i].min > 0) {
             dp_manifest manifest = sample();
-            set_row(&manifest, &rows[i], rows[i].least - 1);
+            set_row(&manifest, &rows[i], rows[i].min - 1);
             assert_refused(&manifest, rows[i].key);
         }
-        if (rows[i].most < top) {
+        if (rows[i].max < top) {
             dp_manifest manifest = sample();
-            set_row(&manifest, &rows[i], rows[i].most + 1);
+            set_row(&manifest, &rows[i], rows[i].max + 1);
             assert_refused(&manifest, rows[i].key);
         }
     }

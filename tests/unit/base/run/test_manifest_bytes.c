@@ -48,13 +48,17 @@ static bool travels_in_any_mode(size_t offset, const void *value, size_t size, c
 
 static bool number_travels(const dp_manifest_row *row)
 {
-    const uint64_t tried[] = {row->least,        row->most,         row->standard + 1,
-                              row->standard - 1, row->standard * 2, row->standard / 2};
+    const uint64_t tried[] = {row->min,
+                              row->max,
+                              row->default_value + 1,
+                              row->default_value - 1,
+                              row->default_value * 2,
+                              row->default_value / 2};
 
     for (size_t i = 0; i < sizeof tried / sizeof tried[0]; i++) {
         const uint32_t narrow = (uint32_t)tried[i];
         const void *value = row->size == 4 ? (const void *)&narrow : (const void *)&tried[i];
-        if (tried[i] >= row->least && tried[i] <= row->most &&
+        if (tried[i] >= row->min && tried[i] <= row->max &&
             travels_in_any_mode(row->offset, value, row->size, row->key)) {
             return true;
         }

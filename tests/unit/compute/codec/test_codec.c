@@ -60,13 +60,13 @@ static dp_buf encoded_by(const dp_codec *codec, const float *a, size_t n)
     dp_buf_init(&blob, BLOB_MAX);
     CHECK_OK(dp_codec_encode(codec, a, n, &blob));
     CHECK(blob.size <= dp_codec_bytes_max(codec, n));
-    CHECK(dp_codec_bytes_max(codec, n) <= dp_codec_bytes_most(n));
+    CHECK(dp_codec_bytes_max(codec, n) <= dp_codec_bytes_max_any(n));
     return blob;
 }
 
 static dp_buf encoded(dp_codec_kind kind, const float *a, size_t n)
 {
-    const dp_codec codec = dp_codec_standard(kind);
+    const dp_codec codec = dp_codec_default(kind);
     return encoded_by(&codec, a, n);
 }
 
@@ -385,7 +385,7 @@ static void energies_of_floats_are_summed_one_after_the_other(void **state)
 static void a_centroid_of_zero_is_plus_zero_whatever_its_sign(void **state)
 {
     (void)state;
-    enum { LENGTH = 2 * DP_CODEC_KEEP_STANDARD };
+    enum { LENGTH = 2 * DP_CODEC_KEEP_DEFAULT };
     float a[LENGTH] = {1, -1e-12F}; /* Two are kept, and the smaller one is no half. */
     dp_buf blob = encoded(DP_CODEC_SPARSE, a, LENGTH);
     float *const d = decoded(&blob, LENGTH);
@@ -518,7 +518,7 @@ static void a_run_allows_its_codec_and_a_dense_one(void **state)
     CHECK(sparse.kind == DP_CODEC_SPARSE && sparse.keep == 64 && sparse.bits == 2);
     CHECK(dense.kind == DP_CODEC_INT8 && dense.block == 256);
     CHECK(dp_codec_allowed(&sparse, &m, 0) && dp_codec_allowed(&dense, &m, 0));
-    const dp_codec half = dp_codec_standard(DP_CODEC_FP16);
+    const dp_codec half = dp_codec_default(DP_CODEC_FP16);
     CHECK(!dp_codec_allowed(&half, &m, 0));
     dp_codec other = sparse;
     other.keep = 16;
@@ -548,9 +548,9 @@ static void after_a_loss_sparse_updates_may_be_twice_as_dense(void **state)
     dp_codec after = dp_codec_after_loss(&m, 0);
     CHECK(after.kind == DP_CODEC_SPARSE && after.keep == 32 && after.bits == 2);
     CHECK(dp_codec_allowed(&after, &m, 0));
-    m.codec_keep = DP_CODEC_KEEP_LEAST;
+    m.codec_keep = DP_CODEC_KEEP_MIN;
     after = dp_codec_after_loss(&m, 0);
-    CHECK(after.keep == DP_CODEC_KEEP_LEAST);
+    CHECK(after.keep == DP_CODEC_KEEP_MIN);
     m.codec = DP_CODEC_RANDOM;
     m.codec_keep = 64;
     after = dp_codec_after_loss(&m, 0);

@@ -161,7 +161,7 @@ static void the_error_of_a_blob_that_lies_is_a_status(void **state)
     (void)state;
     static float a[N];
     bell(a, N, 2);
-    const dp_codec codec = dp_codec_standard(DP_CODEC_SPARSE);
+    const dp_codec codec = dp_codec_default(DP_CODEC_SPARSE);
     dp_buf blob;
     dp_buf_init(&blob, BLOB_MAX);
     CHECK_OK(dp_codec_encode(&codec, a, N, &blob));

@@ -21,7 +21,7 @@ static uint64_t limit_of(const char *path)
 
 static uint64_t least(const char *controller)
 {
-    return dp_cgroup_least(fake_place(), controller, limit_of);
+    return dp_cgroup_min(fake_place(), controller, limit_of);
 }
 
 static void no_limit_is_no_lesser_one(void **state)

@@ -6,7 +6,7 @@ static dp_governor told(dp_governor g, int32_t celsius, uint32_t watts, uint32_t
 {
     for (uint32_t i = 0; i < times; i++) {
         dp_governor_told(&g, celsius, watts);
-        CHECK(g.share == 0 || (g.share >= DP_GOVERNOR_LEAST && g.share <= DP_GOVERNOR_WHOLE));
+        CHECK(g.share == 0 || (g.share >= DP_GOVERNOR_MIN && g.share <= DP_GOVERNOR_WHOLE));
     }
     return g;
 }
@@ -30,11 +30,11 @@ static void above_the_heat_it_rests_ever_more_and_below_ever_less(void **state)
     assert_int_equal(g.share, 750); /* four sixteenths */
     assert_int_equal(dp_governor_rest_us(&g, 75000), 25000);
     g = told(g, 84, 0, 100);
-    assert_int_equal(g.share, DP_GOVERNOR_LEAST);
+    assert_int_equal(g.share, DP_GOVERNOR_MIN);
     const dp_governor stays = told(g, 78, 0, 50); /* Near the limit it is well as it is. */
     assert_int_equal(stays.share, g.share);
     g = told(g, 77, 0, 4);
-    assert_int_equal(g.share, DP_GOVERNOR_LEAST + 100);
+    assert_int_equal(g.share, DP_GOVERNOR_MIN + 100);
     g = told(g, 77, 0, 100);
     assert_int_equal(g.share, DP_GOVERNOR_WHOLE);
 }
@@ -43,7 +43,7 @@ static void a_rest_has_a_bound_however_long_the_work(void **state)
 {
     (void)state;
     const dp_governor g = told(dp_governor_of(80, 0), 84, 0, 100);
-    assert_int_equal(g.share, DP_GOVERNOR_LEAST);
+    assert_int_equal(g.share, DP_GOVERNOR_MIN);
     assert_int_equal(dp_governor_rest_us(&g, 100000), 1900000);
     assert_int_equal(dp_governor_rest_us(&g, 60 * 1000000), DP_GOVERNOR_REST_US_MAX);
     assert_int_equal(dp_governor_rest_us(&g, UINT64_MAX), DP_GOVERNOR_REST_US_MAX);
@@ -69,10 +69,10 @@ static void far_above_it_stops_until_it_has_cooled(void **state)
     g = told(g, 78, 20, 50);
     assert_int_equal(g.share, 0);
     g = told(g, 77, 20, 1);
-    assert_int_equal(g.share, DP_GOVERNOR_LEAST);
+    assert_int_equal(g.share, DP_GOVERNOR_MIN);
     g = told(dp_governor_of(80, 0), 100, 0, 1);
     g = told(g, INT32_MIN, 0, 1); /* A sensor that is gone keeps nobody from work. */
-    assert_int_equal(g.share, DP_GOVERNOR_LEAST);
+    assert_int_equal(g.share, DP_GOVERNOR_MIN);
 }
 
 /* A card that takes 100 W at rest and 400 W at work, and heats up by what it takes. */

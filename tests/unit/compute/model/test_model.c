@@ -105,7 +105,7 @@ static void no_update_is_longer_than_the_manifest_says_that_one_may_be(void **st
         dp_manifest_set_model(&manifest, &models[i]);
         const uint64_t most = dp_manifest_update_bytes_max(&manifest);
         const uint64_t heads = DP_PARTS_MAX * DP_CODEC_HEADER_BYTES; /* of one in parts */
-        assert_in_range(dp_codec_bytes_most(model.n_elements) + heads, 0, most);
+        assert_in_range(dp_codec_bytes_max_any(model.n_elements) + heads, 0, most);
         assert_in_range((1 + dp_manifest_moments(&manifest)) * model.n_elements * sizeof(float), 0,
                         dp_manifest_state_bytes_max(&manifest) - 1024);
         dp_model_close(&model);

@@ -40,11 +40,11 @@ static void the_scale_stays_within_its_bounds(void **state)
         dp_scaler_told(&scaler, false);
         CHECK(dp_scaler_is_possible(&scaler));
     }
-    CHECK(scaler.scale == DP_SCALER_LEAST && scaler.skipped == 100);
+    CHECK(scaler.scale == DP_SCALER_MIN && scaler.skipped == 100);
     for (int i = 0; i < 40 * DP_SCALER_GOOD_STEPS; i++) {
         dp_scaler_told(&scaler, true);
     }
-    CHECK(scaler.scale == DP_SCALER_MOST && dp_scaler_is_possible(&scaler));
+    CHECK(scaler.scale == DP_SCALER_MAX && dp_scaler_is_possible(&scaler));
 }
 
 static void impossible_scalers_are_told(void **state)

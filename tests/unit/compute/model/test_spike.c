@@ -76,7 +76,7 @@ static void few_values_judge_nobody_and_z_zero_nothing(void **state)
 {
     (void)state;
     dp_spike spike = {0};
-    for (int i = 0; i < DP_SPIKE_LEAST - 1; i++) {
+    for (int i = 0; i < DP_SPIKE_MIN - 1; i++) {
         CHECK(dp_spike_is_good(&spike, 1.0, Z));
     }
     CHECK(dp_spike_is_good(&spike, 1e9, Z));

@@ -22,7 +22,7 @@ static void fill(float *a, size_t n, uint64_t seed)
 
 static dp_buf encoded(dp_codec_kind kind, const float *a, size_t n)
 {
-    const dp_codec codec = dp_codec_standard(kind);
+    const dp_codec codec = dp_codec_default(kind);
     dp_buf blob;
     dp_buf_init(&blob, BLOB_MAX);
     CHECK_OK(dp_codec_encode(&codec, a, n, &blob));
@@ -163,7 +163,7 @@ static void results_of_parts_move_what_one_update_with_their_numbers_does(void *
     static const uint32_t one = 0x80000000U;
     static const dp_part_place places[2] = {{.n = DP_CODEC_RUN},
                                             {.first = LAST, .n = N - (size_t)LAST}};
-    const dp_codec codec = dp_codec_standard(DP_CODEC_INT8);
+    const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
     float a[N];
     float whole[N] = {0};
     dp_buf blobs[2];

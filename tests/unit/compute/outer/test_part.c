@@ -30,7 +30,7 @@ static void fill(float *a, size_t n, uint64_t seed)
 /* As all contributors of a round have it: random places follow from a seed. */
 static dp_codec codec_of(dp_codec_kind kind)
 {
-    dp_codec codec = dp_codec_standard(kind);
+    dp_codec codec = dp_codec_default(kind);
     codec.seed = kind == DP_CODEC_RANDOM ? 7 : 0;
     return codec;
 }

@@ -21,7 +21,7 @@ static many *open_many(void)
     dp_rng rng;
     dp_rng_init(&rng, 5);
     for (size_t i = 0; i < ITEMS; i++) {
-        const dp_codec codec = dp_codec_standard((dp_codec_kind)(i % KINDS + 1));
+        const dp_codec codec = dp_codec_default((dp_codec_kind)(i % KINDS + 1));
         for (size_t k = 0; k < N; k++) {
             a[k] = ((float)dp_rng_below(&rng, 2000001) - 1e6F) * 1e-8F;
         }

@@ -191,7 +191,7 @@ static void apply_made_up(const peer *p, float *m, size_t n)
     memset(m, 0, n * sizeof *m);
     update_add(m, n, 1e-4, 1);
     dp_buf blob;
-    dp_buf_init(&blob, dp_codec_bytes_most(n));
+    dp_buf_init(&blob, dp_codec_bytes_max_any(n));
     CHECK_OK(dp_codec_encode(&exact, m, n, &blob));
     CHECK_OK(dp_memfd_make("test", dp_buf_view(&blob), &fd));
     const dp_trainer_msg record = record_of(1, DP_SETTLE_INCLUDED, 1);

@@ -64,7 +64,7 @@ static dp_buf times(const node *x, dp_view blob, float factor)
     dp_codec codec;
     uint64_t elements;
     dp_buf out;
-    dp_buf_init(&out, dp_codec_bytes_most(x->n));
+    dp_buf_init(&out, dp_codec_bytes_max_any(x->n));
     CHECK_OK(dp_codec_peek(blob, &codec, &elements));
     CHECK_OK(dp_codec_decode(blob, d, x->n));
     for (size_t i = 0; i < x->n; i++) {
@@ -305,7 +305,7 @@ static void claimed_samples_are_those_that_the_author_draws(void **state)
         /* An update that takes theta to 0, where every token is as likely: loss is log(vocabulary)
          * there. */
         dp_buf all;
-        dp_buf_init(&all, dp_codec_bytes_most(x.n));
+        dp_buf_init(&all, dp_codec_bytes_max_any(x.n));
         const dp_codec exact = {.kind = DP_CODEC_FP32};
         CHECK_OK(dp_codec_encode(&exact, dp_trainer_theta(x.trainer), x.n, &all));
         dp_trainer_update update = update_of(dp_buf_view(&all));
@@ -423,7 +423,7 @@ static void check_unchanged(const dp_manifest *m, uint32_t processes)
     dp_trainer_aim(author.trainer, 1, 0);
     node_train(&author, 1);
     dp_buf other;
-    dp_buf_init(&other, dp_codec_bytes_most(author.n));
+    dp_buf_init(&other, dp_codec_bytes_max_any(author.n));
     CHECK_OK(dp_buf_append(&other, publish(&author)));
     const size_t n = author.n;
     node_close(&author); /* Processes start before there are threads. */

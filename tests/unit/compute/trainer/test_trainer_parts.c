@@ -338,7 +338,7 @@ static void a_part_with_more_energy_than_was_told_is_seen(void **state)
         a[i] *= 8;
     }
     dp_buf louder;
-    dp_buf_init(&louder, dp_codec_bytes_most(x.n));
+    dp_buf_init(&louder, dp_codec_bytes_max_any(x.n));
     const dp_codec codec = dp_codec_of_run(&m);
     const dp_part_place place = kit_place(&x, 1);
     CHECK_OK(dp_codec_header_at(&codec, place.first, place.n, &louder));
@@ -399,7 +399,7 @@ static void one_part_of_all_is_applied_and_settled_whole(void **state)
     (void)state;
     kit_round r = kit_round_of(1, 1);
     publish(&r, &x, 0, &a);
-    dp_buf_init(&out, dp_codec_bytes_most(x.n));
+    dp_buf_init(&out, dp_codec_bytes_max_any(x.n));
     const dp_view blob = dp_buf_view(&r.whole[0]);
     const dp_part_items items = {.blobs = &blob, .q = &q, .n = 1};
     CHECK_OK(dp_part_reduce(&codec, (dp_part_place){.n = x.n}, &items, &out, &sum));

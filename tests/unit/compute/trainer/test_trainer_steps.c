@@ -121,7 +121,7 @@ static node open_alone_in_fp16(float scale)
 static void a_scale_that_overflows_is_halved_until_steps_are_taken(void **state)
 {
     (void)state;
-    node x = open_alone_in_fp16(DP_SCALER_MOST);
+    node x = open_alone_in_fp16(DP_SCALER_MAX);
     float *const kept = node_copy(dp_trainer_params(x.trainer), x.n);
     tiny_run_work(x.trainer, 1);
     CHECK(dp_trainer_last_of(x.trainer).outcome == DP_STEP_NOT_FINITE);
@@ -130,7 +130,7 @@ static void a_scale_that_overflows_is_halved_until_steps_are_taken(void **state)
     tiny_run_work(x.trainer, 20);
     const dp_trainer_place place = dp_trainer_place_of(x.trainer);
     CHECK(place.skipped >= 1 && place.skipped < 10 && place.scaler.skipped == place.skipped);
-    CHECK(place.scaler.scale == ldexpf(DP_SCALER_MOST, -(int)place.skipped));
+    CHECK(place.scaler.scale == ldexpf(DP_SCALER_MAX, -(int)place.skipped));
     CHECK(place.done == 20 - place.skipped && place.scaler.good == place.done);
     CHECK(dp_trainer_last_of(x.trainer).outcome == DP_STEP_DONE);
     test_free(kept);

@@ -86,7 +86,7 @@ static void blobs_of_other_codecs_than_the_runs_are_refused_by_name(void **state
     const peer p = start();
     const size_t n = open_run(&p, 6);
     for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        const dp_codec codec = dp_codec_standard((dp_codec_kind)kind);
+        const dp_codec codec = dp_codec_default((dp_codec_kind)kind);
         check_codec(&p, &codec, n, kind == DP_CODEC_SPARSE || kind == DP_CODEC_INT8);
     }
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 2}, n,
@@ -94,7 +94,7 @@ static void blobs_of_other_codecs_than_the_runs_are_refused_by_name(void **state
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 16, .bits = 2}, n, false);
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_SPARSE, .keep = 64, .bits = 1}, n, false);
     check_codec(&p, &(dp_codec){.kind = DP_CODEC_INT8, .block = 512}, n, false);
-    const dp_codec sparse = dp_codec_standard(DP_CODEC_SPARSE);
+    const dp_codec sparse = dp_codec_default(DP_CODEC_SPARSE);
     check_at(&p, &sparse, n, sparse.keep, true);
     check_at(&p, &sparse, n, 2 * sparse.keep, false); /* No density of this run. */
     stop(&p);

@@ -117,7 +117,7 @@ static void a_part_is_checked_against_its_place_and_its_authors_word(void **stat
     check_blob(&p, a.fds[0], true);
     /* Louder than its author said of all of it: who asked sees it. */
     const dp_view honest = map(a.fds[FIRST_PART]);
-    const dp_codec codec = dp_codec_standard(DP_CODEC_INT8);
+    const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
     dp_codec found;
     uint64_t n;
     CHECK_OK(dp_codec_peek(honest, &found, &n));

@@ -197,14 +197,14 @@ static void check_refused(uint32_t most, bool heavy, const char *cause)
 static void an_update_that_is_bad_is_counted_and_named_and_not_told_as_held(void **state)
 {
     (void)state;
-    check_refused(DP_MANIFEST_LISTED_STANDARD, false, "blob of a codec that the run does not have");
+    check_refused(DP_MANIFEST_LISTED_DEFAULT, false, "blob of a codec that the run does not have");
     check_refused(64, false, "blob of a codec that the run does not have");
-    check_refused(DP_MANIFEST_LISTED_STANDARD, true, "blob does not decode");
+    check_refused(DP_MANIFEST_LISTED_DEFAULT, true, "blob does not decode");
 }
 
 static void who_publishes_another_s_update_holds_up_no_round(void **state)
 {
-    kit_world *world = three_that_list(DP_MANIFEST_LISTED_STANDARD);
+    kit_world *world = three_that_list(DP_MANIFEST_LISTED_DEFAULT);
 
     (void)state;
     world->nodes[2].copies = true;
