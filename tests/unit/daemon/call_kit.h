@@ -32,7 +32,7 @@ static struct {
     uint32_t n_roster;
     dp_roster_view roster[8];
     uint32_t n_orders;
-    dp_admin_command order;                       /* the last */
+    dp_admin_command order;               /* the last */
     uint8_t secret[DP_JOIN_SECRET_BYTES]; /* of it */
     dp_status ordered;
     char why[128]; /* that the order is answered with */
