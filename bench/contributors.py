@@ -12,7 +12,7 @@ import json
 
 import simulated
 
-HEAD = 115 + 2 + 8 + 32 + 32 + 4 + 8 + 16 + 16 + 1 + 7 * 65 + 2 + 1  # gossip/ledger/record.h, without late members and a config part
+HEAD = 115 + 2 + 8 + 32 + 32 + 4 + 8 + 16 + 16 + 1 + 7 * 65 + 2 + 1  # gossip/record/record.h, without late members and a config part
 ROW, LIST, HASH = 208, 32, 32
 KINDS = ("membership", "round", "record", "object")
 

@@ -10,7 +10,7 @@
 
 typedef struct quality_parts {
     /* Every other one is at another site than the owner of a part, and what is there is added up
-     * and encoded before it goes to that (gossip/ledger/part_sum.h). */
+     * and encoded before it goes to that (gossip/record/part_sum.h). */
     bool sums;
     dp_part_cuts cuts; /* as many parts as workers, all alike */
     dp_buf results[QUALITY_WORKERS];

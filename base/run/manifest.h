@@ -28,7 +28,7 @@ enum {
     DP_MANIFEST_MEMBERS_MAX = 2048,  /* the member table of gossip/node/node.h */
     DP_MANIFEST_SHARDS_MAX = 32,     /* OPEN hands over all of them (trainer_kind.h) */
     DP_MANIFEST_LISTED_DEFAULT = 32, /* contributions in one record */
-    DP_MANIFEST_LISTED_MAX = 1024,   /* ... where they stand in lists (gossip/ledger/listing.h) */
+    DP_MANIFEST_LISTED_MAX = 1024,   /* ... where they stand in lists (gossip/record/listing.h) */
     DP_MANIFEST_CLOSE_MIN = 600,     /* of close_milli, where it is not 0: what permits a grace */
     DP_MANIFEST_CLOSE_MAX = 990,
     DP_MANIFEST_STEP_MILLI_MAX = 3000, /* alpha times the gain of the codec */
@@ -89,7 +89,7 @@ typedef enum dp_trust {
 typedef enum dp_reduce_kind {
     DP_REDUCE_WHOLE = 0, /* everybody fetches everybody's update and adds them up */
     DP_REDUCE_PARTS =
-        1 /* owners add up parts (gossip/ledger/part.h), and everybody fetches the sums */
+        1 /* owners add up parts (gossip/record/part.h), and everybody fetches the sums */
 } dp_reduce_kind;
 
 /* A part of the data: an object, a token shard (compute/data/shard.h). */
@@ -177,11 +177,11 @@ typedef struct dp_manifest {
     dp_switch stale; /* who came too late for a round may count in the next one, at half its clip */
     /* where lines are slow, down to one of so many; 0: codec_keep always */
     uint32_t codec_keep_most;
-    /* listed in one record; above 32 in lists (gossip/ledger/listing.h) */
+    /* listed in one record; above 32 in lists (gossip/record/listing.h) */
     uint32_t contributors_max;
     uint32_t close_milli; /* share of the active whose updates end a round: 0.9 = 900; 0: none */
     /* of parts: of nodes near to each other owners far away get one sum
-     * (gossip/ledger/part_sum.h) */
+     * (gossip/record/part_sum.h) */
     dp_switch site_sums;
     /* on: the outer step is as long as each update's codec bears (dp_codec_gain); off in runs from
      * before it. No key */

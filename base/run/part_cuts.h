@@ -1,4 +1,4 @@
-/* Where a vector is cut into the parts of a round of parts (gossip/ledger/part.h). Cuts are shares
+/* Where a vector is cut into the parts of a round of parts (gossip/record/part.h). Cuts are shares
  * in 1/65536 of it, so that who cuts sees no tensor; the trainer maps a share to an element of the
  * vector. Part p is [first[p], dp_part_end(p)). */
 #ifndef DP_BASE_RUN_PART_CUTS_H

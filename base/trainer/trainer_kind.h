@@ -15,7 +15,7 @@
  * name the round that the work is for. APPLY names the round of the state that it makes, LOAD that
  * in the header of the state. INIT and LOAD pause training until the next TRAIN.
  *
- * Rounds of parts (gossip/ledger/part.h): cuts are shares in 1/65536 of the vector
+ * Rounds of parts (gossip/record/part.h): cuts are shares in 1/65536 of the vector
  * (base/run/part_cuts.h); first and end are the shares that a blob covers; compute/outer/part.h
  * maps shares to elements. Without these keys a blob covers the whole vector.
  *

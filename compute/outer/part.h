@@ -1,4 +1,4 @@
-/* Parts of an update (gossip/ledger/part.h): where the shares of a vector lie, the blobs of its
+/* Parts of an update (gossip/record/part.h): where the shares of a vector lie, the blobs of its
  * parts, what their owners make of them, and where results of a round belong. Exact, like
  * consensus.h: every node gets the same bits. Knows no peers.
  *

@@ -6,7 +6,7 @@
 #include "daemon/control/reply.h"
 #include "daemon/peer/allowance.h"
 #include "daemon/peer/driver.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "store/object.h"
 
 enum { LAST_STANDARD = 20 };

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "daemon/host/saver.h"
-#include "gossip/ledger/record.h"
 #include "gossip/node/node.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_DIARY_ENTRIES_MAX = 1024,

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "daemon/peer/courier_inside.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "store/object.h"
 
 /* What SIGKILL may cost of a fetch, at most: so many bytes, and what came in so long. Making chunks

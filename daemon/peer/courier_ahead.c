@@ -3,7 +3,7 @@
  * dropped, and asked for as any other. */
 #include "base/assert.h"
 #include "daemon/peer/courier_inside.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 
 static asked_ahead *find(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
 {

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "daemon/net/held.h"
 #include "daemon/peer/courier_inside.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "store/chain.h"
 #include "store/ckpt.h"
 #include "store/object.h"

@@ -12,7 +12,7 @@
 #include "daemon/peer/allowance.h"
 #include "daemon/peer/driver_inside.h"
 #include "gossip/identity/cert.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 
 enum {
     REMEMBER_EVERY = 60, /* ticks */

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "gossip/core/limits.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "gossip/transfer/doubt.h"
 
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
@@ -59,6 +59,8 @@ void dp_catchup_tick(dp_node *node);
 dp_time dp_catchup_wake(const dp_node *node);
 /* The trainer needs a state that is not here. */
 void dp_catchup_state(dp_node *node);
+/* Lets go of a state that does not come, and fetches the updates after one that does. */
+void dp_catchup_state_tick(dp_node *node);
 /* Nobody linked gives a certified state, and every update of every round is here. */
 bool dp_catchup_needs_no_state(const dp_node *node);
 /* From the state of this round it is fewer bytes to fetch a newer certified state, with the updates

@@ -10,8 +10,8 @@
 #include "base/run/part_cuts.h"
 #include "gossip/core/limits.h"
 #include "gossip/identity/admission.h"
-#include "gossip/ledger/record.h"
 #include "gossip/member/links.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_WINDOW_ROUNDS = 8,   /* J: blobs of so many rounds before the newest checkpoint are kept */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "gossip/core/limits.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 #include "gossip/vote/commit_msg.h"
 
 /* A vote of the slot under way, signature checked. */

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "gossip/catchup/list_exchange.h"
 #include "gossip/context/context.h"
-#include "gossip/ledger/lists.h"
+#include "gossip/record/lists.h"
 #include "gossip/vote/commit_row.h"
 
 #define ASK_US (300 * DP_MS) /* then the next voter is asked */

@@ -1,4 +1,4 @@
-/* Lists that a record names (gossip/ledger/listing.h), from and for other voters. */
+/* Lists that a record names (gossip/record/listing.h), from and for other voters. */
 #ifndef DP_GOSSIP_CATCHUP_LIST_EXCHANGE_H
 #define DP_GOSSIP_CATCHUP_LIST_EXCHANGE_H
 
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "gossip/core/limits.h"
-#include "gossip/ledger/lists.h"
+#include "gossip/record/lists.h"
 
 typedef struct dp_list_exchange {
     dp_lists lists;    /* of records of the slot under way */

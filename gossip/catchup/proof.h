@@ -11,7 +11,7 @@
 #include "gossip/catchup/fork.h"
 #include "gossip/core/limits.h"
 #include "gossip/core/msg.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 #include "gossip/vote/commit_msg.h"
 
 enum {

@@ -15,7 +15,7 @@
 #include "gossip/core/limits.h"
 #include "gossip/identity/renewal.h"
 #include "gossip/identity/rotation.h"
-#include "gossip/ledger/part.h"
+#include "gossip/record/part.h"
 
 typedef enum dp_action_type {
     DP_DO_SEND = 1, /* u.send: one message on the control link; dropped if there is no link */

@@ -14,7 +14,7 @@
 #include "gossip/core/address.h"
 #include "gossip/core/id.h"
 #include "gossip/identity/cert.h"
-#include "gossip/ledger/part.h"
+#include "gossip/record/part.h"
 
 typedef enum dp_event_type {
     DP_EV_START = 1,

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/run/manifest.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_DENSITY_SLOW = 3,
@@ -23,9 +24,6 @@ enum {
     DP_DENSITY_SLOW_SHARE = 4, /* of a round: who waits longer than a quarter for updates is slow */
     DP_DENSITY_FREE_SHARE = 16
 };
-
-/* How the lines of a round were. */
-typedef enum dp_lines { DP_LINES_FIT = 0, DP_LINES_SLOW = 1, DP_LINES_FREE = 2 } dp_lines;
 
 typedef struct dp_density {
     uint32_t densest;  /* one element of so many travels; of the manifest */

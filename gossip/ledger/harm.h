@@ -16,7 +16,7 @@
 
 #include "base/bytes.h"
 #include "gossip/ledger/ledger.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_HARM_ROUNDS = 32, /* so many a word lasts */

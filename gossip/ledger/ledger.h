@@ -12,7 +12,7 @@
 #include "gossip/ledger/density.h"
 #include "gossip/ledger/lease.h"
 #include "gossip/ledger/pace.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_REVOKED_INVITES_MAX = 256,

@@ -1,14 +1,9 @@
 /* The parts of a ROUND record, judged like the rest of it from the record and the chain alone: any
  * member that may train can have added up a part, and whose contributions are in it stands under
  * its signature. */
-#include "gossip/ledger/part_sum.h"
 #include "gossip/ledger/valid.h"
-
-static dp_status no(const char **cause, const char *text)
-{
-    *cause = text;
-    return DP_DENIED;
-}
+#include "gossip/ledger/valid_inside.h"
+#include "gossip/record/part_sum.h"
 
 static uint32_t share_of(const dp_record *record, const dp_part_row *part)
 {

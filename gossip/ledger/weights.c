@@ -4,20 +4,9 @@
 #include "base/mutation.h"
 #include "base/sort.h"
 #include "gossip/core/limits.h"
+#include "gossip/core/median.h"
 
 typedef unsigned __int128 u128;
-
-u128 dp_lower_median(const u128 *values, uint32_t n)
-{
-    u128 sorted[DP_LISTED_MAX];
-
-    dp_assert(n <= DP_LISTED_MAX);
-    for (uint32_t i = 0; i < n; i++) {
-        sorted[i] = values[i];
-    }
-    dp_sort_u128(sorted, n);
-    return n == 0 ? 0 : sorted[(dp_broken(40) ? n : n - 1) / 2];
-}
 
 static uint32_t bit_length(u128 value)
 {

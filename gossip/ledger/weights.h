@@ -52,9 +52,6 @@ uint32_t dp_weight_pair(const uint64_t w[2], const unsigned __int128 energy[2],
 /* Q31: floor(w * clip * 2^15 / all), 0 of nothing. w: of one, or of up to 32. */
 uint32_t dp_weight_share(unsigned __int128 w, uint32_t clip, unsigned __int128 all);
 
-/* The smaller of the two in the middle; n in 0..DP_LISTED_MAX, 0 of nothing. */
-unsigned __int128 dp_lower_median(const unsigned __int128 *values, uint32_t n);
-
 /* floor(sqrt(value)). */
 uint64_t dp_isqrt(unsigned __int128 value);
 

@@ -20,6 +20,7 @@
  *    80  64   signature by the voter's identity key over run id and bytes 0..79, domain
  *        "dpnode/beat/1" */
 enum { BEAT_SIGNED_BYTES = DP_BEAT_BYTES - DP_SIGNATURE_BYTES };
+
 _Static_assert(BEAT_SIGNED_BYTES == 80, "as drawn above");
 
 static const char beat_domain[] = "dpnode/beat/1";
@@ -81,16 +82,6 @@ static bool is_newer(const dp_beat_voter *voter, const beat_fields *fields)
            (fields->incarnation == voter->incarnation && fields->sequence > voter->sequence);
 }
 
-static uint32_t find_voter(const dp_beat *beat, const dp_peer *peer)
-{
-    for (uint32_t i = 0; i < beat->n_voters; i++) {
-        if (dp_peer_equal(&beat->voters[i].peer, peer)) {
-            return i;
-        }
-    }
-    return DP_VOTERS_MAX;
-}
-
 static bool fresh_at(dp_time now, dp_time arrived)
 {
     return arrived.us != 0 && dp_time_between(arrived, now) < DP_BEAT_FRESH_US;
@@ -108,77 +99,6 @@ void dp_beat_init(dp_beat *beat, const dp_beat_config *config)
         .own = DP_VOTERS_MAX,
         .beat_at = DP_NEVER,
     };
-}
-
-/* Those of the present set that the next one lacks. */
-static void remember(dp_beat *beat, const dp_peer *next, uint32_t n)
-{
-    for (uint32_t i = 0; i < beat->n_voters; i++) {
-        const dp_beat_voter *const voter = &beat->voters[i];
-        bool stays = voter->incarnation == 0; /* Or nothing is known of it. */
-        uint32_t at = 0;
-        for (uint32_t k = 0; k < n && !stays; k++) {
-            stays = dp_peer_equal(&voter->peer, &next[k]);
-        }
-        if (stays) {
-            continue;
-        }
-        while (at < DP_BEAT_PAST_MAX && !dp_peer_equal(&beat->past[at].peer, &voter->peer)) {
-            at++;
-        }
-        if (at == DP_BEAT_PAST_MAX) {
-            at = beat->n_past++ % DP_BEAT_PAST_MAX;
-        }
-        beat->past[at] = (dp_beat_past){
-            .peer = voter->peer, .incarnation = voter->incarnation, .sequence = voter->sequence};
-    }
-}
-
-static void recall(const dp_beat *beat, dp_beat_voter *voter)
-{
-    for (uint32_t i = 0; i < DP_BEAT_PAST_MAX; i++) {
-        if (beat->past[i].incarnation != 0 && dp_peer_equal(&beat->past[i].peer, &voter->peer)) {
-            voter->incarnation = beat->past[i].incarnation;
-            voter->sequence = beat->past[i].sequence;
-        }
-    }
-}
-
-void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now)
-{
-    dp_assert(n >= 1 && n <= DP_VOTERS_MAX);
-    dp_beat_voter next[DP_VOTERS_MAX] = {0};
-    dp_digest digest;
-
-    dp_digest_init(&digest, "dpnode/voters/1");
-    beat->own = DP_VOTERS_MAX;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t old = find_voter(beat, &voters[i]);
-        if (old < DP_VOTERS_MAX) {
-            next[i] = beat->voters[old];
-            next[i].heard = 0; /* its bits meant the old order */
-        }
-        next[i].peer = voters[i];
-        if (old == DP_VOTERS_MAX) {
-            recall(beat, &next[i]);
-        }
-        if (dp_peer_equal(&voters[i], &beat->self)) {
-            beat->own = i;
-        }
-        dp_digest_add(&digest, dp_view_of(voters[i].bytes, sizeof voters[i].bytes));
-    }
-    const dp_hash tag = dp_digest_end(&digest);
-    dp_reader reader = dp_reader_of(dp_view_of(tag.bytes, sizeof tag.bytes));
-    const uint32_t new_tag = dp_read_u32(&reader);
-
-    if (new_tag == beat->tag && n == beat->n_voters) {
-        return;
-    }
-    remember(beat, voters, n);
-    memcpy(beat->voters, next, sizeof next);
-    beat->n_voters = n;
-    beat->tag = new_tag;
-    beat->beat_at = beat->own < DP_VOTERS_MAX ? now : DP_NEVER;
 }
 
 void dp_beat_hold(dp_beat *beat, uint64_t hold_us)
@@ -351,7 +271,7 @@ dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_vi
     uint8_t scratch[DP_HASH_BYTES + BEAT_SIGNED_BYTES];
 
     DP_TRY(read_fields(bytes, &fields));
-    const uint32_t index = find_voter(beat, &fields.peer);
+    const uint32_t index = dp_beat_find_voter(beat, &fields.peer);
     if (index == DP_VOTERS_MAX) {
         return DP_NOTFOUND;
     }

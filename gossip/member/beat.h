@@ -86,6 +86,8 @@ typedef struct dp_beat_config {
 void dp_beat_init(dp_beat *beat, const dp_beat_config *config);
 /* The voter set of the chain head, in its order. Voters that stay keep what is known of them, and
  * of those that go it is known which of their beats are old. n in 1..DP_VOTERS_MAX. */
+/* Index of this peer among the voters; DP_VOTERS_MAX: it is none. */
+uint32_t dp_beat_find_voter(const dp_beat *beat, const dp_peer *peer);
 void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now);
 /* A quarter of the expected round time, from the core. */
 void dp_beat_hold(dp_beat *beat, uint64_t hold_us);

@@ -13,8 +13,8 @@
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/ledger/wire.h"
 #include "gossip/member/members_internal.h"
+#include "gossip/record/wire.h"
 
 enum { FAR_CARRIERS = 2 };
 #define FAR_US_MIN (250 * DP_MS)

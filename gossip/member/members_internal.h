@@ -223,7 +223,16 @@ void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out);
 /* A SUMMARY that from brought. DP_BADMSG, DP_BADSIG; DP_DENIED: of nobody known. */
 dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from, dp_view bytes);
 
+/* probe_msg.c */
+/* To a linked member: what this node believes of it goes along. */
+void dp_members_send_ping(dp_members *members, uint32_t to, uint32_t sequence, dp_time now,
+                          dp_out *out);
+void dp_members_send_ack(dp_members *members, uint32_t to, uint32_t sequence, bool nack,
+                         const dp_peer *about, uint32_t tag, uint8_t heard, dp_time now,
+                         dp_out *out);
 /* probe.c */
+/* How long an answer of the member with this index is waited for, microseconds. */
+uint64_t dp_members_timeout(const dp_members *members, uint32_t index);
 void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out);
 void dp_members_probe_reset(dp_members *members, dp_time now);
 dp_time dp_members_probe_wake(const dp_members *members);

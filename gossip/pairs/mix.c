@@ -10,16 +10,6 @@
 #include "gossip/pairs/mix_internal.h"
 
 #define WRITE_AGAIN_US DP_SECOND /* after a durable write that failed */
-#define WEIGHT_MAX (1ULL << 62)
-
-uint64_t dp_mix_weight(uint64_t tokens, uint32_t steps)
-{
-    if (steps == 0) {
-        return 0;
-    }
-    const unsigned __int128 weight = (unsigned __int128)tokens * tokens / steps;
-    return weight < WEIGHT_MAX ? (uint64_t)weight : WEIGHT_MAX;
-}
 
 dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config)
 {
@@ -111,54 +101,6 @@ static void go_idle(dp_mix *mix, dp_time now)
     mix->op = 0;
     const uint64_t pause_us = mix->config.pause_us;
     mix->next_at = dp_time_after(now, pause_us / 2 + dp_rng_below(&mix->rng, pause_us + 1));
-}
-
-void dp_mix_send_status(dp_mix *mix, const dp_peer *to, const dp_mix_id *id, uint64_t ticket,
-                        dp_mix_status status, dp_out *out)
-{
-    dp_mix_tell(
-        mix,
-        &(dp_mix_msg){.type = DP_MSG_MIX_STATUS, .id = *id, .ticket = ticket, .status = status}, to,
-        out);
-}
-
-void dp_mix_send_offer(const dp_mix *mix, dp_out *out)
-{
-    dp_mix_msg_send(&(dp_mix_msg){.type = DP_MSG_MIX_OFFER,
-                                  .id = mix->x.id,
-                                  .number = mix->x.number,
-                                  .base = mix->x.base,
-                                  .terms = mix->x.own},
-                    &mix->x.peer, out);
-}
-
-void dp_mix_send_ack(const dp_mix *mix, dp_out *out)
-{
-    dp_mix_msg ack = {.type = DP_MSG_MIX_ACK,
-                      .id = mix->x.id,
-                      .ticket = mix->x.ticket,
-                      .prepared = mix->state == DP_MIX_PREPARED,
-                      .base = mix->x.base,
-                      .terms = mix->x.own};
-
-    dp_fence_ask word = {
-        .fence = {.peer = mix->config.self, .incarnation = mix->config.incarnation},
-        .asker = mix->x.peer};
-    memcpy(word.exchange, mix->x.id.bytes, sizeof word.exchange);
-    if (dp_life_sign(&word, &mix->config.crypto, &mix->config.run)) {
-        memcpy(ack.life, word.signature, sizeof ack.life);
-    } /* Without a key nobody takes its ACK. */
-    dp_mix_msg_send(&ack, &mix->x.peer, out);
-}
-
-/* COMMIT of a, DONE of b. */
-void dp_mix_send_pair(dp_mix *mix, const dp_mix_row *row, dp_msg_type type, dp_out *out)
-{
-    dp_mix_tell(
-        mix,
-        &(dp_mix_msg){
-            .type = type, .id = row->id, .ticket = row->ticket, .pair = dp_mix_pair_of(row)},
-        &row->peer, out);
 }
 
 /* Let go of an object of an attempt that has no row, unless the newest row of F needs it. */
@@ -515,61 +457,4 @@ void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarn
             dp_mix_outcome_close(mix, i, out);
         }
     }
-}
-
-/* ---- looking ---- */
-
-bool dp_mix_busy(const dp_mix *mix)
-{
-    return mix->state != DP_MIX_IDLE;
-}
-
-bool dp_mix_locked(const dp_mix *mix)
-{
-    return mix->state != DP_MIX_IDLE;
-}
-
-dp_mix_look dp_mix_view(const dp_mix *mix)
-{
-    dp_mix_look look = {.state = mix->state,
-                        .initiator = mix->x.initiator,
-                        .in_doubt = mix->state == DP_MIX_ASKED,
-                        .since = mix->since,
-                        .peer = mix->x.peer,
-                        .peer_incarnation = mix->x.other.incarnation,
-                        .done = mix->done,
-                        .aborted = mix->aborted,
-                        .outcomes = mix->n_outcomes};
-    memcpy(look.exchange, mix->x.id.bytes, sizeof look.exchange);
-    memcpy(look.life, mix->x.life, sizeof look.life);
-    return look;
-}
-
-dp_status dp_mix_check(const dp_mix *mix, dp_why *why)
-{
-    if (mix->n_outcomes > DP_MIX_OUTCOMES_MAX) {
-        return dp_why_set(why, DP_CORRUPT, "mix: %u outcomes", mix->n_outcomes);
-    }
-    for (uint32_t i = 0; i < mix->n_outcomes; i++) {
-        if (mix->outcomes[i].mark != DP_MIX_MARK_COMMITTED || mix->outcomes[i].initiator) {
-            return dp_why_set(why, DP_CORRUPT, "mix: outcome %u was not decided here", i);
-        }
-    }
-    if (mix->has_f && (dp_hash_is_zero(&mix->f.f_root) || dp_hash_is_zero(&mix->f.own.root))) {
-        return dp_why_set(why, DP_CORRUPT, "mix: the row of F names no object");
-    }
-    const bool own_row = mix->has_f && dp_mix_id_equal(&mix->f.id, &mix->x.id);
-    if ((mix->state == DP_MIX_PREPARED || mix->state == DP_MIX_ASKED ||
-         mix->state == DP_MIX_MIXING) &&
-        !own_row) {
-        return dp_why_set(why, DP_CORRUPT, "mix: an exchange in state %d has no row",
-                          (int)mix->state);
-    }
-    if (mix->state != DP_MIX_IDLE && !mix->rebuilding && mix->x.initiator &&
-        (mix->state == DP_MIX_ASKED) !=
-            (mix->x.mark == DP_MIX_MARK_ASKED && mix->state != DP_MIX_ASKING)) {
-        return dp_why_set(why, DP_CORRUPT, "mix: mark %d in state %d", (int)mix->x.mark,
-                          (int)mix->state);
-    }
-    return DP_OK;
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/ledger/wire.h"
 #include "gossip/pairs/mix_internal.h"
+#include "gossip/record/wire.h"
 
 enum {
     CARRIERS = 3,           /* asked at a time; others at the next repetition */

@@ -6,8 +6,8 @@
 
 #include "base/mutation.h"
 #include "base/rng.h"
-#include "gossip/ledger/record.h"
 #include "gossip/pairs/mix_msg.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_MIX_ROWS_MAX = DP_MIX_OUTCOMES_MAX + 2, /* outcomes, the exchange under way, the newest F */

@@ -6,9 +6,9 @@
 
 #include "base/assert.h"
 #include "gossip/context/context.h"
-#include "gossip/ledger/part_sum.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/parts/part_wait.h"
+#include "gossip/record/part_sum.h"
 #include "gossip/round/round.h"
 
 static const dp_peer *owner_of(const dp_node *node, uint32_t part)

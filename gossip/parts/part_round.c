@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
-#include "gossip/ledger/part_sum.h"
+#include "gossip/record/part_sum.h"
 #include "gossip/round/round.h"
 
 static const dp_part_cuts *cuts_of(const dp_node *node)

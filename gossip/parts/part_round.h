@@ -14,9 +14,9 @@
 
 #include "gossip/core/limits.h"
 #include "gossip/event/event.h"
-#include "gossip/ledger/part_sum.h"
-#include "gossip/ledger/record.h"
 #include "gossip/parts/part_wait.h"
+#include "gossip/record/part_sum.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_GARBAGE_MAX = 4096,        /* objects of past rounds that are still to be let go, */

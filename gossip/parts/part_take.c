@@ -5,9 +5,9 @@
 
 #include "base/assert.h"
 #include "gossip/context/context.h"
-#include "gossip/ledger/part_sum.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/parts/part_wait.h"
+#include "gossip/record/part_sum.h"
 #include "gossip/round/round.h"
 
 enum {

@@ -6,7 +6,7 @@
 #ifndef DP_GOSSIP_REQUESTS_REQUEST_MSG_H
 #define DP_GOSSIP_REQUESTS_REQUEST_MSG_H
 
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 /* Each writes head and body. */
 void dp_remove_msg_write(dp_writer *writer, const dp_remove *remove);

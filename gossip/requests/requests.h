@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "gossip/core/limits.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_REMOVES_MAX = 8,

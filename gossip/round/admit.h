@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "gossip/core/limits.h"
 #include "gossip/identity/admission.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum { DP_TOLD_GUESTS_MAX = 32 };
 #define DP_TOLD_GUEST_US (10 * DP_SECOND) /* so long a GUEST stands without another */

@@ -8,7 +8,7 @@
 
 #include "gossip/core/limits.h"
 #include "gossip/identity/admission.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 /* Removals, admissions, fences and voters that are due, into a draft whose time and list stand;
  * admitted as in dp_valid. */

@@ -9,7 +9,7 @@
 
 #include "gossip/core/limits.h"
 #include "gossip/event/event.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum { DP_JUDGES_MAX = 8 /* updates at the trainer to be judged */ };
 

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "gossip/catchup/list_exchange.h"
 #include "gossip/context/context.h"
-#include "gossip/ledger/lists.h"
+#include "gossip/record/lists.h"
 #include "gossip/requests/requests.h"
 #include "gossip/round/admit.h"
 #include "gossip/round/config_part.h"

@@ -13,7 +13,7 @@
 #ifndef DP_GOSSIP_ROUND_ROUND_MSG_H
 #define DP_GOSSIP_ROUND_ROUND_MSG_H
 
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_HAVE_MAX = 128,

@@ -89,6 +89,13 @@ enum { DP_STRIKES_MAX = 3, DP_MATCHES_MIN = 8, DP_BAR_DOUBLINGS_MAX = 6 };
 bool dp_train_undecided(const dp_node *node);
 void dp_train_write_row(dp_node *node);
 void dp_train_published(dp_node *node, const dp_event *event);
+/* ---- replay.c ---- */
+
+/* Applies the round after the one that the trainer stands at, once its updates are here. */
+void dp_train_replay(dp_node *node);
+/* A DP_EV_APPLIED. */
+void dp_train_applied(dp_node *node, const dp_event *event);
+
 /* ---- the trainer: train.c ---- */
 
 /* Reserves what training needs in a run whose records list at most so many contributions. DP_NOMEM;

@@ -14,7 +14,7 @@
 #ifndef DP_GOSSIP_VOTE_COMMIT_MSG_H
 #define DP_GOSSIP_VOTE_COMMIT_MSG_H
 
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_VOTE_BYTES = 1 + 32 + 8 + 32 + 4 + 4 + 32 + DP_SIGNATURE_BYTES,

@@ -2,7 +2,7 @@
 #ifndef DP_GOSSIP_VOTE_COMMIT_ROW_H
 #define DP_GOSSIP_VOTE_COMMIT_ROW_H
 
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum { DP_COMMIT_ROW_HEAD = 1 + 32 + 8 + 32 + 4 + 4 + 4 };
 

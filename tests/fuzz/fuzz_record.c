@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/ledger/listing.h"
 #include "gossip/ledger/valid.h"
+#include "gossip/record/listing.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

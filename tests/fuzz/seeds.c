@@ -9,10 +9,10 @@
 #include "base/assert.h"
 #include "gossip/identity/renewal.h"
 #include "gossip/ledger/harm.h"
-#include "gossip/ledger/lists.h"
-#include "gossip/ledger/part_sum.h"
-#include "gossip/ledger/wire.h"
 #include "gossip/member/summary.h"
+#include "gossip/record/lists.h"
+#include "gossip/record/part_sum.h"
+#include "gossip/record/wire.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/vote/commit_msg.h"
 

@@ -4,7 +4,7 @@
 #ifndef DP_TESTS_EPOCHS_H
 #define DP_TESTS_EPOCHS_H
 
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 #include "tests/sim/sim.h"
 
 /* At every look at the scene. */

@@ -5,8 +5,8 @@
 #ifndef DP_SIM_EVIL_H
 #define DP_SIM_EVIL_H
 
-#include "gossip/ledger/record.h"
 #include "gossip/pairs/mix_msg.h"
+#include "gossip/record/record.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
 

@@ -1,7 +1,7 @@
 /* A holder that lies: wrong pieces, none, or a list of pieces of something else. */
 #include <string.h>
 
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "tests/sim/evil.h"
 
 static void serve_pieces(dp_host *host, const dp_action *action, uint32_t to)

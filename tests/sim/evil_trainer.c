@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "gossip/core/msg.h"
-#include "gossip/ledger/part_sum.h"
+#include "gossip/record/part_sum.h"
 #include "gossip/round/round_msg.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/oracle_internal.h"

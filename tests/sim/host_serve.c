@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/mutation.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "tests/sim/evil.h"
 #include "tests/sim/host.h"
 #include "tests/sim/sim.h"

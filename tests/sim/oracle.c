@@ -5,8 +5,8 @@
 
 #include "base/assert.h"
 #include "gossip/core/msg.h"
-#include "gossip/ledger/wire.h"
 #include "gossip/pairs/mix_msg.h"
+#include "gossip/record/wire.h"
 #include "gossip/round/round_msg.h"
 #include "tests/sim/epochs.h"
 #include "tests/sim/evil.h"

@@ -2,7 +2,7 @@
 #ifndef DP_SIM_ORACLE_INTERNAL_H
 #define DP_SIM_ORACLE_INTERNAL_H
 
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 #include "tests/sim/oracle.h"
 #include "tests/sim/oracle_lives.h"
 

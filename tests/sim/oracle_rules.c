@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "gossip/core/msg.h"
-#include "gossip/ledger/lists.h"
-#include "gossip/ledger/wire.h"
 #include "gossip/member/statement.h"
+#include "gossip/record/lists.h"
+#include "gossip/record/wire.h"
 #include "gossip/vote/commit_msg.h"
 #include "tests/sim/oracle_internal.h"
 

@@ -89,7 +89,7 @@ typedef enum dp_profile {
      * them */
     DP_PROFILE_ROT,
     DP_PROFILE_STALE, /* as swarm, of a run in which late publications count in the next round */
-    /* as swarm, of a run whose records name lists (gossip/ledger/listing.h), often of more than 32
+    /* as swarm, of a run whose records name lists (gossip/record/listing.h), often of more than 32
      * contributors */
     DP_PROFILE_LISTS,
     /* more identities than may be members: each stays for a few seconds, and is gone for ever */
@@ -120,7 +120,7 @@ typedef struct dp_sim_options {
     uint32_t churn_milli; /* scale: nodes that come or go in a minute, per thousand */
     uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
     dp_sim_store store;   /* behind the disks, see real.h */
-    bool parts;           /* rounds of parts (gossip/ledger/part.h) */
+    bool parts;           /* rounds of parts (gossip/record/part.h) */
     bool sums;            /* with parts: round.site_sums of the manifest */
     bool early;           /* with parts of gradients: told of before their publication */
     bool span;      /* updates may be thinner where lines are slow (gossip/ledger/density.h) */

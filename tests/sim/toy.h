@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "base/run/reach.h"
 #include "base/trainer/trainer_msg.h"
-#include "gossip/ledger/part.h"
+#include "gossip/record/part.h"
 
 enum {
     DP_TOY_ELEMENTS = 24,

@@ -4,7 +4,7 @@
 #define DP_TESTS_UNIT_DAEMON_POST_H
 
 #include "daemon/peer/courier.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "store/object.h"
 #include "tests/unit/daemon/party.h"
 #include "tests/unit/store/shelf.h"

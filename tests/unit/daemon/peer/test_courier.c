@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "store/inside.h"
 #include "store/object.h"
 #include "tests/lib/mutate.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "store/inside.h"
 #include "tests/unit/daemon/post.h"
 

@@ -12,8 +12,8 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "gossip/core/msg.h"
-#include "gossip/ledger/wire.h"
 #include "gossip/member/members.h"
+#include "gossip/record/wire.h"
 
 enum { MESH_NODES_MAX = 24, MESH_QUEUE_MAX = 1 << 14 };
 

@@ -5,7 +5,7 @@
 
 #include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
 #include "tests/unit/gossip/kit/node_world.h"

@@ -5,9 +5,9 @@
 #ifndef DP_TESTS_UNIT_GOSSIP_KIT_POOL_H
 #define DP_TESTS_UNIT_GOSSIP_KIT_POOL_H
 
-#include "gossip/ledger/wire.h"
 #include "gossip/pairs/mix.h"
 #include "gossip/pairs/mix_msg.h"
+#include "gossip/record/wire.h"
 #include "tests/unit/gossip/kit/mesh.h"
 
 enum {

@@ -3,8 +3,8 @@
 #define DP_TESTS_UNIT_GOSSIP_KIT_SITE_KIT_H
 
 #include "gossip/context/context.h"
-#include "gossip/ledger/part_sum.h"
 #include "gossip/parts/part_round.h"
+#include "gossip/record/part_sum.h"
 #include "tests/unit/gossip/kit/part_kit.h"
 
 enum { SITE_NODES = 6 }; /* 0 to 2 at one site, 3 to 5 at another */

@@ -1,5 +1,5 @@
 /* Each rule of the parts of a round: a good record, and the same with one thing wrong. */
-#include "gossip/ledger/part_sum.h"
+#include "gossip/record/part_sum.h"
 #include "tests/unit/gossip/kit/valid_kit.h"
 
 static dp_listed *list(uint32_t index, uint64_t tokens, unsigned __int128 energy)

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "gossip/core/median.h"
 #include "gossip/ledger/weights.h"
 
 typedef unsigned __int128 u128;

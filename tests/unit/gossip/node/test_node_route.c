@@ -1,7 +1,7 @@
 /* Messages at a node: who may send what, what is passed on or answered, and what is refused and
  * counted. */
 #include "gossip/context/context.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/training/training.h"

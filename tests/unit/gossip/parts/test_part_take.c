@@ -1,8 +1,8 @@
 /* Sums of sites among whole nodes: owners far away take them in the place of objects, and do
  * without where one dies, says nothing, or lies. */
 #include "gossip/context/context.h"
-#include "gossip/ledger/part_sum.h"
 #include "gossip/parts/part_round.h"
+#include "gossip/record/part_sum.h"
 #include "tests/unit/gossip/kit/site_kit.h"
 
 static uint32_t part_of(const kit_world *world, uint32_t owner)

@@ -1,5 +1,5 @@
 /* Bytes and form of sums of sites: what collectors say, and an owner's word that names them. */
-#include "gossip/ledger/part_sum.h"
+#include "gossip/record/part_sum.h"
 
 #include "gossip/core/msg.h"
 #include "tests/unit/gossip/kit/chain_kit.h"

@@ -1,12 +1,12 @@
-#include "gossip/ledger/part.h"
+#include "gossip/record/part.h"
 
 #include <string.h>
 
 #include "base/assert.h"
+#include "gossip/core/median.h"
 #include "gossip/core/msg.h"
-#include "gossip/ledger/part_inside.h"
-#include "gossip/ledger/part_sum.h"
-#include "gossip/ledger/weights.h"
+#include "gossip/record/part_inside.h"
+#include "gossip/record/part_sum.h"
 
 /* ---- who owns what ---- */
 

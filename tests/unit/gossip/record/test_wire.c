@@ -1,8 +1,9 @@
 /* Messages that move stored things: each comes back as it was, and no cut, long, mistyped or lying
  * one is read. */
+#include "base/run/manifest.h"
 #include "tests/lib/check.h"
 
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 
 static uint8_t room[DP_MESSAGE_MAX + 64];
 

@@ -13,11 +13,11 @@
  *   MANIFEST_GET head
  *   MANIFEST     head | canonical bytes
  *   RELAY        head | u8 hops left | 32 target | message */
-#ifndef DP_GOSSIP_LEDGER_WIRE_H
-#define DP_GOSSIP_LEDGER_WIRE_H
+#ifndef DP_GOSSIP_RECORD_WIRE_H
+#define DP_GOSSIP_RECORD_WIRE_H
 
 #include "gossip/core/msg.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_RECORDS_PER_MESSAGE = 64,

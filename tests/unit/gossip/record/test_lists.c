@@ -1,5 +1,5 @@
 /* Lists that a node knows, and the messages that carry them. */
-#include "gossip/ledger/lists.h"
+#include "gossip/record/lists.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "gossip/ledger/listing.h"
+#include "gossip/record/listing.h"
 
 #include "base/assert.h"
 

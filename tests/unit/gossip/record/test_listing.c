@@ -1,5 +1,5 @@
 /* Lists of contributions: exact bytes, one form, and total for anything else. */
-#include "gossip/ledger/listing.h"
+#include "gossip/record/listing.h"
 
 #include <stdlib.h>
 

@@ -9,10 +9,10 @@
  *     H("dpnode/list/1", all of these bytes). The contributions of a round are cut into lists in
  *     order of peer: all but the last one have 32 rows, and peers rise from one list to the next.
  *     So who lists the same contributions makes the same lists. */
-#ifndef DP_GOSSIP_LEDGER_LISTING_H
-#define DP_GOSSIP_LEDGER_LISTING_H
+#ifndef DP_GOSSIP_RECORD_LISTING_H
+#define DP_GOSSIP_RECORD_LISTING_H
 
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum {
     DP_LIST_VERSION = 1,

@@ -25,8 +25,8 @@
  * To the owner of the part alone: the sender's publication of round t will have this object, as far
  * as it knows, and has it already. Unsigned, a hint: what counts is its READY. Who does not know
  * the message waits for that one. */
-#ifndef DP_GOSSIP_LEDGER_PART_H
-#define DP_GOSSIP_LEDGER_PART_H
+#ifndef DP_GOSSIP_RECORD_PART_H
+#define DP_GOSSIP_RECORD_PART_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "gossip/ledger/part.h"
+#include "gossip/record/part.h"
 
 #include "gossip/core/msg.h"
 #include "tests/unit/gossip/kit/chain_kit.h"

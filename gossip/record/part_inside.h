@@ -1,9 +1,9 @@
 /* The bytes of a word that owners (part.c) and collectors (part_sum.c) write alike. Only these two
  * include it. */
-#ifndef DP_GOSSIP_LEDGER_PART_INSIDE_H
-#define DP_GOSSIP_LEDGER_PART_INSIDE_H
+#ifndef DP_GOSSIP_RECORD_PART_INSIDE_H
+#define DP_GOSSIP_RECORD_PART_INSIDE_H
 
-#include "gossip/ledger/part.h"
+#include "gossip/record/part.h"
 
 enum {
     DP_SITE_SUM_BYTES = 1 + 4 + 32 + 8 + 64,

@@ -1,8 +1,9 @@
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/run/manifest.h"
 
 static void write_head(dp_writer *writer, dp_msg_type type)
 {

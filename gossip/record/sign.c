@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "gossip/ledger/record.h"
+#include "gossip/record/record.h"
 
 enum { SIGNED_MAX = 320 };
 

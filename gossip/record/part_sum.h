@@ -13,10 +13,10 @@
  *   COLLECT    head | u64 t | 32 base | u8 part | u8 n, 0 or 2 to 32 | n times 32 peer, rising
  * To the owner of the part alone: the sender is about to add up what these publish of it. With n =
  * 0: it is not. Unsigned, a hint. */
-#ifndef DP_GOSSIP_LEDGER_PART_SUM_H
-#define DP_GOSSIP_LEDGER_PART_SUM_H
+#ifndef DP_GOSSIP_RECORD_PART_SUM_H
+#define DP_GOSSIP_RECORD_PART_SUM_H
 
-#include "gossip/ledger/part.h"
+#include "gossip/record/part.h"
 
 /* That the word of one part may have, so that all of a record fit in it. */
 uint32_t dp_site_sums_most(uint32_t n_parts);

@@ -1,10 +1,10 @@
-#include "gossip/ledger/part_sum.h"
+#include "gossip/record/part_sum.h"
 
 #include <string.h>
 
 #include "base/assert.h"
 #include "gossip/core/msg.h"
-#include "gossip/ledger/part_inside.h"
+#include "gossip/record/part_inside.h"
 
 static const char subtotal_domain[] = "dpnode/subtotal/1";
 

@@ -1,4 +1,4 @@
-#include "gossip/ledger/lists.h"
+#include "gossip/record/lists.h"
 
 #include <string.h>
 

@@ -5,10 +5,10 @@
  *   LIST_GET   head | 32 asker | u8 n, 1 to 32 | n times 32 hash of a list
  *   LIST       head | bytes of a list, to the end
  * Both are unsigned: a list is what its hash says, and nothing is taken that was not asked for. */
-#ifndef DP_GOSSIP_LEDGER_LISTS_H
-#define DP_GOSSIP_LEDGER_LISTS_H
+#ifndef DP_GOSSIP_RECORD_LISTS_H
+#define DP_GOSSIP_RECORD_LISTS_H
 
-#include "gossip/ledger/listing.h"
+#include "gossip/record/listing.h"
 
 enum {
     DP_LISTS_RECORDS =

@@ -4,7 +4,7 @@
 #include "base/rng.h"
 #include "gossip/core/msg.h"
 #include "gossip/ledger/valid.h"
-#include "gossip/ledger/wire.h"
+#include "gossip/record/wire.h"
 #include "gossip/round/round_msg.h"
 #include "gossip/vote/commit_msg.h"
 #include "tests/unit/gossip/kit/chain_kit.h"
