@@ -129,18 +129,18 @@ typedef struct dp_engine_setup {
 enum { DP_LINK_BYTES = 128 };
 
 /* By which engines of one host find each other; one for each link. */
-typedef struct dp_link_id {
+typedef struct dp_card_link_id {
     uint8_t bytes[DP_LINK_BYTES];
-} dp_link_id;
+} dp_card_link_id;
 
 /* One end of a link. */
-typedef struct dp_link {
-    dp_link_id id;
+typedef struct dp_card_link {
+    dp_card_link_id id;
     /* Asked while the others are waited for: whether one of them is gone, so that there is nothing
      * to wait for. */
     bool (*is_over)(void *context);
     void *context; /* borrowed until close */
-} dp_link;
+} dp_card_link;
 
 /* Engines that train as one: as many as parts, each on a device and in a process of its own, engine
  * part of setup.part. Each steps with its own rows; sums are then made, and the optimizer's step is
@@ -151,10 +151,10 @@ typedef struct dp_backend_parts {
      * reach each other by the host alone. */
     dp_status (*library)(char name[DP_DEVICE_NAME_MAX], dp_why *why);
     /* By the first, for all. DP_UNSUPPORTED, DP_IO with a sentence. */
-    dp_status (*link_id)(dp_link_id *out, dp_why *why);
+    dp_status (*link_id)(dp_card_link_id *out, dp_why *why);
     /* All must come. DP_UNSUPPORTED, DP_NOMEM, DP_IO with a sentence; the engine can do without if
      * it is DP_UNSUPPORTED. */
-    dp_status (*link)(dp_engine *engine, const dp_link *link, dp_why *why);
+    dp_status (*link)(dp_engine *engine, const dp_card_link *link, dp_why *why);
 
     /* ---- With a link. */
 

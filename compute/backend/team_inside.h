@@ -45,7 +45,7 @@ typedef struct dp_team_board {
     bool last;  /* the last vector to be scattered */
     bool linked;
     _Atomic bool link_failed; /* for one of them, so that none waits longer */
-    dp_link_id link_id;
+    dp_card_link_id link_id;
     float scale;
     uint32_t rows;
     uint32_t length;

@@ -71,7 +71,7 @@ DP_MUST dp_status dp_trainer_init(dp_trainer *trainer);
  * after it warm up. On failure nothing has changed. */
 DP_MUST dp_status dp_trainer_load(dp_trainer *trainer, uint64_t round, dp_view state);
 /* State bytes, lent until the next call, and their object root. DP_NOMEM. */
-DP_MUST dp_status dp_trainer_state(dp_trainer *trainer, dp_view *state, dp_hash *root);
+DP_MUST dp_status dp_trainer_state_bytes(dp_trainer *trainer, dp_view *state, dp_hash *root);
 uint64_t dp_trainer_round(const dp_trainer *trainer);
 /* Theta, x, e and F for tests and export, as they are now, lent until the next call; the CPU lends
  * them until close. */
