@@ -17,7 +17,7 @@ enum {
     RESERVE_BYTES_MIN = 64 * 1024 /* less is not worth pages of its own */
 };
 
-/* Pages of the system end where no red zone is: a sanitizer wants malloc's. */
+/* A sanitizer needs malloc's blocks: mapped pages have no red zone. */
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
 #elif defined(__has_feature)

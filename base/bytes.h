@@ -1,5 +1,5 @@
-/* Bytes: views that borrow, buffers that own, and a reader and a writer that cannot overrun.
- * Little-endian everywhere. */
+/* Bytes: views that borrow, buffers that own, and a bounds-checked reader and writer. All integers
+ * are little-endian. No call here is thread-safe on one object. */
 #ifndef DP_BASE_BYTES_H
 #define DP_BASE_BYTES_H
 
@@ -24,7 +24,7 @@ bool dp_view_equal(dp_view a, dp_view b);
 /* The bytes of a C string, without its NUL. */
 dp_view dp_view_text(const char *text);
 
-/* Owned bytes that grow up to max. A zeroed dp_buf with max set is open and empty. */
+/* Owned bytes that grow up to max. A zeroed dp_buf with max set is a valid empty one. */
 typedef struct dp_buf {
     uint8_t *data;
     size_t size;
@@ -34,21 +34,22 @@ typedef struct dp_buf {
 
 void dp_buf_init(dp_buf *buf, size_t max);
 void dp_buf_close(dp_buf *buf);
-/* DP_TOOBIG or DP_NOMEM; then the buffer is as before. */
+/* DP_TOOBIG: beyond max; DP_NOMEM. On failure the buffer is unchanged. */
 DP_MUST dp_status dp_buf_append(dp_buf *buf, dp_view bytes);
-/* Make room for size more bytes and lend a pointer to them; dp_buf.size is unchanged until
- * dp_buf_commit. */
+/* Reserves size more bytes and lends a pointer to them until the next call; dp_buf.size stays until
+ * dp_buf_commit. DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_buf_reserve(dp_buf *buf, size_t size, uint8_t **room);
 void dp_buf_commit(dp_buf *buf, size_t size);
 void dp_buf_clear(dp_buf *buf);
-/* Drop the first size bytes. */
+/* Removes the first size bytes, size <= dp_buf.size. */
 void dp_buf_consume(dp_buf *buf, size_t size);
 static inline dp_view dp_buf_view(const dp_buf *buf)
 {
     return dp_view_of(buf->data, buf->size);
 }
 
-/* Reads little-endian values. After a short read every read gives zero and failed stays set. */
+/* A reader of little-endian values. After a short read every read gives zero and failed stays
+ * set. */
 typedef struct dp_reader {
     const uint8_t *at;
     const uint8_t *end;
@@ -66,11 +67,11 @@ void dp_read_bytes(dp_reader *reader, void *out, size_t size);
 /* Lends size bytes of the input, or an empty view on a short read. */
 dp_view dp_read_view(dp_reader *reader, size_t size);
 size_t dp_reader_left(const dp_reader *reader);
-/* DP_OK if everything was read and nothing is left over, else DP_BADMSG. */
+/* DP_OK if all bytes were read and no read was short, else DP_BADMSG. */
 DP_MUST dp_status dp_reader_finish(const dp_reader *reader);
 
-/* Writes little-endian values into memory of the caller. When it is full, full is set and nothing
- * more is written. */
+/* A writer of little-endian values into the caller's memory. A value that does not fit sets full,
+ * and nothing more is written. */
 typedef struct dp_writer {
     uint8_t *data;
     size_t size;
@@ -91,7 +92,7 @@ DP_MUST dp_status dp_writer_finish(const dp_writer *writer, dp_view *out);
 
 /* Lower-case hexadecimal. text holds 2 * size + 1 characters. */
 void dp_hex(dp_view bytes, char *text);
-/* Exactly size bytes from 2 * size hexadecimal characters, else DP_BADMSG. */
+/* Reads exactly size bytes from 2 * size hexadecimal characters, else DP_BADMSG. */
 DP_MUST dp_status dp_unhex(const char *text, uint8_t *out, size_t size);
 
 #endif

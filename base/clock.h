@@ -1,4 +1,5 @@
-/* Instants as a type, so that they cannot be added to a duration by mistake. Reads no clock. */
+/* Instants as a type of their own, so that the compiler refuses to add one to a duration. Reads no
+ * clock. */
 #ifndef DP_BASE_CLOCK_H
 #define DP_BASE_CLOCK_H
 
@@ -19,7 +20,7 @@ static inline dp_time dp_time_after(dp_time start, uint64_t wait_us)
     return (dp_time){.us = start.us > UINT64_MAX - wait_us ? UINT64_MAX : start.us + wait_us};
 }
 
-/* 0 when to lies before from. */
+/* Microseconds from from to to; 0 if to is earlier. */
 static inline uint64_t dp_time_between(dp_time from, dp_time to)
 {
     return to.us > from.us ? to.us - from.us : 0;

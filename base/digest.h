@@ -16,8 +16,8 @@ typedef struct dp_hash {
     uint8_t bytes[DP_HASH_BYTES];
 } dp_hash;
 
-/* Incremental BLAKE2b-256 (Aumasson et al. 2013). The domain string keeps hashes of different
- * things apart: it is hashed first, followed by one zero byte. */
+/* Incremental BLAKE2b-256 (Aumasson et al. 2013). The domain string separates hashes of different
+ * kinds: it is hashed first, followed by one zero byte. */
 typedef struct dp_digest {
     alignas(64) uint8_t opaque[384]; /* crypto_generichash_state */
 } dp_digest;
@@ -28,13 +28,13 @@ void dp_digest_add_u64(dp_digest *digest, uint64_t value);
 dp_hash dp_digest_end(dp_digest *digest);
 /* One call for one view. */
 dp_hash dp_hash_of(const char *domain, dp_view bytes);
-/* Inline: tables of hashes are searched in nearly every step of a node. */
+/* Inline, because nearly every step of a node searches tables of hashes. */
 static inline bool dp_hash_equal(const dp_hash *a, const dp_hash *b)
 {
     return memcmp(a->bytes, b->bytes, DP_HASH_BYTES) == 0;
 }
 bool dp_hash_is_zero(const dp_hash *hash);
-/* Order of the bytes: negative, 0, positive. */
+/* Compares byte by byte: negative, 0, positive. */
 int dp_hash_compare(const dp_hash *a, const dp_hash *b);
 
 /* An object is a run of bytes cut in chunks of one size, which follows from its total size alone:
@@ -50,7 +50,8 @@ enum {
 #define DP_OBJECT_BYTES_MAX ((uint64_t)DP_CHUNKS_MAX * DP_CHUNK_BYTES_MAX)
 
 uint32_t dp_object_chunk_bytes(uint64_t size);
-/* DP_CHUNKS_MAX + 1, which no check lets through, for a size above DP_OBJECT_BYTES_MAX. */
+/* Number of chunks; DP_CHUNKS_MAX + 1 for a size above DP_OBJECT_BYTES_MAX, so that checks against
+ * DP_CHUNKS_MAX refuse it. */
 uint32_t dp_object_chunks(uint64_t size);
 /* Bytes in chunk index (the last one may be short). index < dp_object_chunks(size). */
 uint32_t dp_object_chunk_size(uint64_t size, uint32_t index);

@@ -1,12 +1,12 @@
-/* How much room there is where a path lies. */
+/* Free space of the file system that holds a path. */
 #ifndef DP_BASE_DISK_H
 #define DP_BASE_DISK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes that this user may still write there. False: it cannot be told, as where there is no such
- * path. Any thread. */
+/* Bytes that this user may still write there. False: unknown, for example because the path does not
+ * exist. Any thread. */
 bool dp_disk_free(const char *path, uint64_t *bytes);
 
 enum { DP_DISK_TEXT_MAX = 320 };

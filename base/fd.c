@@ -13,7 +13,7 @@ dp_status dp_fd_write(int fd, dp_view bytes)
             continue;
         }
         if (n <= 0) {
-            errno = n < 0 ? errno : EIO; /* A device that takes nothing would be asked for ever. */
+            errno = n < 0 ? errno : EIO; /* A device that takes no byte must not loop for ever. */
             return DP_IO;
         }
         done += (size_t)n;

@@ -1,4 +1,5 @@
-/* An intrusive doubly linked ring: a head and its items are the same small struct. */
+/* An intrusive, circular, doubly linked list: head and items are the same small struct. Allocates
+ * nothing. */
 #ifndef DP_BASE_LIST_H
 #define DP_BASE_LIST_H
 
@@ -31,7 +32,7 @@ static inline void dp_list_push_back(dp_list *head, dp_list *item)
     head->prev = item;
 }
 
-/* The item becomes a ring of its own, so removing twice is harmless. */
+/* Makes the item a list of its own, so that a second removal is harmless. */
 static inline void dp_list_remove(dp_list *item)
 {
     item->prev->next = item->next;

@@ -48,14 +48,15 @@ static const char *level_name(dp_log_level level)
     return "unknown";
 }
 
-/* A line under construction. What does not fit is left out whole and noted. */
+/* A line under construction. A value that does not fit is left out whole, and the line is marked as
+ * cut. */
 typedef struct line {
     char text[DP_LOG_LINE_MAX];
     size_t size;
     bool cut;
 } line;
 
-/* Room that stays free for the closing words. */
+/* Bytes kept for the end of the line. */
 enum { LINE_TAIL_BYTES = 16 };
 
 static bool line_add(line *l, const char *text, size_t size)
@@ -114,7 +115,7 @@ static size_t utf8_size(const unsigned char *text, size_t left)
     return size;
 }
 
-/* A peer's words must not make a second line or an escape sequence. */
+/* Text of a peer must not make a second line or an escape sequence. */
 static void clean(char *text)
 {
     size_t left = strlen(text);
@@ -204,7 +205,7 @@ static void json_add(line *l, const char *key, size_t key_size, const char *valu
     }
 }
 
-/* Turn clean key=value text into the members of an object. A word without '=' is left out. */
+/* Turns clean key=value text into the members of an object. A word without '=' is left out. */
 static void json_add_pairs(line *l, const char *text)
 {
     while (*text != '\0') {
@@ -227,7 +228,7 @@ static void write_line(line *l)
     }
     FILE *const out = sink.out != NULL ? sink.out : stderr;
 
-    /* A log that cannot be written has nobody to tell. */
+    /* A failed write of the log cannot be reported anywhere. */
     if (fwrite(l->text, 1, l->size, out) == l->size) {
         (void)fflush(out);
     }

@@ -40,15 +40,14 @@ void dp_map_close(dp_map *map)
     *map = (dp_map){0};
 }
 
-/* Its low bits are where the key would stand if nothing were in its way. */
+/* The hash of a key; its low bits are the home slot. */
 static uint32_t tag_of(const dp_map *map, const dp_hash *key)
 {
     uint64_t words[4];
 
     _Static_assert(sizeof words == sizeof key->bytes, "a key is four words");
     memcpy(words, key->bytes, sizeof words);
-    /* Two products of keyed words, folded: who does not know the seed cannot choose keys that
-     * meet. */
+    /* Two products of keyed words, folded: without the seed nobody can choose colliding keys. */
     const unsigned __int128 a =
         (unsigned __int128)(words[0] ^ map->salts[0]) * (words[1] ^ map->salts[1]);
     const unsigned __int128 b =
@@ -57,7 +56,7 @@ static uint32_t tag_of(const dp_map *map, const dp_hash *key)
     return (uint32_t)(mixed ^ mixed >> 32);
 }
 
-/* The slot of the key, or the free slot where it would go. */
+/* The slot of the key, or the free slot for it. */
 static uint32_t slot_of(const dp_map *map, const dp_hash *key, uint32_t tag)
 {
     uint32_t slot = tag & (map->slots - 1);
@@ -107,12 +106,12 @@ void dp_map_clear(dp_map *map)
     }
 }
 
-/* The slot is free; what stands behind it moves up where it hides nothing. */
+/* Removes the slot and moves later keys of its run up. */
 static void close_hole(dp_map *map, uint32_t hole)
 {
     const uint32_t mask = map->slots - 1;
 
-    /* A key moves into the hole if the hole lies on the way from its home to where it stands. */
+    /* A key moves into the hole if the hole lies between its home and its slot. */
     for (uint32_t slot = (hole + 1) & mask; map->index[slot].place != 0; slot = (slot + 1) & mask) {
         const uint32_t home = map->index[slot].tag & mask;
 

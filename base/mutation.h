@@ -1,4 +1,5 @@
-/* Rules that a test breaks on purpose, to show that it notices: the rows of docs/MUTATIONS.md. */
+/* Rules that a test breaks on purpose, to show that it detects the fault: the rows of
+ * docs/MUTATIONS.md. */
 #ifndef DP_BASE_MUTATION_H
 #define DP_BASE_MUTATION_H
 
@@ -10,8 +11,8 @@
 extern uint32_t dp_broken_rule;
 #endif
 
-/* True where the rule of this row is broken. The product breaks none: there it is a constant, and
- * the compiler removes what depends on it. */
+/* True if the rule of this row is broken. In the product this is the constant false, and the
+ * compiler removes what depends on it. */
 static inline bool dp_broken(uint32_t rule)
 {
 #ifdef DP_BROKEN_RULES

@@ -8,7 +8,7 @@
 /* ---- The pre-scan. Types as in the msgpack specification (Furuhashi 2013); extension types are
  * not spoken here. */
 
-/* What one head byte announces. */
+/* The payload and items that a head byte announces. */
 struct head {
     uint64_t payload; /* Bytes of text, binary or number data after that. */
     uint64_t items;   /* Values inside a container. */
@@ -26,7 +26,7 @@ static uint64_t read_count(dp_reader *reader, size_t size)
     return value;
 }
 
-/* What follows the head bytes 0xc0 to 0xdf. */
+/* Forms of what follows the head bytes 0xc0 to 0xdf. */
 typedef enum form_kind {
     FORM_REFUSED, /* 0xc1, which is never used, and the extension types. */
     FORM_FIXED,   /* That many bytes of number. */

@@ -1,5 +1,5 @@
-/* Bounded msgpack: a pre-scan that refuses what would hurt, readers of checked messages, and a
- * writer. Never the streaming unpacker; tensors never travel as msgpack. */
+/* Bounded msgpack: a check of untrusted bytes, readers of checked messages, and a writer. It never
+ * uses msgpack's streaming unpacker; tensors never travel as msgpack. */
 #ifndef DP_BASE_PACK_H
 #define DP_BASE_PACK_H
 
@@ -10,22 +10,20 @@
 
 enum { DP_PACK_DEPTH_MAX = 8, DP_PACK_NODES_MAX = 4096, DP_PACK_BYTES_MAX = 1024 * 1024 };
 
-/* Check one complete msgpack value: depth, nodes, and no container that claims more items than
- * bytes are left. Extension types are not spoken here. Allocates nothing. DP_BADMSG or
- * DP_TOOBIG. */
+/* Checks one complete msgpack value: depth, nodes, and that no container claims more items than
+ * bytes are left. Extension types are refused. Allocates nothing. DP_BADMSG or DP_TOOBIG. */
 DP_MUST dp_status dp_pack_check(dp_view bytes);
 
-/* A parsed value (msgpack-c behind it). Borrowed parts live as long as the dp_unpacked and the
- * bytes. */
+/* A parsed value (by msgpack-c). Borrowed parts live as long as the dp_unpacked and the bytes. */
 typedef struct dp_unpacked dp_unpacked;
 typedef struct dp_pack_value dp_pack_value; /* one node, owned by its dp_unpacked */
 
-/* Runs dp_pack_check first. bytes must outlive the result. */
+/* Checks and parses bytes, which must outlive the result. DP_BADMSG, DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_unpack_open(dp_unpacked **unpacked, dp_view bytes);
 void dp_unpack_close(dp_unpacked *unpacked);
 const dp_pack_value *dp_unpack_root(const dp_unpacked *unpacked);
 
-/* Typed access. A NULL or mistyped value gives false and leaves *out alone. */
+/* Typed access. A NULL value or another type gives false and leaves *out unchanged. */
 bool dp_pack_get_u64(const dp_pack_value *value, uint64_t *out);
 bool dp_pack_get_i64(const dp_pack_value *value, int64_t *out);
 bool dp_pack_get_f64(const dp_pack_value *value, double *out); /* also from integers */
@@ -33,19 +31,20 @@ bool dp_pack_get_bool(const dp_pack_value *value, bool *out);
 bool dp_pack_get_text(const dp_pack_value *value, dp_view *out);  /* str */
 bool dp_pack_get_bytes(const dp_pack_value *value, dp_view *out); /* bin */
 bool dp_pack_is_array(const dp_pack_value *value, uint32_t *count);
-/* NULL if not an array or index out of range. */
+/* The item at index; NULL if the value is no array or the index is out of range. */
 const dp_pack_value *dp_pack_at(const dp_pack_value *array, uint32_t index);
 bool dp_pack_is_map(const dp_pack_value *value, uint32_t *count);
-/* The pair at index of a map, in the order of the message; false as above. */
+/* The pair at index of a map, in the order of the message; false if it is no map or the index is
+ * out of range. */
 bool dp_pack_pair(const dp_pack_value *map, uint32_t index, const dp_pack_value **key,
                   const dp_pack_value **value);
-/* Value under a text key of a map, or NULL. Of two equal keys the first counts. */
+/* The value of a text key of a map, or NULL. The first of equal keys counts. */
 const dp_pack_value *dp_pack_key(const dp_pack_value *map, const char *key);
-/* Copies a str value as a C string; false if it does not fit, holds a NUL, or is not there. */
+/* Copies a str value as a C string; false if it is absent, does not fit, or holds a NUL. */
 bool dp_pack_copy_text(const dp_pack_value *value, char *out, size_t out_size);
 
-/* Writer. Values go to a dp_buf; after an error every further call does nothing and
- * dp_packer_finish tells. */
+/* Writer into a dp_buf. After an error further calls do nothing, and dp_packer_finish returns the
+ * error. */
 typedef struct dp_packer {
     dp_buf *buf;
     dp_status status;

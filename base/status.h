@@ -1,5 +1,5 @@
-/* The one error type of the project: a status that every fallible function returns, its name and
- * its sentence. */
+/* The error type of the project: a status that every fallible function returns, its name and its
+ * sentence. */
 #ifndef DP_BASE_STATUS_H
 #define DP_BASE_STATUS_H
 
@@ -7,7 +7,7 @@
 
 typedef enum dp_status {
     DP_OK = 0,
-    DP_BADARG,  /* The caller asked for something that cannot be. */
+    DP_BADARG,  /* the caller asked for something impossible */
     DP_BADMSG,  /* Bytes from a peer, a file or a user do not parse. */
     DP_TOOBIG,  /* A named limit would be passed. */
     DP_NOMEM,   /* Allocation failed or the budget is spent. */
@@ -32,7 +32,7 @@ typedef enum dp_status {
 
 #define DP_MUST __attribute__((warn_unused_result))
 
-/* Return early with the status of f() unless it is DP_OK. */
+/* Returns the status of f() unless it is DP_OK. */
 #define DP_TRY(f)                                                                                  \
     do {                                                                                           \
         const dp_status dp_try_status_ = (f);                                                      \
@@ -41,7 +41,7 @@ typedef enum dp_status {
         }                                                                                          \
     } while (0)
 
-/* Ignore a status on purpose; say why beside it. */
+/* Ignores a status on purpose; say why beside it. */
 #define DP_IGNORE(f)                                                                               \
     do {                                                                                           \
         if (f) {                                                                                   \
@@ -61,10 +61,10 @@ typedef struct dp_why {
     char text[DP_WHY_MAX];
 } dp_why;
 
-/* Print into why (which may be NULL) and return status, so that one line does both. Truncates. */
+/* Prints into why (which may be NULL) and returns status, so that one line does both. Truncates. */
 dp_status dp_why_set(dp_why *why, dp_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* It sees one file at a time, and would follow calls that return another status. */
+/* The analyzer sees one file at a time and would follow calls that return another status. */
 #ifdef __clang_analyzer__
 #define dp_why_set(why, status, ...) ((void)dp_why_set(why, status, __VA_ARGS__), (status))
 #endif

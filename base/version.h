@@ -1,4 +1,4 @@
-/* The version of this tree: programs of one release say the same. */
+/* The version of this tree, which all programs of one release report. */
 #ifndef DP_BASE_VERSION_H
 #define DP_BASE_VERSION_H
 

@@ -387,7 +387,7 @@ static dp_status compare(run *r)
     for (uint32_t i = 0; i < r->n; i++) {
         dp_view state;
         dp_hash root;
-        DP_TRY(dp_trainer_state(r->workers[i].trainer, &state, &root));
+        DP_TRY(dp_trainer_state_bytes(r->workers[i].trainer, &state, &root));
         if (i > 0 && !dp_hash_equal(&root, &first)) {
             return DP_DIVERGED;
         }
@@ -621,7 +621,7 @@ static dp_status keep_end(run *r)
     if (r->plan->end == NULL) {
         return DP_OK;
     }
-    DP_TRY(dp_trainer_state(r->workers[0].trainer, &state, &root));
+    DP_TRY(dp_trainer_state_bytes(r->workers[0].trainer, &state, &root));
     return dp_buf_append(r->plan->end, state);
 }
 

@@ -21,7 +21,7 @@ static const char read_sql[] =
     "SELECT run,slot,hash,record,cert,chk FROM record WHERE run=? AND slot=?";
 
 /* DP_OK: the slot holds this very record. DP_NOTFOUND, DP_DIVERGED, DP_CORRUPT. */
-static dp_status compare(dp_store *store, const dp_hash *run, const dp_chain_row *row)
+static dp_status compare(dp_store *store, const dp_hash *run, const dp_chain_record *row)
 {
     dp_query query = dp_query_of(&store->meta, read_sql);
     dp_bind_hash(&query, run);
@@ -37,7 +37,7 @@ static dp_status compare(dp_store *store, const dp_hash *run, const dp_chain_row
 
 struct append {
     const dp_hash *run;
-    const dp_chain_row *row;
+    const dp_chain_record *row;
 };
 
 static dp_status put_head(dp_store *store, const dp_hash *run, uint64_t slot, const dp_hash *hash)
@@ -56,7 +56,7 @@ static dp_status append_body(dp_store *store, void *context)
     static const char record_sql[] =
         "INSERT INTO record(run,slot,hash,record,cert,chk) VALUES(?,?,?,?,?,?)";
     const struct append *append = (const struct append *)context;
-    const dp_chain_row *row = append->row;
+    const dp_chain_record *row = append->row;
     dp_query record = dp_query_of(&store->meta, record_sql);
     dp_bind_hash(&record, append->run);
     dp_bind_u64(&record, row->slot);
@@ -68,7 +68,7 @@ static dp_status append_body(dp_store *store, void *context)
     return put_head(store, append->run, row->slot, &row->hash);
 }
 
-dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_row *row)
+dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_chain_record *row)
 {
     if (row->record.size > DP_CHAIN_RECORD_MAX || row->cert.size > DP_CHAIN_CERT_MAX ||
         row->slot > INT64_MAX) {
@@ -111,7 +111,7 @@ static dp_status fork_body(dp_store *store, void *context)
     return append_body(store, &fork->append);
 }
 
-dp_status dp_chain_fork(dp_store *store, const dp_hash *run, const dp_chain_row *row,
+dp_status dp_chain_fork(dp_store *store, const dp_hash *run, const dp_chain_record *row,
                         uint64_t round, uint64_t *dropped)
 {
     if (row->record.size > DP_CHAIN_RECORD_MAX || row->cert.size > DP_CHAIN_CERT_MAX ||
@@ -132,7 +132,7 @@ dp_status dp_chain_fork(dp_store *store, const dp_hash *run, const dp_chain_row 
     return DP_OK;
 }
 
-static dp_status read_row(dp_query *query, dp_chain_row *row)
+static dp_status read_row(dp_query *query, dp_chain_record *row)
 {
     DP_TRY(dp_column_check(query, 0, 4));
     row->slot = dp_column_u64(query, 1);
@@ -142,7 +142,7 @@ static dp_status read_row(dp_query *query, dp_chain_row *row)
     return DP_OK;
 }
 
-static dp_status copy_row(const dp_chain_row *row, dp_buf *record, dp_buf *cert, dp_hash *hash)
+static dp_status copy_row(const dp_chain_record *row, dp_buf *record, dp_buf *cert, dp_hash *hash)
 {
     const size_t before = record != NULL ? record->size : 0;
     if (record != NULL) {
@@ -170,7 +170,7 @@ dp_status dp_chain_read(dp_store *store, const dp_hash *run, uint64_t slot, dp_b
     dp_bind_hash(&query, run);
     dp_bind_u64(&query, slot);
     DP_TRY(dp_query_next(&query));
-    dp_chain_row row;
+    dp_chain_record row;
     dp_status status = read_row(&query, &row);
     if (status == DP_OK) {
         status = copy_row(&row, record, cert, hash);
@@ -191,7 +191,7 @@ dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint
     dp_bind_u64(&query, count);
     dp_status status = dp_query_next(&query);
     while (status == DP_OK) {
-        dp_chain_row row;
+        dp_chain_record row;
         /* Slots follow each other without a hole. A row of another slot says that one is missing,
          * whatever else is in it. */
         if (dp_column_u64(&query, 1) == expected) {

@@ -148,8 +148,8 @@ dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t round)
     return set_state(store, run, round, DP_CKPT_COMPLETE);
 }
 
-/* Begun and not committed it would keep a place, and the bytes of its object, until the next
- * start. */
+/* Begins and commits in one transaction: a checkpoint left in between would keep a row and its
+ * object until the next start. */
 static dp_status adopt_body(dp_store *store, void *context)
 {
     const struct begin *begin = (const struct begin *)context;
@@ -231,8 +231,8 @@ static dp_status read_tensors(dp_store *store, const dp_ckpt *ckpt, dp_buf *tens
     return DP_OK;
 }
 
-/* Does this failure say that the checkpoint is bad (and not the machine, or the caller's
- * buffer)? */
+/* True if the failure means a bad checkpoint, and not a fault of the machine or of the caller's
+ * buffer. */
 static bool is_damage(dp_status status)
 {
     return status == DP_BADHASH || status == DP_NOTFOUND || status == DP_AGAIN ||
@@ -344,7 +344,7 @@ static void choose(struct prune *prune, const dp_ckpt *list, uint32_t count, uin
     for (uint32_t i = 0; i < count; i++) {
         bool keep = list[i].state == DP_CKPT_WRITING || list[i].state == DP_CKPT_KEPT;
         if (list[i].state == DP_CKPT_BAD) {
-            keep = complete == 0; /* Behind a good one it has nothing left to tell. */
+            keep = complete == 0; /* A bad one older than a good one is of no use. */
         }
         if (is_complete(&list[i])) {
             keep = keep || complete < COMPLETE_KEPT || i == hour.newest_over ||

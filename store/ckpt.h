@@ -1,8 +1,8 @@
-/* Checkpoints: which object is the state after which round. The bytes are an object (object.h);
- * this file keeps the list, finds the newest that verifies, and decides which to keep.
+/* Checkpoints: the list of states by round. A state itself is an object (object.h); this file finds
+ * the newest that verifies and decides which to keep.
  *
- * Retention (SAFETY R7), per run: the last two complete ones; the newest older than an hour and the
- * oldest within it, which will take its place; the same for a day; and those marked kept. */
+ * Retention per run (SAFETY R7): the last two complete ones; the newest older than an hour, and the
+ * oldest within the hour, which will replace it; the same for a day; and those marked kept. */
 #ifndef DP_STORE_CKPT_H
 #define DP_STORE_CKPT_H
 
@@ -11,7 +11,7 @@
 enum {
     DP_CKPTS_MAX = 64, /* Rows per run; begin prunes, then gives DP_TOOBIG. */
     DP_LEASE_S = 60,
-    DP_LEASES_MAX = 2 /* states that peers may keep from going */
+    DP_LEASES_MAX = 2 /* states that peers may be fetching at once */
 };
 
 typedef enum dp_ckpt_state {
@@ -30,13 +30,13 @@ typedef struct dp_ckpt {
     dp_ckpt_state state; /* Written by this module. */
 } dp_ckpt;
 
-/* Write down that a checkpoint is coming; from now on its object is kept. A row of the same round
- * that is not complete is replaced; a complete one gives DP_EXISTS. */
+/* Announces a checkpoint; from now on its object is kept. Replaces an incomplete row of the same
+ * round; a complete one gives DP_EXISTS. */
 DP_MUST dp_status dp_ckpt_begin(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt);
-/* DP_AGAIN: its object is not complete. DP_NOTFOUND: never begun. */
+/* Marks it complete. DP_AGAIN: its object is not complete. DP_NOTFOUND: never begun. */
 DP_MUST dp_status dp_ckpt_commit(dp_store *store, const dp_hash *run, uint64_t round);
-/* begin and commit in one for an object that is here and pinned: on failure there is nothing of it.
- * Then the pin goes and dp_ckpt_prune follows. */
+/* begin and commit in one, for an object that is complete and pinned by pin. Then removes the pin
+ * and calls dp_ckpt_prune. On failure no row is left. */
 DP_MUST dp_status dp_ckpt_adopt(dp_store *store, const dp_hash *run, const dp_ckpt *ckpt,
                                 const dp_pin *pin);
 /* dp_object_put of a state in memory and dp_ckpt_adopt. ckpt->object is filled in. */
@@ -47,31 +47,31 @@ DP_MUST dp_status dp_ckpt_list(dp_store *store, const dp_hash *run, dp_ckpt *lis
                                uint32_t *count);
 /* The newest complete one, not verified. DP_NOTFOUND. */
 DP_MUST dp_status dp_ckpt_newest(dp_store *store, const dp_hash *run, dp_ckpt *ckpt);
-/* The newest complete one of which every hash is right; those that fail are marked bad (*n_bad of
- * them) and the next older is tried. tensors: NULL to verify only, else cleared and filled with the
- * state (its max must allow it, else DP_TOOBIG). DP_NOTFOUND: none is left, ask the peers. */
+/* The newest complete one whose hashes all verify; those that fail are marked bad (*n_bad of them),
+ * and the next older one is tried. tensors: NULL to verify only, else cleared and filled with the
+ * state; DP_TOOBIG: its max is too small. DP_NOTFOUND: none is left, ask the peers. */
 DP_MUST dp_status dp_ckpt_load(dp_store *store, const dp_hash *run, dp_ckpt *ckpt, dp_buf *tensors,
                                uint32_t *n_bad);
-/* Verify every complete checkpoint of the run and mark those that fail. */
+/* Verifies every complete checkpoint of the run and marks those that fail. */
 DP_MUST dp_status dp_ckpt_verify(dp_store *store, const dp_hash *run, uint32_t *n_good,
                                  uint32_t *n_bad);
-/* keep or unkeep a complete one. DP_NOTFOUND. */
+/* Marks a complete one as kept, or removes the mark. DP_NOTFOUND. */
 DP_MUST dp_status dp_ckpt_keep(dp_store *store, const dp_hash *run, uint64_t round, bool keep);
-/* A peer is fetching this state: it stays for DP_LEASE_S seconds from now, also when it stops being
- * a checkpoint. now_s: any clock of this process that does not go back, from 1. Called for every
- * chunk; writes once in a while. DP_NOTFOUND: no state of this run. DP_TOOBIG: DP_LEASES_MAX other
- * states are leased. */
+/* Leases a state that a peer is fetching: it stays for DP_LEASE_S seconds from now, also if
+ * retention drops its checkpoint. now_s: a clock of this process that never goes back, from 1.
+ * Called for every chunk; writes rarely. DP_NOTFOUND: no state of this run. DP_TOOBIG:
+ * DP_LEASES_MAX other states are leased. */
 DP_MUST dp_status dp_ckpt_lease(dp_store *store, const dp_hash *run, const dp_hash *object,
                                 uint64_t now_s);
-/* End those that ran out. What they kept goes with the next dp_object_collect. */
+/* Ends leases that have run out. The next dp_object_collect drops their objects. */
 DP_MUST dp_status dp_ckpt_end_leases(dp_store *store, const dp_hash *run, uint64_t now_s);
-/* At start, when the clock is another and nobody is left to let go what an earlier life pinned: all
- * leases end, and all pins of states. But the state whose fetch was begun last (its pin has round
- * 0), or that an earlier start carried over and is not whole, is leased anew, so that what came of
- * it waits for DP_LEASE_S until the fetch begins again. */
+/* At start, where the clock is a new one: removes all leases and all pins of states that an earlier
+ * process left. The state whose fetch began last (its pin has round 0), or that an earlier start
+ * carried over incomplete, is leased anew, so that its chunks survive DP_LEASE_S until the fetch
+ * goes on. */
 DP_MUST dp_status dp_ckpt_carry_over(dp_store *store, const dp_hash *run, uint64_t now_s);
 
-/* Apply the retention rule and drop the objects that are left without a reason. */
+/* Applies the retention rule and drops objects that nothing names any more. */
 DP_MUST dp_status dp_ckpt_prune(dp_store *store, const dp_hash *run, uint64_t now_ms);
 
 #endif

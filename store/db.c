@@ -36,8 +36,8 @@ static dp_status open_meta(dp_store *store, dp_store_report *report)
     return status;
 }
 
-/* True once the index of meta.db has been complete: a crash while it is rebuilt must not let the
- * sweep of the next start take the chunks that were not indexed yet. */
+/* True once the index of meta.db has been complete. A crash during a rebuild must not let the next
+ * start sweep chunks that are not indexed yet. */
 static bool is_ready(dp_store *store)
 {
     dp_buf flag;
@@ -55,7 +55,7 @@ static dp_status make_ready(dp_store *store, dp_store_report *report)
     int64_t has_chunks = 0;
     DP_TRY(dp_sql_number(&store->chunks, "SELECT EXISTS(SELECT 1 FROM chunk)", &has_chunks));
     report->meta_rebuilt = has_chunks != 0 || report->moved_to[0] != '\0';
-    report->created = !report->meta_rebuilt; /* Also when the very first start was cut off. */
+    report->created = !report->meta_rebuilt; /* Also if the very first start was interrupted. */
     DP_TRY(dp_store_reindex(store, report));
     return dp_store_put(store, READY_KEY, dp_view_text("1"));
 }
@@ -107,12 +107,12 @@ static dp_status open_all(dp_store *store, dp_store_report *report, dp_why *why)
     if (status == DP_OK) {
         status = dp_store_recover(store, report);
     }
-    /* On a full disk the store opens all the same: it can be read, and what recovery drops is
-     * dropped next time. */
+    /* On a full disk the store still opens for reading; the next start drops what recovery could
+     * not. */
     return status == DP_NOSPACE ? DP_OK : status;
 }
 
-/* Which file is to be made anew: NULL when that has been done, or no file is to blame. */
+/* The file to rebuild; NULL: it is rebuilt already, or no file is damaged. */
 static const dp_store_file *damaged_file(const dp_store *store, const dp_store_report *report)
 {
     if (store->meta.failed == DP_CORRUPT && report->moved_to[0] == '\0') {
@@ -122,9 +122,8 @@ static const dp_store_file *damaged_file(const dp_store *store, const dp_store_r
                                                                          : NULL;
 }
 
-/* Damage that the checks do not see shows itself while both files are brought into one story: a
- * store that could then never be opened again would lose more than one of which a file is rebuilt.
- * Each file once. */
+/* Opens, and rebuilds each damaged file once. Some damage shows only when both files are compared;
+ * a store that never opens again would lose more than one with a rebuilt file. */
 static dp_status open_or_rebuild(dp_store *store, dp_store_report *report, dp_why *why)
 {
     dp_status status = open_all(store, report, why);
@@ -231,8 +230,7 @@ dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *contex
         const dp_status inner = body(store, context);
         store->depth--;
         if (inner != DP_OK && store->doomed == DP_OK) {
-            store->doomed =
-                inner; /* Half of an inner body may be written: the whole must go back. */
+            store->doomed = inner; /* An inner body may have written half: roll back all. */
         }
         return inner;
     }
@@ -240,8 +238,8 @@ dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *contex
     const dp_status status = run_once(store, body, context);
     if (status == DP_NOSPACE && store->meta.full && store->ballast_held) {
         store->ballast_held = false;
-        /* Where it could not be removed, or somebody did it already, the second try tells if there
-         * is room. */
+        /* If the ballast could not be removed, or was removed before, the second try tells whether
+         * there is room. */
         DP_IGNORE(dp_dir_release(&store->dir, DP_STORE_BALLAST_NAME));
         return run_once(store, body, context);
     }

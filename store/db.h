@@ -42,19 +42,19 @@ typedef struct dp_store_options {
     const char *vfs;        /* Name of a SQLite VFS (tests: power cuts); NULL: the default one. */
 } dp_store_options;
 
-/* What opening found and did; every field zero means a quiet start. */
+/* Findings of dp_store_open; all zero after a start without any. */
 typedef struct dp_store_report {
     bool created; /* The directory held no store. */
     /* meta.db was unreadable or missing: votes, chain and checkpoints are gone. */
     bool meta_rebuilt;
     /* chunks.db was damaged or missing: chunks that could not be read are gone. */
     bool chunks_rebuilt;
-    char moved_to[64];        /* What the damaged meta.db is called now, or "". */
-    uint32_t objects_dropped; /* Nothing referred to them, or they were never finished. */
-    uint32_t chunks_swept;    /* Rows in chunks.db that no object wanted. */
-    uint32_t chunks_adopted;  /* Rows written before a crash that an object does want. */
-    uint32_t chunks_damaged;  /* Rows found unequal to their hash while rebuilding. */
-    uint32_t ckpts_dropped;   /* Begun and never committed. */
+    char moved_to[64];        /* new name of the damaged meta.db, or "" */
+    uint32_t objects_dropped; /* objects that nothing referred to, or that were incomplete */
+    uint32_t chunks_swept;    /* rows in chunks.db that no object wanted */
+    uint32_t chunks_adopted;  /* rows of chunks.db from before a crash that an object wants */
+    uint32_t chunks_damaged;  /* rows that did not match their hash while rebuilding */
+    uint32_t ckpts_dropped;   /* checkpoints begun and never committed */
     uint32_t mode_was;        /* as dp_dir has them */
     uint32_t n_tightened;
 } dp_store_report;
@@ -62,43 +62,43 @@ typedef struct dp_store_report {
 /* Ballast and margin of 64 MiB, no quota. */
 dp_store_options dp_store_options_default(void);
 
-/* Open or create the store in dir (made with mode 0700 if absent; its parent must exist). options
+/* Opens or creates the store in dir (made with mode 0700 if absent; its parent must exist). options
  * may be NULL (the defaults), report and why may be NULL. DP_BUSY: a living process holds it, why
  * names its pid. DP_VERSION: written by a newer program; the databases are untouched. DP_BADMSG:
- * the files are databases of something else. DP_IO, DP_NOSPACE, DP_NOMEM, DP_DENIED. On failure
+ * the files are databases of another program. DP_IO, DP_NOSPACE, DP_NOMEM, DP_DENIED. On failure
  * *store is untouched and nothing stays locked. */
 DP_MUST dp_status dp_store_open(dp_store **store, const char *dir, const dp_store_options *options,
                                 dp_store_report *report, dp_why *why);
 /* Accepts NULL. Chunks put and not yet flushed are dropped. */
 void dp_store_close(dp_store *store);
 
-/* Run body inside one transaction on meta.db: all of its writes become durable together, or none.
- * Calls nest; an inner failure must be returned by the outer body. When the disk is full the
- * ballast is released and body runs a second time, so it must not depend on how often it ran.
- * Returns what body returned, or why COMMIT failed. */
+/* Runs body inside one transaction on meta.db: all of its writes become durable together, or none.
+ * Calls nest; the outer body must return an inner failure. When the disk is full the ballast is
+ * released and body runs a second time, so its effect must not depend on how often it ran. Returns
+ * the status of body, or of COMMIT. */
 typedef dp_status dp_store_body(dp_store *store, void *context);
 DP_MUST dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *context);
 
-/* Small facts under text keys (at most DP_STORE_KEY_MAX characters). get appends to out;
- * DP_NOTFOUND. */
+/* Small values under text keys (at most DP_STORE_KEY_MAX characters). get appends to out.
+ * DP_NOTFOUND, DP_TOOBIG. */
 DP_MUST dp_status dp_store_get(dp_store *store, const char *key, dp_buf *out);
 DP_MUST dp_status dp_store_put(dp_store *store, const char *key, dp_view value);
-/* Absent keys are fine. */
+/* DP_OK also if the key is absent. */
 DP_MUST dp_status dp_store_delete(dp_store *store, const char *key);
 
 /* The next incarnation: larger than every one given before and than floor, durable before it is
  * returned. Pass unix seconds as floor, so that the number grows even after meta.db was rebuilt. */
 DP_MUST dp_status dp_store_bump_incarnation(dp_store *store, uint64_t floor, uint64_t *incarnation);
 
-/* Bytes in use in both files, free pages not counted. */
+/* Bytes in use in both files, without free pages. */
 DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
-/* SAFETY R6: may an object of this size be written? Drops what nothing refers to, then checkpoints
- * down to one per run, before it says DP_NOSPACE. Called by dp_object_begin and dp_object_put
- * themselves. */
+/* DP_OK if an object of this size may be written (SAFETY R6). First drops what nothing refers to,
+ * then checkpoints down to one per run, before it returns DP_NOSPACE. dp_object_begin and
+ * dp_object_put call it. */
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);
 /* True while reserve.bin has its full size. */
 bool dp_store_ballast_held(const dp_store *store);
-/* Allocate the ballast again after space came back: enough for it and for the margin of big writes.
+/* Allocates the ballast again once there is space for it and for the margin of big writes.
  * DP_NOSPACE: not yet. */
 DP_MUST dp_status dp_store_refill_ballast(dp_store *store);
 /* DP_OK, or the error (DP_IO, DP_CORRUPT) that ended writing to one of the files. The daemon should

@@ -16,9 +16,8 @@
 #include "base/fd.h"
 
 enum {
-    SET_ASIDE_MAX =
-        1000,            /* More damaged files than this in one directory is a case for a person. */
-    ENTRIES_MAX = 10000, /* of a directory that are looked at: a store has a dozen */
+    SET_ASIDE_MAX = 1000, /* more damaged files than this need a person */
+    ENTRIES_MAX = 10000,  /* of a directory that are looked at: a store has a dozen */
     OTHERS = S_IRWXG | S_IRWXO
 };
 
@@ -106,7 +105,7 @@ dp_status dp_dir_check_disk(const char *path, dp_why *why)
         const int error = errno;
         char *const slash = strrchr(above, '/');
         if (error != ENOENT || slash == NULL || slash == above) {
-            return DP_OK; /* Opening it tells what is wrong. */
+            return DP_OK; /* dp_dir_open reports the error. */
         }
         *slash = '\0';
     }
@@ -134,7 +133,7 @@ static bool is_key(const char *name)
     return size > 4 && strcmp(name + size - 4, ".key") == 0;
 }
 
-/* What may lie in a directory before the first start: nothing but what a new disk and `dpnode up`
+/* Names that may be in a directory before the first start: those that a new disk and `dpnode up`
  * leave there. */
 static bool is_expected(const char *name)
 {
@@ -181,7 +180,7 @@ static dp_status walk(dp_dir *dir, bool tighten, bool *foreign)
     return DP_OK;
 }
 
-/* A home directory or /tmp is not made private because somebody named it. */
+/* Never make a home directory or /tmp private because somebody named it. */
 static dp_status check_use(dp_dir *dir, unsigned mode, dp_why *why)
 {
     bool foreign = false;
@@ -214,7 +213,7 @@ static dp_status check_private(dp_dir *dir, unsigned *mode, dp_why *why)
     return (*mode & OTHERS) != 0 ? check_use(dir, *mode, why) : DP_OK;
 }
 
-/* Nobody but its owner may enter the directory of the keys. */
+/* Only the owner may enter the directory of the keys. */
 static dp_status make_private(dp_dir *dir, dp_why *why)
 {
     struct stat info;

@@ -1,5 +1,5 @@
-/* What the files of this folder share and nobody else sees: the open store, its batch of chunks,
- * and the steps of opening. */
+/* The open store, its batch of chunks and the calls that the files of this folder share. Private to
+ * store/. */
 #ifndef DP_STORE_INSIDE_H
 #define DP_STORE_INSIDE_H
 
@@ -40,32 +40,31 @@ struct dp_store {
 };
 
 /* ---- chunk.c: rows of chunks.db and the index of them. Hashes are trusted where it says so. */
-/* Add a chunk to the batch unless it is here already. The hash must have been checked or computed
- * by the caller. */
+/* Adds a chunk to the batch unless it exists. The caller has checked or computed the hash. */
 DP_MUST dp_status dp_chunk_add(dp_store *store, const dp_hash *hash, dp_view bytes);
-/* True if the chunk is here, in the batch or in the index; id and size may be NULL. */
+/* DP_OK if the chunk exists, in the batch or in the index; id and size may be NULL. DP_NOTFOUND. */
 DP_MUST dp_status dp_chunk_find(dp_store *store, const dp_hash *hash, int64_t *id, uint32_t *size);
-/* Read and check against hash. DP_BADHASH forgets the chunk. */
+/* Reads a chunk and checks it against hash. DP_BADHASH also forgets the chunk. */
 DP_MUST dp_status dp_chunk_read(dp_store *store, const dp_hash *hash, void *out, size_t capacity,
                                 size_t *size);
-/* Read row id whatever it holds. DP_NOTFOUND. */
+/* Reads row id without a check. DP_NOTFOUND. */
 DP_MUST dp_status dp_chunk_read_row(dp_store *store, int64_t id, void *out, size_t capacity,
                                     size_t *size);
-/* Open the transaction of the batch if it is not open. */
+/* Opens the transaction of the batch if it is not open. */
 DP_MUST dp_status dp_chunk_begin(dp_store *store);
-/* Commit the rows in chunks.db (first half of SAFETY R1). */
+/* Commits the rows in chunks.db (first half of SAFETY R1). */
 DP_MUST dp_status dp_chunk_commit(dp_store *store);
-/* Name the rows in meta.db (second half); inside a transaction. Then dp_chunk_done after it
- * succeeded. */
+/* Names the rows in meta.db (second half), inside a transaction; call dp_chunk_done after its
+ * commit. */
 DP_MUST dp_status dp_chunk_index(dp_store *store);
 void dp_chunk_done(dp_store *store);
-/* Commit and name the rows. What a failure dropped is told by the next dp_object_flush. */
+/* Commits and names the rows. The next dp_object_flush reports chunks that a failure dropped. */
 DP_MUST dp_status dp_chunk_flush(dp_store *store);
-/* Drop the open transaction and the batch. */
+/* Drops the open transaction and the batch. */
 void dp_chunk_abandon(dp_store *store);
-/* Remember for the next start that chunks.db contradicts itself (SAFETY R5). */
+/* Marks for the next start that chunks.db contradicts itself (SAFETY R5). */
 DP_MUST dp_status dp_chunk_suspect(dp_store *store);
-/* Delete rows of chunks.db that meta.db no longer names; one transaction. */
+/* Deletes rows of chunks.db that meta.db no longer names, in one transaction. */
 DP_MUST dp_status dp_chunk_delete(dp_store *store, const int64_t *ids, uint32_t count);
 /* The shared buffer of DP_CHUNK_BYTES_MAX bytes. */
 DP_MUST dp_status dp_store_scratch(dp_store *store, uint8_t **scratch);
@@ -82,18 +81,18 @@ DP_MUST dp_status dp_object_insert(dp_store *store, const dp_hash *root, uint64_
 DP_MUST dp_status dp_object_require(dp_store *store, const dp_hash *root);
 
 /* ---- ckpt.c */
-/* Drop all complete checkpoints but the newest of every run (and those kept), oldest first, to make
+/* Drops all complete checkpoints but the newest of every run and those kept, oldest first, to make
  * room (SAFETY R6). */
 DP_MUST dp_status dp_ckpt_make_room(dp_store *store);
 
 /* ---- recover.c: SAFETY R8. */
-/* Bring both files into one story: unfinished checkpoints, orphan chunks, index rows without a
+/* Makes both files agree: drops unfinished checkpoints, orphan chunks, and index rows without a
  * chunk. */
 DP_MUST dp_status dp_store_recover(dp_store *store, dp_store_report *report);
-/* After meta.db was rebuilt empty: index every chunk that verifies and every object whose recipe is
- * there. */
+/* After meta.db was rebuilt empty: indexes every chunk that verifies and every object whose recipe
+ * exists. */
 DP_MUST dp_status dp_store_reindex(dp_store *store, dp_store_report *report);
-/* Copy the readable rows of a damaged chunks.db, now called moved, into the new one, then remove
+/* Copies the readable rows of a damaged chunks.db, now called moved, into the new one, then removes
  * it. */
 DP_MUST dp_status dp_store_salvage(dp_store *store, const char *moved, dp_store_report *report);
 

@@ -1,12 +1,12 @@
-/* The journal of events, for `dpnode why` and `dpnode logs`: what a node wants to tell a person,
- * append-only and bounded. Nothing is decided by it. */
+/* The event log, for `dpnode why` and `dpnode logs`: append-only, bounded, for people only. No
+ * decision depends on it. */
 #ifndef DP_STORE_JOURNAL_H
 #define DP_STORE_JOURNAL_H
 
 #include "store/db.h"
 
 enum {
-    DP_JOURNAL_EVENTS_MAX = 10000, /* The oldest go first. */
+    DP_JOURNAL_EVENTS_MAX = 10000, /* Then the oldest are removed. */
     DP_JOURNAL_NAME_MAX = 48,      /* With NUL. */
     DP_JOURNAL_TEXT_MAX = 512,     /* With NUL; longer text is cut. */
 };
@@ -19,7 +19,7 @@ typedef struct dp_journal_event {
     char text[DP_JOURNAL_TEXT_MAX];
 } dp_journal_event;
 
-/* All of them in one transaction: collect a few before calling. */
+/* Appends all in one transaction; collect a few before calling. */
 DP_MUST dp_status dp_journal_append(dp_store *store, const dp_journal_event *events,
                                     uint32_t count);
 /* Events with id > after_id, oldest first, at most max. after_id 0: from the oldest kept. */

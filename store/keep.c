@@ -1,4 +1,4 @@
-/* Which objects stay: pins, and the collection of what nothing names. */
+/* Retention of objects: pins, and the collection of objects that nothing names. */
 #include "store/inside.h"
 
 #include "base/alloc.h"
@@ -125,7 +125,7 @@ static dp_status run_for_object(dp_store *store, const char *sql, int64_t object
     return dp_query_run(&query);
 }
 
-/* Note the chunks that only this object wants. */
+/* Notes the chunks that only this object wants. */
 static dp_status note_chunks(dp_store *store, struct collect *collect, int64_t object)
 {
     static const char sql[] =
@@ -216,7 +216,7 @@ dp_status dp_object_collect(dp_store *store, uint64_t *bytes)
 {
     dp_assert(store->depth == 0);
     uint64_t freed = 0;
-    DP_TRY(dp_chunk_flush(store)); /* What is in the batch must be in the index to be judged. */
+    DP_TRY(dp_chunk_flush(store)); /* Chunks of the batch must be in the index first. */
     struct collect collect = {.ids = dp_alloc(COLLECT_IDS_MAX, sizeof *collect.ids),
                               .roots = dp_alloc(COLLECT_IDS_MAX, sizeof *collect.roots)};
     dp_status status = DP_NOMEM;

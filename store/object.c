@@ -159,7 +159,7 @@ dp_status dp_object_flush(dp_store *store)
     return lost ? DP_AGAIN : DP_OK;
 }
 
-/* What meta.db knows of an object, repeated in the open transaction of chunks.db. */
+/* Repeats the rows of an object in meta.db in the open transaction of chunks.db. */
 static dp_status put_recipe(dp_store *store, const dp_hash *root, uint64_t size,
                             const dp_hash *leaves, const dp_pin *pin)
 {
@@ -199,7 +199,7 @@ static dp_status any_pin(dp_store *store, const dp_hash *root, dp_pin *pin)
     return status == DP_NOTFOUND ? DP_OK : status;
 }
 
-/* writing and pin: NULL, or the second takes the place of the first. */
+/* writing and pin may be NULL; else pin replaces writing. */
 struct complete {
     const dp_hash *root;
     const dp_pin *writing;

@@ -1,12 +1,12 @@
-/* Peers seen before: their keys and addresses, so that a node finds its run again after a restart.
- * Not the membership: who is alive is decided elsewhere. */
+/* Peers seen before, with keys and addresses, so that a node finds its run again after a restart.
+ * This is not the roster. */
 #ifndef DP_STORE_PEERS_H
 #define DP_STORE_PEERS_H
 
 #include "store/db.h"
 
 enum {
-    DP_PEERS_MAX = 4096,         /* The one unheard for longest goes first. */
+    DP_PEERS_MAX = 4096,         /* Then the one heard least recently is removed. */
     DP_PEER_CARD_MAX = 1024,     /* Bytes: keys and certificate as the caller encodes them. */
     DP_PEER_ADDRESSES_MAX = 576, /* Characters, with NUL: addresses separated by one space. */
 };
@@ -24,8 +24,9 @@ typedef struct dp_peer_row {
 DP_MUST dp_status dp_peer_save(dp_store *store, const dp_peer_row *peer);
 DP_MUST dp_status dp_peer_load(dp_store *store, const dp_hash *id,
                                dp_peer_row *peer); /* DP_NOTFOUND */
-/* Heard most lately first, at most max. */
+/* Most recently heard first, at most max. */
 DP_MUST dp_status dp_peer_list(dp_store *store, dp_peer_row *list, uint32_t max, uint32_t *count);
-DP_MUST dp_status dp_peer_forget(dp_store *store, const dp_hash *id); /* Absent rows are fine. */
+/* DP_OK also if the row is absent. */
+DP_MUST dp_status dp_peer_forget(dp_store *store, const dp_hash *id);
 
 #endif

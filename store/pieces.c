@@ -36,7 +36,7 @@ static dp_status write_piece(dp_pieces *pieces, dp_store *store, uint32_t n_chun
     }
     const dp_status status =
         dp_object_commit_as(store, &pieces->root, &pieces->writing, &pieces->pin);
-    return status == DP_AGAIN ? DP_IO : status; /* What was written is not there: a sync failed. */
+    return status == DP_AGAIN ? DP_IO : status; /* A sync failed: written chunks are missing. */
 }
 
 /* Small objects go at once, which costs fewer syncs. */
@@ -78,7 +78,7 @@ dp_status dp_pieces_put(dp_pieces *pieces, dp_store *store)
 void dp_pieces_drop(const dp_pieces *pieces, dp_store *store)
 {
     if (pieces->begun) {
-        /* Where this fails too it goes at the next start. */
+        /* If this fails too, the next start drops it. */
         DP_IGNORE(dp_object_unpin(store, &pieces->root, &pieces->writing));
     }
 }

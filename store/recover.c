@@ -1,5 +1,5 @@
-/* Opening after anything: what a crash, a lost file or a damaged one left is brought into one story
- * (SAFETY R8). */
+/* Recovery at start: makes both files agree after a crash, a lost file or a damaged one (SAFETY
+ * R8). */
 #include "store/inside.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static dp_status verify_row(dp_store *store, int64_t id, const dp_hash *hash, ui
     return dp_hash_equal(&leaf, hash) ? DP_OK : DP_BADHASH;
 }
 
-/* Judge one row. keep_all: index every row that verifies (meta.db is new). */
+/* Checks one row. keep_all: index every row that verifies (meta.db is new). */
 static dp_status judge(dp_store *store, struct orphans *orphans, int64_t id, const dp_hash *hash,
                        bool keep_all, dp_store_report *report)
 {
@@ -95,7 +95,7 @@ static dp_status adopt_body(dp_store *store, void *context)
     return DP_OK;
 }
 
-/* Judge up to RECOVER_ROWS_MAX rows with id > *after; *more: there may be others. */
+/* Checks up to RECOVER_ROWS_MAX rows with id > *after; *more: there may be others. */
 static dp_status judge_some(dp_store *store, struct orphans *orphans, int64_t *after, bool keep_all,
                             bool *more, dp_store_report *report)
 {
@@ -244,7 +244,7 @@ struct recipe {
     uint32_t n_leaves;
 };
 
-/* DP_BADMSG for a recipe that does not hold together. */
+/* DP_BADMSG: the recipe contradicts itself. */
 static dp_status read_recipe(const dp_query *query, struct recipe *recipe)
 {
     recipe->root = dp_column_hash(query, 0);
@@ -310,8 +310,8 @@ dp_status dp_store_reindex(dp_store *store, dp_store_report *report)
 
 /* ---- chunks.db is damaged: what can still be read moves into the new one. */
 
-/* Copy rows in one direction until the damage. Returns why it ended: DP_NOTFOUND at the last
- * row. */
+/* Copies rows in one direction up to the damage. Returns the status that ended it: DP_NOTFOUND
+ * after the last row. */
 static dp_status copy_rows(dp_store *store, dp_sql *old, const char *sql, uint8_t *scratch,
                            dp_store_report *report)
 {

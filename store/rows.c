@@ -6,7 +6,7 @@
 
 #define COLUMNS "run,name,keep0,keep1,keep2,bytes,chk"
 
-static dp_status read_row(const dp_query *query, dp_row *row)
+static dp_status read_row(const dp_query *query, dp_store_row *row)
 {
     DP_TRY(dp_column_check(query, 0, 5));
     dp_column_text(query, 1, row->name, sizeof row->name);
@@ -23,7 +23,7 @@ static dp_status read_kept(dp_store *store, const dp_hash *run, const char *name
                            dp_hash keep[DP_ROW_KEEPS])
 {
     static const char sql[] = "SELECT " COLUMNS " FROM row WHERE run=? AND name=?";
-    dp_row row;
+    dp_store_row row;
     memset(keep, 0, DP_ROW_KEEPS * sizeof *keep);
     dp_query query = dp_query_of(&store->meta, sql);
     dp_bind_hash(&query, run);
@@ -36,7 +36,8 @@ static dp_status read_kept(dp_store *store, const dp_hash *run, const char *name
     return status == DP_NOTFOUND ? DP_OK : status;
 }
 
-static dp_status require_new(dp_store *store, const dp_row *row, const dp_hash before[DP_ROW_KEEPS])
+static dp_status require_new(dp_store *store, const dp_store_row *row,
+                             const dp_hash before[DP_ROW_KEEPS])
 {
     for (uint32_t i = 0; i < DP_ROW_KEEPS; i++) {
         bool kept = false;
@@ -63,7 +64,7 @@ static dp_status check_count(dp_store *store, const dp_hash *run)
 
 struct put {
     const dp_hash *run;
-    const dp_row *row;
+    const dp_store_row *row;
 };
 
 static dp_status put_body(dp_store *store, void *context)
@@ -85,7 +86,7 @@ static dp_status put_body(dp_store *store, void *context)
     return check_count(store, put->run);
 }
 
-dp_status dp_row_put(dp_store *store, const dp_hash *run, const dp_row *row)
+dp_status dp_store_row_put(dp_store *store, const dp_hash *run, const dp_store_row *row)
 {
     if (row->name[0] == '\0' || memchr(row->name, '\0', sizeof row->name) == NULL) {
         return DP_BADARG;
@@ -112,14 +113,14 @@ static dp_status delete_body(dp_store *store, void *context)
     return dp_query_run(&query);
 }
 
-dp_status dp_row_delete(dp_store *store, const dp_hash *run, const char *name)
+dp_status dp_store_row_delete(dp_store *store, const dp_hash *run, const char *name)
 {
     struct drop drop = {.run = run, .name = name};
     return dp_store_atomically(store, delete_body, &drop);
 }
 
-dp_status dp_row_each(dp_store *store, const dp_hash *run, const char *prefix, dp_row_visit *visit,
-                      void *context)
+dp_status dp_store_row_each(dp_store *store, const dp_hash *run, const char *prefix,
+                            dp_store_row_visit *visit, void *context)
 {
     static const char sql[] =
         "SELECT " COLUMNS " FROM row WHERE run=? AND name>=? ORDER BY name LIMIT ?";
@@ -130,7 +131,7 @@ dp_status dp_row_each(dp_store *store, const dp_hash *run, const char *prefix, d
     dp_bind_i64(&query, DP_ROWS_MAX);
     dp_status status = dp_query_next(&query);
     while (status == DP_OK) {
-        dp_row row;
+        dp_store_row row;
         status = read_row(&query, &row);
         const bool past = status == DP_OK &&
                           strncmp(row.name, prefix, size) != 0; /* Names with it stand together. */
@@ -156,7 +157,7 @@ static dp_status drop_body(dp_store *store, void *context)
     return dp_query_run(&query);
 }
 
-dp_status dp_row_drop(dp_store *store, const dp_hash *run, const char *prefix)
+dp_status dp_store_row_drop(dp_store *store, const dp_hash *run, const char *prefix)
 {
     struct drop drop = {.run = run, .name = prefix};
     return dp_store_atomically(store, drop_body, &drop);

@@ -1,4 +1,4 @@
-/* How much the store takes, whether more may be written (SAFETY R6), and the ballast. */
+/* Space of the store: its size, whether more may be written (SAFETY R6), and the ballast. */
 #include "store/inside.h"
 
 #include "base/assert.h"
@@ -84,7 +84,7 @@ dp_status dp_store_refill_ballast(dp_store *store)
     DP_TRY(dp_dir_free_bytes(&store->dir, &disk));
     if (disk < store->options.ballast_bytes ||
         disk - store->options.ballast_bytes < store->options.margin_bytes) {
-        return DP_NOSPACE; /* The room that has just come back is for what waits. */
+        return DP_NOSPACE; /* Room that has just become free is for waiting writes. */
     }
     DP_TRY(dp_dir_reserve(&store->dir, DP_STORE_BALLAST_NAME, store->options.ballast_bytes));
     store->ballast_held = true;

@@ -23,33 +23,32 @@ typedef struct dp_sql {
     bool full;        /* The last error was a full disk in this file. */
 } dp_sql;
 
-/* Open without reading anything yet. Whatever is in a write-ahead log stays there at close until
- * dp_sql_trust. */
+/* Opens without reading. A write-ahead log keeps its contents at close, until dp_sql_trust. */
 DP_MUST dp_status dp_sql_open(dp_sql *sql, const char *path, const char *vfs);
 void dp_sql_trust(dp_sql *sql);
-/* For salvage: read what can be read of a damaged file. */
+/* For salvage: lets SQLite read a file that is shorter than its header says. */
 void dp_sql_tolerate(dp_sql *sql);
 void dp_sql_close(
     dp_sql *sql); /* Accepts a zeroed or closed one; an open transaction is rolled back. */
-/* SQLite's code as a status; remembers failures. */
+/* SQLite's code as a status; DP_IO and DP_CORRUPT are remembered in failed. */
 dp_status dp_sql_status(dp_sql *sql, int code);
-/* Several statements without results. */
+/* Runs several statements without results. */
 DP_MUST dp_status dp_sql_exec(dp_sql *sql, const char *text);
-/* The first column of the first row. DP_NOTFOUND: no row. */
+/* Reads the first column of the first row. DP_NOTFOUND: no row. */
 DP_MUST dp_status dp_sql_number(dp_sql *sql, const char *text, int64_t *value);
-/* Run steps[user_version] .. steps[count - 1], each with its new user_version in one transaction.
- * *from: the version found. DP_VERSION: newer than count; DP_BADMSG: tables of something else.
- * Nothing is written then. */
+/* Runs steps[user_version] .. steps[count - 1], each with its new user_version in one transaction.
+ * *from: the version found. DP_VERSION: newer than count; DP_BADMSG: tables of another program; in
+ * both cases nothing is written. */
 DP_MUST dp_status dp_sql_migrate(dp_sql *sql, const char *const *steps, uint32_t count,
                                  uint32_t *from);
 DP_MUST dp_status dp_sql_begin(dp_sql *sql);
-/* If COMMIT fails the transaction is rolled back. */
+/* Commits; rolls back if COMMIT fails. */
 DP_MUST dp_status dp_sql_commit(dp_sql *sql);
 void dp_sql_rollback(dp_sql *sql);
 
-/* One statement being bound and stepped. The first error sticks and every later call returns it.
- * Values are bound in order. A checksum over all values bound (or read) so far can be bound (or
- * compared). */
+/* One statement that is bound and stepped. The first error sticks, and every later call returns it.
+ * Values are bound in order. A checksum over all values bound so far can be bound, or one over
+ * values read compared. */
 typedef struct dp_query {
     dp_sql *sql;
     sqlite3_stmt *stmt;
@@ -66,12 +65,12 @@ void dp_bind_hash(dp_query *query, const dp_hash *hash);
 void dp_bind_view(dp_query *query, dp_view bytes); /* The bytes must live until the query ends. */
 void dp_bind_text(dp_query *query, const char *text); /* Likewise. */
 void dp_bind_check(dp_query *query);
-/* Run to the end, expecting no rows. */
+/* Runs to the end; the statement must return no rows. */
 DP_MUST dp_status dp_query_run(dp_query *query);
-/* DP_OK: a row is there to read. DP_NOTFOUND: no more. After anything but DP_OK the query has
- * ended. */
+/* Steps to the next row. DP_OK: a row can be read. DP_NOTFOUND: no more. After any status but DP_OK
+ * the query has ended. */
 DP_MUST dp_status dp_query_next(dp_query *query);
-/* Needed after a row when the rest is not wanted; harmless otherwise. */
+/* Ends a query before its last row; harmless otherwise. */
 void dp_query_end(dp_query *query);
 
 uint64_t dp_column_u64(const dp_query *query, int column);
@@ -82,7 +81,7 @@ void dp_column_bytes(const dp_query *query, int column, void *out, size_t size);
 dp_hash dp_column_hash(const dp_query *query, int column);
 void dp_column_text(const dp_query *query, int column, char *out,
                     size_t out_size); /* Cut to fit. */
-/* Columns first .. last against the checksum in column last + 1. DP_CORRUPT. */
+/* Checks columns first .. last against the checksum in column last + 1. DP_CORRUPT. */
 DP_MUST dp_status dp_column_check(const dp_query *query, int first, int last);
 
 #endif

@@ -121,7 +121,7 @@ dp_status dp_vote_load(dp_store *store, const dp_hash *run, dp_vote_row *vote, d
     return DP_OK;
 }
 
-/* Does next go on from saved without taking anything back? (SAFETY V1 to V3.) */
+/* True if next takes nothing of saved back (SAFETY V1 to V3). */
 static bool goes_on(const dp_vote_row *saved, const dp_vote_row *next)
 {
     if (next->promised < DP_VOTE_ROW_NONE || next->accepted < DP_VOTE_ROW_NONE ||

@@ -1,5 +1,5 @@
-/* Which codecs there are for updates: one row for each, with its name, its number and the options
- * it takes. What they do to numbers is in compute/codec/codec.h.
+/* The codecs for updates: one row for each, with its name, its number and its options. Their
+ * arithmetic is in compute/codec/codec.h.
  *
  * A codec is a row here and one file compute/codec/codec_<name>.c that defines dp_codec_<name>
  * (compute/codec/codec_family.h). */
@@ -11,9 +11,8 @@
 
 #include "base/status.h"
 
-/* name, NAME, number | elements under one scale: least, most (powers of two), standard; zeros: it
- *                    has no scales | whether it keeps some elements only, one of keep, with bits
- *                    for each */
+/* Columns: name | NAME | number | elements under one scale: minimum, maximum (powers of two),
+ * default; 0: no scales | true if only one of keep elements is sent, with bits for each. */
 #define DP_CODEC_LIST(ROW)                                                                         \
     ROW(fp32, FP32, 1, 0, 0, 0, false)                                                             \
     ROW(bf16, BF16, 2, 0, 0, 0, false)                                                             \
@@ -23,7 +22,7 @@
     ROW(int4, INT4, 6, 64, 256, 64, false)                                                         \
     ROW(e3m0, E3M0, 7, 64, 256, 64, false)   /* a sign and a power of two */                       \
     ROW(sign, SIGN, 8, 64, 4096, 256, false) /* one bit */                                         \
-    ROW(random, RANDOM, 9, 0, 0, 0, true)    /* some at random: a control, not meant for use */
+    ROW(random, RANDOM, 9, 0, 0, 0, true)    /* random elements: a control, not for use */
 
 typedef enum dp_codec_kind {
 #define DP_CODEC_ROW(name, NAME, number, least, most, standard, thins) DP_CODEC_##NAME = (number),
@@ -40,7 +39,7 @@ enum {
     DP_CODEC_BITS_DEFAULT = 2
 };
 
-/* What a codec may be told; a whole number of what it has not. */
+/* The options of a codec. */
 typedef struct dp_codec_row {
     const char *name;
     dp_codec_kind kind;
@@ -50,19 +49,18 @@ typedef struct dp_codec_row {
     bool thins;
 } dp_codec_row;
 
-/* How far the outer step goes along an update of this codec that keeps one element of keep, Q16:
- * 65536 of a codec that keeps all. What others leave over comes rounds later and decayed, which a
- * longer step makes up for; an update that holds its work whole counts once. Measured
- * (docs/BENCHMARKS.md, learning quality). */
+/* Factor on the outer step for updates of this codec that keeps one element of keep, Q16; 65536 for
+ * a codec that keeps all. A sparse codec leaves work over that arrives rounds later and decayed,
+ * and a longer step makes up for it. Measured (docs/BENCHMARKS.md, learning quality). */
 uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep);
 
-/* NULL if there is no such codec. */
+/* NULL: no codec has this number. */
 const dp_codec_row *dp_codec_row_of(unsigned kind);
-/* "sparse"; NULL if there is none. And back; false. */
+/* The name of a codec, "sparse"; NULL: none. And the reverse; false: no such name. */
 const char *dp_codec_name(dp_codec_kind kind);
 bool dp_codec_named(const char *name, dp_codec_kind *kind);
-/* Whether a codec takes these options; block 0 is its standard, keep and bits do not matter to
- * those that keep all. Otherwise DP_BADARG with a sentence that begins with the key of the
+/* DP_OK if the codec accepts these options. block 0 is its default; keep and bits are ignored if
+ * the codec keeps all elements. DP_BADARG with a sentence that begins with the key of the
  * manifest. */
 DP_MUST dp_status dp_codec_options_check(dp_codec_kind kind, uint32_t block, uint32_t keep,
                                          uint32_t bits, dp_why *why);

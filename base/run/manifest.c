@@ -318,8 +318,8 @@ uint32_t dp_manifest_moments(const dp_manifest *manifest)
     return manifest->outer_mu_milli > 0 ? 1 : 0;
 }
 
-/* With what the tensors of compute/model/model.h are padded to, of which a layer has fewer than 16,
- * and room for heads. */
+/* Upper bound of the bytes of a vector, with the padding of tensors (compute/model/model.h; a layer
+ * has fewer than 16) and room for heads. */
 static uint64_t vector_bytes_max(const dp_manifest *manifest)
 {
     const dp_model_config config = dp_manifest_model(manifest);

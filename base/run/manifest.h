@@ -1,15 +1,14 @@
-/* The run manifest: what all nodes of a run must agree on, as parsed values and as canonical bytes.
- * No YAML here (cli/manifest_yaml.h reads that); the canonical form is what is hashed, signed and
- * sent.
+/* The run manifest: the settings that all nodes of a run share, as parsed values and as canonical
+ * bytes, which are hashed, signed and sent. YAML is read in cli/manifest_yaml.h.
  *
  * Canonical bytes, little-endian: "DPM1" | u16 version | the fields of dp_manifest in order of
  * declaration (text as u8 length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48
  * bytes each) | 64-byte Ed25519 signature of the founder's root key over all before it (domain
- * "dpnode/manifest/1"). pairs and exchange stand there from version 7 on, reduce from 8 on, stale
- * from 9 on, codec_keep_most from 10 on, contributors_max from 11 on, close_milli from 12 on,
- * site_sums from 13 on, codec_gain from 14 on, trust from 15 on, and the version is the least that
- * has all fields which are not standard, 6 or more: a manifest has one form, and runs that need
- * none of them keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
+ * "dpnode/manifest/1"). Some fields exist from a version on: pairs and exchange 7, reduce 8, stale
+ * 9, codec_keep_most 10, contributors_max 11, close_milli 12, site_sums 13, codec_gain 14, trust
+ * 15. The version is the lowest, from 6 on, that has every field whose value is not the default, so
+ * that a manifest has one form and older runs keep theirs. run id = H("dpnode/run/1", canonical
+ * bytes without the signature). */
 #ifndef DP_BASE_RUN_MANIFEST_H
 #define DP_BASE_RUN_MANIFEST_H
 
@@ -24,12 +23,12 @@
 enum {
     DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
     DP_MANIFEST_BYTES_MAX = 4096,
-    DP_MANIFEST_WORDS_MAX = 128,     /* the words of one setting as a text */
+    DP_MANIFEST_WORDS_MAX = 128,     /* the words of one choice as text */
     DP_MANIFEST_MEMBERS_MAX = 2048,  /* the member table of gossip/node/node.h */
     DP_MANIFEST_SHARDS_MAX = 32,     /* OPEN hands over all of them (trainer_kind.h) */
     DP_MANIFEST_LISTED_DEFAULT = 32, /* contributions in one record */
-    DP_MANIFEST_LISTED_MAX = 1024,   /* ... where they stand in lists (gossip/record/listing.h) */
-    DP_MANIFEST_CLOSE_MIN = 600,     /* of close_milli, where it is not 0: what permits a grace */
+    DP_MANIFEST_LISTED_MAX = 1024,   /* the same with contribution lists (gossip/record/lists.h) */
+    DP_MANIFEST_CLOSE_MIN = 600,     /* of close_milli, unless it is 0: the grace begins at 60 % */
     DP_MANIFEST_CLOSE_MAX = 990,
     DP_MANIFEST_STEP_MILLI_MAX = 3000, /* alpha times the gain of the codec */
     DP_MANIFEST_SIGNATURE_BYTES = 64,
@@ -43,7 +42,7 @@ typedef enum dp_schedule_kind {
     DP_SCHEDULE_WSD = 4
 } dp_schedule_kind;
 
-/* compute/model/optim.h has what each does. */
+/* Optimizers of local training (compute/model/optim.h). */
 typedef enum dp_optim_kind {
     DP_OPTIM_ADAMW = 1,
     DP_OPTIM_LAMB = 2,
@@ -51,14 +50,14 @@ typedef enum dp_optim_kind {
     DP_OPTIM_MUON = 4
 } dp_optim_kind;
 
-/* How local training keeps its weights between steps; what is exchanged stays fp32. */
+/* Format of the weights of local training between steps; exchanged vectors stay fp32. */
 typedef enum dp_weights_kind {
     DP_WEIGHTS_FP32 = 1,
     DP_WEIGHTS_BF16 = 2,   /* bf16 with a master copy in fp32 */
-    DP_WEIGHTS_BF16_SR = 3 /* bf16 alone, rounded up or down by chance */
+    DP_WEIGHTS_BF16_SR = 3 /* bf16 alone, with stochastic rounding */
 } dp_weights_kind;
 
-/* To what the inputs of matrix products are rounded (compute/cpu/precision.h); fp16 with dynamic
+/* Format to which inputs of matrix products are rounded (compute/cpu/precision.h); fp16 has dynamic
  * loss scaling. */
 typedef enum dp_precision_kind {
     DP_PRECISION_FP32 = 1,
@@ -66,44 +65,43 @@ typedef enum dp_precision_kind {
     DP_PRECISION_FP16 = 3
 } dp_precision_kind;
 
-/* How the learning rate follows the batch (compute/model/schedule.h). */
+/* Scaling of the learning rate by the size of the batch (compute/model/schedule.h). */
 typedef enum dp_batch_rule {
     DP_BATCH_NONE = 1,
     DP_BATCH_LINEAR = 2,
     DP_BATCH_SQRT = 3
 } dp_batch_rule;
 
-/* What a publication holds. */
+/* Contents of a publication. */
 typedef enum dp_exchange_kind {
-    DP_EXCHANGE_UPDATES = 0,  /* how far local steps have moved the weights */
-    DP_EXCHANGE_GRADIENTS = 1 /* the gradient of one batch; the step is the outer one */
+    DP_EXCHANGE_UPDATES = 0,  /* the displacement of the weights by local steps */
+    DP_EXCHANGE_GRADIENTS = 1 /* the gradient of one batch; only the outer step moves weights */
 } dp_exchange_kind;
 
-/* Whom the run trusts to send updates that help. */
+/* Members whose updates a record may list. */
 typedef enum dp_trust {
-    DP_TRUST_MEMBERS = 0, /* every member that the chain has admitted */
-    DP_TRUST_OPEN = 1 /* voters judge each update before a record lists it (gossip/round/judge.h) */
+    DP_TRUST_MEMBERS = 0, /* every admitted member */
+    DP_TRUST_OPEN = 1     /* every one whose update the voters have judged (gossip/round/judge.h) */
 } dp_trust;
 
-/* Who adds up the updates of a round. */
+/* Who sums the updates of a round. */
 typedef enum dp_reduce_kind {
-    DP_REDUCE_WHOLE = 0, /* everybody fetches everybody's update and adds them up */
-    DP_REDUCE_PARTS =
-        1 /* owners add up parts (gossip/record/part.h), and everybody fetches the sums */
+    DP_REDUCE_WHOLE = 0, /* every node fetches every update and sums them */
+    DP_REDUCE_PARTS = 1  /* owners sum parts (gossip/record/part.h); every node fetches the sums */
 } dp_reduce_kind;
 
-/* A part of the data: an object, a token shard (compute/data/shard.h). */
+/* A token shard of the data (compute/data/shard.h), as an object. */
 typedef struct dp_manifest_shard {
     dp_hash root;
     uint64_t bytes;
     uint64_t tokens;
 } dp_manifest_shard;
 
-/* Real numbers stand as integers, so that canonical bytes are the same everywhere. */
+/* Real numbers are stored as integers, so that canonical bytes are equal on all machines. */
 typedef struct dp_manifest {
     char name[DP_NAME_MAX + 1];
     uint64_t created_ms; /* unix */
-    uint64_t nonce;      /* random: two runs of one file differ */
+    uint64_t nonce;      /* random, so that two runs of one file differ */
     /* Ed25519: signs the manifest, the founder's certificate, forks */
     uint8_t root_key[DP_MANIFEST_KEY_BYTES];
     uint8_t founder[DP_MANIFEST_KEY_BYTES]; /* node id of the first member and voter */
@@ -114,7 +112,7 @@ typedef struct dp_manifest {
     uint32_t heads;
     uint32_t context;
     uint32_t vocab;
-    /* from here to softcap_milli as in dp_model_config: zeros stand for the family's */
+    /* From here to softcap_milli as in dp_model_config: 0 means the default of the family. */
     dp_arch arch;
     uint32_t kv_heads;
     uint32_t head_width;
@@ -131,8 +129,8 @@ typedef struct dp_manifest {
     dp_hash init;      /* object: state of round 0 (compute/model/state.h); zero: from model_seed */
     uint64_t tokenizer_bytes;
     uint64_t init_bytes;
-    uint32_t n_shards; /* 0: the data is not known yet, before run create */
-    dp_manifest_shard shards[DP_MANIFEST_SHARDS_MAX]; /* in their order; behind n_shards zero */
+    uint32_t n_shards;                                /* 0: no data yet, before run create */
+    dp_manifest_shard shards[DP_MANIFEST_SHARDS_MAX]; /* the rest is zero */
     uint32_t val_per_mille; /* last part of the token stream held out: 50 = 5 % */
 
     uint32_t batch_rows;         /* sequences per optimizer step */
@@ -154,70 +152,70 @@ typedef struct dp_manifest {
     uint32_t spike_milli; /* deviations at which a step is dropped: 8.0 = 8000, 0 = off */
     dp_precision_kind precision;
 
-    uint32_t round_ms;        /* local work per round aims at this wall time */
-    uint32_t inner_steps_max; /* ... or ends after so many optimizer steps */
+    uint32_t round_ms;        /* target wall time of local work per round */
+    uint32_t inner_steps_max; /* limit of optimizer steps per round */
     dp_codec_kind codec;
-    uint32_t codec_block;         /* elements under one scale; 0: the codec's standard */
-    uint32_t codec_keep;          /* sparse, random: one element of so many travels */
-    uint32_t codec_bits;          /* ... with so many bits for its value */
+    uint32_t codec_block;         /* elements under one scale; 0: the codec's default */
+    uint32_t codec_keep;          /* sparse, random: one element of so many is sent */
+    uint32_t codec_bits;          /* bits of each sent value */
     uint32_t feedback_beta_milli; /* error feedback beta: 0.95 = 950 */
     uint32_t alpha_milli;         /* outer step: 1.0 = 1000 */
-    uint32_t outer_mu_milli; /* its Nesterov momentum: 0.9 = 900; 0: none, and no m in the state */
-    uint32_t contributors_min; /* k_min: least contributors at the hard deadline */
+    uint32_t outer_mu_milli; /* its Nesterov momentum: 0.9 = 900; 0: none, and the state has no m */
+    uint32_t contributors_min; /* k_min: minimum of contributors at the hard deadline */
     uint32_t patience_milli;   /* the one user knob: 1.0 = 1000 */
     uint32_t gossip_round_ms;  /* pause between pair exchanges */
     uint32_t voter_uptime_s;   /* before a node may be enrolled as voter */
     uint32_t voters_max;       /* odd, at most 7 */
     uint32_t members_max;
-    /* a member that was away for longer gives its place to a newcomer; 0: never */
+    /* a member that is away for longer may lose its place to a newcomer; 0: never */
     uint32_t members_absent_s;
-    dp_switch pairs; /* between rounds, members exchange work in pairs every gossip_round_ms */
+    dp_switch pairs; /* pairwise averaging between rounds, every gossip_round_ms */
     dp_exchange_kind exchange;
     dp_reduce_kind reduce;
-    dp_switch stale; /* who came too late for a round may count in the next one, at half its clip */
-    /* where lines are slow, down to one of so many; 0: codec_keep always */
+    dp_switch stale; /* late updates may count in the next round, at half their clip */
+    /* on slow links one element of up to so many is sent; 0: always codec_keep */
     uint32_t codec_keep_most;
-    /* listed in one record; above 32 in lists (gossip/record/listing.h) */
+    /* contributions in one record; above 32 in lists (gossip/record/lists.h) */
     uint32_t contributors_max;
-    uint32_t close_milli; /* share of the active whose updates end a round: 0.9 = 900; 0: none */
-    /* of parts: of nodes near to each other owners far away get one sum
-     * (gossip/record/part_sum.h) */
+    /* share of the active members whose updates close a round: 0.9 = 900; 0: none */
+    uint32_t close_milli;
+    /* In rounds of parts, owners of other sites get one sum per site (gossip/record/part_sum.h). */
     dp_switch site_sums;
-    /* on: the outer step is as long as each update's codec bears (dp_codec_gain); off in runs from
-     * before it. No key */
+    /* on: each update's outer step is scaled by dp_codec_gain; off in runs older than that. Has no
+     * YAML key. */
     dp_switch codec_gain;
     dp_trust trust;
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 
-/* Defaults for everything that has one; keys, hashes and signature are zero. */
+/* Sets defaults where there are any; keys, hashes and signature are zero. */
 void dp_manifest_default(dp_manifest *manifest);
-/* One sentence about the first impossible value (which field, what it may be). Does not look at
- * keys and hashes. */
+/* DP_BADARG with a sentence about the first invalid value: the field and its range. Ignores keys
+ * and hashes. */
 DP_MUST dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why);
 /* Canonical bytes with the signature field as it stands. *size: bytes written to out. */
 DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
                                      uint8_t out[DP_MANIFEST_BYTES_MAX], size_t *size);
-/* Total: any bytes give a manifest or a status. Checks shape and dp_manifest_check; not the
- * signature. */
+/* Accepts any bytes. Checks the form and dp_manifest_check, but not the signature. DP_BADMSG,
+ * DP_VERSION. */
 DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
-/* Vectors that the replicated state has beside theta: m where the outer step has momentum, m and v
- * where it is the optimizer's. */
+/* Vectors in the replicated state beside theta: 1, m, with outer momentum; 2, m and v, if the outer
+ * step is AdamW; else 0. */
 uint32_t dp_manifest_moments(const dp_manifest *manifest);
-/* No object of a kind is longer in this run, by any codec: an update, a part or a sum of one; a
- * state. What peers tell, and give, is held against it before anything is fetched. */
+/* Upper bounds of objects of this run, for any codec: an update, part or sum; a state. Sizes that
+ * peers announce are checked against them before a fetch. */
 uint64_t dp_manifest_update_bytes_max(const dp_manifest *manifest);
 uint64_t dp_manifest_state_bytes_max(const dp_manifest *manifest);
-/* The model's part, as it stands, and back. */
+/* The fields of the model, not resolved; and the reverse. */
 dp_model_config dp_manifest_model(const dp_manifest *manifest);
 void dp_manifest_set_model(dp_manifest *manifest, const dp_model_config *config);
 /* Run id from canonical bytes (which end in the signature). */
 dp_hash dp_manifest_run_id(dp_view canonical);
 
-/* One row per number that a person may set: drives YAML keys, help and checks. */
+/* One row per number in the YAML file: drives keys, help and checks. */
 typedef struct dp_manifest_row {
     const char *key;  /* "train.lr" */
-    const char *unit; /* "" | "ms" | "tokens" | "1e-9" ... how the stored integer counts */
+    const char *unit; /* "" | "ms" | "tokens" | "1e-9" ...: the unit of the stored integer */
     const char *text; /* one sentence */
     size_t offset;    /* in dp_manifest */
     size_t size;      /* 4 or 8 */
@@ -229,7 +227,7 @@ typedef struct dp_manifest_row {
 
 const dp_manifest_row *dp_manifest_rows(size_t *count);
 
-/* One row per setting that is one of a few words. */
+/* One row per setting whose value is a word. */
 typedef struct dp_manifest_word {
     const char *name;
     int value;
@@ -244,8 +242,8 @@ typedef struct dp_manifest_choice {
     size_t n_words;
 } dp_manifest_choice;
 
-/* A name that a stranger tells of its node: printable ASCII without quotes goes through, the rest
- * becomes "_", and what is too long is cut. */
+/* Cleans the name of a node from a peer: printable ASCII without quotes stays, other bytes become
+ * "_", the rest beyond DP_NAME_MAX is cut. */
 void dp_name_clean(dp_view text, char name[DP_NAME_MAX + 1]);
 
 const dp_manifest_choice *dp_manifest_choices(size_t *count);

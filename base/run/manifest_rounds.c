@@ -31,7 +31,7 @@ static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
-/* An owner encodes a sum anew, and what that loses is in nobody's error feedback. */
+/* An owner encodes a sum again, and no error feedback keeps that loss. */
 static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
 {
     if (manifest->reduce == DP_REDUCE_WHOLE) {

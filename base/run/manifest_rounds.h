@@ -1,4 +1,5 @@
-/* Ways to exchange updates that do not go together: the part of dp_manifest_check about them. */
+/* The part of dp_manifest_check about rounds: combinations of exchange settings that do not work
+ * together. */
 #ifndef DP_BASE_RUN_MANIFEST_ROUNDS_H
 #define DP_BASE_RUN_MANIFEST_ROUNDS_H
 

@@ -254,7 +254,7 @@ static dp_status check_heads(const dp_model_config *given, const dp_model_config
     return DP_OK;
 }
 
-/* What GPT2LMHeadModel has no place for. */
+/* Settings that GPT2LMHeadModel does not have. */
 static dp_status check_gpt2(const dp_model_config *m, dp_why *why)
 {
     const struct {

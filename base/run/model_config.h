@@ -1,5 +1,5 @@
-/* What a model is, as plain numbers: families, shapes, published presets, and what no model can be.
- * Not its tensors (compute/model/model.h) and not its arithmetic (compute/model/gpt.h). */
+/* The shape of a model as plain numbers: families, limits and published presets. Tensors are in
+ * compute/model/model.h, arithmetic in compute/model/gpt.h. */
 #ifndef DP_BASE_RUN_MODEL_CONFIG_H
 #define DP_BASE_RUN_MODEL_CONFIG_H
 
@@ -40,8 +40,8 @@ typedef enum dp_head_choice {
     DP_HEAD_UNTIED
 } dp_head_choice;
 
-/* A zero means what the family has; dp_model_config_resolve writes it out. Real numbers stand as
- * integers. */
+/* 0 means the default of the family; dp_model_config_resolve fills it in. Real numbers are stored
+ * as integers. */
 typedef struct dp_model_config {
     uint32_t layers;
     uint32_t width; /* C */
@@ -53,30 +53,30 @@ typedef struct dp_model_config {
     uint32_t head_width; /* 0: width / heads; GPT-2 has no other */
     uint32_t hidden; /* inner width of the feed-forward part; 0: GPT-2 4 C, Llama 8/3 C up to 64s */
     uint32_t norm_eps_nano; /* 0: 1e-5 = 10000; GPT-2 has no other */
-    uint32_t rope_theta;    /* 0: 10000; GPT-2 turns nothing: 0 */
+    uint32_t rope_theta;    /* 0: 10000; GPT-2 has no rotary positions: 0 */
     dp_activation_choice activation;
     dp_switch qk_norm; /* RMSNorm of each head of q and k (Dehghani et al. 2023); Llama only */
     dp_head_choice head;
-    uint32_t softcap_milli; /* logits become s tanh(logits / s) (Gemma Team 2024); 0: they stay */
+    uint32_t softcap_milli; /* logits become s tanh(logits / s) (Gemma Team 2024); 0: unchanged */
 } dp_model_config;
 
-/* Writes what zeros stand for; total, also for configs that no check passes. */
+/* Replaces zeros by the defaults of the family; works for invalid configs too. */
 dp_model_config dp_model_config_resolve(const dp_model_config *config);
-/* DP_BADARG and a sentence, which names the key of the manifest, when no such model can exist or it
- * passes a limit. */
+/* DP_BADARG with a sentence that names the key of the manifest: no such model can exist, or it
+ * exceeds a limit. */
 DP_MUST dp_status dp_model_config_check(const dp_model_config *config, dp_why *why);
-/* Numbers that such a model learns. For configs that pass the check. */
+/* Number of parameters, of a config that passes the check. */
 uint64_t dp_model_config_parameters(const dp_model_config *config);
 
 typedef struct dp_model_preset {
     const char *name; /* "gpt2-124m" */
-    const char *text; /* whose shape it is */
+    const char *text; /* source of the shape */
     dp_model_config config;
 } dp_model_preset;
 
 /* Published shapes, and tiny ones for tests. */
 const dp_model_preset *dp_model_presets(size_t *count);
-/* NULL when there is none of this name. */
+/* NULL: no preset has this name. */
 const dp_model_preset *dp_model_preset_find(const char *name);
 
 #endif

@@ -1,6 +1,5 @@
-/* The names of the files that dpnode-worker --prepare leaves in a folder for who founds a run: the
- * manifest with its data part filled in (canonical, unsigned), and the objects that it names. And
- * what the run takes of a disk. */
+/* Files that dpnode-worker --prepare writes for the founder of a run: the manifest with its data
+ * filled in (canonical, unsigned) and the objects that it names. And the disk space of a run. */
 #ifndef DP_BASE_RUN_PREPARED_H
 #define DP_BASE_RUN_PREPARED_H
 
@@ -11,16 +10,15 @@
 
 #define DP_PREPARED_MANIFEST "manifest.bin"
 #define DP_PREPARED_TOKENIZER "tokenizer.json"
-#define DP_PREPARED_INIT "init.state" /* where the run starts from weights */
+#define DP_PREPARED_INIT "init.state" /* only if the run starts from given weights */
 
 enum {
     DP_PREPARED_NAME_MAX = 32,
-    DP_PREPARED_NO_MEMORY =
-        69 /* the tool's exit status: the model does not fit where it would train */
+    DP_PREPARED_NO_MEMORY = 69 /* exit status of the tool: the model does not fit */
 };
 
-/* What a member's disk must have free for the run at least: data_bytes that are to be written, and
- * two states, the last and the one being written; the store's ballast and margin besides. */
+/* Minimum of free disk for a member: data_bytes that will be written and two states, the last and
+ * the one being written. Ballast and margin of the store come on top. */
 static inline uint64_t dp_prepared_disk_bytes(const dp_manifest *manifest, uint64_t data_bytes)
 {
     const dp_model_config config = dp_manifest_model(manifest);

@@ -1,7 +1,7 @@
 /* Numbers of training samples. A sample is a window of the run's data (compute/data/data.h). The
- * line of the run numbers them through all passes, sample s being place s mod n of pass s div n;
- * each member has a line of its own besides, in an order of its own. Who may train on what is
- * gossip/ledger/lease.h. */
+ * line of the run numbers them through all passes: sample s is place s mod n of pass s div n. Each
+ * member also has a line of its own, in another order. gossip/ledger/lease.h decides who trains on
+ * which samples. */
 #ifndef DP_BASE_RUN_REACH_H
 #define DP_BASE_RUN_REACH_H
 
@@ -15,7 +15,7 @@ typedef struct dp_sample_range {
     uint64_t count;
 } dp_sample_range;
 
-/* How far somebody has come: samples that are behind it. Neither number ever falls. */
+/* Samples that a member has trained on. Neither number ever falls. */
 typedef struct dp_reach {
     uint64_t leased; /* of its lease */
     uint64_t own;    /* of its own line */

@@ -1,5 +1,5 @@
-/* Named ways to exchange updates: what round.mode of a manifest stands for. A name sets keys and is
- * gone; the keys decide. Pure tables. */
+/* Named modes of exchange: round.mode of a manifest file. A mode sets other keys and is not stored
+ * itself. Tables only. */
 #ifndef DP_BASE_RUN_RUN_MODE_H
 #define DP_BASE_RUN_RUN_MODE_H
 
@@ -16,18 +16,18 @@ typedef struct dp_run_mode {
     dp_switch pairs;
     dp_exchange_kind exchange;
     dp_switch stale;
-    uint32_t round_ms;        /* 0: as it stands */
+    uint32_t round_ms;        /* 0: unchanged */
     uint32_t inner_steps_max; /* the same */
 } dp_run_mode;
 
-/* The first is what a manifest without a mode has. */
+/* The first row is the mode of a manifest without one. */
 const dp_run_mode *dp_run_modes(size_t *count);
-/* NULL when there is none of this name. */
+/* NULL: no mode has this name. */
 const dp_run_mode *dp_run_mode_find(const char *name);
-/* The name that is nearest to one that is unknown (nearest.h); NULL when none is near. */
+/* The name nearest to an unknown one (nearest.h); NULL: none is near. */
 const char *dp_run_mode_near(const char *name);
-/* Sets codec, alpha and momentum of the outer step, pairs, exchange and stale, and time and steps
- * of a round where the mode has them. */
+/* Sets codec, alpha and momentum of the outer step, pairs, exchange and stale; also time and steps
+ * of a round if the mode has them. */
 void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode);
 
 #endif

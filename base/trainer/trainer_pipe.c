@@ -1,4 +1,4 @@
-/* How messages of trainer_msg.h travel: packets on the socket, bulk data as sealed memfds. */
+/* Transport of trainer_msg.h: packets on the socket, bulk data as sealed memfds. */
 #include "base/trainer/trainer_msg.h"
 
 #include <errno.h>
@@ -123,8 +123,7 @@ dp_status dp_trainer_receive(int socket, dp_trainer_msg *msg, int fds[DP_TRAINER
     } else if (header.msg_flags & MSG_TRUNC) {
         status = DP_TOOBIG;
     } else if (header.msg_flags & MSG_CTRUNC) {
-        status =
-            DP_NOMEM; /* No descriptors are left here; nobody sends more than there is room for. */
+        status = DP_NOMEM; /* no free descriptors here: a sender has at most DP_TRAINER_FDS_MAX */
     } else {
         status = dp_trainer_decode(msg, dp_view_of(packet, (size_t)got));
     }

@@ -1,5 +1,5 @@
-/* What the files of the self-test (backend_check*.c) share: one model on the backend that is tested
- * and on the CPU, and the words for a difference between them. Private to these. */
+/* Two engines with the same model, one on the tested backend and one on the CPU, and the sentences
+ * for differences between them. Private to the self-test (backend_check*.c). */
 #ifndef DP_COMPUTE_BACKEND_BACKEND_CHECK_INSIDE_H
 #define DP_COMPUTE_BACKEND_BACKEND_CHECK_INSIDE_H
 
@@ -8,14 +8,15 @@
 
 enum { DP_TWINS_ROWS = 2, DP_TWINS_LENGTH = 32, DP_TWINS_VOCAB = 96 };
 
-/* What the backend told of gradients while it computed the others. */
+/* Gradients that the backend reported during backward (on_final). */
 typedef struct dp_twins_early {
     float *values; /* owned, as many as the model has */
-    size_t first;  /* they are there from here on */
-    bool rises;    /* it told of fewer after more */
+    size_t first;  /* valid from this element on */
+    bool rises;    /* true if first rose, which is a fault */
 } dp_twins_early;
 
-/* Zeros, but for the backends, what the engines shall be, and why: as dp_twins_open wants them. */
+/* Before dp_twins_open set the backends, the settings of the engines, tolerance and why; the rest
+ * is zero. */
 typedef struct dp_twins {
     const dp_backend *of[2]; /* the backend, the CPU */
     dp_engine *engines[2];
@@ -24,8 +25,8 @@ typedef struct dp_twins {
     dp_optim_kind optimizer;
     dp_weights_kind weights;
     dp_recompute recompute;
-    double tolerance; /* of what is near, relative */
-    bool refused;     /* the device has not this precision */
+    double tolerance; /* relative, for near results */
+    bool refused;     /* the device lacks this precision */
     dp_buf bytes;
     dp_twins_early early;
     dp_view blobs[2][2]; /* [twin][blob of a, of F] */
@@ -33,11 +34,11 @@ typedef struct dp_twins {
     dp_why *why;
 } dp_twins;
 
-/* Both engines; dp_twins_close may follow whatever the outcome. */
+/* Opens both engines. dp_twins_close may follow after any status. */
 DP_MUST dp_status dp_twins_open(dp_twins *t, const dp_model_config *config, uint32_t device);
 void dp_twins_close(dp_twins *t);
 
-/* Both hold the same bits. */
+/* DP_OK if both engines hold the same bits. */
 DP_MUST dp_status dp_twins_same(const dp_twins *t, dp_vector vector, const char *after);
 /* The same of every vector. */
 DP_MUST dp_status dp_twins_same_all(const dp_twins *t, const char *after);
@@ -45,10 +46,10 @@ DP_MUST dp_status dp_twins_same_all(const dp_twins *t, const char *after);
 DP_MUST dp_status dp_twins_near(const dp_twins *t, const char *what, const double values[2]);
 /* DP_UNSUPPORTED with the two numbers. */
 DP_MUST dp_status dp_twins_differ(const dp_twins *t, const char *what, double got, double wanted);
-/* The sentence of a call that failed, unless it left one. */
+/* The status of a call, with a sentence in why if it failed. */
 DP_MUST dp_status dp_twins_told(const dp_twins *t, int twin, const char *call, dp_status status);
 
-/* DP_TWINS_DO(t, copy, to, from): both make the same call. */
+/* DP_TWINS_DO(t, copy, to, from): makes the same call on both engines. */
 #define DP_TWINS_DO(t, call, ...)                                                                  \
     do {                                                                                           \
         for (int twin_ = 0; twin_ < 2; twin_++) {                                                  \
@@ -59,11 +60,11 @@ DP_MUST dp_status dp_twins_told(const dp_twins *t, int twin, const char *call, d
 
 /* ---- backend_check_apply.c */
 
-/* Both make this outer step, and hold the same bits then. */
+/* Makes the same outer step on both engines and compares theta and m. */
 DP_MUST dp_status dp_twins_apply(dp_twins *t, const dp_consensus_items *items,
                                  const dp_outer *outer);
-/* The same of two parts of a blob of the whole, with nothing of the one between them. DP_NOMEM
- * too. */
+/* The same with the first and the last of three parts of a blob, and nothing of the middle one.
+ * Also DP_NOMEM. */
 DP_MUST dp_status dp_twins_apply_parts(dp_twins *t, dp_view blob, const dp_outer *outer);
 
 /* ---- backend_check_rounds.c */
@@ -74,8 +75,8 @@ DP_MUST dp_status dp_twins_check_rounds(dp_twins *t);
 
 /* ---- backend_check_optim.c */
 
-/* Every optimizer and way of keeping weights that the backend says it has, in fp32, where it has
- * that. As dp_backend_check. */
+/* Tests every optimizer and weight format that the backend claims, in fp32 if it has that. Statuses
+ * as dp_backend_check. */
 DP_MUST dp_status dp_backend_check_optimizers(const dp_backend *backend, uint32_t device,
                                               const dp_backend_told *told, dp_why *why);
 

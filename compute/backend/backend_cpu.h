@@ -1,5 +1,5 @@
-/* The CPU as a backend (backend.h): the engine of gpt.h and optim.h, vectors in plain memory. The
- * first implementation of the table and the one that others are compared with. */
+/* The CPU as a backend (backend.h): the engine of gpt.h and optim.h with vectors in plain memory.
+ * It is the reference for all others. */
 #ifndef DP_COMPUTE_BACKEND_BACKEND_CPU_H
 #define DP_COMPUTE_BACKEND_BACKEND_CPU_H
 
@@ -7,7 +7,7 @@
 #include "compute/cpu/ops.h"
 
 const dp_backend *dp_backend_cpu(void);
-/* create() of it with another table of operations: NULL is the fastest of the precision. */
+/* create() with another table of operations; NULL: the fastest one of the precision. */
 DP_MUST dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup,
                                         const dp_ops *ops, dp_why *why);
 

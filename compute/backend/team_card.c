@@ -178,7 +178,7 @@ static bool is_over(void *context)
 
 static dp_status do_link(dp_team_member *m, dp_why *why)
 {
-    const dp_link link = {.id = m->board->link_id, .is_over = is_over, .context = m};
+    const dp_card_link link = {.id = m->board->link_id, .is_over = is_over, .context = m};
     const dp_status status = m->backend->parts->link(m->engine, &link, why);
     if (status != DP_OK) {
         atomic_store(&m->board->link_failed, true);

@@ -131,9 +131,10 @@ static void attention_backward_rows(const dp_attention *a, const struct attentio
         size_t i = 0;
         for (; i < seen;
              i += DP_LANES) { /* The room behind a row is wide enough for a whole vector. */
-            const dp_vec e = dp_exp(dp_fma(dp_load(p + i), dp_set(scale), dp_set(-lse)));
-            dp_store(p + i, e);
-            dp_store(d + i, (dp_load(d + i) - dp_set(delta)) * e * dp_set(scale));
+            const dp_vec e =
+                dp_exp(dp_fma(dp_vec_load(p + i), dp_vec_set(scale), dp_vec_set(-lse)));
+            dp_vec_store(p + i, e);
+            dp_vec_store(d + i, (dp_vec_load(d + i) - dp_vec_set(delta)) * e * dp_vec_set(scale));
         }
         memset(p + seen, 0, (keys - seen) * sizeof *p);
         memset(d + seen, 0, (keys - seen) * sizeof *d);

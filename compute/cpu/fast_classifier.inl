@@ -13,7 +13,7 @@ static void classifier_row(const dp_classifier *c, float *x, uint32_t target, fl
     const float factor = c->scale / sum;
     size_t i = 0;
     for (; i + DP_LANES <= c->vocab; i += DP_LANES) {
-        dp_store(x + i, dp_load(x + i) * dp_set(factor));
+        dp_vec_store(x + i, dp_vec_load(x + i) * dp_vec_set(factor));
     }
     for (; i < c->vocab; i++) {
         x[i] *= factor;
@@ -26,33 +26,34 @@ static void classifier_row(const dp_classifier *c, float *x, uint32_t target, fl
 DP_INLINE dp_vec tanh_of(dp_vec x)
 {
     const dp_vec e = dp_exp(x + x);
-    const dp_vec far = dp_set(1.0F) - dp_set(2.0F) / (e + dp_set(1.0F));
+    const dp_vec far = dp_vec_set(1.0F) - dp_vec_set(2.0F) / (e + dp_vec_set(1.0F));
     const dp_vec s = x * x;
-    dp_vec p = dp_fma(s, dp_set(62.0F / 2835.0F), dp_set(-17.0F / 315.0F));
-    p = dp_fma(p, s, dp_set(2.0F / 15.0F));
-    p = dp_fma(p, s, dp_set(-1.0F / 3.0F));
+    dp_vec p = dp_fma(s, dp_vec_set(62.0F / 2835.0F), dp_vec_set(-17.0F / 315.0F));
+    p = dp_fma(p, s, dp_vec_set(2.0F / 15.0F));
+    p = dp_fma(p, s, dp_vec_set(-1.0F / 3.0F));
     const dp_vec near = dp_fma(x * s, p, x);
-    const dp_ivec small = s < dp_set(0.04F);
+    const dp_ivec small = s < dp_vec_set(0.04F);
     return (dp_vec)((small & (dp_ivec)near) | (~small & (dp_ivec)far));
 }
 
 /* The sum of exp(capped x - largest). */
 static float capped_sum(const float *x, size_t n, float cap, float largest)
 {
-    const dp_vec inverse = dp_set(1.0F / cap);
+    const dp_vec inverse = dp_vec_set(1.0F / cap);
     double total = 0.0;
     for (size_t run = 0; run < n; run += DP_SUM_RUN * DP_LANES) {
         const size_t end = least_of(n, run + DP_SUM_RUN * DP_LANES);
         dp_vec sum = {0};
         for (size_t i = run; i < end; i += DP_LANES) {
             const bool whole = end - i >= DP_LANES;
-            const dp_vec v = whole ? dp_load(x + i) : dp_load_some(x + i, end - i, 0.0F);
-            const dp_vec e = dp_exp(dp_fma(tanh_of(v * inverse), dp_set(cap), dp_set(-largest)));
+            const dp_vec v = whole ? dp_vec_load(x + i) : dp_vec_load_some(x + i, end - i, 0.0F);
+            const dp_vec e =
+                dp_exp(dp_fma(tanh_of(v * inverse), dp_vec_set(cap), dp_vec_set(-largest)));
             float lanes[DP_LANES];
-            dp_store(lanes, e);
-            sum += whole ? e : dp_load_some(lanes, end - i, 0.0F);
+            dp_vec_store(lanes, e);
+            sum += whole ? e : dp_vec_load_some(lanes, end - i, 0.0F);
         }
-        total += (double)dp_sum(sum);
+        total += (double)dp_vec_sum(sum);
     }
     return (float)total;
 }
@@ -62,28 +63,28 @@ static float capped_sum(const float *x, size_t n, float cap, float largest)
 static void classifier_row_capped(const dp_classifier *c, float *x, uint32_t target, float *loss)
 {
     const float cap = c->softcap;
-    const dp_vec inverse = dp_set(1.0F / cap);
+    const dp_vec inverse = dp_vec_set(1.0F / cap);
     float ends[DP_LANES]; /* the largest, and the target */
-    dp_store(ends, dp_set(row_largest(x, c->vocab)));
+    dp_vec_store(ends, dp_vec_set(row_largest(x, c->vocab)));
     ends[1] = x[target];
-    dp_store(ends, tanh_of(dp_load(ends) * inverse));
+    dp_vec_store(ends, tanh_of(dp_vec_load(ends) * inverse));
     const float largest = cap * ends[0];
     const float sum = capped_sum(x, c->vocab, cap, largest);
     *loss = largest - cap * ends[1] + logf(sum);
     if (c->scale == 0.0F) {
         return;
     }
-    const dp_vec factor = dp_set(c->scale / sum);
+    const dp_vec factor = dp_vec_set(c->scale / sum);
     for (size_t i = 0; i < c->vocab; i += DP_LANES) {
         const size_t n = least_of(c->vocab - i, DP_LANES);
-        const dp_vec v = n == DP_LANES ? dp_load(x + i) : dp_load_some(x + i, n, 0.0F);
+        const dp_vec v = n == DP_LANES ? dp_vec_load(x + i) : dp_vec_load_some(x + i, n, 0.0F);
         const dp_vec t = tanh_of(v * inverse);
-        const dp_vec e = dp_exp(dp_fma(t, dp_set(cap), dp_set(-largest)));
-        const dp_vec d = e * factor * (dp_set(1.0F) - t * t);
+        const dp_vec e = dp_exp(dp_fma(t, dp_vec_set(cap), dp_vec_set(-largest)));
+        const dp_vec d = e * factor * (dp_vec_set(1.0F) - t * t);
         if (n == DP_LANES) {
-            dp_store(x + i, d);
+            dp_vec_store(x + i, d);
         } else {
-            dp_store_some(x + i, d, n);
+            dp_vec_store_some(x + i, d, n);
         }
     }
     x[target] -= c->scale * (1.0F - ends[1] * ends[1]);
@@ -103,13 +104,13 @@ static void fast_classifier(const dp_classifier *c)
 
 static void fast_softcap(float *x, size_t n, float cap)
 {
-    const dp_vec inverse = dp_set(1.0F / cap);
+    const dp_vec inverse = dp_vec_set(1.0F / cap);
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        dp_store(x + i, tanh_of(dp_load(x + i) * inverse) * dp_set(cap));
+        dp_vec_store(x + i, tanh_of(dp_vec_load(x + i) * inverse) * dp_vec_set(cap));
     }
     if (i < n) {
-        const dp_vec v = dp_load_some(x + i, n - i, 0.0F);
-        dp_store_some(x + i, tanh_of(v * inverse) * dp_set(cap), n - i);
+        const dp_vec v = dp_vec_load_some(x + i, n - i, 0.0F);
+        dp_vec_store_some(x + i, tanh_of(v * inverse) * dp_vec_set(cap), n - i);
     }
 }

@@ -12,7 +12,7 @@
 
 DP_INLINE dp_vec spread(const float *a)
 {
-    return dp_set(*a);
+    return dp_vec_set(*a);
 }
 
 DP_INLINE dp_vec multiply_add(dp_vec a, dp_vec b, dp_vec sum)
@@ -172,7 +172,7 @@ DP_INLINE void gemm_tn_with(const dp_gemm_tn *g, void (*round)(float *packed, si
             tile_columns(g, depth, terms, first, columns, packed_a, packed_b);
         }
     }
-    dp_fence_past();
+    dp_vec_fence_past();
 }
 
 static void fast_gemm_tn(const dp_gemm_tn *g)

@@ -34,13 +34,13 @@ DP_INLINE __m512i round_run(const float *x, size_t n)
     dp_vec low;
     dp_vec high = {0};
     if (n >= 2 * DP_LANES) {
-        low = dp_load(x);
-        high = dp_load(x + DP_LANES);
+        low = dp_vec_load(x);
+        high = dp_vec_load(x + DP_LANES);
     } else if (n >= DP_LANES) {
-        low = dp_load(x);
-        high = dp_load_some(x + DP_LANES, n - DP_LANES, 0.0F);
+        low = dp_vec_load(x);
+        high = dp_vec_load_some(x + DP_LANES, n - DP_LANES, 0.0F);
     } else {
-        low = dp_load_some(x, n, 0.0F);
+        low = dp_vec_load_some(x, n, 0.0F);
     }
     return (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
 }
@@ -57,7 +57,7 @@ DP_INLINE __m512i round_pairs(dp_vec first, dp_vec second)
 
 DP_INLINE dp_vec load_columns(const float *x, size_t n)
 {
-    return n >= DP_LANES ? dp_load(x) : dp_load_some(x, n, 0.0F);
+    return n >= DP_LANES ? dp_vec_load(x) : dp_vec_load_some(x, n, 0.0F);
 }
 
 /* Two rows of x become pairs in room for `room` columns, a multiple of 4; columns beyond n are
@@ -223,5 +223,5 @@ static void fast_gemm_tn(const dp_gemm_tn *g)
             tile_columns(g, depth, (terms + 1) / 2, first, columns, g->scratch, packed_b);
         }
     }
-    dp_fence_past();
+    dp_vec_fence_past();
 }

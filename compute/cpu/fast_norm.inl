@@ -8,9 +8,9 @@ DP_INLINE float row_sum(const float *x, size_t n)
     dp_vec sum = {0};
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        sum += dp_load(x + i);
+        sum += dp_vec_load(x + i);
     }
-    float total = dp_sum(sum);
+    float total = dp_vec_sum(sum);
     for (; i < n; i++) {
         total += x[i];
     }
@@ -22,10 +22,10 @@ DP_INLINE float row_deviations(const float *x, float mean, size_t n)
     dp_vec sum = {0};
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        const dp_vec d = dp_load(x + i) - dp_set(mean);
+        const dp_vec d = dp_vec_load(x + i) - dp_vec_set(mean);
         sum = dp_fma(d, d, sum);
     }
-    float total = dp_sum(sum);
+    float total = dp_vec_sum(sum);
     for (; i < n; i++) {
         total += (x[i] - mean) * (x[i] - mean);
     }
@@ -42,8 +42,8 @@ static void fast_norm_again(const dp_norm_rows *norm, const float *bias, float *
         float *out = y + row * n;
         size_t i = 0;
         for (; i + DP_LANES <= n; i += DP_LANES) {
-            const dp_vec unit = (dp_load(x + i) - dp_set(mean)) * dp_set(rstd);
-            dp_store(out + i, dp_fma(unit, dp_load(norm->gain + i), dp_load(bias + i)));
+            const dp_vec unit = (dp_vec_load(x + i) - dp_vec_set(mean)) * dp_vec_set(rstd);
+            dp_vec_store(out + i, dp_fma(unit, dp_vec_load(norm->gain + i), dp_vec_load(bias + i)));
         }
         for (; i < n; i++) {
             out[i] = (x[i] - mean) * rstd * norm->gain[i] + bias[i];
@@ -76,13 +76,13 @@ static void norm_backward_row(const dp_norm_rows *norm, size_t row, const float 
     dp_vec dots = {0};
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        const dp_vec unit = (dp_load(x + i) - dp_set(mean)) * dp_set(rstd);
-        const dp_vec d = dp_load(dy + i) * dp_load(gain + i);
+        const dp_vec unit = (dp_vec_load(x + i) - dp_vec_set(mean)) * dp_vec_set(rstd);
+        const dp_vec d = dp_vec_load(dy + i) * dp_vec_load(gain + i);
         sums += d;
         dots = dp_fma(d, unit, dots);
     }
-    float sum = dp_sum(sums);
-    float dot = dp_sum(dots);
+    float sum = dp_vec_sum(sums);
+    float dot = dp_vec_sum(dots);
     for (size_t j = i; j < n; j++) {
         const float d = dy[j] * gain[j];
         sum += d;
@@ -91,9 +91,10 @@ static void norm_backward_row(const dp_norm_rows *norm, size_t row, const float 
     sum /= (float)n;
     dot /= (float)n;
     for (i = 0; i + DP_LANES <= n; i += DP_LANES) {
-        const dp_vec unit = (dp_load(x + i) - dp_set(mean)) * dp_set(rstd);
-        const dp_vec d = dp_load(dy + i) * dp_load(gain + i) - dp_set(sum) - unit * dp_set(dot);
-        dp_store(dx + i, dp_fma(d, dp_set(rstd), dp_load(residual + i)));
+        const dp_vec unit = (dp_vec_load(x + i) - dp_vec_set(mean)) * dp_vec_set(rstd);
+        const dp_vec d =
+            dp_vec_load(dy + i) * dp_vec_load(gain + i) - dp_vec_set(sum) - unit * dp_vec_set(dot);
+        dp_vec_store(dx + i, dp_fma(d, dp_vec_set(rstd), dp_vec_load(residual + i)));
     }
     for (; i < n; i++) {
         const float d = dy[i] * gain[i] - sum - (x[i] - mean) * rstd * dot;
@@ -119,20 +120,20 @@ static void fast_norm_grads(const dp_norm_rows *norm, const float *dy, size_t fi
         dp_vec bias[DP_COLUMN_VECS] = {{0}};
         for (size_t row = 0; row < norm->rows; row++) {
             const size_t at = row * norm->width + column;
-            const dp_vec mean = dp_set(norm->mean[row]);
-            const dp_vec rstd = dp_set(norm->rstd[row]);
+            const dp_vec mean = dp_vec_set(norm->mean[row]);
+            const dp_vec rstd = dp_vec_set(norm->rstd[row]);
 #pragma GCC unroll 4
             for (size_t j = 0; j < DP_COLUMN_VECS; j++) {
-                const dp_vec d = dp_load(dy + at + j * DP_LANES);
-                const dp_vec unit = (dp_load(norm->x + at + j * DP_LANES) - mean) * rstd;
+                const dp_vec d = dp_vec_load(dy + at + j * DP_LANES);
+                const dp_vec unit = (dp_vec_load(norm->x + at + j * DP_LANES) - mean) * rstd;
                 gain[j] = dp_fma(d, unit, gain[j]);
                 bias[j] += d;
             }
         }
         for (size_t j = 0; j < DP_COLUMN_VECS; j++) {
             const size_t at = column + j * DP_LANES;
-            dp_store(d_gain + at, dp_load(d_gain + at) + gain[j]);
-            dp_store(d_bias + at, dp_load(d_bias + at) + bias[j]);
+            dp_vec_store(d_gain + at, dp_vec_load(d_gain + at) + gain[j]);
+            dp_vec_store(d_bias + at, dp_vec_load(d_bias + at) + bias[j]);
         }
     }
     for (; column < last; column++) {

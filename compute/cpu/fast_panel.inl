@@ -36,7 +36,7 @@ DP_INLINE void multiply_term(size_t rows, const float *a, size_t a_row, const fl
     dp_vec b[DP_PANEL_VECS];
 #pragma GCC unroll 4
     for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-        b[j] = dp_load(panel + j * DP_LANES);
+        b[j] = dp_vec_load(panel + j * DP_LANES);
     }
 #pragma GCC unroll 16
     for (size_t r = 0; r < rows; r++) {

@@ -13,12 +13,12 @@ static void fast_add_columns(const float *x, size_t ld, size_t rows, size_t firs
         for (size_t row = 0; row < rows; row++) {
 #pragma GCC unroll 4
             for (size_t j = 0; j < DP_COLUMN_VECS; j++) {
-                total[j] += dp_load(x + row * ld + column + j * DP_LANES);
+                total[j] += dp_vec_load(x + row * ld + column + j * DP_LANES);
             }
         }
         for (size_t j = 0; j < DP_COLUMN_VECS; j++) {
             float *to = sum + column + j * DP_LANES;
-            dp_store(to, dp_load(to) + total[j]);
+            dp_vec_store(to, dp_vec_load(to) + total[j]);
         }
     }
     for (; column < last; column++) {
@@ -34,7 +34,7 @@ static void fast_add(const float *x, float *y, size_t n)
 {
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        dp_store(y + i, dp_load(y + i) + dp_load(x + i));
+        dp_vec_store(y + i, dp_vec_load(y + i) + dp_vec_load(x + i));
     }
     for (; i < n; i++) {
         y[i] += x[i];
@@ -50,11 +50,11 @@ struct adamw_vectors {
 DP_INLINE struct adamw_vectors adamw_vector(const dp_adamw_terms *t, struct adamw_vectors s,
                                             dp_vec g)
 {
-    g *= dp_set(t->grad_scale);
-    s.m = dp_fma(dp_set(1.0F - t->beta1), g - s.m, s.m);
-    s.v = dp_fma(dp_set(1.0F - t->beta2), g * g - s.v, s.v);
-    const dp_vec root = dp_sqrt(s.v * dp_set(t->v_scale)) + dp_set(t->eps);
-    s.p -= dp_fma(dp_set(t->lr_decay), s.p, dp_set(t->lr) * s.m / root);
+    g *= dp_vec_set(t->grad_scale);
+    s.m = dp_fma(dp_vec_set(1.0F - t->beta1), g - s.m, s.m);
+    s.v = dp_fma(dp_vec_set(1.0F - t->beta2), g * g - s.v, s.v);
+    const dp_vec root = dp_sqrt(s.v * dp_vec_set(t->v_scale)) + dp_vec_set(t->eps);
+    s.p -= dp_fma(dp_vec_set(t->lr_decay), s.p, dp_vec_set(t->lr) * s.m / root);
     return s;
 }
 
@@ -65,23 +65,24 @@ static void fast_adamw(const dp_adamw_terms *terms, float *params, float *m, flo
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
         const struct adamw_vectors s = adamw_vector(
-            &t, (struct adamw_vectors){dp_load(params + i), dp_load(m + i), dp_load(v + i)},
-            dp_load(grads + i));
-        dp_store(params + i, s.p);
-        dp_store(m + i, s.m);
-        dp_store(v + i, s.v);
+            &t,
+            (struct adamw_vectors){dp_vec_load(params + i), dp_vec_load(m + i), dp_vec_load(v + i)},
+            dp_vec_load(grads + i));
+        dp_vec_store(params + i, s.p);
+        dp_vec_store(m + i, s.m);
+        dp_vec_store(v + i, s.v);
     }
     if (i < n) {
         const size_t rest = n - i;
         const struct adamw_vectors s =
             adamw_vector(&t,
-                         (struct adamw_vectors){dp_load_some(params + i, rest, 0.0F),
-                                                dp_load_some(m + i, rest, 0.0F),
-                                                dp_load_some(v + i, rest, 0.0F)},
-                         dp_load_some(grads + i, rest, 0.0F));
-        dp_store_some(params + i, s.p, rest);
-        dp_store_some(m + i, s.m, rest);
-        dp_store_some(v + i, s.v, rest);
+                         (struct adamw_vectors){dp_vec_load_some(params + i, rest, 0.0F),
+                                                dp_vec_load_some(m + i, rest, 0.0F),
+                                                dp_vec_load_some(v + i, rest, 0.0F)},
+                         dp_vec_load_some(grads + i, rest, 0.0F));
+        dp_vec_store_some(params + i, s.p, rest);
+        dp_vec_store_some(m + i, s.m, rest);
+        dp_vec_store_some(v + i, s.v, rest);
     }
 }
 
@@ -94,10 +95,10 @@ static double fast_sum_of_squares(const float *x, size_t n)
         const size_t end = i + 256 <= n ? i + 256 : n;
         dp_vec sum = {0};
         for (; i + DP_LANES <= end; i += DP_LANES) {
-            const dp_vec v = dp_load(x + i);
+            const dp_vec v = dp_vec_load(x + i);
             sum = dp_fma(v, v, sum);
         }
-        total += (double)dp_sum(sum);
+        total += (double)dp_vec_sum(sum);
     }
     for (; i < n; i++) {
         total += (double)x[i] * (double)x[i];

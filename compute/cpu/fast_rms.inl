@@ -6,10 +6,10 @@ DP_INLINE float group_squares(const float *x, size_t n)
     dp_vec sum = {0};
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        const dp_vec v = dp_load(x + i);
+        const dp_vec v = dp_vec_load(x + i);
         sum = dp_fma(v, v, sum);
     }
-    float total = dp_sum(sum);
+    float total = dp_vec_sum(sum);
     for (; i < n; i++) {
         total += x[i] * x[i];
     }
@@ -20,7 +20,7 @@ DP_INLINE void rms_group(const float *x, const float *gain, float rstd, size_t n
 {
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        dp_store(y + i, dp_load(x + i) * dp_set(rstd) * dp_load(gain + i));
+        dp_vec_store(y + i, dp_vec_load(x + i) * dp_vec_set(rstd) * dp_vec_load(gain + i));
     }
     for (; i < n; i++) {
         y[i] = x[i] * rstd * gain[i];
@@ -57,19 +57,19 @@ DP_INLINE void rms_backward_group(const float *x, const float *gain, float rstd,
     dp_vec dots = {0};
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        const dp_vec unit = dp_load(x + i) * dp_set(rstd);
-        dots = dp_fma(dp_load(dy + i) * dp_load(gain + i), unit, dots);
+        const dp_vec unit = dp_vec_load(x + i) * dp_vec_set(rstd);
+        dots = dp_fma(dp_vec_load(dy + i) * dp_vec_load(gain + i), unit, dots);
     }
-    float dot = dp_sum(dots);
+    float dot = dp_vec_sum(dots);
     for (; i < n; i++) {
         dot += dy[i] * gain[i] * (x[i] * rstd);
     }
     dot /= (float)n;
     for (i = 0; i + DP_LANES <= n; i += DP_LANES) {
-        const dp_vec unit = dp_load(x + i) * dp_set(rstd);
-        const dp_vec d = dp_load(dy + i) * dp_load(gain + i) - unit * dp_set(dot);
-        const dp_vec before = residual == NULL ? (dp_vec){0} : dp_load(residual + i);
-        dp_store(dx + i, dp_fma(d, dp_set(rstd), before));
+        const dp_vec unit = dp_vec_load(x + i) * dp_vec_set(rstd);
+        const dp_vec d = dp_vec_load(dy + i) * dp_vec_load(gain + i) - unit * dp_vec_set(dot);
+        const dp_vec before = residual == NULL ? (dp_vec){0} : dp_vec_load(residual + i);
+        dp_vec_store(dx + i, dp_fma(d, dp_vec_set(rstd), before));
     }
     for (; i < n; i++) {
         const float d = dy[i] * gain[i] - x[i] * rstd * dot;
@@ -101,10 +101,11 @@ static void fast_rms_grads(const dp_rms_rows *norm, const float *dy, size_t ld_d
         for (size_t i = 0; i < n; i++) {
             const size_t row = i / norm->groups;
             const size_t at = i % norm->groups * norm->width + column;
-            const dp_vec unit = dp_load(norm->x + row * norm->ld + at) * dp_set(norm->rstd[i]);
-            gain = dp_fma(dp_load(dy + row * ld_dy + at), unit, gain);
+            const dp_vec unit =
+                dp_vec_load(norm->x + row * norm->ld + at) * dp_vec_set(norm->rstd[i]);
+            gain = dp_fma(dp_vec_load(dy + row * ld_dy + at), unit, gain);
         }
-        dp_store(d_gain + column, dp_load(d_gain + column) + gain);
+        dp_vec_store(d_gain + column, dp_vec_load(d_gain + column) + gain);
     }
     for (; column < last; column++) {
         float gain = 0.0F;

@@ -5,12 +5,12 @@ DP_INLINE void rope_group(float *x, const float *cosines, const float *sines, fl
 {
     size_t i = 0;
     for (; i + DP_LANES <= half; i += DP_LANES) {
-        const dp_vec a = dp_load(x + i);
-        const dp_vec b = dp_load(x + half + i);
-        const dp_vec c = dp_load(cosines + i);
-        const dp_vec s = dp_load(sines + i) * dp_set(sign);
-        dp_store(x + i, a * c - b * s);
-        dp_store(x + half + i, b * c + a * s);
+        const dp_vec a = dp_vec_load(x + i);
+        const dp_vec b = dp_vec_load(x + half + i);
+        const dp_vec c = dp_vec_load(cosines + i);
+        const dp_vec s = dp_vec_load(sines + i) * dp_vec_set(sign);
+        dp_vec_store(x + i, a * c - b * s);
+        dp_vec_store(x + half + i, b * c + a * s);
     }
     for (; i < half; i++) {
         const float a = x[i];

@@ -25,7 +25,7 @@ DP_INLINE dp_vec round_fp16(dp_vec x)
     const dp_uvec over = (dp_uvec)(rounded > 0x477fe000U);
     rounded = (rounded & ~over) | (over & 0x7f800000U);
     const dp_uvec small = (dp_uvec)(size < 0x38800000U);
-    const dp_uvec fine = (dp_uvec)(((dp_vec)(size & small) + dp_set(0.5F)) - dp_set(0.5F));
+    const dp_uvec fine = (dp_uvec)(((dp_vec)(size & small) + dp_vec_set(0.5F)) - dp_vec_set(0.5F));
     rounded = (rounded & ~small) | (fine & small);
     const dp_uvec special = (dp_uvec)(size >= 0x7f800000U);
     return (dp_vec)((rounded & ~special) | (size & special) | sign);
@@ -40,10 +40,10 @@ DP_INLINE void round_floats(dp_precision precision, const float *x, float *y, si
 {
     size_t i = 0;
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        dp_store(y + i, round_to(precision, dp_load(x + i)));
+        dp_vec_store(y + i, round_to(precision, dp_vec_load(x + i)));
     }
     if (i < n) {
-        dp_store_some(y + i, round_to(precision, dp_load_some(x + i, n - i, 0.0F)), n - i);
+        dp_vec_store_some(y + i, round_to(precision, dp_vec_load_some(x + i, n - i, 0.0F)), n - i);
     }
 }
 

@@ -4,12 +4,12 @@
 DP_INLINE float row_largest(const float *x, size_t n)
 {
     size_t i = 0;
-    dp_vec largest = dp_set(-INFINITY);
+    dp_vec largest = dp_vec_set(-INFINITY);
     for (; i + DP_LANES <= n; i += DP_LANES) {
-        largest = dp_max(largest, dp_load(x + i));
+        largest = dp_max(largest, dp_vec_load(x + i));
     }
     if (i < n) {
-        largest = dp_max(largest, dp_load_some(x + i, n - i, -INFINITY));
+        largest = dp_max(largest, dp_vec_load_some(x + i, n - i, -INFINITY));
     }
     return dp_largest(largest);
 }
@@ -26,18 +26,19 @@ DP_INLINE float row_exp(float *x, size_t n, float scale, float shift)
         const size_t end = n - i > DP_SUM_RUN * DP_LANES ? i + DP_SUM_RUN * DP_LANES : n;
         dp_vec sum = {0};
         for (; i + DP_LANES <= end; i += DP_LANES) {
-            const dp_vec e = dp_exp(dp_fma(dp_load(x + i), dp_set(scale), dp_set(-shift)));
+            const dp_vec e =
+                dp_exp(dp_fma(dp_vec_load(x + i), dp_vec_set(scale), dp_vec_set(-shift)));
             sum += e;
-            dp_store(x + i, e);
+            dp_vec_store(x + i, e);
         }
         if (i < end) {
-            const dp_vec v = dp_load_some(x + i, end - i, -INFINITY);
-            const dp_vec e = dp_exp(dp_fma(v, dp_set(scale), dp_set(-shift)));
+            const dp_vec v = dp_vec_load_some(x + i, end - i, -INFINITY);
+            const dp_vec e = dp_exp(dp_fma(v, dp_vec_set(scale), dp_vec_set(-shift)));
             sum += e;
-            dp_store_some(x + i, e, end - i);
+            dp_vec_store_some(x + i, e, end - i);
             i = end;
         }
-        total += (double)dp_sum(sum);
+        total += (double)dp_vec_sum(sum);
     } while (i < n);
     return (float)total;
 }

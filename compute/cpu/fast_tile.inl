@@ -143,12 +143,12 @@ DP_INLINE void store_sums(const struct target *t, size_t rows, bool with_bias, b
         for (size_t j = 0; j < DP_PANEL_VECS; j++) {
             dp_vec v = sum[r][j];
             if (with_bias) {
-                v += dp_load(t->bias + j * DP_LANES);
+                v += dp_vec_load(t->bias + j * DP_LANES);
             }
             if (with_add) {
-                v += dp_load(add + j * DP_LANES);
+                v += dp_vec_load(add + j * DP_LANES);
             }
-            dp_store(c + j * DP_LANES, v);
+            dp_vec_store(c + j * DP_LANES, v);
         }
         DP_STEP(c, t->ldc);
         if (with_add) {
@@ -179,18 +179,19 @@ static void store_part(const struct target *t, const float *sum)
         for (size_t j = 0; j < t->columns; j += DP_LANES) {
             const size_t columns = least_of(t->columns - j, DP_LANES);
             const bool whole = columns == DP_LANES;
-            dp_vec v = dp_load(sum + r * DP_PANEL + j);
+            dp_vec v = dp_vec_load(sum + r * DP_PANEL + j);
             if (t->bias != NULL) {
-                v += whole ? dp_load(t->bias + j) : dp_load_some(t->bias + j, columns, 0.0F);
+                v +=
+                    whole ? dp_vec_load(t->bias + j) : dp_vec_load_some(t->bias + j, columns, 0.0F);
             }
             if (t->add != NULL) {
                 const float *add = t->add + r * t->ld_add + j;
-                v += whole ? dp_load(add) : dp_load_some(add, columns, 0.0F);
+                v += whole ? dp_vec_load(add) : dp_vec_load_some(add, columns, 0.0F);
             }
             if (whole) {
-                dp_store(t->c + r * t->ldc + j, v);
+                dp_vec_store(t->c + r * t->ldc + j, v);
             } else {
-                dp_store_some(t->c + r * t->ldc + j, v, columns);
+                dp_vec_store_some(t->c + r * t->ldc + j, v, columns);
             }
         }
     }
@@ -202,7 +203,7 @@ DP_INLINE void store_past(const struct target *t, size_t rows, dp_vec sum[DP_GRO
     for (size_t r = 0; r < rows; r++) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            dp_store_past(t->c + r * t->ldc + j * DP_LANES, sum[r][j] + (dp_vec){0});
+            dp_vec_store_past(t->c + r * t->ldc + j * DP_LANES, sum[r][j] + (dp_vec){0});
         }
     }
 }
@@ -219,7 +220,7 @@ DP_INLINE void store_other(const struct target *t, size_t rows, dp_vec sum[DP_GR
     for (size_t r = 0; r < rows; r++) {
 #pragma GCC unroll 4
         for (size_t j = 0; j < DP_PANEL_VECS; j++) {
-            dp_store(flat + r * DP_PANEL + j * DP_LANES, sum[r][j]);
+            dp_vec_store(flat + r * DP_PANEL + j * DP_LANES, sum[r][j]);
         }
     }
     store_part(t, flat);

@@ -23,81 +23,81 @@
 typedef float dp_vec __attribute__((vector_size(DP_LANES * 4)));
 typedef int32_t dp_ivec __attribute__((vector_size(DP_LANES * 4)));
 
-DP_INLINE dp_vec dp_load(const float *p)
+DP_INLINE dp_vec dp_vec_load(const float *p)
 {
     dp_vec v;
     memcpy(&v, p, sizeof v);
     return v;
 }
 
-DP_INLINE void dp_store(float *p, dp_vec v)
+DP_INLINE void dp_vec_store(float *p, dp_vec v)
 {
     memcpy(p, &v, sizeof v);
 }
 
 /* A store past the caches, to p aligned to the vector, where the processor has one. Other threads
- * see it after dp_fence_past. */
+ * see it after dp_vec_fence_past. */
 #if DP_LANES == 16
-DP_INLINE void dp_store_past(float *p, dp_vec v)
+DP_INLINE void dp_vec_store_past(float *p, dp_vec v)
 {
     _mm512_stream_ps(p, (__m512)v);
 }
 
-DP_INLINE void dp_fence_past(void)
+DP_INLINE void dp_vec_fence_past(void)
 {
     _mm_sfence();
 }
 #elif DP_LANES == 8
-DP_INLINE void dp_store_past(float *p, dp_vec v)
+DP_INLINE void dp_vec_store_past(float *p, dp_vec v)
 {
     _mm256_stream_ps(p, (__m256)v);
 }
 
-DP_INLINE void dp_fence_past(void)
+DP_INLINE void dp_vec_fence_past(void)
 {
     _mm_sfence();
 }
 #else
-DP_INLINE void dp_store_past(float *p, dp_vec v)
+DP_INLINE void dp_vec_store_past(float *p, dp_vec v)
 {
-    dp_store(p, v);
+    dp_vec_store(p, v);
 }
 
-DP_INLINE void dp_fence_past(void)
+DP_INLINE void dp_vec_fence_past(void)
 {
 }
 #endif
 
-DP_INLINE dp_vec dp_set(float x)
+DP_INLINE dp_vec dp_vec_set(float x)
 {
     return x - (dp_vec){0};
 }
 
 /* The first n < DP_LANES elements; the others are fill. */
 #if DP_LANES == 16
-DP_INLINE dp_vec dp_load_some(const float *p, size_t n, float fill)
+DP_INLINE dp_vec dp_vec_load_some(const float *p, size_t n, float fill)
 {
-    return (dp_vec)_mm512_mask_loadu_ps((__m512)dp_set(fill), (__mmask16)((1U << n) - 1U), p);
+    return (dp_vec)_mm512_mask_loadu_ps((__m512)dp_vec_set(fill), (__mmask16)((1U << n) - 1U), p);
 }
 
-DP_INLINE void dp_store_some(float *p, dp_vec v, size_t n)
+DP_INLINE void dp_vec_store_some(float *p, dp_vec v, size_t n)
 {
     _mm512_mask_storeu_ps(p, (__mmask16)((1U << n) - 1U), (__m512)v);
 }
 #else
-DP_INLINE dp_vec dp_load_some(const float *p, size_t n, float fill)
+DP_INLINE dp_vec dp_vec_load_some(const float *p, size_t n, float fill)
 {
     float lanes[DP_LANES];
     for (size_t i = 0; i < DP_LANES; i++) {
         lanes[i] = i < n ? p[i] : fill;
     }
-    return dp_load(lanes);
+    return dp_vec_load(lanes);
 }
 
-DP_INLINE void dp_store_some(float *p, dp_vec v, size_t n)
+DP_INLINE void dp_vec_store_some(float *p, dp_vec v, size_t n)
 {
     float lanes[DP_LANES];
-    dp_store(lanes, v);
+    dp_vec_store(lanes, v);
     for (size_t i = 0; i < n; i++) {
         p[i] = lanes[i];
     }
@@ -138,10 +138,10 @@ DP_INLINE dp_vec dp_sqrt(dp_vec a)
 #endif
 
 /* Sums and maxima over the lanes in a fixed order: halves, then quarters. */
-DP_INLINE float dp_sum(dp_vec v)
+DP_INLINE float dp_vec_sum(dp_vec v)
 {
     float lanes[DP_LANES];
-    dp_store(lanes, v);
+    dp_vec_store(lanes, v);
     for (size_t half = DP_LANES / 2; half > 0; half /= 2) {
         for (size_t i = 0; i < half; i++) {
             lanes[i] += lanes[i + half];
@@ -154,7 +154,7 @@ DP_INLINE float dp_sum(dp_vec v)
 DP_INLINE float dp_largest(dp_vec v)
 {
     float lanes[DP_LANES];
-    dp_store(lanes, v);
+    dp_vec_store(lanes, v);
     float largest = lanes[0];
     for (size_t i = 1; i < DP_LANES; i++) {
         largest = lanes[i] <= largest ? largest : lanes[i];
@@ -175,8 +175,8 @@ DP_INLINE void dp_transpose(const float *from, size_t ld, float *to, size_t to_l
     __m512 fours[DP_LANES];
 #pragma GCC unroll 8
     for (size_t i = 0; i < DP_LANES; i += 2) {
-        const __m512 even = (__m512)dp_load(from + i * ld);
-        const __m512 odd = (__m512)dp_load(from + (i + 1) * ld);
+        const __m512 even = (__m512)dp_vec_load(from + i * ld);
+        const __m512 odd = (__m512)dp_vec_load(from + (i + 1) * ld);
         pairs[i] = (__m512d)_mm512_unpacklo_ps(even, odd);
         pairs[i + 1] = (__m512d)_mm512_unpackhi_ps(even, odd);
     }
@@ -193,10 +193,10 @@ DP_INLINE void dp_transpose(const float *from, size_t ld, float *to, size_t to_l
         const __m512 even_high = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0x88);
         const __m512 odd_low = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0xdd);
         const __m512 odd_high = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0xdd);
-        dp_store(to + i * to_ld, (dp_vec)_mm512_shuffle_f32x4(even_low, even_high, 0x88));
-        dp_store(to + (i + 4) * to_ld, (dp_vec)_mm512_shuffle_f32x4(odd_low, odd_high, 0x88));
-        dp_store(to + (i + 8) * to_ld, (dp_vec)_mm512_shuffle_f32x4(even_low, even_high, 0xdd));
-        dp_store(to + (i + 12) * to_ld, (dp_vec)_mm512_shuffle_f32x4(odd_low, odd_high, 0xdd));
+        dp_vec_store(to + i * to_ld, (dp_vec)_mm512_shuffle_f32x4(even_low, even_high, 0x88));
+        dp_vec_store(to + (i + 4) * to_ld, (dp_vec)_mm512_shuffle_f32x4(odd_low, odd_high, 0x88));
+        dp_vec_store(to + (i + 8) * to_ld, (dp_vec)_mm512_shuffle_f32x4(even_low, even_high, 0xdd));
+        dp_vec_store(to + (i + 12) * to_ld, (dp_vec)_mm512_shuffle_f32x4(odd_low, odd_high, 0xdd));
     }
 #else
     for (size_t i = 0; i < DP_LANES; i++) {
@@ -215,21 +215,21 @@ DP_INLINE void dp_transpose(const float *from, size_t ld, float *to, size_t to_l
 DP_INLINE dp_vec dp_exp(dp_vec x)
 {
     const dp_vec magic =
-        dp_set(0x1.8p23F); /* Adding it rounds to an integer, kept in the low bits. */
-    const dp_ivec tiny = x < dp_set(-87.3F);
-    x = dp_min(dp_set(88.0F), dp_max(dp_set(-87.3F), x));
-    const dp_vec shifted = dp_fma(x, dp_set(0x1.715476p0F), magic);
+        dp_vec_set(0x1.8p23F); /* Adding it rounds to an integer, kept in the low bits. */
+    const dp_ivec tiny = x < dp_vec_set(-87.3F);
+    x = dp_min(dp_vec_set(88.0F), dp_max(dp_vec_set(-87.3F), x));
+    const dp_vec shifted = dp_fma(x, dp_vec_set(0x1.715476p0F), magic);
     const dp_vec n = shifted - magic;
-    dp_vec r = dp_fma(n, dp_set(-0x1.62e4p-1F), x);
-    r = dp_fma(n, dp_set(-0x1.7f7d1cp-20F), r);
-    dp_vec p = dp_fma(r, dp_set(1.0F / 720.0F), dp_set(1.0F / 120.0F));
-    p = dp_fma(p, r, dp_set(1.0F / 24.0F));
-    p = dp_fma(p, r, dp_set(1.0F / 6.0F));
-    p = dp_fma(p, r, dp_set(0.5F));
-    p = dp_fma(p, r, dp_set(1.0F));
-    p = dp_fma(p, r, dp_set(1.0F));
+    dp_vec r = dp_fma(n, dp_vec_set(-0x1.62e4p-1F), x);
+    r = dp_fma(n, dp_vec_set(-0x1.7f7d1cp-20F), r);
+    dp_vec p = dp_fma(r, dp_vec_set(1.0F / 720.0F), dp_vec_set(1.0F / 120.0F));
+    p = dp_fma(p, r, dp_vec_set(1.0F / 24.0F));
+    p = dp_fma(p, r, dp_vec_set(1.0F / 6.0F));
+    p = dp_fma(p, r, dp_vec_set(0.5F));
+    p = dp_fma(p, r, dp_vec_set(1.0F));
+    p = dp_fma(p, r, dp_vec_set(1.0F));
     /* The product keeps a NaN, where adding to the exponent bits of p could make a number of it. */
-    const dp_ivec power = (dp_ivec)((dp_ivec)shifted << 23) + (dp_ivec)dp_set(1.0F);
+    const dp_ivec power = (dp_ivec)((dp_ivec)shifted << 23) + (dp_ivec)dp_vec_set(1.0F);
     return dp_and(~tiny, p * (dp_vec)power);
 }
 

@@ -51,12 +51,12 @@ static dp_status library(char name[DP_DEVICE_NAME_MAX], dp_why *why)
     return dp_cuda_link_library(nccl_file, name, why);
 }
 
-static dp_status link_id(dp_link_id *out, dp_why *why)
+static dp_status link_id(dp_card_link_id *out, dp_why *why)
 {
     return dp_cuda_link_id(nccl_file, out, why);
 }
 
-static dp_status link_up(dp_engine *e, const dp_link *link, dp_why *why)
+static dp_status link_up(dp_engine *e, const dp_card_link *link, dp_why *why)
 {
     if (e->shape.parts < 2 || e->link != NULL) {
         return dp_why_set(why, DP_BADARG, "this engine is no part, or has its link");

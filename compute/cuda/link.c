@@ -52,7 +52,7 @@ typedef struct library {
 struct dp_cuda_link {
     library nccl;
     dp_cuda_device *device;
-    dp_link link;
+    dp_card_link link;
     void *comm;
 };
 
@@ -106,7 +106,7 @@ dp_status dp_cuda_link_library(const char *file, char name[DP_DEVICE_NAME_MAX], 
     return DP_OK;
 }
 
-dp_status dp_cuda_link_id(const char *file, dp_link_id *out, dp_why *why)
+dp_status dp_cuda_link_id(const char *file, dp_card_link_id *out, dp_why *why)
 {
     library l;
     int version;
@@ -196,8 +196,8 @@ static dp_status join(dp_cuda_link *l, uint32_t rank, uint32_t count, uint32_t w
 }
 
 dp_status dp_cuda_link_open(dp_cuda_link **out, const char *file, dp_cuda_device *device,
-                            const dp_link *link, uint32_t rank, uint32_t count, uint32_t wait_ms,
-                            dp_why *why)
+                            const dp_card_link *link, uint32_t rank, uint32_t count,
+                            uint32_t wait_ms, dp_why *why)
 {
     int version;
     library nccl;

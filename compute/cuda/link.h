@@ -31,13 +31,13 @@ typedef struct dp_cuda_move {
 DP_MUST dp_status dp_cuda_link_library(const char *file, char name[DP_DEVICE_NAME_MAX],
                                        dp_why *why);
 /* For one link, by the first of those that will open it. DP_UNSUPPORTED with a sentence. */
-DP_MUST dp_status dp_cuda_link_id(const char *file, dp_link_id *out, dp_why *why);
+DP_MUST dp_status dp_cuda_link_id(const char *file, dp_card_link_id *out, dp_why *why);
 
 /* As rank of count; all must come. device and link's context are borrowed until close.
  * DP_UNSUPPORTED: NCCL cannot, or not all came in wait_ms; DP_IO: somebody is gone; DP_NOMEM; each
  * but that with a sentence. */
 DP_MUST dp_status dp_cuda_link_open(dp_cuda_link **out, const char *file, dp_cuda_device *device,
-                                    const dp_link *link, uint32_t rank, uint32_t count,
+                                    const dp_card_link *link, uint32_t rank, uint32_t count,
                                     uint32_t wait_ms, dp_why *why);
 void dp_cuda_link_close(dp_cuda_link *link); /* Accepts NULL. What is under way is given up. */
 

@@ -145,8 +145,9 @@ static bool find_end(const dp_bpe *bpe, uint32_t *id)
 
 void dp_gguf_words(dp_gguf_pairs *pairs, const dp_bpe *bpe, uint32_t vocab)
 {
-    static const char *const kinds[DP_PIECES_KINDS] = {
-        [DP_PIECES_GPT2] = "gpt-2", [DP_PIECES_LLAMA3] = "llama-bpe", [DP_PIECES_QWEN2] = "qwen2"};
+    static const char *const kinds[DP_PRETOKENIZER_KINDS] = {[DP_PRETOKENIZER_GPT2] = "gpt-2",
+                                                             [DP_PRETOKENIZER_LLAMA3] = "llama-bpe",
+                                                             [DP_PRETOKENIZER_QWEN2] = "qwen2"};
     uint32_t end = 0;
     dp_gguf_pair_text(pairs, "tokenizer.ggml.model", "gpt2");
     dp_gguf_pair_text(pairs, "tokenizer.ggml.pre", kinds[bpe->pieces]);

@@ -23,7 +23,7 @@ _Static_assert(sizeof(slot) == 64, "a slot is a cache line");
 
 struct dp_encoder {
     const dp_bpe *bpe;
-    dp_pieces *pieces;
+    dp_pretokenizer *pieces;
     slot *slots;
     dp_merge_room room;
     uint32_t *ids; /* of one piece */
@@ -39,7 +39,8 @@ dp_status dp_encoder_open(dp_encoder **out, const dp_bpe *bpe, dp_why *why)
     }
     e->bpe = bpe;
     e->slots = dp_alloc(SLOTS, sizeof *e->slots);
-    dp_status status = e->slots == NULL ? DP_NOMEM : dp_pieces_open(&e->pieces, bpe->pieces, why);
+    dp_status status =
+        e->slots == NULL ? DP_NOMEM : dp_pretokenizer_open(&e->pieces, bpe->pieces, why);
     if (status != DP_OK) {
         dp_encoder_close(e);
         return status;
@@ -57,7 +58,7 @@ void dp_encoder_close(dp_encoder *encoder)
     dp_merge_room_close(&encoder->room);
     dp_free(encoder->ids);
     dp_free(encoder->slots);
-    dp_pieces_close(encoder->pieces);
+    dp_pretokenizer_close(encoder->pieces);
     dp_free(encoder);
 }
 
@@ -117,7 +118,7 @@ static dp_status encode_pieces(dp_encoder *e, dp_view text, dp_tokens *tokens, d
 {
     for (size_t at = 0; at < text.size;) {
         size_t size;
-        DP_TRY(dp_pieces_next(e->pieces, text, at, &size, why));
+        DP_TRY(dp_pretokenizer_next(e->pieces, text, at, &size, why));
         DP_TRY(encode_piece(e, dp_view_of(text.data + at, size), tokens));
         at += size;
     }

@@ -260,7 +260,7 @@ static bool plain_byte_level(const json_t *step, bool use_regex)
 }
 
 /* Isolated matches, or what no match leaves removed: the same with patterns that match all text. */
-static bool read_split(const json_t *step, dp_pieces_kind *kind)
+static bool read_split(const json_t *step, dp_pretokenizer_kind *kind)
 {
     const char *const pattern =
         json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
@@ -268,14 +268,14 @@ static bool read_split(const json_t *step, dp_pieces_kind *kind)
     const bool invert = flag(step, "invert", false);
     return has_type(step, "Split") && pattern != NULL && behavior != NULL &&
            strcmp(behavior, invert ? "Removed" : "Isolated") == 0 &&
-           dp_pieces_kind_of(pattern, kind);
+           dp_pretokenizer_kind_of(pattern, kind);
 }
 
 static dp_status read_pre_tokenizer(dp_bpe *bpe, const json_t *before, dp_why *why)
 {
     const json_t *const steps = json_object_get(before, "pretokenizers");
     if (plain_byte_level(before, true)) {
-        bpe->pieces = DP_PIECES_GPT2;
+        bpe->pieces = DP_PRETOKENIZER_GPT2;
         return DP_OK;
     }
     if (has_type(before, "Sequence") && json_array_size(steps) == 2 &&

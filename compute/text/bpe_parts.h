@@ -7,7 +7,7 @@
 #include "compute/text/added.h"
 #include "compute/text/bpe.h"
 #include "compute/text/merges.h"
-#include "compute/text/pieces.h"
+#include "compute/text/pretokenizer.h"
 
 enum {
     DP_BPE_BLOCK_BYTES = 64 * 1024,
@@ -15,7 +15,7 @@ enum {
 };
 
 struct dp_bpe {
-    dp_pieces_kind pieces;
+    dp_pretokenizer_kind pieces;
     bool nfc;           /* normal form C before pieces */
     bool ignore_merges; /* a piece that is a token is not merged */
     dp_view *tokens;    /* by id; empty where there is none */

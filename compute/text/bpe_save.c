@@ -101,11 +101,11 @@ static json_t *byte_level(bool use_regex)
 
 static json_t *pre_tokenizer(const dp_bpe *bpe)
 {
-    if (bpe->pieces == DP_PIECES_GPT2) {
+    if (bpe->pieces == DP_PRETOKENIZER_GPT2) {
         return byte_level(true);
     }
     return json_pack("{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, o]}", "type", "Sequence", "pretokenizers",
-                     "type", "Split", "pattern", "Regex", dp_pieces_pattern(bpe->pieces),
+                     "type", "Split", "pattern", "Regex", dp_pretokenizer_pattern(bpe->pieces),
                      "behavior", "Isolated", "invert", 0, byte_level(false));
 }
 

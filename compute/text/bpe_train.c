@@ -7,7 +7,7 @@
 #include "compute/machine/words.h"
 #include "compute/text/bpe.h"
 #include "compute/text/bpe_parts.h"
-#include "compute/text/pieces.h"
+#include "compute/text/pretokenizer.h"
 #include "compute/text/utf8.h"
 
 /* A longer piece is counted in cuts: what stands in one word of a thousand bytes says nothing about
@@ -57,19 +57,19 @@ static dp_status count_words(trainer *t, dp_view text, dp_why *why)
     if (text.size == 0) {
         return dp_why_set(why, DP_BADARG, "the text is empty");
     }
-    dp_pieces *pieces;
+    dp_pretokenizer *pieces;
     DP_TRY(dp_utf8_check(text, why));
-    DP_TRY(dp_pieces_open(&pieces, DP_PIECES_GPT2, why));
+    DP_TRY(dp_pretokenizer_open(&pieces, DP_PRETOKENIZER_GPT2, why));
     dp_status status = DP_OK;
     for (size_t at = 0; at < text.size && status == DP_OK;) {
         size_t size = 0;
-        status = dp_pieces_next(pieces, text, at, &size, why);
+        status = dp_pretokenizer_next(pieces, text, at, &size, why);
         if (status == DP_OK) {
             status = count_piece(t, dp_view_of(text.data + at, size));
         }
         at += size;
     }
-    dp_pieces_close(pieces);
+    dp_pretokenizer_close(pieces);
     return status;
 }
 

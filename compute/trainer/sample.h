@@ -1,4 +1,4 @@
-/* Text tokens drawn from the current weights; no training state changes. */
+/* Draws text tokens from the current weights. Changes no training state. */
 #ifndef DP_COMPUTE_TRAINER_SAMPLE_H
 #define DP_COMPUTE_TRAINER_SAMPLE_H
 
@@ -10,16 +10,16 @@
 #include "compute/model/model.h"
 
 typedef struct dp_sampler {
-    float temperature; /* 0: always the likeliest token, the lowest id on a tie */
+    float temperature; /* 0: the most likely token, the lowest id on a tie */
     uint32_t top_k;    /* 0 or >= vocab: all tokens */
     uint64_t seed;
 } dp_sampler;
 
-/* One token from logits [vocab]; scratch: vocab floats. DP_BADARG (temperature), DP_DIVERGED (a
- * logit is not finite). */
+/* Draws one token from logits [vocab]; scratch: vocab floats. DP_BADARG (temperature), DP_DIVERGED
+ * (a logit is not finite). */
 DP_MUST dp_status dp_sample_pick(const dp_sampler *sampler, dp_rng *rng, const float *logits,
                                  size_t vocab, float *scratch, uint32_t *token);
-/* What is asked for the next token. */
+/* The model that gives logits. */
 typedef struct dp_sample_model {
     const dp_model_config *config;
     void *context;

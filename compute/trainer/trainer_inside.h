@@ -20,10 +20,10 @@
 #include "compute/text/bpe.h"
 #include "compute/trainer/trainer.h"
 
-/* Local work since the last publication, or that of a publication. */
+/* Local work since the last publication, or the work of one. */
 typedef struct dp_trainer_tally {
     uint32_t steps;
-    uint32_t restored; /* of steps: of an earlier process, whose losses are not known */
+    uint32_t restored; /* of steps: those of an earlier process, whose losses are unknown */
     uint32_t skipped;
     uint32_t spikes; /* of skipped */
     uint64_t tokens;
@@ -31,31 +31,32 @@ typedef struct dp_trainer_tally {
     double loss_sum; /* of the steps' mean losses */
 } dp_trainer_tally;
 
-/* Of a run that exchanges gradients; in others all are NULL. n floats each. */
+/* In a run that exchanges gradients: n floats each; else NULL. */
 typedef struct dp_trainer_gradients {
-    float *g;    /* of the last batch, where ready */
-    float *work; /* the mean of a round, and what is on its way to the engine */
+    float *g;    /* of the last batch, if ready */
+    float *work; /* the mean of a round, and values for the engine */
     float *m;    /* of the outer step, as in the state */
     float *v;
     bool ready; /* g waits for its publication */
 } dp_trainer_gradients;
 
-enum { DP_EARLY_RUNS = 16 }; /* of a part, handed on at a time: they stay in the second cache */
+/* codec runs of a part per call of take: they fit the second-level cache */
+enum { DP_EARLY_RUNS = 16 };
 
-/* Who is told of parts while backward goes on, and how far it has come (trainer_early.c). */
+/* The receiver of parts during backward, and its state (trainer_early.c). */
 typedef struct dp_trainer_early {
-    dp_part_cuts cuts; /* n = 0: nobody */
+    dp_part_cuts cuts; /* n = 0: no receiver */
     dp_trainer_take_part take;
     void *context;
     dp_buf piece;
     /* Of the step under way. */
     size_t starts[DP_PARTS_MAX + 1];
-    size_t left;            /* parts that are still to come */
+    size_t left;            /* parts not yet taken */
     const float *gradients; /* lent by the engine, as e */
     const float *e;
     float factor; /* takes the loss scale out */
     dp_codec codec;
-    bool failed; /* a part could not be encoded: no more are told */
+    bool failed; /* a part could not be encoded: no more calls */
 } dp_trainer_early;
 
 struct dp_trainer {
@@ -72,22 +73,23 @@ struct dp_trainer {
     dp_bpe *bpe;
     dp_data data;
     size_t n; /* elements of every vector */
-    /* A is being encoded, ANCHOR is x of then; pending_tally is what it would take along */
+    /* A is being encoded, ANCHOR is x at its start; pending_tally is its work. */
     bool publishing;
-    bool apart;   /* the publication under way is encoded without e, which joins A afterwards */
+    bool apart;   /* the publication is encoded without e, which joins A afterwards */
     bool pending; /* A and ANCHOR are in use */
     dp_trainer_tally pending_tally;
-    uint32_t left_out;    /* publications in a row, up to the last one that has an outcome */
+    uint32_t left_out;    /* publications left out in a row, up to the last settled one */
     dp_view pending_blob; /* lent by the engine, or of restored */
     dp_buf restored;
-    dp_buf bytes;   /* of the state, a or F that was lent last */
-    dp_view joined; /* in bytes: a record in slices as one update, for the call */
-    dp_part_place places[DP_PARTS_MAX]; /* of the results of a record of parts, for the call */
-    uint32_t added; /* updates whose sum bytes is, not lent to anybody; 0: none */
+    dp_buf bytes;   /* the state, a or F that was lent last */
+    dp_view joined; /* in bytes: a record in slices as one update, during a call */
+    /* places of the results of a record of parts, during a call */
+    dp_part_place places[DP_PARTS_MAX];
+    uint32_t added; /* updates whose sum is in bytes; 0: none */
     uint64_t state_round;
     dp_outer_seen outer; /* of the record applied last */
-    bool judges;         /* it was asked to: publications are remembered */
-    dp_alignment own;    /* with the newest of these */
+    bool judges;         /* a JUDGE has come: publications are remembered */
+    dp_alignment own;    /* alignment with the newest publication */
 
     uint64_t aim_round; /* of the coming steps */
     uint64_t committed;
@@ -112,7 +114,7 @@ struct dp_trainer {
     uint32_t *targets;
 };
 
-/* What x is measured from: x = anchor - F - O. */
+/* The base of x: x = anchor - F - O. */
 static inline dp_vector dp_trainer_anchor(const dp_trainer *trainer)
 {
     return trainer->pending ? DP_VECTOR_ANCHOR : DP_VECTOR_THETA;
@@ -131,37 +133,37 @@ DP_MUST dp_status dp_trainer_gradients_open(dp_trainer *trainer);
 void dp_trainer_gradients_close(dp_trainer *trainer);
 /* Moments to 0. */
 void dp_trainer_gradients_zero(dp_trainer *trainer);
-/* Moments from a state. DP_BADMSG, DP_DIVERGED: none has changed; theta has been looked at too. */
+/* Reads moments, and checks theta, of a state. DP_BADMSG, DP_DIVERGED: nothing has changed. */
 DP_MUST dp_status dp_trainer_gradients_load(dp_trainer *trainer, const dp_state *from);
-/* Moments behind the bytes of the state. */
+/* Appends the moments to the bytes of the state. */
 DP_MUST dp_status dp_trainer_gradients_append(dp_trainer *trainer);
-/* The engine's gradients, which a whole batch has made. */
+/* Takes the engine's gradients of a whole batch. */
 DP_MUST dp_status dp_trainer_take_gradient(dp_trainer *trainer, float loss_scale);
 /* a = e + g. DP_DIVERGED. */
 DP_MUST dp_status dp_trainer_gather(dp_trainer *trainer);
-/* Theta and the moments, by the record's mean. */
+/* The outer step of AdamW on theta and the moments, by the mean of the record. */
 DP_MUST dp_status dp_trainer_step_of_all(dp_trainer *trainer, const dp_trainer_record *record);
 void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
 
-/* trainer_publish.c: of the coming publication. */
+/* trainer_publish.c: the codec of the next publication. */
 dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense, uint32_t keep);
 
-/* trainer_judge.c: a is the own newest publication, n floats, if updates are to be compared with
- * it. */
+/* trainer_judge.c: remembers a, the own newest publication of n floats, if updates are compared
+ * with it. */
 void dp_trainer_remember(dp_trainer *trainer, const float *a);
 
-/* trainer_early.c: before the step that completes a batch. DP_IO. */
+/* trainer_early.c: call before the step that completes a batch. DP_IO. */
 DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);
 
-/* bytes, empty. */
+/* Empties bytes, and returns it. */
 dp_buf *dp_trainer_bytes_anew(dp_trainer *trainer);
 
 /* trainer_parts.c */
-/* Blobs are checked, and places found where they are of parts (else ranges becomes NULL); a record
- * in slices becomes one of a single update, lent until the next use of bytes. Fills in
- * contributors. The statuses of dp_part_places. */
+/* Checks blobs, and finds their places in a record of parts (else ranges becomes NULL). A record in
+ * slices becomes one of a single update, lent until the next use of bytes. Fills in contributors.
+ * The statuses of dp_part_places. */
 DP_MUST dp_status dp_trainer_join(dp_trainer *trainer, dp_trainer_record *record);
-/* What such a record adds up; lent until the next. */
+/* The items that such a record sums; lent until the next record. */
 dp_consensus_items dp_trainer_items(const dp_trainer *trainer, const dp_trainer_record *record);
 /* e of an included publication whose vector is A: beta (a - clip decode(blob)) on the parts that
  * count it, a on the others. The blob has been checked. */
@@ -169,9 +171,9 @@ DP_MUST dp_status dp_trainer_settle(dp_trainer *trainer, uint32_t clip, const dp
                                     uint32_t taken, dp_view blob);
 
 /* trainer_lease.c */
-/* Everybody's own line is in another order, and none in that of the run. */
+/* Seed of a member's own line: each differs from the others and from the line of the run. */
 uint64_t dp_trainer_line_seed(const dp_trainer *trainer, const uint8_t member[32]);
-/* The next samples, at most rows of them, and that they are drawn now. */
+/* The next samples, at most rows of them; marks them as drawn. */
 dp_loader_place dp_trainer_next_place(const dp_trainer *trainer, uint32_t rows);
 void dp_trainer_pass_over(dp_trainer *trainer, const dp_loader_place *place);
 

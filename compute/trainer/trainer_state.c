@@ -98,7 +98,7 @@ dp_buf *dp_trainer_bytes_anew(dp_trainer *t)
     return &t->bytes;
 }
 
-dp_status dp_trainer_state(dp_trainer *t, dp_view *state, dp_hash *root)
+dp_status dp_trainer_state_bytes(dp_trainer *t, dp_view *state, dp_hash *root)
 {
     const uint32_t moments = dp_broken(29) ? 0 : dp_trainer_moments(t);
     DP_TRY(dp_state_write_header(t->state_round, t->n, moments, dp_trainer_bytes_anew(t)));

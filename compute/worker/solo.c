@@ -314,7 +314,7 @@ static dp_status write_model(solo *s, dp_why *why)
 {
     dp_view state;
     dp_hash root;
-    DP_TRY(dp_trainer_state(s->trainer, &state, &root));
+    DP_TRY(dp_trainer_state_bytes(s->trainer, &state, &root));
     DP_TRY(dp_file_write(s->folder.path, DP_SOLO_STATE, state, why));
     dp_trainer_close(s->trainer);
     s->trainer = NULL;

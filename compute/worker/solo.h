@@ -1,6 +1,6 @@
-/* Training without peers, on a folder of its own: begun from a manifest and a text, taken up again
- * from its newest checkpoint, measured. The loop around a trainer that is alone (trainer.h); prints
- * nothing and knows no arguments (solo_tool.h).
+/* Standalone training, without peers, in a folder of its own: it begins with a manifest and a text,
+ * resumes from its newest checkpoint, and is evaluated. The loop around a standalone trainer
+ * (trainer.h); prints nothing and knows no arguments (solo_tool.h).
  *
  *   FOLDER/manifest.bin        canonical bytes, unsigned, with the hashes of tokenizer and data;
  *                              times and keys are 0
@@ -11,11 +11,11 @@
  *   FOLDER/model/              in Hugging Face's layout, once all steps are done, if transformers
  *                              have a class for it
  *
- * The same manifest, text, build and kind of processor give the same bits after as many steps,
- * whatever the number of threads and however often it was killed and taken up again: batches follow
- * from the number of the step, chance from the manifest's seed, and every micro-batch has the rows
- * that the first start chose, from the manifest alone unless a card is too small for them. Error
- * feedback has no part: nothing is published. */
+ * The same manifest, text, build and kind of processor give the same bits after the same number of
+ * steps, for any number of threads, kills and resumes: batches follow from the number of the step,
+ * random choices from the manifest's seed, and every micro-batch has the rows that the first start
+ * chose, from the manifest alone unless a card is too small for them. There is no error feedback,
+ * because nothing is published. */
 #ifndef DP_COMPUTE_WORKER_SOLO_H
 #define DP_COMPUTE_WORKER_SOLO_H
 
@@ -25,20 +25,20 @@
 
 typedef enum dp_solo_event_kind {
     DP_SOLO_PREPARED, /* tokens */
-    DP_SOLO_PLAN,     /* plan; why where nothing fits */
-    DP_SOLO_NOTE,     /* why: a checkpoint that cannot be used, a model that cannot be exported */
+    DP_SOLO_PLAN,     /* plan; why if nothing fits */
+    DP_SOLO_NOTE,     /* why: an unusable checkpoint, a model that cannot be exported */
     DP_SOLO_START,    /* steps, target, rows, threads, parameters */
     DP_SOLO_STEP,     /* last, place, tokens_per_second, eta_s */
     DP_SOLO_SAVED,    /* place, hash, took_s */
-    /* place, hash: of the last checkpoint; stopped; exported; train_s, tokens_per_second over
-     * all */
+    /* place and hash of the last checkpoint; stopped; exported; train_s; tokens_per_second of the
+     * whole process */
     DP_SOLO_END
 } dp_solo_event_kind;
 
 typedef struct dp_solo_event {
     dp_solo_event_kind kind;
     uint64_t steps;  /* done or dropped so far */
-    uint64_t target; /* how many there are to be */
+    uint64_t target; /* steps in all */
     uint64_t tokens;
     uint64_t skipped;
     uint64_t spikes; /* of skipped */
@@ -48,60 +48,60 @@ typedef struct dp_solo_event {
     dp_trainer_last last;
     double tokens_per_second; /* START: 0 */
     double eta_s;
-    double train_s; /* of this process, in steps */
+    double train_s; /* seconds of this process in steps */
     double took_s;
     dp_hash hash;
-    bool stopped;        /* by the caller, before the target */
+    bool stopped;        /* the caller ended it before the target */
     bool exported;       /* FOLDER/model was written */
     const dp_plan *plan; /* lent for the call, like why */
     const char *why;
 } dp_solo_event;
 
 typedef struct dp_solo_job {
-    dp_view manifest; /* canonical; keys and hashes are not looked at */
-    /* a text, or a folder of data (corpus.h); of no use to resume, then it may be NULL */
+    dp_view manifest; /* canonical; keys and hashes are ignored */
+    /* A text, or a folder of data (corpus.h); may be NULL with resume, which ignores it. */
     const char *text;
-    const char *weights; /* to start from (prepare.h); NULL: the seed. Of no use to resume */
+    const char *weights; /* first weights (prepare.h); NULL: from the seed; ignored with resume */
     const char *folder;
-    uint64_t steps; /* in all; 0: until the manifest's train.total_tokens */
-    size_t threads; /* of all processes; 0: as many as the machine gives */
-    /* processes that train together (team.h), each with its share of the threads; the bits depend
-     * on its lanes. NULL: one */
+    uint64_t steps; /* in all; 0: up to train.total_tokens of the manifest */
+    size_t threads; /* of all processes; 0: the default of the machine */
+    /* Process group (team.h), whose processes share the threads; the bits depend on its gradient
+     * lanes. NULL: one process. */
     struct dp_team *team;
-    /* of a micro-batch; 0: about 2,048 tokens, on a card 8,192 or what it holds. Of a run that is
-     * taken up again: what it began with */
+    /* Of a micro-batch; 0: about 2,048 tokens, on a card 8,192 or as many as fit. With resume: as
+     * at the start of the run. */
     uint32_t rows;
-    uint64_t save_steps; /* between checkpoints; 0: by time alone */
-    uint64_t save_s;     /* a checkpoint is due after so long, too; 0: never */
+    uint64_t save_steps; /* steps between checkpoints; 0: by time only */
+    uint64_t save_s;     /* also a checkpoint after so many seconds; 0: never */
     bool resume;
-    const dp_backend *backend; /* who computes; NULL: the CPU */
-    uint32_t device;           /* of the backend's */
+    const dp_backend *backend; /* NULL: the CPU */
+    uint32_t device;           /* of the backend */
     void (*tell)(void *context, const dp_solo_event *event);
-    bool (*stop)(void *context); /* asked after each micro-batch; true: save and end */
+    bool (*stop)(void *context); /* called after each micro-batch; true: save and end */
     void *context;
 } dp_solo_job;
 
-/* Until the target, or until stop says so. With resume: from the newest checkpoint that is whole.
- * DP_EXISTS: the folder holds a run and resume is not asked for; DP_NOTFOUND: nothing to resume;
- * DP_BADARG: the manifest is another one than it began with; DP_BUSY: another process trains there;
- * DP_TOOBIG: too little memory; DP_UNSUPPORTED: who is to compute cannot, or failed; what the parts
- * say. All with a sentence. */
+/* Trains up to the target, or until stop returns true. With resume: from the newest valid
+ * checkpoint. DP_EXISTS: the folder holds a run, and resume is false; DP_NOTFOUND: nothing to
+ * resume; DP_BADARG: the run began with another manifest; DP_BUSY: another process trains there;
+ * DP_TOOBIG: too little memory; DP_UNSUPPORTED: the backend cannot do it, or has failed; else the
+ * statuses of the parts. All with a sentence. */
 DP_MUST dp_status dp_solo_train(const dp_solo_job *job, dp_why *why);
 
 typedef struct dp_solo_look {
     const char *folder;
-    const char *data; /* a text or a token shard to be measured on; NULL: what was held out */
-    uint64_t tokens;  /* at most, rounded up to whole windows; 0: all */
+    const char *data; /* a text or a token shard to measure on; NULL: the held-out data */
+    uint64_t tokens;  /* limit, rounded up to whole windows; 0: all */
     size_t threads;
 } dp_solo_look;
 
-/* Loss of the newest checkpoint that is whole; *steps: its. Takes no lock. DP_NOTFOUND and others,
+/* Loss of the newest valid checkpoint; *steps: its steps. Takes no lock. DP_NOTFOUND and others,
  * with a sentence. */
 DP_MUST dp_status dp_solo_eval(const dp_solo_look *look, dp_trainer_score *score, uint64_t *steps,
                                dp_why *why);
 
-/* The newest checkpoint that is whole as files that other programs read; of to the folder, gguf and
- * llmc. *steps: its. As above. */
+/* Exports the newest valid checkpoint for other programs: the fields folder, gguf and llmc of to.
+ * *steps, lock and statuses as above. */
 DP_MUST dp_status dp_solo_export(const dp_solo_look *look, const dp_export_job *to, uint64_t *steps,
                                  dp_why *why);
 

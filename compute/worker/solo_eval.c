@@ -124,7 +124,7 @@ dp_status dp_solo_export(const dp_solo_look *look, const dp_export_job *to, uint
     dp_hash root;
     dp_status status = open_newest(look, &folder, &trainer, steps, why);
     if (status == DP_OK) {
-        status = dp_trainer_state(trainer, &state, &root);
+        status = dp_trainer_state_bytes(trainer, &state, &root);
     }
     if (status == DP_OK) {
         const dp_export_inputs in = {.manifest =

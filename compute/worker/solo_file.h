@@ -1,9 +1,9 @@
-/* Checkpoints of training without peers: everything that the coming steps depend on, in one file
- * each. Plain files and not SQLite: a checkpoint is one sequence of bytes, written once, read once
- * and replaced as a whole; and compute/ sees no store. What is here never was published, so there
- * is no round, record or object to tie it to.
+/* Checkpoints of standalone training: all that the next steps depend on, in one file each. Plain
+ * files and not SQLite: a checkpoint is one sequence of bytes, written once, read once and replaced
+ * as a whole, and compute/ may not include store/. Nothing is published, so there is no round,
+ * record or object that a checkpoint belongs to.
  *
- * FOLDER/step-<12 digits>.ckpt, little-endian, the same bytes whenever the same steps led there:
+ * FOLDER/step-<12 digits>.ckpt, little-endian, the same bytes after the same steps:
  *   offset size
  *        0    4  "DPC1"
  *        4    4  version 1
@@ -19,8 +19,8 @@
  *        .   32  H("dpnode/solo/1", all before)
  *
  * Durable and atomic: written beside its name, synced, renamed, the folder synced; the last
- * DP_SOLO_KEPT stay. A file that a crash or a full disk left half-way has another name, or its hash
- * does not hold, and the one before is taken. */
+ * DP_SOLO_KEPT stay. An incomplete file after a crash or on a full disk has another name or a
+ * wrong hash, and the one before it is used. */
 #ifndef DP_COMPUTE_WORKER_SOLO_FILE_H
 #define DP_COMPUTE_WORKER_SOLO_FILE_H
 
@@ -39,22 +39,23 @@ typedef struct dp_solo_head {
 } dp_solo_head;
 
 void dp_solo_head_write(const dp_solo_head *head, uint8_t out[DP_SOLO_HEAD_BYTES]);
-/* Total. DP_BADMSG, DP_VERSION; then head is untouched. */
+/* Accepts any bytes. DP_BADMSG, DP_VERSION: head is untouched. */
 DP_MUST dp_status dp_solo_head_read(dp_solo_head *head, dp_view bytes);
 
-/* Steps of the checkpoints in folder, newest first; how many were written to steps. A folder that
- * cannot be read has none. */
+/* Steps of the checkpoints in folder, newest first; returns how many. A folder that cannot be read
+ * has none. */
 size_t dp_solo_list(const char *folder, uint64_t steps[DP_SOLO_FILES_MAX]);
 
-/* The trainer as it is, between two steps; vectors, elements and place of head are filled in. Older
- * ones but one are removed once it is durable. *hash: of the file. DP_IO, DP_NOSPACE, DP_NOMEM,
- * with a sentence: then those before are as they were. */
+/* Saves the trainer between two steps, and fills in vectors, elements and place of head. Once the
+ * file is durable, removes all older ones but one. *hash: of the file. DP_IO, DP_NOSPACE, DP_NOMEM,
+ * with a sentence: older checkpoints are untouched. */
 DP_MUST dp_status dp_solo_save(const char *folder, dp_trainer *trainer, dp_solo_head *head,
                                dp_hash *hash, dp_why *why);
-/* The head alone, to know how to open a trainer for it. Its hash has not been looked at. */
+/* Reads the head, from which a trainer can be opened. Does not check the hash of the file. */
 DP_MUST dp_status dp_solo_peek(const char *folder, uint64_t steps, dp_solo_head *head, dp_why *why);
-/* Into a trainer that was opened for head (as peeked). DP_BADHASH, DP_BADMSG, DP_DIVERGED, DP_IO,
- * DP_NOTFOUND with a sentence: then the trainer's vectors are spoiled; load another, or init. */
+/* Loads a checkpoint into a trainer opened for its head. DP_BADHASH, DP_BADMSG, DP_DIVERGED, DP_IO,
+ * DP_NOTFOUND with a sentence: the trainer's vectors are invalid; load another checkpoint, or
+ * init. */
 DP_MUST dp_status dp_solo_load(const char *folder, const dp_solo_head *head, dp_trainer *trainer,
                                dp_why *why);
 

@@ -1,4 +1,4 @@
-/* The folder of training without peers (solo.h): made, locked, opened, checked against its
+/* The folder of standalone training (solo.h): making, locking, opening, and checking it against its
  * manifest. No steps here. */
 #ifndef DP_COMPUTE_WORKER_SOLO_FOLDER_H
 #define DP_COMPUTE_WORKER_SOLO_FOLDER_H
@@ -10,7 +10,7 @@
 
 #define DP_SOLO_STATE "state.bin"
 
-/* lock is -1 until it is taken; the rest is zero until begin or open. */
+/* lock is -1 until it is taken; the other fields are zero until begin or open. */
 typedef struct dp_solo_folder {
     char path[PATH_MAX];
     int lock;
@@ -23,26 +23,27 @@ typedef struct dp_solo_folder {
 } dp_solo_folder;
 
 void dp_solo_folder_close(dp_solo_folder *folder); /* Accepts one whose lock is -1. */
-/* path, made if make says so, and its lock. DP_BUSY: another process trains there; DP_NOTFOUND,
- * DP_IO. */
+/* Locks the folder at path, which is made if make is true. DP_BUSY: another process trains there;
+ * DP_NOTFOUND, DP_IO. */
 DP_MUST dp_status dp_solo_folder_lock(dp_solo_folder *folder, const char *path, bool make,
                                       dp_why *why);
-/* Prepare text and weights of from, name what came of them in the manifest, write that, and open
- * all. */
+/* Prepares text and weights of from, puts their hashes into the manifest, writes it, and opens the
+ * folder. */
 DP_MUST dp_status dp_solo_folder_begin(dp_solo_folder *folder, const dp_manifest *manifest,
                                        const dp_prepare_job *from, dp_prepared *made, dp_why *why);
-/* The first weights, as state bytes, checked against the manifest; empty where it has none. Close
- * out. DP_BADHASH, DP_IO ... */
+/* The first weights, as state bytes, checked against the manifest; empty if it has none. The caller
+ * closes out. DP_BADHASH, DP_IO, DP_NOTFOUND. */
 DP_MUST dp_status dp_solo_folder_init(const dp_solo_folder *folder, dp_buf *out, dp_why *why);
-/* Manifest, tokenizer and data of folder->path, checked against the manifest's hashes. DP_BADHASH,
- * DP_NOTFOUND, DP_IO. */
+/* Opens manifest, tokenizer and data of folder->path, checked against the manifest's hashes.
+ * DP_BADHASH, DP_NOTFOUND, DP_IO. */
 DP_MUST dp_status dp_solo_folder_open(dp_solo_folder *folder, dp_why *why);
-/* Whether canonical bytes say the same but for keys and hashes. DP_BADARG: they do not; the
- * sentence names a key. */
+/* DP_OK if canonical bytes equal the folder's manifest but for keys and hashes; DP_BADARG with a
+ * sentence that names a differing key. */
 DP_MUST dp_status dp_solo_folder_same(const dp_solo_folder *folder, dp_view canonical, dp_why *why);
-/* For a trainer that is alone; rows and threads are the caller's. Borrows from folder. */
+/* The setup of a standalone trainer; the caller sets rows and threads. Borrows from folder. */
 dp_trainer_setup dp_solo_folder_setup(const dp_solo_folder *folder);
-/* FOLDER/model from FOLDER/state.bin, the state of a trainer (state.h), which is removed. */
+/* Makes FOLDER/model from FOLDER/state.bin, the state of a trainer (state.h), and removes the
+ * latter. */
 DP_MUST dp_status dp_solo_folder_export(const dp_solo_folder *folder, dp_why *why);
 
 #endif

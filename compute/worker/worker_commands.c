@@ -22,7 +22,7 @@ static dp_status answer_ready(dp_worker *w)
 {
     dp_view state;
     dp_trainer_msg reply = {.kind = DP_TRAINER_READY_AT, .round = dp_trainer_round(w->trainer)};
-    DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
+    DP_TRY(dp_trainer_state_bytes(w->trainer, &state, &reply.root));
     w->ready = true;
     set_training(w, false); /* until TRAIN: RESTORE may come first */
     w->told_steps = 0;
@@ -164,7 +164,7 @@ static dp_status apply_mapped(dp_worker *w, const dp_worker_command *c, const dp
                             .round = c->msg.round,
                             .outer_reach = dp_trainer_outer(w->trainer).reach};
     dp_view state;
-    DP_TRY(dp_trainer_state(w->trainer, &state, &reply.root));
+    DP_TRY(dp_trainer_state_bytes(w->trainer, &state, &reply.root));
     dp_laps_enter(&w->laps, DP_LAP_TELL);
     return dp_worker_answer(w, &reply, &state, 1);
 }

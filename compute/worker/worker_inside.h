@@ -18,7 +18,7 @@
 enum {
     DP_WORKER_OPEN_FDS = 2, /* manifest and tokenizer, before the shards */
     DP_WORKER_SHARDS_MAX = DP_TRAINER_FDS_MAX - DP_WORKER_OPEN_FDS,
-    DP_WORKER_VIEWS_MAX = 2 /* bulk parts of an answer */
+    DP_WORKER_VIEWS_MAX = 2 /* memfds of an answer */
 };
 
 _Static_assert((int)DP_WORKER_SHARDS_MAX >= (int)DP_MANIFEST_SHARDS_MAX,
@@ -30,15 +30,15 @@ typedef struct dp_worker_command {
     uint32_t n_fds;
 } dp_worker_command;
 
-/* Parts of the coming publication that were told already (worker_parts.c). They stay here until it
- * is told. */
+/* Parts of the next publication that were sent as EARLY (worker_parts.c). They are kept until
+ * PUBLISHED. */
 typedef struct dp_worker_early {
     uint64_t round;
     dp_part_cuts cuts;
     uint32_t told; /* bit p: fds[p] is the sealed blob of part p */
     int fds[DP_PARTS_MAX];
-    bool failed;   /* to take a piece of the part that comes now: the rest of it is passed over */
-    bool has_open; /* open holds what came of that */
+    bool failed;   /* a piece of the current part failed: skip the rest of the part */
+    bool has_open; /* open holds the pieces so far */
     int open;
 } dp_worker_early;
 
@@ -56,40 +56,41 @@ typedef struct dp_worker {
     /* The compute thread's own. */
     dp_trainer *trainer;
     dp_view shards[DP_WORKER_SHARDS_MAX];
-    bool ready; /* theta is there */
+    bool ready; /* theta is set */
     bool training;
     bool stopped;
-    bool publishing;          /* a publication is being made while steps go on */
-    dp_trainer_msg published; /* its answer, but for what comes with the blob */
-    uint64_t told_steps;      /* done or dropped, since a publication, or since work was let go */
+    bool publishing;          /* a publication is encoded beside steps */
+    dp_trainer_msg published; /* its answer, without what depends on the blob */
+    /* steps done or dropped that STEP has reported since the last publication or reset */
+    uint64_t told_steps;
     uint64_t told_us;
-    dp_laps laps; /* run from TRAIN until it is stopped */
+    dp_laps laps; /* run from TRAIN until training stops */
     dp_worker_early early;
-    const dp_backend *backend; /* who computes, once the trainer is open */
+    const dp_backend *backend; /* set once the trainer is open */
     dp_governor governor;
-    uint64_t look_us;       /* when sensors are read again */
-    uint64_t rested_us;     /* since when it rests, after */
-    uint64_t worked_us;     /* ... so long a micro-batch */
-    uint64_t rest_until_us; /* no micro-batch before; UINT64_MAX: until it is cooler */
-    bool told_blind;        /* that a limit has no sensor */
+    uint64_t look_us;       /* next reading of sensors */
+    uint64_t rested_us;     /* start of the rest, after a micro-batch */
+    uint64_t worked_us;     /* ... that took so long */
+    uint64_t rest_until_us; /* end of the rest; UINT64_MAX: until it is cooler */
+    bool told_blind;        /* reported that a limit has no sensor */
 } dp_worker;
 
 void dp_worker_close_fds(const int *fds, uint32_t n_fds);
 
-/* Send msg with views as memfds, DP_WORKER_VIEWS_MAX at most. Both threads. */
+/* Sends msg with views as memfds, DP_WORKER_VIEWS_MAX at most. Both threads. */
 DP_MUST dp_status dp_worker_answer(const dp_worker *w, const dp_trainer_msg *msg,
                                    const dp_view *views, uint32_t n_views);
 
-/* Answer PUBLISHED with blob and a (views), and with the parts of the blob; sets the energy of the
- * whole. DP_BADMSG: it is none. */
+/* Answers PUBLISHED with blob and a (views) and with the parts of the blob; sets the energy of the
+ * whole. DP_BADMSG: the blob is invalid. */
 DP_MUST dp_status dp_worker_answer_parts(dp_worker *w, dp_trainer_msg *msg, const dp_view views[2]);
-/* The blobs of a command's items. DP_BADMSG with a sentence: not as many files, or none of ours;
- * then nothing is mapped. */
+/* Maps the blobs of a command's items. DP_BADMSG with a sentence: another number of files, or an
+ * invalid file; then nothing is mapped. */
 DP_MUST dp_status dp_worker_map_items(const dp_worker *w, const dp_worker_command *c,
                                       dp_view blobs[DP_TRAINER_ITEMS_MAX], dp_why *why);
 void dp_worker_unmap_items(const dp_worker_command *c, const dp_view *blobs);
-/* Tell of the parts of the coming gradients, cut so; cuts->n = 0: of none. What was told stays
- * while cuts and round do. */
+/* Sends EARLY for the parts of the next gradients, by these cuts; cuts->n = 0: none. Parts already
+ * sent stay valid while cuts and round do. */
 void dp_worker_tell_early(dp_worker *w, const dp_part_cuts *cuts);
 void dp_worker_forget_early(dp_worker *w);
 /* OPEN (worker_open.c). DP_EXISTS: a trainer is open already; the statuses of dp_trainer_open and
@@ -98,30 +99,30 @@ DP_MUST dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *
 /* REDUCE, ADD. */
 DP_MUST dp_status dp_worker_reduce(dp_worker *w, const dp_worker_command *c, dp_why *why);
 DP_MUST dp_status dp_worker_add(dp_worker *w, const dp_worker_command *c, dp_why *why);
-/* JUDGE (worker_judge.c). DP_IO alone is a failure: what cannot be measured is answered as that. */
+/* JUDGE (worker_judge.c). Fails with DP_IO only; a measurement that fails is answered as failed. */
 DP_MUST dp_status dp_worker_judge(dp_worker *w, const dp_worker_command *c, dp_why *why);
 
-/* A command (0: no telling which) cannot be done; why, or NULL, may hold a better sentence than the
- * status has. Where memory or descriptors are missing nothing that came is to blame, and the next
- * process may have better luck: gives status, so that this one ends. A question of a person is not
- * worth that. Both threads. */
+/* Answers FAILED for a command of this kind (0: unknown). why, or NULL, may have a better sentence
+ * than the status. If memory or descriptors were missing, the command is valid and the next process
+ * may succeed: returns status, so that this process ends, unless the command is EVAL or SAMPLE.
+ * Both threads. */
 DP_MUST dp_status dp_worker_answer_failed(const dp_worker *w, dp_trainer_kind of, dp_status status,
                                           const dp_why *why);
 
-/* The compute thread's. Do one command, answer it and close its files; or one micro-batch of
- * training, and tell STEP when it is time. Not DP_OK: this process cannot go on. */
+/* On the compute thread. obey executes one command, answers it and closes its files; train_on
+ * computes one micro-batch and sends STEP when it is due. Not DP_OK: this process must end. */
 DP_MUST dp_status dp_worker_obey(dp_worker *w, const dp_worker_command *c);
 DP_MUST dp_status dp_worker_train_on(dp_worker *w);
 
-/* Rests between micro-batches (worker_rest.c), the compute thread's. When to look again: reads
- * sensors where it is time; 0: there are no limits. Is it resting now? Never while a publication is
- * made, which is looked after between micro-batches. */
+/* Rests between micro-batches (worker_rest.c), on the compute thread. rests_until reads sensors if
+ * it is time and returns the next reading; 0: no limits. rests: true during a rest, but never while
+ * a publication is encoded, which is looked after between micro-batches. */
 uint64_t dp_worker_rests_until(dp_worker *w);
 bool dp_worker_rests(const dp_worker *w);
-/* A micro-batch took so long. */
+/* Tells that a micro-batch took worked_us. */
 void dp_worker_worked(dp_worker *w, uint64_t worked_us);
 
-/* Close the trainer, and give back its data. */
+/* Closes the trainer and unmaps its data. */
 void dp_worker_drop_trainer(dp_worker *w);
 
 #endif

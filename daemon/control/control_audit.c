@@ -28,7 +28,7 @@ typedef struct audit_job {
     dp_status status;
 } audit_job;
 
-static dp_status judge(const dp_chain_row *row, void *context)
+static dp_status judge(const dp_chain_record *row, void *context)
 {
     audit_job *self = context;
     dp_audit_record(self->audit, row->slot, &row->hash, row->record, row->cert);

@@ -99,7 +99,7 @@ static dp_status read_chunk(serve_job *self, dp_store *store)
     return DP_OK;
 }
 
-static dp_status add_record(const dp_chain_row *entry, void *context)
+static dp_status add_record(const dp_chain_record *entry, void *context)
 {
     return dp_wire_add_record(context, entry->record, entry->cert) ? DP_OK : DP_AGAIN;
 }

@@ -106,7 +106,7 @@ static dp_status open_node(restore_job *self)
     return dp_node_open(&self->node, &config);
 }
 
-static dp_status restore_record(const dp_chain_row *entry, void *context)
+static dp_status restore_record(const dp_chain_record *entry, void *context)
 {
     restore_job *self = context;
     DP_TRY(dp_node_restore_record(self->node, entry->slot, entry->record, entry->cert));
@@ -153,7 +153,7 @@ static dp_status mend_rows(const restore_job *self, dp_store *store, const char 
     dp_log(DP_LOG_ERROR, "row.damaged",
            "msg=\"%s is damaged on this disk and is let go of; look at the health of the disk\"",
            what);
-    return dp_row_drop(store, &self->driver->facts.run, prefix);
+    return dp_store_row_drop(store, &self->driver->facts.run, prefix);
 }
 
 static dp_status mend_pending(restore_job *self, dp_store *store)
@@ -209,7 +209,7 @@ static void want_listed(restore_job *self, dp_view record)
     }
 }
 
-static dp_status want_pending(const dp_row *row, void *context)
+static dp_status want_pending(const dp_store_row *row, void *context)
 {
     dp_part_list parts;
     DP_TRY(dp_node_pending_parts(row->bytes, &parts));
@@ -219,7 +219,7 @@ static dp_status want_pending(const dp_row *row, void *context)
     return DP_OK;
 }
 
-static dp_status want_blobs(const dp_chain_row *entry, void *context)
+static dp_status want_blobs(const dp_chain_record *entry, void *context)
 {
     want_listed(context, entry->record);
     return DP_OK;
@@ -256,7 +256,7 @@ static dp_status restore_blobs(restore_job *self, dp_store *store)
     const dp_hash *run = &self->driver->facts.run;
     const dp_pin pin = {.run = *run, .kind = DP_PIN_BLOB};
     uint32_t count = 0;
-    DP_TRY(dp_row_each(store, run, DP_DRIVER_PENDING, want_pending, self));
+    DP_TRY(dp_store_row_each(store, run, DP_DRIVER_PENDING, want_pending, self));
     DP_TRY(dp_object_pins(store, run, DP_PIN_BLOB, self->pinned, self->pins_max, &count));
     for (uint32_t i = 0; i < count; i++) {
         if (is_wanted(self, &self->pinned[i])) {
@@ -313,7 +313,7 @@ typedef struct row_walk {
 } row_walk;
 
 /* The objects first, since the row needs them. */
-static void restore_kept(const row_walk *walk, const dp_row *row)
+static void restore_kept(const row_walk *walk, const dp_store_row *row)
 {
     for (uint32_t i = 0; i < DP_ROW_KEEPS; i++) {
         if (!dp_hash_is_zero(&row->keep[i])) {
@@ -322,7 +322,7 @@ static void restore_kept(const row_walk *walk, const dp_row *row)
     }
 }
 
-static dp_status restore_pending_row(const dp_row *row, void *context)
+static dp_status restore_pending_row(const dp_store_row *row, void *context)
 {
     const row_walk *walk = context;
     if (strcmp(row->name, DP_DRIVER_PENDING) != 0) {
@@ -332,7 +332,7 @@ static dp_status restore_pending_row(const dp_row *row, void *context)
     return dp_node_restore_pending(walk->job->node, row->bytes);
 }
 
-static dp_status restore_exchange_row(const dp_row *row, void *context)
+static dp_status restore_exchange_row(const dp_store_row *row, void *context)
 {
     const row_walk *walk = context;
     uint8_t id[ID_BYTES];
@@ -346,18 +346,18 @@ static dp_status restore_exchange_row(const dp_row *row, void *context)
 static dp_status restore_pending(restore_job *self, dp_store *store)
 {
     row_walk walk = {.job = self, .store = store};
-    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_PENDING, restore_pending_row,
-                       &walk);
+    return dp_store_row_each(store, &self->driver->facts.run, DP_DRIVER_PENDING,
+                             restore_pending_row, &walk);
 }
 
 static dp_status restore_exchanges(restore_job *self, dp_store *store)
 {
     row_walk walk = {.job = self, .store = store};
-    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_EXCHANGE, restore_exchange_row,
-                       &walk);
+    return dp_store_row_each(store, &self->driver->facts.run, DP_DRIVER_EXCHANGE,
+                             restore_exchange_row, &walk);
 }
 
-static dp_status restore_proof_row(const dp_row *row, void *context)
+static dp_status restore_proof_row(const dp_store_row *row, void *context)
 {
     const row_walk *walk = context;
     if (strcmp(row->name, DP_DRIVER_PROOF) != 0) {
@@ -369,7 +369,8 @@ static dp_status restore_proof_row(const dp_row *row, void *context)
 static dp_status restore_proof(restore_job *self, dp_store *store)
 {
     row_walk walk = {.job = self, .store = store};
-    return dp_row_each(store, &self->driver->facts.run, DP_DRIVER_PROOF, restore_proof_row, &walk);
+    return dp_store_row_each(store, &self->driver->facts.run, DP_DRIVER_PROOF, restore_proof_row,
+                             &walk);
 }
 
 static dp_status restore_checkpoints(restore_job *self, dp_store *store)

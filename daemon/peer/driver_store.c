@@ -35,13 +35,13 @@ typedef struct row_job {
 
 static dp_status run_named(const row_job *self, dp_store *store, const char *name)
 {
-    dp_row row = {.bytes = self->row};
+    dp_store_row row = {.bytes = self->row};
     if (row.bytes.size == 0) {
-        return dp_row_delete(store, &self->run, name);
+        return dp_store_row_delete(store, &self->run, name);
     }
     snprintf(row.name, sizeof row.name, "%s", name);
     memcpy(row.keep, self->keep, sizeof row.keep);
-    return dp_row_put(store, &self->run, &row);
+    return dp_store_row_put(store, &self->run, &row);
 }
 
 static dp_status run_exchange(const row_job *self, dp_store *store)
@@ -68,10 +68,10 @@ static dp_status run_vote(const row_job *self, dp_store *store)
 static void run_row(dp_saver_job *job, dp_store *store)
 {
     row_job *self = (row_job *)job;
-    const dp_chain_row entry = {.slot = self->slot,
-                                .hash = dp_record_hash(self->row),
-                                .record = self->row,
-                                .cert = self->cert};
+    const dp_chain_record entry = {.slot = self->slot,
+                                   .hash = dp_record_hash(self->row),
+                                   .record = self->row,
+                                   .cert = self->cert};
     uint64_t dropped = 0; /* The node says how many, from its own books. */
     switch (self->kind) {
     case DP_STORE_VOTE:

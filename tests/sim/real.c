@@ -122,7 +122,7 @@ static dp_status save_vote(real *r, dp_view bytes)
 static dp_status append_record(real *r, uint64_t slot, const dp_disk_record *record)
 {
     const dp_view bytes = dp_view_of(record->data, record->record_size);
-    const dp_chain_row row = {
+    const dp_chain_record row = {
         .slot = slot,
         .hash = dp_record_hash(bytes),
         .record = bytes,
@@ -132,18 +132,18 @@ static dp_status append_record(real *r, uint64_t slot, const dp_disk_record *rec
 
 static dp_status put_row(real *r, dp_store_kind kind, const dp_disk_row *from)
 {
-    dp_row row = {.bytes = dp_view_of(from->data, from->size)};
+    dp_store_row row = {.bytes = dp_view_of(from->data, from->size)};
 
     name_row(kind, from->exchange, row.name);
     if (from->size == 0) {
-        return dp_row_delete(r->store, &r->sim->run, row.name);
+        return dp_store_row_delete(r->store, &r->sim->run, row.name);
     }
     for (uint32_t i = 0; i < DP_ROW_KEEPS; i++) {
         if (from->keep[i] != DP_SHELF_NONE) {
             row.keep[i] = *root_of(r, from->keep[i]);
         }
     }
-    DP_TRY(dp_row_put(r->store, &r->sim->run, &row));
+    DP_TRY(dp_store_row_put(r->store, &r->sim->run, &row));
     for (uint32_t i = 0; i < DP_ROW_KEEPS; i++) {
         const dp_pin fresh = pin_of(r, DP_DISK_FRESH);
         if (from->keep[i] != DP_SHELF_NONE) { /* From here on the row alone keeps it. */
@@ -287,7 +287,7 @@ static bool on_cut(dp_shadow *shadow, const dp_disk *disk)
 
 /* ---- comparing ---- */
 
-static dp_status visit_record(const dp_chain_row *row, void *context)
+static dp_status visit_record(const dp_chain_record *row, void *context)
 {
     const dp_disk_record *records = context;
     const dp_disk_record *here = &records[row->slot - 1];
@@ -347,7 +347,7 @@ typedef struct row_wanted {
     bool same;
 } row_wanted;
 
-static dp_status visit_row(const dp_row *row, void *context)
+static dp_status visit_row(const dp_store_row *row, void *context)
 {
     row_wanted *wanted = context;
 
@@ -373,11 +373,11 @@ static bool row_is(real *r, dp_store_kind kind, const dp_disk_row *row)
     row_wanted wanted = {.real = r, .row = row, .name = name};
 
     name_row(kind, row->exchange, name);
-    must(r, "the rows", dp_row_each(r->store, &r->sim->run, name, visit_row, &wanted));
+    must(r, "the rows", dp_store_row_each(r->store, &r->sim->run, name, visit_row, &wanted));
     return row->size == 0 ? !wanted.found : wanted.found && wanted.same;
 }
 
-static dp_status count_row(const dp_row *row, void *context)
+static dp_status count_row(const dp_store_row *row, void *context)
 {
     (void)row;
     (*(uint32_t *)context)++;
@@ -402,7 +402,7 @@ static void compare_rows(real *r, const dp_disk *disk)
             differs(r, "the row of exchange", i);
         }
     }
-    must(r, "the rows", dp_row_each(r->store, &r->sim->run, "exchange/", count_row, &count));
+    must(r, "the rows", dp_store_row_each(r->store, &r->sim->run, "exchange/", count_row, &count));
     if (count != disk->n_exchanges) {
         differs(r, "an exchange that was over is back; rows", count);
     }

@@ -155,7 +155,7 @@ static dp_status put_row(dp_world *w, uint32_t row)
     static uint8_t bytes[2000];
     const dp_hash run = dp_book_run();
     dp_book_row *next = &w->next.rows[row];
-    dp_row put = {0};
+    dp_store_row put = {0};
 
     next->version = (uint32_t)++w->versions;
     memcpy(put.name, dp_book_row_name(row), strlen(dp_book_row_name(row)));
@@ -171,7 +171,7 @@ static dp_status put_row(dp_world *w, uint32_t row)
     memcpy(bytes, &next->version, 4);
     memcpy(bytes + 4, text.data, text.size);
     put.bytes = dp_view_of(bytes, 4 + text.size);
-    return dp_row_put(w->store, &run, &put);
+    return dp_store_row_put(w->store, &run, &put);
 }
 
 static dp_status act_row(dp_world *w)
@@ -181,7 +181,7 @@ static dp_status act_row(dp_world *w)
 
     if (below(w, 3) == 0) {
         w->next.rows[row] = (dp_book_row){.keep = {-1, -1, -1}};
-        return dp_row_delete(w->store, &run, dp_book_row_name(row));
+        return dp_store_row_delete(w->store, &run, dp_book_row_name(row));
     }
     return put_row(w, row);
 }
@@ -234,7 +234,7 @@ static dp_status append_record(dp_world *w)
     const dp_hash run = dp_book_run();
     const uint64_t slot = w->now.head + 1;
     const dp_view text = dp_book_text(slot);
-    dp_chain_row row = {.slot = slot, .hash = dp_book_name(slot)};
+    dp_chain_record row = {.slot = slot, .hash = dp_book_name(slot)};
 
     memcpy(record, text.data, text.size);
     row.record = dp_view_of(record, text.size);

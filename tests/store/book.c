@@ -227,7 +227,7 @@ static bool check_vote(dp_book_check *c)
                   vote_digest(seen));
 }
 
-static dp_status visit_record(const dp_chain_row *row, void *context)
+static dp_status visit_record(const dp_chain_record *row, void *context)
 {
     uint64_t *next = context;
     const dp_hash hash = dp_book_name(row->slot);
@@ -278,7 +278,7 @@ static int32_t object_of(const dp_hash *root)
     return -1;
 }
 
-static dp_status visit_row(const dp_row *row, void *context)
+static dp_status visit_row(const dp_store_row *row, void *context)
 {
     dp_book_check *c = context;
 
@@ -305,7 +305,7 @@ static bool check_rows(dp_book_check *c)
     for (uint32_t i = 0; i < DP_BOOK_ROWS; i++) {
         c->seen.rows[i] = (dp_book_row){.keep = {-1, -1, -1}};
     }
-    const dp_status status = dp_row_each(c->store, &run, "", visit_row, c);
+    const dp_status status = dp_store_row_each(c->store, &run, "", visit_row, c);
     if (status != DP_OK) {
         return wrong(c, "the rows do not read: %s", dp_status_name(status));
     }

@@ -64,7 +64,7 @@ static inline void node_close(node *x)
 static inline dp_hash node_root(const node *x, dp_view *state)
 {
     dp_hash root;
-    CHECK_OK(dp_trainer_state(x->trainer, state, &root));
+    CHECK_OK(dp_trainer_state_bytes(x->trainer, state, &root));
     return root;
 }
 

@@ -25,10 +25,10 @@ static inline dp_status do_chain_append(dp_store *store)
     const dp_hash run = dp_book_run();
     dp_chain_tip tip = {0};
     const dp_status status = dp_chain_head(store, &run, &tip);
-    const dp_chain_row row = {.slot = tip.slot + 1,
-                              .hash = dp_book_name(tip.slot + 1),
-                              .record = dp_view_text("record"),
-                              .cert = dp_view_text("certificate")};
+    const dp_chain_record row = {.slot = tip.slot + 1,
+                                 .hash = dp_book_name(tip.slot + 1),
+                                 .record = dp_view_text("record"),
+                                 .cert = dp_view_text("certificate")};
     return status == DP_OK || status == DP_NOTFOUND ? dp_chain_append(store, &run, &row) : status;
 }
 
@@ -42,7 +42,7 @@ static inline dp_status do_chain_read(dp_store *store)
     return status;
 }
 
-static inline dp_status see_record(const dp_chain_row *row, void *context)
+static inline dp_status see_record(const dp_chain_record *row, void *context)
 {
     (void)row;
     (void)context;
@@ -58,10 +58,10 @@ static inline dp_status do_chain_each(dp_store *store)
 static inline dp_status do_chain_again(dp_store *store)
 {
     const dp_hash run = dp_book_run();
-    const dp_chain_row row = {.slot = 1,
-                              .hash = dp_book_name(1),
-                              .record = dp_view_text("record"),
-                              .cert = dp_view_text("certificate")};
+    const dp_chain_record row = {.slot = 1,
+                                 .hash = dp_book_name(1),
+                                 .record = dp_view_text("record"),
+                                 .cert = dp_view_text("certificate")};
     return dp_chain_append(store, &run, &row);
 }
 
@@ -72,10 +72,10 @@ static inline dp_status do_fork(dp_store *store)
     dp_chain_tip tip;
     uint64_t dropped = 0;
     DP_TRY(dp_chain_head(store, &run, &tip));
-    const dp_chain_row row = {.slot = tip.slot,
-                              .hash = dp_book_name(tip.slot),
-                              .record = dp_view_text("record"),
-                              .cert = dp_view_text("certificate")};
+    const dp_chain_record row = {.slot = tip.slot,
+                                 .hash = dp_book_name(tip.slot),
+                                 .record = dp_view_text("record"),
+                                 .cert = dp_view_text("certificate")};
     return dp_chain_fork(store, &run, &row, (uint64_t)1 << 40, &dropped);
 }
 
@@ -179,13 +179,13 @@ static inline dp_status do_collect(dp_store *store)
 static inline dp_status do_rows(dp_store *store)
 {
     const dp_hash run = dp_book_run();
-    const dp_row row = {.name = "pending",
-                        .keep = {dp_book_matter_of(DP_BOOK_OBJECTS - 1)->root},
-                        .bytes = dp_view_text("row")};
-    return dp_row_put(store, &run, &row);
+    const dp_store_row row = {.name = "pending",
+                              .keep = {dp_book_matter_of(DP_BOOK_OBJECTS - 1)->root},
+                              .bytes = dp_view_text("row")};
+    return dp_store_row_put(store, &run, &row);
 }
 
-static inline dp_status see_row(const dp_row *row, void *context)
+static inline dp_status see_row(const dp_store_row *row, void *context)
 {
     (void)row;
     (void)context;
@@ -195,8 +195,8 @@ static inline dp_status see_row(const dp_row *row, void *context)
 static inline dp_status do_rows_each(dp_store *store)
 {
     const dp_hash run = dp_book_run();
-    DP_TRY(dp_row_each(store, &run, "p", see_row, NULL));
-    return dp_row_delete(store, &run, "nobody");
+    DP_TRY(dp_store_row_each(store, &run, "p", see_row, NULL));
+    return dp_store_row_delete(store, &run, "nobody");
 }
 
 static inline dp_status do_ckpt(dp_store *store)

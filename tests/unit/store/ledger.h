@@ -46,18 +46,18 @@ static inline dp_status ledger_round(dp_store *store, ledger *book, uint64_t rou
     const dp_hash run = name_of(1);
     const dp_vote_row vote = {
         .slot = round, .promised = 2, .accepted = 1, .record = dp_view_text("record")};
-    const dp_chain_row row = {.slot = round,
-                              .hash = name_of(round),
-                              .record = dp_view_of(&round, sizeof round),
-                              .cert = dp_view_text("certificate")};
+    const dp_chain_record row = {.slot = round,
+                                 .hash = name_of(round),
+                                 .record = dp_view_of(&round, sizeof round),
+                                 .cert = dp_view_text("certificate")};
     const dp_hash vector = ledger_root(LEDGER_VECTORS + round, LEDGER_BLOB);
     const dp_pin staged = {.run = run, .kind = DP_PIN_PENDING};
-    const dp_row kept = {
+    const dp_store_row kept = {
         .name = "pending", .keep = {vector}, .bytes = dp_view_of(&round, sizeof round)};
     DP_TRY(ledger_put(store, round, LEDGER_BLOB, DP_PIN_BLOB, round));
     book->blob = round;
     DP_TRY(ledger_put(store, LEDGER_VECTORS + round, LEDGER_BLOB, DP_PIN_PENDING, 0));
-    DP_TRY(dp_row_put(store, &run, &kept));
+    DP_TRY(dp_store_row_put(store, &run, &kept));
     book->row = round;
     DP_TRY(dp_object_unpin(store, &vector, &staged)); /* From here on the row alone keeps it. */
     DP_TRY(dp_vote_save(store, &run, &vote));
@@ -91,7 +91,7 @@ typedef struct ledger_kept {
 } ledger_kept;
 
 /* The one row names a round, and the vector of that round is whole. */
-static inline dp_status ledger_visit(const dp_row *row, void *context)
+static inline dp_status ledger_visit(const dp_store_row *row, void *context)
 {
     ledger_kept *kept = (ledger_kept *)context;
     if (kept->round != 0 || row->bytes.size != sizeof kept->round) {
@@ -127,7 +127,7 @@ static inline bool ledger_holds(dp_store *store, const ledger *book)
             vote.slot >= book->vote;
     dp_buf_close(&record);
     ledger_kept kept = {.store = store};
-    holds = holds && dp_row_each(store, &run, "", ledger_visit, &kept) == DP_OK &&
+    holds = holds && dp_store_row_each(store, &run, "", ledger_visit, &kept) == DP_OK &&
             kept.round >= book->row;
     dp_ckpt ckpt = {0};
     uint32_t n_bad = 0;

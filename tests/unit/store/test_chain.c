@@ -3,20 +3,20 @@
 #include "store/chain.h"
 #include "store/ckpt.h"
 
-static dp_chain_row row_of(uint64_t slot, const char *record)
+static dp_chain_record row_of(uint64_t slot, const char *record)
 {
-    return (dp_chain_row){.slot = slot,
-                          .hash = name_of(slot),
-                          .record = dp_view_text(record),
-                          .cert = dp_view_text("cert")};
+    return (dp_chain_record){.slot = slot,
+                             .hash = name_of(slot),
+                             .record = dp_view_text(record),
+                             .cert = dp_view_text("cert")};
 }
 
 static void records_follow_each_other_without_a_gap(void **state)
 {
     (void)state;
     const dp_hash run = name_of(1);
-    const dp_chain_row rows[] = {row_of(0, "zero"), row_of(1, "one"), row_of(3, "three"),
-                                 row_of(1, "other")};
+    const dp_chain_record rows[] = {row_of(0, "zero"), row_of(1, "one"), row_of(3, "three"),
+                                    row_of(1, "other")};
     dp_chain_tip tip;
     shelf s;
     shelf_open(&s);
@@ -38,9 +38,9 @@ static void a_fork_replaces_what_follows_and_the_checkpoints_of_later_rounds(voi
     (void)state;
     const dp_hash run = name_of(1);
     const uint8_t tensors[64] = {7};
-    const dp_chain_row fork = row_of(3, "fork");
-    const dp_chain_row after = row_of(4, "after");
-    const dp_chain_row gap = row_of(9, "gap");
+    const dp_chain_record fork = row_of(3, "fork");
+    const dp_chain_record after = row_of(4, "after");
+    const dp_chain_record gap = row_of(9, "gap");
     dp_chain_tip tip;
     dp_ckpt list[DP_CKPTS_MAX];
     uint32_t count = 0;
@@ -48,7 +48,7 @@ static void a_fork_replaces_what_follows_and_the_checkpoints_of_later_rounds(voi
     shelf s;
     shelf_open(&s);
     for (uint64_t slot = 1; slot <= 5; slot++) {
-        const dp_chain_row row = row_of(slot, "old");
+        const dp_chain_record row = row_of(slot, "old");
         dp_ckpt ckpt = {.round = slot, .slot = slot, .state_root = name_of(slot)};
         CHECK_OK(dp_chain_append(s.store, &run, &row));
         CHECK_OK(dp_ckpt_save(s.store, &run, &ckpt, dp_view_of(tensors, sizeof tensors)));
@@ -72,12 +72,12 @@ static void a_chain_is_cut_behind_its_last_good_record(void **state)
     (void)state;
     const dp_hash run = name_of(1);
     const dp_hash other = name_of(2);
-    const dp_chain_row after = row_of(3, "again");
+    const dp_chain_record after = row_of(3, "again");
     dp_chain_tip tip;
     shelf s;
     shelf_open(&s);
     for (uint64_t slot = 1; slot <= 5; slot++) {
-        const dp_chain_row row = row_of(slot, "old");
+        const dp_chain_record row = row_of(slot, "old");
         CHECK_OK(dp_chain_append(s.store, &run, &row));
         CHECK_OK(dp_chain_append(s.store, &other, &row));
     }
@@ -100,7 +100,7 @@ static void a_record_comes_back_with_its_certificate(void **state)
     (void)state;
     const dp_hash run = name_of(1);
     const dp_hash other = name_of(2);
-    const dp_chain_row row = row_of(5, "five");
+    const dp_chain_record row = row_of(5, "five");
     dp_hash hash;
     dp_buf record;
     dp_buf cert;
@@ -131,7 +131,7 @@ struct seen {
     uint32_t stop_at;
 };
 
-static dp_status note(const dp_chain_row *row, void *context)
+static dp_status note(const dp_chain_record *row, void *context)
 {
     struct seen *seen = (struct seen *)context;
     seen->slots[seen->count++] = row->slot;
@@ -146,7 +146,7 @@ static void a_range_is_visited_in_order_until_the_visitor_stops(void **state)
     shelf s;
     shelf_open(&s);
     for (uint64_t slot = 1; slot <= 5; slot++) {
-        const dp_chain_row row = row_of(slot, "r");
+        const dp_chain_record row = row_of(slot, "r");
         CHECK_OK(dp_chain_append(s.store, &run, &row));
     }
     CHECK_OK(dp_chain_each(s.store, &run, 2, 3, note, &seen));
@@ -165,7 +165,7 @@ static void a_flipped_bit_in_a_record_is_told(void **state)
     (void)state;
     static const char text[] = "a record that is long enough to be found in the file";
     const dp_hash run = name_of(1);
-    const dp_chain_row row = row_of(1, text);
+    const dp_chain_record row = row_of(1, text);
     dp_buf record;
     struct seen seen = {0};
     dp_buf_init(&record, 100);
@@ -189,7 +189,7 @@ static void records_beyond_the_limits_are_refused(void **state)
     (void)state;
     const dp_hash run = name_of(1);
     uint8_t *bytes = noise(1, DP_CHAIN_RECORD_MAX + 1);
-    dp_chain_row row = row_of(1, "r");
+    dp_chain_record row = row_of(1, "r");
     shelf s;
     shelf_open(&s);
     row.record = dp_view_of(bytes, DP_CHAIN_RECORD_MAX + 1);

@@ -30,7 +30,7 @@ static void lose_meta(shelf *s)
 
 /* ---- meta.db ---- */
 
-static dp_status see_nothing(const dp_chain_row *row, void *context)
+static dp_status see_nothing(const dp_chain_record *row, void *context)
 {
     (void)row;
     (void)context;
@@ -41,7 +41,7 @@ static void a_chain_with_a_hole_is_told_and_one_that_begins_late_is_not_one(void
 {
     (void)state;
     const dp_hash run = name_of(1);
-    dp_chain_row row = {.record = dp_view_text("r"), .cert = dp_view_text("c")};
+    dp_chain_record row = {.record = dp_view_text("r"), .cert = dp_view_text("c")};
     shelf s;
     shelf_open(&s);
     for (row.slot = 5; row.slot <= 9; row.slot++) {

@@ -35,7 +35,7 @@ static void damage(const char *path, dp_rng *rng)
     close(fd);
 }
 
-static dp_status read_row(const dp_row *row, void *context)
+static dp_status read_row(const dp_store_row *row, void *context)
 {
     ledger_kept *kept = (ledger_kept *)context;
     CHECK(row->bytes.size == sizeof kept->round);
@@ -77,7 +77,7 @@ static void use_all(shelf *s)
         CHECK((vote.slot == ROUNDS || vote.slot == ROUNDS + 1) && vote.promised == 2 &&
               vote.accepted == 1);
     }
-    if (dp_row_each(s->store, &run, "", read_row, &kept) == DP_OK && kept.round != 0) {
+    if (dp_store_row_each(s->store, &run, "", read_row, &kept) == DP_OK && kept.round != 0) {
         CHECK(kept.round == ROUNDS || kept.round == ROUNDS + 1); /* As for the vote. */
     }
     DP_IGNORE(dp_chain_head(s->store, &run, &tip));
@@ -230,10 +230,10 @@ static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
     const dp_hash run = name_of(1);
     CHECK_OK(dp_chain_cut(s.store, &run, 1)); /* As the daemon does when slot 2 is not there. */
     for (uint64_t slot = 2; slot <= ROUNDS; slot++) {
-        const dp_chain_row row = {.slot = slot,
-                                  .hash = name_of(slot),
-                                  .record = dp_view_of(&slot, sizeof slot),
-                                  .cert = dp_view_text("certificate")};
+        const dp_chain_record row = {.slot = slot,
+                                     .hash = name_of(slot),
+                                     .record = dp_view_of(&slot, sizeof slot),
+                                     .cert = dp_view_text("certificate")};
         CHECK_OK(dp_chain_append(s.store, &run, &row));
     }
     shelf_close(&s);

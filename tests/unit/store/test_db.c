@@ -196,7 +196,7 @@ static void meta_db_cut_short_or_gone_is_rebuilt_and_objects_stay(void **state)
         shelf_open(&s);
         const dp_hash run = name_of(1);
         const dp_hash root = put_noise(s.store, 1, 700000, DP_PIN_BLOB, 4);
-        const dp_chain_row row = {
+        const dp_chain_record row = {
             .slot = 1, .hash = name_of(2), .record = dp_view_text("r"), .cert = {0}};
         CHECK_OK(dp_chain_append(s.store, &run, &row));
         dp_store_close(s.store);

@@ -13,7 +13,7 @@ typedef struct seen {
     dp_status answer;
 } seen;
 
-static dp_status see(const dp_row *row, void *context)
+static dp_status see(const dp_store_row *row, void *context)
 {
     seen *s = (seen *)context;
     const size_t used = strlen(s->names);
@@ -35,9 +35,9 @@ static dp_hash staged(shelf *s, uint64_t seed)
     return put_noise(s->store, seed, SMALL, DP_PIN_PENDING, 0);
 }
 
-static dp_row row_of(const char *name, const char *bytes)
+static dp_store_row row_of(const char *name, const char *bytes)
 {
-    dp_row row = {.bytes = dp_view_text(bytes)};
+    dp_store_row row = {.bytes = dp_view_text(bytes)};
     snprintf(row.name, sizeof row.name, "%s", name);
     return row;
 }
@@ -55,14 +55,14 @@ static void a_row_alone_keeps_its_objects_over_a_restart(void **state)
     seen got = {0};
     shelf s;
     shelf_open(&s);
-    dp_row row = row_of("pending", "one");
+    dp_store_row row = row_of("pending", "one");
     row.keep[0] = staged(&s, 10);
     row.keep[2] = staged(&s, 11);
     const dp_hash loose = staged(&s, 12);
-    CHECK_OK(dp_row_put(s.store, &run, &row));
+    CHECK_OK(dp_store_row_put(s.store, &run, &row));
     unstage(&s);
     shelf_reopen(&s);
-    CHECK_OK(dp_row_each(s.store, &run, "", see, &got));
+    CHECK_OK(dp_store_row_each(s.store, &run, "", see, &got));
     CHECK(got.count == 1);
     assert_string_equal(got.last, "one");
     assert_memory_equal(got.keep, row.keep, sizeof row.keep);
@@ -78,21 +78,21 @@ static void a_replaced_row_lets_go_of_what_the_new_one_does_not_name(void **stat
     const dp_hash run = the_run();
     shelf s;
     shelf_open(&s);
-    dp_row row = row_of("pending", "one");
+    dp_store_row row = row_of("pending", "one");
     row.keep[0] = staged(&s, 10);
     row.keep[1] = staged(&s, 11);
     const dp_hash first = row.keep[0];
-    CHECK_OK(dp_row_put(s.store, &run, &row));
+    CHECK_OK(dp_store_row_put(s.store, &run, &row));
     row.keep[0] = row.keep[1];
     row.keep[1] = staged(&s, 12);
-    CHECK_OK(dp_row_put(s.store, &run, &row));
+    CHECK_OK(dp_store_row_put(s.store, &run, &row));
     unstage(&s);
     CHECK_OK(dp_object_collect(s.store, NULL));
     CHECK_STATUS(dp_object_verify(s.store, &first), DP_NOTFOUND);
     CHECK(holds_noise(s.store, &row.keep[0], 11, SMALL) &&
           holds_noise(s.store, &row.keep[1], 12, SMALL));
-    CHECK_OK(dp_row_delete(s.store, &run, "pending"));
-    CHECK_OK(dp_row_delete(s.store, &run, "pending"));
+    CHECK_OK(dp_store_row_delete(s.store, &run, "pending"));
+    CHECK_OK(dp_store_row_delete(s.store, &run, "pending"));
     CHECK_OK(dp_object_collect(s.store, NULL));
     CHECK_STATUS(dp_object_verify(s.store, &row.keep[0]), DP_NOTFOUND);
     CHECK_STATUS(dp_object_verify(s.store, &row.keep[1]), DP_NOTFOUND);
@@ -105,20 +105,20 @@ static void an_object_lives_while_one_of_two_rows_names_it(void **state)
     const dp_hash run = the_run();
     shelf s;
     shelf_open(&s);
-    dp_row one = row_of("exchange:1", "one");
-    dp_row two = row_of("exchange:2", "two");
+    dp_store_row one = row_of("exchange:1", "one");
+    dp_store_row two = row_of("exchange:2", "two");
     one.keep[1] = staged(&s, 10);
     two.keep[0] = one.keep[1];
-    CHECK_OK(dp_row_put(s.store, &run, &one));
-    CHECK_OK(dp_row_put(s.store, &run, &two));
+    CHECK_OK(dp_store_row_put(s.store, &run, &one));
+    CHECK_OK(dp_store_row_put(s.store, &run, &two));
     unstage(&s);
-    CHECK_OK(dp_row_delete(s.store, &run, "exchange:1"));
+    CHECK_OK(dp_store_row_delete(s.store, &run, "exchange:1"));
     CHECK_OK(dp_object_collect(s.store, NULL));
     CHECK(holds_noise(s.store, &two.keep[0], 10, SMALL));
     shelf_close(&s);
 }
 
-static dp_status count_row(const dp_row *row, void *context)
+static dp_status count_row(const dp_store_row *row, void *context)
 {
     (void)row;
     ++*(uint32_t *)context;
@@ -132,14 +132,14 @@ static void rows_of_a_prefix_are_dropped_with_what_they_keep(void **state)
     uint32_t left = 0;
     shelf s;
     shelf_open(&s);
-    dp_row one = row_of("exchange:1", "one");
-    dp_row two = row_of("exchange", "two");
+    dp_store_row one = row_of("exchange:1", "one");
+    dp_store_row two = row_of("exchange", "two");
     one.keep[1] = staged(&s, 10);
-    CHECK_OK(dp_row_put(s.store, &run, &one));
-    CHECK_OK(dp_row_put(s.store, &run, &two));
+    CHECK_OK(dp_store_row_put(s.store, &run, &one));
+    CHECK_OK(dp_store_row_put(s.store, &run, &two));
     unstage(&s);
-    CHECK_OK(dp_row_drop(s.store, &run, "exchange:"));
-    CHECK_OK(dp_row_each(s.store, &run, "", count_row, &left));
+    CHECK_OK(dp_store_row_drop(s.store, &run, "exchange:"));
+    CHECK_OK(dp_store_row_each(s.store, &run, "", count_row, &left));
     assert_int_equal(left, 1);
     CHECK_OK(dp_object_collect(s.store, NULL));
     CHECK_STATUS(dp_object_verify(s.store, &one.keep[1]), DP_NOTFOUND);
@@ -157,16 +157,16 @@ static void a_row_cannot_name_what_is_not_whole_and_the_old_one_stays(void **sta
     seen got = {0};
     shelf s;
     shelf_open(&s);
-    dp_row row = row_of("pending", "one");
+    dp_store_row row = row_of("pending", "one");
     row.keep[0] = staged(&s, 10);
-    CHECK_OK(dp_row_put(s.store, &run, &row));
-    dp_row next = row_of("pending", "two");
+    CHECK_OK(dp_store_row_put(s.store, &run, &row));
+    dp_store_row next = row_of("pending", "two");
     next.keep[0] = name_of(3);
-    CHECK_STATUS(dp_row_put(s.store, &run, &next), DP_NOTFOUND);
+    CHECK_STATUS(dp_store_row_put(s.store, &run, &next), DP_NOTFOUND);
     CHECK_OK(dp_object_begin(s.store, &half, SMALL, &leaf, &pin));
     next.keep[0] = half;
-    CHECK_STATUS(dp_row_put(s.store, &run, &next), DP_AGAIN);
-    CHECK_OK(dp_row_each(s.store, &run, "", see, &got));
+    CHECK_STATUS(dp_store_row_put(s.store, &run, &next), DP_AGAIN);
+    CHECK_OK(dp_store_row_each(s.store, &run, "", see, &got));
     assert_string_equal(got.last, "one");
     unstage(&s);
     shelf_reopen(&s);
@@ -189,16 +189,16 @@ static void rows_are_listed_by_prefix_and_run(void **state)
     shelf s;
     shelf_open(&s);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const dp_row row = row_of(names[i], names[i]);
-        CHECK_OK(dp_row_put(s.store, &run, &row));
+        const dp_store_row row = row_of(names[i], names[i]);
+        CHECK_OK(dp_store_row_put(s.store, &run, &row));
     }
-    CHECK_OK(dp_row_each(s.store, &run, "exchange:", see, &some));
+    CHECK_OK(dp_store_row_each(s.store, &run, "exchange:", see, &some));
     assert_string_equal(some.names, "exchange:a exchange:b ");
-    CHECK_OK(dp_row_each(s.store, &run, "", see, &all));
+    CHECK_OK(dp_store_row_each(s.store, &run, "", see, &all));
     assert_string_equal(all.names, "exchange exchange:a exchange:b exchangf pending ");
-    CHECK_OK(dp_row_each(s.store, &other, "", see, &none));
+    CHECK_OK(dp_store_row_each(s.store, &other, "", see, &none));
     CHECK(none.count == 0);
-    CHECK_STATUS(dp_row_each(s.store, &run, "", see, &stopped), DP_BUSY);
+    CHECK_STATUS(dp_store_row_each(s.store, &run, "", see, &stopped), DP_BUSY);
     CHECK(stopped.count == 1);
     shelf_close(&s);
 }
@@ -210,23 +210,23 @@ static void names_bytes_and_count_are_bounded(void **state)
     static uint8_t bytes[DP_ROW_BYTES_MAX + 1];
     shelf s;
     shelf_open(&s);
-    dp_row row = {.bytes = dp_view_of(bytes, DP_ROW_BYTES_MAX)};
-    CHECK_STATUS(dp_row_put(s.store, &run, &row), DP_BADARG);
+    dp_store_row row = {.bytes = dp_view_of(bytes, DP_ROW_BYTES_MAX)};
+    CHECK_STATUS(dp_store_row_put(s.store, &run, &row), DP_BADARG);
     memset(row.name, 'x', sizeof row.name);
-    CHECK_STATUS(dp_row_put(s.store, &run, &row), DP_BADARG);
+    CHECK_STATUS(dp_store_row_put(s.store, &run, &row), DP_BADARG);
     row = row_of("large", "");
     row.bytes = dp_view_of(bytes, sizeof bytes);
-    CHECK_STATUS(dp_row_put(s.store, &run, &row), DP_TOOBIG);
+    CHECK_STATUS(dp_store_row_put(s.store, &run, &row), DP_TOOBIG);
     row.bytes.size--;
-    CHECK_OK(dp_row_put(s.store, &run, &row));
+    CHECK_OK(dp_store_row_put(s.store, &run, &row));
     row.bytes.size = 1;
     for (unsigned i = 1; i < DP_ROWS_MAX; i++) {
         snprintf(row.name, sizeof row.name, "row:%u", i);
-        CHECK_OK(dp_row_put(s.store, &run, &row));
+        CHECK_OK(dp_store_row_put(s.store, &run, &row));
     }
-    CHECK_OK(dp_row_put(s.store, &run, &row));
+    CHECK_OK(dp_store_row_put(s.store, &run, &row));
     snprintf(row.name, sizeof row.name, "one too many");
-    CHECK_STATUS(dp_row_put(s.store, &run, &row), DP_TOOBIG);
+    CHECK_STATUS(dp_store_row_put(s.store, &run, &row), DP_TOOBIG);
     shelf_close(&s);
 }
 
@@ -240,8 +240,8 @@ static void a_row_with_a_flipped_bit_is_not_given_out(void **state)
         char sql[128];
         shelf s;
         shelf_open(&s);
-        const dp_row row = row_of("pending", "abc");
-        CHECK_OK(dp_row_put(s.store, &run, &row));
+        const dp_store_row row = row_of("pending", "abc");
+        CHECK_OK(dp_store_row_put(s.store, &run, &row));
         const dp_hash elsewhere = name_of(9);
         char hex[2 * DP_HASH_BYTES + 1];
         dp_hex(dp_view_of(elsewhere.bytes, DP_HASH_BYTES), hex);
@@ -250,7 +250,8 @@ static void a_row_with_a_flipped_bit_is_not_given_out(void **state)
                  is_name ? "penning" : hex);
         CHECK_OK(dp_sql_exec(&s.store->meta, sql));
         const bool moved = strcmp(columns[i], "run") == 0;
-        CHECK_STATUS(dp_row_each(s.store, moved ? &elsewhere : &run, "", see, &got), DP_CORRUPT);
+        CHECK_STATUS(dp_store_row_each(s.store, moved ? &elsewhere : &run, "", see, &got),
+                     DP_CORRUPT);
         CHECK(got.count == 0);
         shelf_close(&s);
     }

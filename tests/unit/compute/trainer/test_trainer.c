@@ -259,7 +259,7 @@ static void a_restored_node_has_the_feedback_that_it_would_have_had(void **state
             CHECK_OK(dp_trainer_apply(x.trainer, &record));
             dp_view bytes;
             dp_hash root;
-            CHECK_OK(dp_trainer_state(x.trainer, &bytes, &root));
+            CHECK_OK(dp_trainer_state_bytes(x.trainer, &bytes, &root));
             CHECK_OK(dp_trainer_load(y.trainer, 1, bytes));
             dp_trainer_earlier earlier = earlier_of(settles[s], ONE, p.a, p.blob);
             earlier.clip = record.clip;
@@ -586,7 +586,7 @@ static void a_gradient_that_is_not_finite_costs_one_step(void **state)
     node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
     dp_view bytes;
     dp_hash root;
-    CHECK_OK(dp_trainer_state(x.trainer, &bytes, &root));
+    CHECK_OK(dp_trainer_state_bytes(x.trainer, &bytes, &root));
     uint8_t *const broken = copy_bytes(bytes);
     const float huge = 1e38F;
     for (size_t i = 0; i < x.n; i++) {

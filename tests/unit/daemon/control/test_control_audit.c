@@ -28,10 +28,10 @@ static void do_harm(dp_saver_job *job, dp_store *store)
     for (uint64_t slot = 1; slot <= SLOTS; slot++) {
         char text[32];
         snprintf(text, sizeof text, "record %u", (unsigned)slot);
-        const dp_chain_row row = {.slot = slot,
-                                  .hash = dp_hash_of("test", dp_view_text(text)),
-                                  .record = dp_view_text(text),
-                                  .cert = dp_view_text("a certificate")};
+        const dp_chain_record row = {.slot = slot,
+                                     .hash = dp_hash_of("test", dp_view_text(text)),
+                                     .record = dp_view_text(text),
+                                     .cert = dp_view_text("a certificate")};
         CHECK_OK(dp_chain_append(store, &harm->run, &row));
     }
     for (size_t i = 0; i < harm->n_sql; i++) {

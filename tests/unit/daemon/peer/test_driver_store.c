@@ -61,7 +61,7 @@ static dp_status heard(void)
     return event->u.stored.status;
 }
 
-static dp_status remember_row(const dp_row *row, void *context)
+static dp_status remember_row(const dp_store_row *row, void *context)
 {
     snprintf(context, 256, "%s=%.*s", row->name, (int)row->bytes.size,
              (const char *)row->bytes.data);
@@ -73,7 +73,7 @@ static const char *row_of(const char *prefix)
     static char text[256];
     const dp_hash run = run_of();
     text[0] = '\0';
-    CHECK_OK(dp_row_each(desk.shelf.store, &run, prefix, remember_row, text));
+    CHECK_OK(dp_store_row_each(desk.shelf.store, &run, prefix, remember_row, text));
     return text;
 }
 

@@ -1,4 +1,4 @@
-#include "compute/text/pieces.h"
+#include "compute/text/pretokenizer.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -21,48 +21,48 @@ typedef struct pattern {
     const char *run;   /* by pcre2, the same pieces */
 } pattern;
 
-static const pattern patterns[DP_PIECES_KINDS] = {
-    [DP_PIECES_GPT2] = {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
-                        "\\s+(?!\\S)|\\s+",
-                        "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE
-                        "\\p{L}\\p{N}]+|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"},
-    [DP_PIECES_LLAMA3] = {CONTRACTIONS "|" WORD "|\\p{N}{1,3}|" TAIL_GIVEN,
-                          CONTRACTIONS "|" WORD "|\\p{N}{1,3}|" TAIL},
-    [DP_PIECES_QWEN2] = {CONTRACTIONS "|" WORD "|\\p{N}|" TAIL_GIVEN,
-                         CONTRACTIONS "|" WORD "|\\p{N}|" TAIL},
+static const pattern patterns[DP_PRETOKENIZER_KINDS] = {
+    [DP_PRETOKENIZER_GPT2] = {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
+                              "\\s+(?!\\S)|\\s+",
+                              "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE
+                              "\\p{L}\\p{N}]+|[" SPACE "]+(?![^" SPACE "])|[" SPACE "]+"},
+    [DP_PRETOKENIZER_LLAMA3] = {CONTRACTIONS "|" WORD "|\\p{N}{1,3}|" TAIL_GIVEN,
+                                CONTRACTIONS "|" WORD "|\\p{N}{1,3}|" TAIL},
+    [DP_PRETOKENIZER_QWEN2] = {CONTRACTIONS "|" WORD "|\\p{N}|" TAIL_GIVEN,
+                               CONTRACTIONS "|" WORD "|\\p{N}|" TAIL},
 };
 
 /* Of one piece; none of the patterns goes back further than its own start, so only a piece of many
  * white-space characters comes near. */
 enum { MATCHES_MAX = 4 * DP_PIECE_BYTES_MAX };
 
-struct dp_pieces {
+struct dp_pretokenizer {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *context;
 };
 
-const char *dp_pieces_pattern(dp_pieces_kind kind)
+const char *dp_pretokenizer_pattern(dp_pretokenizer_kind kind)
 {
-    dp_assert(kind < DP_PIECES_KINDS);
+    dp_assert(kind < DP_PRETOKENIZER_KINDS);
     return patterns[kind].given;
 }
 
-bool dp_pieces_kind_of(const char *text, dp_pieces_kind *kind)
+bool dp_pretokenizer_kind_of(const char *text, dp_pretokenizer_kind *kind)
 {
-    for (unsigned i = 0; i < DP_PIECES_KINDS; i++) {
+    for (unsigned i = 0; i < DP_PRETOKENIZER_KINDS; i++) {
         if (strcmp(patterns[i].given, text) == 0) {
-            *kind = (dp_pieces_kind)i;
+            *kind = (dp_pretokenizer_kind)i;
             return true;
         }
     }
     return false;
 }
 
-dp_status dp_pieces_open(dp_pieces **out, dp_pieces_kind kind, dp_why *why)
+dp_status dp_pretokenizer_open(dp_pretokenizer **out, dp_pretokenizer_kind kind, dp_why *why)
 {
-    dp_assert(kind < DP_PIECES_KINDS);
-    dp_pieces *const pieces = dp_alloc(1, sizeof *pieces);
+    dp_assert(kind < DP_PRETOKENIZER_KINDS);
+    dp_pretokenizer *const pieces = dp_alloc(1, sizeof *pieces);
     if (pieces == NULL) {
         return DP_NOMEM;
     }
@@ -71,7 +71,7 @@ dp_status dp_pieces_open(dp_pieces **out, dp_pieces_kind kind, dp_why *why)
     pieces->code = pcre2_compile((PCRE2_SPTR)patterns[kind].run, PCRE2_ZERO_TERMINATED,
                                  PCRE2_UTF | PCRE2_UCP, &error, &where, NULL);
     if (pieces->code == NULL) {
-        dp_pieces_close(pieces);
+        dp_pretokenizer_close(pieces);
         return dp_why_set(why, DP_UNSUPPORTED, "this build of pcre2 has no Unicode support");
     }
     /* Without a compiler for this machine the interpreter does the same, slower. */
@@ -81,7 +81,7 @@ dp_status dp_pieces_open(dp_pieces **out, dp_pieces_kind kind, dp_why *why)
     pieces->match = pcre2_match_data_create_from_pattern(pieces->code, NULL);
     pieces->context = pcre2_match_context_create(NULL);
     if (pieces->match == NULL || pieces->context == NULL) {
-        dp_pieces_close(pieces);
+        dp_pretokenizer_close(pieces);
         return DP_NOMEM;
     }
     pcre2_set_match_limit(pieces->context, MATCHES_MAX);
@@ -89,7 +89,7 @@ dp_status dp_pieces_open(dp_pieces **out, dp_pieces_kind kind, dp_why *why)
     return DP_OK;
 }
 
-void dp_pieces_close(dp_pieces *pieces)
+void dp_pretokenizer_close(dp_pretokenizer *pieces)
 {
     if (pieces == NULL) {
         return;
@@ -100,7 +100,8 @@ void dp_pieces_close(dp_pieces *pieces)
     dp_free(pieces);
 }
 
-dp_status dp_pieces_next(dp_pieces *pieces, dp_view text, size_t at, size_t *size, dp_why *why)
+dp_status dp_pretokenizer_next(dp_pretokenizer *pieces, dp_view text, size_t at, size_t *size,
+                               dp_why *why)
 {
     dp_assert(at < text.size);
     const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED;
