@@ -1,0 +1,286 @@
+/* run.leave, pause, resume, down: what the node is told, and what must be so before it. The driver
+ * is played; waits end at once. */
+#include "store/vote.h"
+#include "tests/unit/daemon/allowance_kit.h"
+#include "tests/unit/daemon/hurry.h"
+
+static uint32_t n_closed; /* drivers */
+
+void dp_driver_close(dp_driver *driver)
+{
+    CHECK(driver == desk.driver);
+    n_closed++;
+}
+
+const char *dp_call_state(const dp_daemon *daemon)
+{
+    return daemon->driver == NULL ? "idle" : "paused";
+}
+
+/* A member of a run with two others, of which this node is a voter. */
+static void open_member(void)
+{
+    const dp_vote_key_row key = {.secret = {1}};
+    call_open();
+    allowance_open();
+    n_closed = 0;
+    hurry_from_ms = 50;
+    call_kit.has_manifest = true;
+    call_kit.view.running = true;
+    call_kit.view.node.mode = DP_MODE_SYNC;
+    call_kit.view.node.is_voter = true;
+    call_kit.view.node.voters = 3;
+    call_kit.view.node.alive = 3;
+    call_kit.view.node.leaving = DP_LEAVING_NOT;
+    CHECK_OK(dp_facts_save(desk.shelf.store, &desk.driver->facts));
+    CHECK_OK(dp_vote_create_key(desk.shelf.store, &desk.driver->facts.run, &key));
+}
+
+static void close_member(void)
+{
+    hurry_from_ms = UINT64_MAX;
+    call_close();
+}
+
+static bool has_key(void)
+{
+    dp_vote_key_row key;
+    return dp_vote_load_key(desk.shelf.store, &desk.driver->facts.run, &key) == DP_OK;
+}
+
+static bool is_told(void *context)
+{
+    (void)context;
+    return call_kit.n_commands > 2;
+}
+
+static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
+{
+    dp_facts facts;
+    (void)state;
+    open_member();
+    CALL_ALONE(dp_method_run_leave);
+    assert_true(call_kit.n_commands == 1 && call_kit.command == DP_COMMAND_LEAVE);
+    turn_until(&desk.loop, is_told, NULL); /* It is told until it says that it has begun. */
+    call_kit.view.node.leaving = DP_LEAVING_WAITS;
+    for (int i = 0; i < 20; i++) {
+        uv_run(&desk.loop, UV_RUN_ONCE);
+    }
+    assert_true(call_kit.n_frames == 0 && n_closed == 0);
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    call_wait();
+    assert_string_equal(text_at(call_body(), "run"), "kjv");
+    assert_true(n_closed == 1 && desk.daemon.driver == NULL);
+    CHECK_STATUS(dp_facts_load(desk.shelf.store, &facts), DP_NOTFOUND);
+    assert_false(has_key());
+    assert_true(allowance_kit.n_pauses == 1 && !allowance_kit.pause.holds);
+    close_member();
+}
+
+static void data_that_is_kept_keeps_the_vote_key(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    CALL(dp_method_run_leave, FLAG("keep_data", true));
+    call_wait();
+    assert_true(has_key());
+    close_member();
+}
+
+static void the_only_voter_does_not_leave_by_accident(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.view.node.voters = 1;
+    call_kit.view.node.alive = 1;
+    call_kit.view.node.round = 12;
+    call_kit.view.node.members = 1;
+    call_kit.view.elements = 1000;
+    CALL_ALONE(dp_method_run_leave);
+    assert_true(call_failed("E0124", 75) && call_kit.n_commands == 0);
+    assert_non_null(strstr(call_kit.error.why, "kjv has 12 rounds, 1 member"));
+    assert_non_null(strstr(call_kit.error.why, "not exported since this daemon began"));
+    assert_non_null(strstr(call_kit.error.why, "--delete-run kjv"));
+    dp_diary_add(desk.daemon.diary, DP_LOG_INFO, "model.exported", 12, NULL,
+                 "exported round 12 to /m");
+    CALL_ALONE(dp_method_run_leave);
+    assert_non_null(strstr(call_kit.error.why, "exported round 12 to /m"));
+    close_member();
+}
+
+static void the_only_voter_beside_others_leaves_when_one_has_taken_over(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.view.node.voters = 1;
+    call_kit.view.node.alive = 2;
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    CALL_ALONE(dp_method_run_leave);
+    call_wait();
+    assert_true(call_kit.n_errors == 0 && call_kit.n_commands == 1 && n_closed == 1);
+    close_member();
+}
+
+static void the_only_voter_leaves_when_its_run_is_named(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.view.node.voters = 1;
+    call_kit.view.node.alive = 1;
+    CALL(dp_method_run_leave, TEXT("delete_run", "another"));
+    assert_true(call_failed("E0128", 64) && call_kit.n_commands == 0);
+    assert_string_equal(call_kit.error.why, "it is a member of kjv");
+    call_kit.view.node.leaving = DP_LEAVING_NEEDED;
+    CALL(dp_method_run_leave, TEXT("delete_run", "kjv"));
+    call_wait();
+    assert_true(call_kit.n_errors == 0 && n_closed == 1);
+    close_member();
+}
+
+static void a_node_that_is_needed_after_all_stays(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.view.node.leaving = DP_LEAVING_NEEDED;
+    CALL_ALONE(dp_method_run_leave);
+    call_wait();
+    assert_true(call_failed("E0124", 75) && n_closed == 0 && has_key());
+    close_member();
+}
+
+static void a_node_that_reads_its_chain_cannot_know_and_says_so(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.view.running = false;
+    CALL_ALONE(dp_method_run_leave);
+    assert_true(call_failed("E0402", 75) && call_kit.n_commands == 0);
+    call_kit.has_manifest = false; /* It is joining: it may leave at once. */
+    CALL_ALONE(dp_method_run_leave);
+    call_wait();
+    assert_int_equal(n_closed, 1);
+    close_member();
+}
+
+static void who_leaves_a_run_that_another_call_has_left_is_answered(void **state)
+{
+    (void)state;
+    open_member();
+    CALL_ALONE(dp_method_run_leave);
+    dp_driver other = {.port = 1};
+    desk.daemon.driver = &other; /* And entered another one meanwhile. */
+    call_wait();
+    assert_string_equal(text_at(call_body(), "run"), "kjv");
+    assert_true(n_closed == 0 && desk.daemon.driver == &other);
+    close_member();
+}
+
+static void without_a_run_or_memory_nothing_is_left(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.fails_at = 1;
+    CALL_ALONE(dp_method_run_leave);
+    assert_true(call_failed("E0199", 70) && call_kit.n_commands == 0);
+    CALL_ALONE(dp_method_down);
+    assert_true(call_failed("E0199", 70));
+    call_kit.fails_at = 0;
+    desk.daemon.driver = NULL;
+    CALL_ALONE(dp_method_run_leave);
+    CALL_ALONE(dp_method_pause);
+    CALL_ALONE(dp_method_resume);
+    assert_true(call_failed("E0105", 75));
+    close_member();
+}
+
+static void a_pause_says_by_whom_and_the_first_one_since_when(void **state)
+{
+    (void)state;
+    open_member();
+    CALL_ALONE(dp_method_pause);
+    assert_string_equal(text_at(call_body(), "state"), "paused");
+    assert_int_equal(call_kit.command, DP_COMMAND_PAUSE);
+    assert_true(allowance_kit.pause.holds && allowance_kit.pause.since_ms != 0);
+    assert_string_equal(allowance_kit.pause.user, "carol");
+    assert_true(desk_logged("paused by its owner, carol, until dpnode resume"));
+    allowance_kit.view.pause = (dp_pause){.holds = true, .since_ms = 77, .user = "ann"};
+    CALL_ALONE(dp_method_pause);
+    assert_int_equal(allowance_kit.pause.since_ms, 77);
+    assert_string_equal(allowance_kit.pause.user, "ann");
+    close_member();
+}
+
+static void a_resume_within_a_used_up_month_says_when_training_begins(void **state)
+{
+    (void)state;
+    open_member();
+    CALL_ALONE(dp_method_resume);
+    assert_true(call_kit.command == DP_COMMAND_RESUME && !allowance_kit.pause.holds);
+    assert_string_equal(text_at(call_body(), "state"), "paused");
+    allowance_kit.cap = "this month's upload is used up";
+    call_kit.n_commands = 0;
+    CALL_ALONE(dp_method_resume);
+    assert_true(call_failed("E0126", 75) && call_kit.n_commands == 0);
+    assert_string_equal(call_kit.error.why, "this month's upload is used up");
+    assert_false(allowance_kit.pause.holds); /* The owner's own pause is over all the same. */
+    close_member();
+}
+
+static void an_order_that_is_not_written_holds_and_is_told(void **state)
+{
+    (void)state;
+    open_member();
+    allowance_kit.kept = DP_NOSPACE;
+    CALL_ALONE(dp_method_pause);
+    assert_true(call_failed("E0127", 74) && call_kit.command == DP_COMMAND_PAUSE);
+    allowance_kit.pauses = DP_AGAIN;
+    CALL_ALONE(dp_method_resume);
+    assert_true(call_failed("E0127", 74));
+    desk.daemon.allowance = NULL; /* The daemon is ending. */
+    CALL_ALONE(dp_method_pause);
+    assert_true(call_failed("E0402", 75));
+    CALL_ALONE(dp_method_resume);
+    assert_true(call_failed("E0402", 75));
+    close_member();
+}
+
+static bool has_ended(void *context)
+{
+    (void)context;
+    return desk.ended;
+}
+
+static void the_daemon_ends_after_it_has_answered(void **state)
+{
+    (void)state;
+    open_member();
+    CALL_ALONE(dp_method_down);
+    assert_int_equal(number_at(call_body(), "pid"), uv_os_getpid());
+    assert_false(desk.ended);
+    CALL_ALONE(dp_method_down); /* Two have asked. */
+    turn_until(&desk.loop, has_ended, NULL);
+    assert_int_equal(desk.exit_status, 0);
+    close_member();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_leaves_when_its_going_does_not_stop_the_run),
+        cmocka_unit_test(data_that_is_kept_keeps_the_vote_key),
+        cmocka_unit_test(the_only_voter_does_not_leave_by_accident),
+        cmocka_unit_test(the_only_voter_beside_others_leaves_when_one_has_taken_over),
+        cmocka_unit_test(the_only_voter_leaves_when_its_run_is_named),
+        cmocka_unit_test(a_node_that_is_needed_after_all_stays),
+        cmocka_unit_test(a_node_that_reads_its_chain_cannot_know_and_says_so),
+        cmocka_unit_test(who_leaves_a_run_that_another_call_has_left_is_answered),
+        cmocka_unit_test(without_a_run_or_memory_nothing_is_left),
+        cmocka_unit_test(a_pause_says_by_whom_and_the_first_one_since_when),
+        cmocka_unit_test(a_resume_within_a_used_up_month_says_when_training_begins),
+        cmocka_unit_test(an_order_that_is_not_written_holds_and_is_told),
+        cmocka_unit_test(the_daemon_ends_after_it_has_answered),
+    };
+    tempdir_in_memory();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,284 @@
+/* why: what the node does, or what became of a round or a member, in a sentence with its causes. */
+#include "tests/unit/daemon/allowance_kit.h"
+
+static bool clock_is_wrong;
+
+bool dp_driver_clock(const dp_driver *driver, dp_wall_view *clock, char *text, size_t size)
+{
+    (void)driver;
+    *clock = (dp_wall_view){.met = 1};
+    snprintf(text, size, "this machine's clock is 5 min behind");
+    return clock_is_wrong;
+}
+
+uint32_t dp_data_objects(const dp_driver *driver, uint32_t *here)
+{
+    (void)driver;
+    *here = 1;
+    return 4;
+}
+
+static void open_node(void)
+{
+    call_open();
+    allowance_open();
+    clock_is_wrong = false;
+    call_kit.has_manifest = true;
+    call_kit.has_node = true;
+    call_kit.view.running = true;
+    call_kit.view.trainer = "up";
+    call_kit.view.node =
+        (dp_node_view){.mode = DP_MODE_SYNC, .round = 12, .alive = 3, .members = 4, .voters = 3};
+    call_kit.n_members = 3; /* 0 is this node */
+    for (uint32_t i = 0; i < 3; i++) {
+        call_kit.members[i] = (dp_member_view){.in_roster = true, .round = 12, .included = 11};
+    }
+    desk.names[0] = "ann";
+    desk.names[1] = "bob";
+    desk.names[2] = "carl";
+}
+
+static bool answers(const char *text)
+{
+    const char *answer = text_at(call_body(), "answer");
+    if (strstr(answer, text) == NULL) {
+        print_error("it answers: %s\n", answer);
+        return false;
+    }
+    return true;
+}
+
+static bool says_now(const char *text)
+{
+    CALL_ALONE(dp_method_why);
+    return answers(text);
+}
+
+static void each_mode_has_a_sentence(void **state)
+{
+    (void)state;
+    open_node();
+    assert_true(says_now("training in synchronous rounds: 3 nodes alive, 4 members, round 12"));
+    call_kit.view.device = "cpu: 4 threads";
+    assert_true(says_now("; computed by cpu: 4 threads"));
+    call_kit.view.trainer = "starting";
+    assert_true(says_now("following in synchronous rounds") &&
+                answers("; the trainer is starting"));
+    call_kit.view.node.mode = DP_MODE_GOSSIP;
+    assert_true(says_now("no majority of the 3 voters is heard") &&
+                answers("goes on training and averages in pairs"));
+    desk.driver->manifest.exchange = DP_EXCHANGE_GRADIENTS;
+    assert_true(says_now("waits with its next gradient"));
+    call_kit.view.node.mode = DP_MODE_JOINING;
+    call_kit.view.node.bytes_wanted = 3 << 20;
+    call_kit.view.node.bytes_waiting = 2 << 20;
+    assert_true(says_now("1 of 4 parts of the data are here; 1.0 of 3.0 MiB fetched"));
+    call_kit.view.running = false;
+    assert_true(says_now("starting: reading what this node has on its disk"));
+    call_kit.has_manifest = false;
+    call_kit.view.transport.links = 2;
+    assert_true(says_now("joining: waiting for somebody of the run to answer (2 links)"));
+    call_close();
+}
+
+static void a_pause_and_a_used_up_month_are_told_apart(void **state)
+{
+    (void)state;
+    open_node();
+    call_kit.view.node.mode = DP_MODE_PAUSED;
+    allowance_kit.view.pause = (dp_pause){.holds = true, .user = "ann"};
+    assert_true(says_now("paused by its owner, by ann: dpnode resume"));
+    allowance_kit.cap = "this month's upload is used up";
+    assert_true(says_now("; and this month's upload is used up, so that it trains when both"));
+    allowance_kit.view.pause.holds = false;
+    assert_true(says_now("resting: this month's upload is used up; this node is a member"));
+    call_close();
+}
+
+static void a_halt_names_the_voter_or_the_two_forks(void **state)
+{
+    (void)state;
+    open_node();
+    call_kit.view.node.mode = DP_MODE_HALTED;
+    call_kit.view.node.culprit = (dp_peer){{1}};
+    assert_true(says_now("halted: the voter bob, ") && answers("dpnode run fork"));
+    call_kit.view.node.culprit = (dp_peer){{0}};
+    assert_true(says_now("begun anew twice at one place") && answers("dpnode run merge"));
+    call_close();
+}
+
+static void a_node_that_is_out_says_by_whose_wish(void **state)
+{
+    static const struct {
+        uint32_t gone;
+        const char *text;
+    } rows[] = {{DP_REMOVE_HARMFUL, "most of its updates make the model worse"},
+                {DP_REMOVE_REVOKED, "its membership was revoked"},
+                {DP_REMOVE_LEFT, "this node has left the run"}};
+    (void)state;
+    open_node();
+    call_kit.view.node.mode = DP_MODE_LEFT;
+    call_kit.n_roster = 1;
+    call_kit.roster[0].peer = dp_identity_peer(&desk.daemon.identity);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        call_kit.roster[0].gone = rows[i].gone;
+        assert_true(says_now(rows[i].text));
+    }
+    call_close();
+}
+
+static void what_is_wrong_beside_it_is_added(void **state)
+{
+    (void)state;
+    open_node();
+    clock_is_wrong = true;
+    call_kit.view.trainer_next_ms = 4001;
+    call_kit.view.trainer_deaths = 1;
+    call_kit.view.refused = true;
+    assert_true(says_now("; the trainer died, 1 time in a row, and is started again in 5 s"));
+    assert_true(answers("; this machine's clock is 5 min behind (timedatectl set-ntp true)"));
+    assert_true(answers("rotated twice while it was away"));
+    call_close();
+}
+
+static void a_member_is_found_by_name_and_by_both_forms_of_its_id(void **state)
+{
+    char id[DP_PEER_TEXT_MAX];
+    char hex[2 * DP_PUBLIC_KEY_BYTES + 1];
+    const dp_peer peer = {{1}};
+    (void)state;
+    open_node();
+    call_kit.members[1].voter = true;
+    call_kit.members[1].linked = true;
+    call_kit.members[1].state = DP_MEMBER_ALIVE;
+    dp_peer_text(&peer, id);
+    dp_hex(dp_view_of(peer.bytes, sizeof peer.bytes), hex);
+    const char *const words[] = {"bob", id, hex};
+    for (size_t i = 0; i < 3; i++) {
+        CALL(dp_method_why, TEXT("peer", words[i]));
+        assert_true(answers("bob is alive, a voter, at round 12; the last round that counted it"));
+        assert_null(strstr(text_at(call_body(), "answer"), "no connection"));
+    }
+    CALL(dp_method_why, TEXT("peer", "ann"));
+    assert_true(answers("ann (this node) is"));
+    CALL(dp_method_why, TEXT("peer", "carl"));
+    assert_true(answers("a member without a vote") && answers("there is no connection to it now"));
+    call_close();
+}
+
+static void a_name_that_nobody_or_two_have_is_refused(void **state)
+{
+    (void)state;
+    open_node();
+    CALL(dp_method_why, TEXT("peer", "eve"));
+    assert_true(call_failed("E0120", 1));
+    assert_string_equal(call_kit.error.what, "there is no such peer");
+    desk.names[2] = "bob";
+    CALL(dp_method_why, TEXT("peer", "bob"));
+    assert_true(call_failed("E0120", 1));
+    assert_string_equal(call_kit.error.what, "several peers have this name");
+    CALL(dp_method_why, NUMBER("peer", 7));
+    assert_true(call_failed("E0120", 1));
+    desk.daemon.driver = NULL;
+    CALL_ALONE(dp_method_why);
+    assert_true(call_failed("E0105", 75));
+    call_close();
+}
+
+static void a_round_tells_who_was_counted_left_out_and_not_waited_for(void **state)
+{
+    const dp_peer carl = {{2}};
+    (void)state;
+    open_node();
+    dp_diary_add(desk.daemon.diary, DP_LOG_INFO, "member.state", 0, &carl,
+                 "carl: alive -> suspect");
+    dp_diary_round round = {.kind = DP_DIARY_SYNC,
+                            .round = 12,
+                            .time_ms = dp_unix_ms() + 1000,
+                            .listed = 1,
+                            .active = 2,
+                            .counted = true,
+                            .live = true,
+                            .n_peers = 1,
+                            .n_left_out = 1};
+    round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "not ready"};
+    dp_diary_round_add(desk.daemon.diary, &round);
+    CALL(dp_method_why, NUMBER("round", 12));
+    assert_true(flag_at(call_body(), "known"));
+    assert_true(answers("round 12 was decided with 1 of 2 contributors; this node is counted."));
+    assert_true(answers(" bob was left out: not ready."));
+    assert_true(answers(" Not waited for: carl: alive -> suspect."));
+    call_close();
+}
+
+static void rounds_that_are_not_known_are_told_apart(void **state)
+{
+    static const struct {
+        uint64_t round;
+        const char *text;
+        bool known;
+    } rows[] = {{13, "round 13 is under way", true},
+                {14, "round 14 has not begun", false},
+                {3, "round 3 is not known here", false}};
+    (void)state;
+    open_node();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        CALL(dp_method_why, NUMBER("round", rows[i].round));
+        assert_true(answers(rows[i].text));
+        assert_int_equal(flag_at(call_body(), "known"), rows[i].known);
+    }
+    call_close();
+}
+
+static uint32_t n_causes(void)
+{
+    uint32_t count = 0;
+    CHECK(dp_pack_is_array(dp_pack_key(call_body(), "causes"), &count));
+    return count;
+}
+
+static void causes_are_what_is_no_routine_and_of_what_was_asked(void **state)
+{
+    const dp_peer bob = {{1}};
+    (void)state;
+    open_node();
+    dp_diary *diary = desk.daemon.diary;
+    dp_diary_add(diary, DP_LOG_INFO, "ckpt.saved", 12, NULL, "routine");
+    dp_diary_add(diary, DP_LOG_INFO, "link.up", 0, &bob, "routine");
+    dp_diary_add(diary, DP_LOG_WARN, "trainer.down", 12, NULL, "the trainer died");
+    dp_diary_add(diary, DP_LOG_WARN, "clock.differs", 0, &bob, "its clock differs");
+    CALL_ALONE(dp_method_why);
+    assert_int_equal(n_causes(), 2);
+    const dp_pack_value *first = dp_pack_at(dp_pack_key(call_body(), "causes"), 0);
+    assert_string_equal(text_at(first, "text"), "the trainer died");
+    CALL(dp_method_why, TEXT("peer", "bob"));
+    assert_int_equal(n_causes(), 1);
+    CALL(dp_method_why, NUMBER("round", 12)); /* Of a round routine counts too. */
+    assert_int_equal(n_causes(), 2);
+    for (uint32_t i = 0; i < 30; i++) {
+        dp_diary_add(diary, DP_LOG_WARN, "trainer.down", 12, NULL, "death %u", i);
+    }
+    CALL_ALONE(dp_method_why);
+    assert_int_equal(n_causes(), 12); /* The last ones. */
+    const dp_pack_value *last = dp_pack_at(dp_pack_key(call_body(), "causes"), 11);
+    assert_string_equal(text_at(last, "text"), "death 29");
+    call_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_mode_has_a_sentence),
+        cmocka_unit_test(a_pause_and_a_used_up_month_are_told_apart),
+        cmocka_unit_test(a_halt_names_the_voter_or_the_two_forks),
+        cmocka_unit_test(a_node_that_is_out_says_by_whose_wish),
+        cmocka_unit_test(what_is_wrong_beside_it_is_added),
+        cmocka_unit_test(a_member_is_found_by_name_and_by_both_forms_of_its_id),
+        cmocka_unit_test(a_name_that_nobody_or_two_have_is_refused),
+        cmocka_unit_test(a_round_tells_who_was_counted_left_out_and_not_waited_for),
+        cmocka_unit_test(rounds_that_are_not_known_are_told_apart),
+        cmocka_unit_test(causes_are_what_is_no_routine_and_of_what_was_asked),
+    };
+    tempdir_in_memory();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

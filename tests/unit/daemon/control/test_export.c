@@ -1,0 +1,211 @@
+/* ckpt.export: the newest checkpoint as inputs of a tool, and what becomes of it. The tool is
+ * played. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/control/export.h"
+#include "daemon/host/tool.h"
+#include "store/ckpt.h"
+#include "store/inside.h"
+#include "tests/unit/daemon/call_kit.h"
+
+enum { WORDS_MAX = 12 };
+
+static struct {
+    char folder[DP_CONFIG_PATH_MAX];
+    dp_status folders; /* what making it gives */
+    dp_status runs;
+    uint32_t n_words;
+    char words[WORDS_MAX][DP_CONFIG_PATH_MAX + 64];
+    dp_tool_done *done;
+    void *context;
+    uint32_t n_removed;
+} tool;
+
+dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PATH_MAX])
+{
+    (void)daemon;
+    snprintf(path, DP_CONFIG_PATH_MAX, "%s", tool.folder);
+    return tool.folders;
+}
+
+void dp_tool_folder_remove(const char *path)
+{
+    assert_string_equal(path, tool.folder);
+    tool.n_removed++;
+}
+
+dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes)
+{
+    char path[DP_CONFIG_PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "we");
+    CHECK(file != NULL && fwrite(bytes.data, 1, bytes.size, file) == bytes.size);
+    return fclose(file) == 0 ? DP_OK : DP_IO;
+}
+
+dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_done *done,
+                      void *context)
+{
+    (void)daemon;
+    for (tool.n_words = 0; arguments[tool.n_words] != NULL; tool.n_words++) {
+        CHECK(tool.n_words < WORDS_MAX);
+        snprintf(tool.words[tool.n_words], sizeof tool.words[0], "%s", arguments[tool.n_words]);
+    }
+    tool.done = done;
+    tool.context = context;
+    return tool.runs;
+}
+
+static bool is_running(void *context)
+{
+    return tool.done != NULL || call_is_answered(context);
+}
+
+/* A run with a tokenizer and, at a round, a checkpoint. */
+static void open_run(uint64_t round)
+{
+    memset(&tool, 0, sizeof tool);
+    dp_driver *driver = call_open();
+    tempdir_file(&desk.shelf.dir, "tool", tool.folder);
+    assert_int_equal(mkdir(tool.folder, 0700), 0);
+    call_kit.has_manifest = true;
+    memcpy(driver->facts.manifest, "manifest", 8);
+    driver->facts.manifest_bytes = 8;
+    driver->manifest.tokenizer = put_noise(desk.shelf.store, 3, 300, DP_PIN_DATA, 0);
+    if (round > 0) {
+        uint8_t *bytes = noise(round, 5000);
+        dp_ckpt ckpt = {.round = round, .slot = round};
+        CHECK_OK(
+            dp_ckpt_save(desk.shelf.store, &driver->facts.run, &ckpt, dp_view_of(bytes, 5000)));
+        free(bytes);
+    }
+}
+
+static void start(const char *option, const char *type)
+{
+    const dp_call call = {.daemon = &desk.daemon, .client = 1, .id = 7};
+    dp_export_form form = {.umask = 022};
+    snprintf(form.option, sizeof form.option, "%s", option);
+    snprintf(form.type, sizeof form.type, "%s", type);
+    call_clear();
+    tool.done = NULL;
+    dp_export_start(&desk.daemon, &call, "/m", &form);
+    turn_until(&desk.loop, is_running, NULL);
+}
+
+static long size_of(const char *name)
+{
+    char path[DP_CONFIG_PATH_MAX + 64];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", tool.folder, name);
+    return stat(path, &info) == 0 ? (long)info.st_size : -1;
+}
+
+static void a_checkpoint_becomes_files_for_the_tool_and_its_answer_a_list(void **state)
+{
+    uint32_t count = 0;
+    (void)state;
+    open_run(8);
+    start("", "");
+    assert_int_equal(size_of("manifest"), 8);
+    assert_int_equal(size_of("state"), 5000);
+    assert_int_equal(size_of("tokenizer.json"), 300);
+    assert_int_equal(tool.n_words, 7);
+    assert_string_equal(tool.words[0], "--export");
+    assert_string_equal(tool.words[4], "/m");
+    assert_string_equal(tool.words[6], "022");
+    tool.done(tool.context, 0, "");
+    const dp_pack_value *files = dp_pack_key(call_body(), "files");
+    assert_true(dp_pack_is_array(files, &count) && count == 4);
+    assert_int_equal(number_at(call_body(), "round"), 8);
+    assert_true(desk_logged("model.exported") && tool.n_removed == 1);
+    call_close();
+}
+
+static void a_file_alone_has_its_option_and_name(void **state)
+{
+    static const char *const rows[][2] = {{"--gguf", "model.gguf"}, {"--llmc", "model.bin"}};
+    uint32_t count = 0;
+    dp_view name;
+    (void)state;
+    open_run(8);
+    for (size_t i = 0; i < 2; i++) {
+        start(rows[i][0], "f32");
+        assert_true(tool.n_words == 9 && strcmp(tool.words[7], rows[i][0]) == 0);
+        assert_string_equal(tool.words[8], "f32");
+        tool.done(tool.context, 0, "");
+        const dp_pack_value *files = dp_pack_key(call_body(), "files");
+        assert_true(dp_pack_is_array(files, &count) && count == 1);
+        assert_true(dp_pack_get_text(dp_pack_at(files, 0), &name));
+        assert_memory_equal(name.data, rows[i][1], name.size);
+    }
+    call_close();
+}
+
+static void what_the_tool_says_is_the_reason_of_a_failure(void **state)
+{
+    (void)state;
+    open_run(8);
+    start("", "");
+    tool.done(tool.context, 73, "/m: permission denied");
+    assert_true(call_failed("E0405", 74));
+    assert_string_equal(call_kit.error.why, "/m: permission denied");
+    assert_true(!desk_logged("model.exported") && tool.n_removed == 1);
+    tool.runs = DP_TOOBIG;
+    start("", "");
+    turn_until(&desk.loop, call_is_answered, NULL);
+    assert_true(call_failed("E0405", 70) && tool.n_removed == 2);
+    call_close();
+}
+
+static void without_a_checkpoint_or_with_a_lost_tokenizer_no_tool_runs(void **state)
+{
+    (void)state;
+    open_run(0);
+    start("", "");
+    assert_true(call_failed("E0404", 75) && tool.done == NULL && tool.n_removed == 1);
+    assert_string_equal(call_kit.error.what, "there is no checkpoint yet");
+    call_close();
+    open_run(8);
+    dp_query query =
+        dp_query_of(&desk.shelf.store->chunks, "DELETE FROM chunk WHERE length(data) = 300");
+    CHECK_OK(dp_query_run(&query));
+    start("", "");
+    assert_true(call_kit.n_errors == 1 && tool.done == NULL && tool.n_removed == 1);
+    assert_string_equal(call_kit.error.code, "E0404");
+    call_close();
+}
+
+static void before_the_manifest_is_known_and_without_room_nothing_is_begun(void **state)
+{
+    (void)state;
+    open_run(8);
+    call_kit.has_manifest = false;
+    start("", "");
+    assert_true(call_failed("E0404", 75) && tool.n_removed == 0);
+    call_kit.has_manifest = true;
+    tool.folders = DP_NOSPACE;
+    start("", "");
+    assert_true(call_failed("E0404", 75));
+    tool.folders = DP_OK;
+    dp_saver *saver = desk.daemon.saver;
+    desk.daemon.saver = NULL;
+    start("", "");
+    assert_true(call_failed("E0402", 75) && tool.n_removed == 1);
+    desk.daemon.saver = saver;
+    call_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_checkpoint_becomes_files_for_the_tool_and_its_answer_a_list),
+        cmocka_unit_test(a_file_alone_has_its_option_and_name),
+        cmocka_unit_test(what_the_tool_says_is_the_reason_of_a_failure),
+        cmocka_unit_test(without_a_checkpoint_or_with_a_lost_tokenizer_no_tool_runs),
+        cmocka_unit_test(before_the_manifest_is_known_and_without_room_nothing_is_begun),
+    };
+    tempdir_in_memory();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
