@@ -105,8 +105,10 @@ static void a_shard_tells_its_tokens_and_a_folder_is_none(void **state)
     assert_true(strchr(out, '\n')[1] == '{'); /* A line for each. */
     assert_int_not_equal(RUN("info", folder), EX_OK);
     assert_non_null(strstr(err, "is a folder"));
-    assert_int_not_equal(RUN("info", shard, text_path), EX_OK); /* The first bad one ends it. */
+    assert_int_not_equal(RUN("info", shard, text_path), EX_OK);
     assert_non_null(strstr(err, "book.txt"));
+    assert_int_not_equal(RUN("info", text_path, shard), EX_OK); /* The first bad one ends it. */
+    assert_string_equal(out, "");
 }
 
 static void a_changed_shard_does_not_verify(void **state)

@@ -109,6 +109,19 @@ static void the_only_voter_does_not_leave_by_accident(void **state)
     close_member();
 }
 
+static void the_only_voter_beside_others_leaves_when_one_has_taken_over(void **state)
+{
+    (void)state;
+    open_member();
+    call_kit.view.node.voters = 1;
+    call_kit.view.node.alive = 2;
+    call_kit.view.node.leaving = DP_LEAVING_FREE;
+    CALL_ALONE(dp_method_run_leave);
+    call_wait();
+    assert_true(call_kit.n_errors == 0 && call_kit.n_commands == 1 && n_closed == 1);
+    close_member();
+}
+
 static void the_only_voter_leaves_when_its_run_is_named(void **state)
 {
     (void)state;
@@ -257,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_node_leaves_when_its_going_does_not_stop_the_run),
         cmocka_unit_test(data_that_is_kept_keeps_the_vote_key),
         cmocka_unit_test(the_only_voter_does_not_leave_by_accident),
+        cmocka_unit_test(the_only_voter_beside_others_leaves_when_one_has_taken_over),
         cmocka_unit_test(the_only_voter_leaves_when_its_run_is_named),
         cmocka_unit_test(a_node_that_is_needed_after_all_stays),
         cmocka_unit_test(a_node_that_reads_its_chain_cannot_know_and_says_so),

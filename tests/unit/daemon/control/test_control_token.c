@@ -174,6 +174,10 @@ static void an_id_that_means_several_or_nothing_revokes_nothing(void **state)
             assert_string_equal(call_kit.error.why, "give at least 4 characters of it");
         }
     }
+    issue(id_of(0xef, 1), 2, NOW_MS + 1000);
+    CALL(dp_method_token_revoke, TEXT("id", "ef0")); /* One alone, and too few characters. */
+    call_wait();
+    assert_true(call_failed("E0212", 1));
     CALL(dp_method_token_revoke, NUMBER("id", 7)); /* No text at all. */
     assert_true(call_failed("E0212", 64) && call_kit.n_orders == 0);
     call_close();

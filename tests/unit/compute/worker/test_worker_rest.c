@@ -1,0 +1,167 @@
+/* How long a worker rests between micro-batches. Sensors and the clock are played; the arithmetic
+ * is test_governor.c's business. */
+#include <stdio.h>
+#include <time.h>
+
+#include "compute/backend/team_cards.h"
+#include "compute/worker/worker_inside.h"
+#include "tests/lib/check.h"
+
+enum { LOOK_US = 2000 * 1000, WORK_US = 100 * 1000 };
+
+static struct {
+    uint64_t now_us;
+    int32_t celsius;
+    uint32_t watts;
+    uint32_t n_looks;
+    uint32_t n_told;
+    char told[256];
+} machine;
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    (void)clock;
+    time->tv_sec = (time_t)(machine.now_us / 1000000);
+    time->tv_nsec = (long)(machine.now_us % 1000000) * 1000;
+    return 0;
+}
+
+void dp_team_feel(const dp_team *team, const dp_backend *backend, uint32_t device, int32_t *celsius,
+                  uint32_t *watts)
+{
+    (void)team;
+    (void)backend;
+    (void)device;
+    machine.n_looks++;
+    *celsius = machine.celsius;
+    *watts = machine.watts;
+}
+
+static void on_tell(const char *text)
+{
+    machine.n_told++;
+    snprintf(machine.told, sizeof machine.told, "%s", text);
+}
+
+static dp_worker worker_of(uint32_t celsius_max, uint32_t watts_max)
+{
+    memset(&machine, 0, sizeof machine);
+    machine.now_us = 1000000000;
+    machine.celsius = 50;
+    machine.watts = 100;
+    dp_worker w = {.governor = dp_governor_of(celsius_max, watts_max)};
+    w.options.tell = on_tell;
+    return w;
+}
+
+static void without_limits_no_sensor_is_read_and_nothing_rests(void **state)
+{
+    dp_worker w = worker_of(0, 0);
+    (void)state;
+    machine.celsius = 200;
+    assert_int_equal(dp_worker_rests_until(&w), 0);
+    dp_worker_worked(&w, WORK_US);
+    assert_false(dp_worker_rests(&w));
+    assert_int_equal(machine.n_looks, 0);
+}
+
+static void sensors_are_read_every_two_seconds(void **state)
+{
+    dp_worker w = worker_of(70, 0);
+    (void)state;
+    assert_true(dp_worker_rests_until(&w) <= machine.now_us);
+    assert_int_equal(machine.n_looks, 1);
+    machine.now_us += LOOK_US - 1;
+    (void)dp_worker_rests_until(&w);
+    assert_int_equal(machine.n_looks, 1);
+    machine.now_us++;
+    (void)dp_worker_rests_until(&w);
+    assert_int_equal(machine.n_looks, 2);
+    assert_int_equal(machine.n_told, 0); /* Within its limit. */
+}
+
+static void above_the_limit_each_micro_batch_is_followed_by_a_rest(void **state)
+{
+    dp_worker w = worker_of(70, 0);
+    (void)state;
+    machine.celsius = 74;
+    (void)dp_worker_rests_until(&w);
+    assert_int_equal(machine.n_told, 1);
+    assert_non_null(strstr(machine.told, "training rests now and then"));
+    assert_non_null(strstr(machine.told, ", 74 C, 100 W"));
+    dp_worker_worked(&w, WORK_US);
+    assert_true(dp_worker_rests(&w));
+    const uint64_t until = dp_worker_rests_until(&w);
+    assert_int_equal(until - machine.now_us, dp_governor_rest_us(&w.governor, WORK_US));
+    w.publishing = true; /* What is being made is looked after between micro-batches. */
+    assert_false(dp_worker_rests(&w));
+    w.publishing = false;
+    machine.now_us = until;
+    assert_false(dp_worker_rests(&w));
+}
+
+static void far_above_it_everything_waits_until_it_is_cooler(void **state)
+{
+    dp_worker w = worker_of(70, 0);
+    (void)state;
+    machine.celsius = 70 + DP_GOVERNOR_CELSIUS_STOP;
+    const uint64_t until = dp_worker_rests_until(&w);
+    assert_int_equal(until, w.look_us); /* Sensors are read meanwhile. */
+    machine.now_us += 3600ULL * 1000000;
+    assert_true(dp_worker_rests(&w));
+    (void)dp_worker_rests_until(&w);
+    assert_true(dp_worker_rests(&w));
+    machine.celsius = 70 - DP_GOVERNOR_CELSIUS_EASE;
+    machine.now_us += LOOK_US;
+    (void)dp_worker_rests_until(&w);
+    assert_true(w.governor.share > 0);
+    machine.now_us += DP_GOVERNOR_REST_US_MAX;
+    assert_false(dp_worker_rests(&w));
+}
+
+static void the_end_of_resting_is_told_once(void **state)
+{
+    dp_worker w = worker_of(70, 0);
+    (void)state;
+    machine.celsius = 74;
+    (void)dp_worker_rests_until(&w);
+    machine.celsius = 50;
+    for (int i = 0; i < 100; i++) {
+        machine.now_us += LOOK_US;
+        (void)dp_worker_rests_until(&w);
+    }
+    assert_int_equal(machine.n_told, 2);
+    assert_non_null(strstr(machine.told, "training does not rest any more"));
+}
+
+static void a_limit_without_a_sensor_is_told_once(void **state)
+{
+    (void)state;
+    for (int heat = 0; heat <= 1; heat++) {
+        dp_worker w = worker_of(heat ? 70 : 0, heat ? 0 : 200);
+        machine.celsius = INT32_MIN;
+        machine.watts = 0;
+        for (int i = 0; i < 3; i++) {
+            (void)dp_worker_rests_until(&w);
+            machine.now_us += LOOK_US;
+        }
+        assert_int_equal(machine.n_told, 1);
+        assert_non_null(strstr(machine.told, heat ? "--celsius-max does nothing here"
+                                                  : "--watts-max does nothing here"));
+        dp_worker_worked(&w, WORK_US);
+        assert_false(dp_worker_rests(&w));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_limits_no_sensor_is_read_and_nothing_rests),
+        cmocka_unit_test(sensors_are_read_every_two_seconds),
+        cmocka_unit_test(above_the_limit_each_micro_batch_is_followed_by_a_rest),
+        cmocka_unit_test(far_above_it_everything_waits_until_it_is_cooler),
+        cmocka_unit_test(the_end_of_resting_is_told_once),
+        cmocka_unit_test(a_limit_without_a_sensor_is_told_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
