@@ -13,8 +13,8 @@ static struct {
     dp_token_file *file;
     char path[TEMPDIR_FILE_MAX];
     uint32_t n_joins;
-    uint64_t waited_ms[WAITS_MAX]; /* before each */
-    char token[DP_TOKEN_TEXT_MAX + 2];
+    uint64_t waited_ms[WAITS_MAX];     /* before each */
+    char token[DP_TOKEN_TEXT_MAX + 3]; /* with its zero */
     size_t token_size;
     bool enters;      /* the join begins: there is a driver from then on */
     uint32_t n_asked; /* for the manifest */
