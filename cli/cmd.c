@@ -12,7 +12,7 @@
 static const dp_option common[] = {
     {"json", 0, NULL, "print JSON: one object, or one per line for a stream"},
     {"socket", 0, "PATH", "control socket of the daemon [DPNODE_SOCKET]"},
-    {"help", 'h', NULL, "show this"},
+    {"help", 'h', NULL, "show this help"},
 };
 enum { COMMON_COUNT = sizeof common / sizeof common[0] };
 

@@ -13,16 +13,15 @@ static void print_usage(void)
     size_t count = 0;
     const dp_verb *const *verbs = dp_verbs(&count);
     printf("  dpnode run create --demo kjv     create a run\n"
-           "  dpnode invite                    a token for one node that may join it and train\n"
-           "  dpnode join DPN1-...             train with others; the token is all it takes\n"
-           "  dpnode status                    how it goes\n\n"
+           "  dpnode invite                    print a token for one node\n"
+           "  dpnode join DPN1-...             join that run and train\n"
+           "  dpnode status                    show the progress\n\n"
            "usage: dpnode VERB [ARGUMENTS] [--json] [--socket PATH]\n\n");
     for (size_t i = 0; i < count; i++) {
         printf("  %-14s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    printf("\ndpnode VERB --help tells more, dpnode -V the version. The daemon is found by "
-           "--socket or "
-           "DPNODE_SOCKET.\n");
+    printf("\ndpnode VERB --help shows the options of a verb, dpnode -V the version. --socket or "
+           "DPNODE_SOCKET names the daemon.\n");
 }
 
 /* How many of the arguments are the verb's name; 0: another verb. */

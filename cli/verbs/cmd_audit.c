@@ -115,7 +115,6 @@ const dp_verb dp_verb_audit = {
     .name = "audit",
     .run = run_audit,
     .arguments = "",
-    .summary =
-        "judge the chain once more from its first record, and list who trained on how many samples",
+    .summary = "verify the chain from its first record, and list the samples of each member",
     .examples = "  dpnode audit\n  dpnode audit --json | jq .twice\n",
 };

@@ -79,7 +79,7 @@ const dp_verb dp_verb_ckpt_verify = {
     .name = "ckpt verify",
     .run = run_verify,
     .arguments = "",
-    .summary = "read every checkpoint and compare each byte with its hash",
+    .summary = "read every checkpoint and check its hashes",
     .examples = "  dpnode ckpt verify\n",
 };
 
@@ -236,15 +236,15 @@ const dp_verb dp_verb_ckpt_export = {
     .name = "ckpt export",
     .run = run_export,
     .arguments = "DIR",
-    .summary = "write the model to a folder, as files that other programs read",
+    .summary = "write the model to a folder, in a format that other programs read",
     .examples =
         "  dpnode ckpt export ./model\n  dpnode ckpt export ./model --gguf q8_0\n"
         "  dpnode ckpt export ./model --gguf q8_0 --from run   # of dpnode train --out run\n",
     .n_args_min = 1,
     .n_args_max = 1,
-    .options = {{"gguf", 0, "TYPE", "model.gguf for llama.cpp instead: f32, f16, bf16 or q8_0"},
-                {"llmc", 0, "TYPE", "model.bin for llm.c instead: f32 or bf16"},
+    .options = {{"gguf", 0, "TYPE", "write model.gguf for llama.cpp: f32, f16, bf16 or q8_0"},
+                {"llmc", 0, "TYPE", "write model.bin for llm.c: f32 or bf16"},
                 {"from", 0, "FOLDER",
-                 "of `dpnode train`, whose newest checkpoint it is; no daemon"},
-                {"force", 0, NULL, "write over a model that is there"}},
+                 "folder of `dpnode train`: export its newest checkpoint, without a daemon"},
+                {"force", 0, NULL, "overwrite an existing model"}},
 };

@@ -178,7 +178,7 @@ const dp_verb dp_verb_data_tokenize = {
     .name = "data tokenize",
     .run = run_tokenize,
     .arguments = "FILE...",
-    .summary = "make token shards of text, JSON lines, or tokens of llm.c and nanoGPT",
+    .summary = "make token shards from text, JSON lines, or token files of llm.c and nanoGPT",
     .examples =
         "  dpnode data tokenize book.txt --out book --vocab 4096\n"
         "  dpnode data tokenize web.jsonl --tokenizer tokenizer.json --out web\n"
@@ -186,32 +186,33 @@ const dp_verb dp_verb_data_tokenize = {
         "  dpnode data tokenize train.bin --format nanogpt --tokenizer t.json --out train\n",
     .n_args_min = 1,
     .n_args_max = DP_ARGUMENTS_MAX,
-    .options = {{"out", 'o', "FOLDER", "where tokenizer.json, the shards and their table go"},
-                {"tokenizer", 0, "FILE", "tokenizer.json of GPT-2, Llama-3 or Qwen kind"},
-                {"vocab", 0, "N", "or train one of so many tokens on the input (default 1024)"},
-                {"format", 0, "FORMAT", "auto (by the name), text, jsonl, tokens, nanogpt"},
-                {"field", 0, "NAME", "field of JSON lines that has the text (default text)"},
+    .options = {{"out", 'o', "FOLDER", "folder for tokenizer.json, the shards and their table"},
+                {"tokenizer", 0, "FILE", "a tokenizer.json of the GPT-2, Llama-3 or Qwen family"},
+                {"vocab", 0, "N", "train a tokenizer with N entries on the input [1024]"},
+                {"format", 0, "FORMAT",
+                 "auto (by the file's name), text, jsonl, tokens or nanogpt [auto]"},
+                {"field", 0, "NAME", "field of each JSON line that holds the text [text]"},
                 {"separator", 0, "TOKEN",
-                 "after each document (default: the tokenizer's end of text; \"\": none)"},
-                {"shard-tokens", 0, "N", "tokens in a shard (default 100000000)"}},
+                 "text after each document; \"\": none [the tokenizer's end of text]"},
+                {"shard-tokens", 0, "N", "tokens per shard [100000000]"}},
 };
 
 const dp_verb dp_verb_data_info = {
     .name = "data info",
     .run = run_info,
     .arguments = "FILE...",
-    .summary = "tell format, tokens and vocabulary of token shards",
+    .summary = "show format, tokens and vocabulary of token shards",
     .examples = "  dpnode data info book/tokens-00000.bin\n",
     .n_args_min = 1,
     .n_args_max = DP_ARGUMENTS_MAX,
-    .options = {{"format", 0, "FORMAT", "nanogpt: they have no header that would tell"}},
+    .options = {{"format", 0, "FORMAT", "nanogpt, whose files have no header"}},
 };
 
 const dp_verb dp_verb_data_verify = {
     .name = "data verify",
     .run = run_verify,
     .arguments = "FOLDER",
-    .summary = "check shards against their table, hash by hash, and the tokenizer",
+    .summary = "check the hashes of the tokenizer and of all shards",
     .examples = "  dpnode data verify book\n",
     .n_args_min = 1,
     .n_args_max = 1,

@@ -134,13 +134,14 @@ const dp_verb dp_verb_invite = {
     .name = "invite",
     .run = run_invite,
     .arguments = "",
-    .summary = "make an invite token for others",
+    .summary = "print an invite token for other nodes",
     .examples =
         "  dpnode invite                              # for one node that trains, for a day\n"
         "  dpnode invite --role vote --uses 2         # for nodes of people you trust\n"
         "  dpnode invite --uses 0 --expires 7d\n",
-    .options = {{"uses", 0, "N", "how many nodes may join by it; 0: any number [1]"},
-                {"expires", 0, "TIME", "how long it is valid: 90s, 15m, 24h, 7d [24h]"},
-                {"role", 0, "ROLE", "train, vote (and train), invite (and both), observe [train]"},
-                {"qr", 0, NULL, "draw it as a QR code, also when this is no terminal"}},
+    .options = {{"uses", 0, "N", "number of nodes that may join by it; 0: any number [1]"},
+                {"expires", 0, "TIME", "time until it expires: 90s, 15m, 24h, 7d [24h]"},
+                {"role", 0, "ROLE",
+                 "train; vote: also votes; invite: also invites; observe: only watches [train]"},
+                {"qr", 0, NULL, "print a QR code even if the output is not a terminal"}},
 };

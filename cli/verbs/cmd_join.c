@@ -66,11 +66,10 @@ const dp_verb dp_verb_join = {
     .name = "join",
     .run = run_join,
     .arguments = "TOKEN|FILE|-",
-    .summary = "join a run by its invite token and train with the others",
+    .summary = "join a run by its invite token and train",
     .examples = "  dpnode join DPN1-AQOM3QKT...\n  dpnode join token.txt         # keeps the token "
                 "out of the process list; - reads standard input\n"
                 "  DPNODE_TOKEN=DPN1-... dpnode join\n",
     .n_args_max = 1,
-    .options = {{"name", 0, "NAME", "name of this node for others [the host's name]"},
-                DP_START_OPTIONS},
+    .options = {{"name", 0, "NAME", "name of this node [the host's name]"}, DP_START_OPTIONS},
 };

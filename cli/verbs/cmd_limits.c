@@ -220,13 +220,14 @@ const dp_verb dp_verb_limits = {
     .name = "limits",
     .run = run_limits,
     .arguments = "",
-    .summary = "show or set how much of its line this node takes; rounds, votes and signs of life "
-               "do not wait for it",
+    .summary =
+        "show or set the bandwidth limits of this node; rounds, votes and heartbeats are exempt",
     .examples = "  dpnode limits\n  dpnode limits --upload 5 --download 50\n  dpnode limits "
-                "--upload 0   # none\n  dpnode limits --upload-month 200GB --month-day 15\n",
-    .options = {{"upload", 0, "MBIT", "Mbit/s that leave at most; 0: any"},
-                {"download", 0, "MBIT", "Mbit/s that come at most; 0: any"},
-                {"upload-month", 0, "SIZE", "bytes that leave in a month at most; 0: any"},
-                {"download-month", 0, "SIZE", "bytes that come in a month at most; 0: any"},
-                {"month-day", 0, "DAY", "on which such a month begins, 00:00 UTC; 1 to 28"}},
+                "--upload 0   # unlimited\n  dpnode limits --upload-month 200GB --month-day 15\n",
+    .options = {{"upload", 0, "MBIT", "largest upload rate in Mbit/s; 0: unlimited"},
+                {"download", 0, "MBIT", "largest download rate in Mbit/s; 0: unlimited"},
+                {"upload-month", 0, "SIZE", "upload quota per month, such as 200GB; 0: unlimited"},
+                {"download-month", 0, "SIZE",
+                 "download quota per month, such as 200GB; 0: unlimited"},
+                {"month-day", 0, "DAY", "day on which the month begins, 00:00 UTC; 1 to 28"}},
 };

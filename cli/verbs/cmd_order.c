@@ -85,11 +85,11 @@ const dp_verb dp_verb_revoke = {
     .name = "revoke",
     .run = run_revoke,
     .arguments = "PEER",
-    .summary = "put a member out of the run for good; for its creator and admins",
+    .summary = "remove a member from the run for good; for the run's creator and admins",
     .examples = "  dpnode revoke bob\n  dpnode revoke q3x7aap2mfd4 --yes\n",
     .n_args_min = 1,
     .n_args_max = 1,
-    .options = {{"yes", 0, NULL, "do not ask"}},
+    .options = {{"yes", 0, NULL, "do not ask for confirmation"}},
 };
 
 /* ---- run fork ---- */
@@ -142,12 +142,12 @@ const dp_verb dp_verb_run_fork = {
     .name = "run fork",
     .run = run_fork,
     .arguments = "",
-    .summary = "begin the chain anew when its voters are lost, or go back to an earlier round; on "
-               "the node that created the run",
+    .summary =
+        "restart the chain after its voters are lost, or from an earlier round; needs the root key",
     .examples = "  dpnode run fork\n  dpnode run fork --to 1200   # a round of dpnode ckpt ls\n",
     .options = {{"to", 0, "ROUND",
-                 "undo all rounds after this one, of which there is a checkpoint"},
-                {"yes", 0, NULL, "do not ask"}},
+                 "restart after this round, of `dpnode ckpt ls`; later rounds are undone"},
+                {"yes", 0, NULL, "do not ask for confirmation"}},
 };
 
 /* ---- run merge ---- */
@@ -167,7 +167,7 @@ const dp_verb dp_verb_run_merge = {
     .name = "run merge",
     .run = run_merge,
     .arguments = "",
-    .summary = "of two chains begun anew let this node's go on; with the root key",
+    .summary = "resolve a fork in favour of this node; needs the root key",
     .examples = "  dpnode run merge\n",
-    .options = {{"yes", 0, NULL, "do not ask"}},
+    .options = {{"yes", 0, NULL, "do not ask for confirmation"}},
 };

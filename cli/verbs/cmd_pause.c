@@ -30,7 +30,7 @@ const dp_verb dp_verb_pause = {
     .name = "pause",
     .run = run_pause,
     .arguments = "",
-    .summary = "stop training, stay a member",
+    .summary = "stop training and stay a member",
     .examples = "  dpnode pause\n",
 };
 
@@ -104,13 +104,12 @@ const dp_verb dp_verb_drain = {
     .name = "drain",
     .run = run_drain,
     .arguments = "",
-    .summary = "wait until a round has counted this node's work, then stop its daemon",
+    .summary = "wait until a round has counted this node's work, then stop the daemon",
     .examples = "  dpnode drain\n  dpnode drain --leave\n  dpnode drain --time 2m\n",
-    .options = {{"time", 0, "TIME", "wait so long at most (the daemon's drain-time: 25s)"},
-                {"leave", 0, NULL, "then leave the run for good; the daemon stays, idle"},
+    .options = {{"time", 0, "TIME", "longest wait [the daemon's drain-time, 25s]"},
+                {"leave", 0, NULL, "leave the run for good, then keep the daemon running, idle"},
                 {"keep-data", 0, NULL, "with --leave: keep model and votes in the directory"},
-                {"delete-run", 0, "NAME",
-                 "with --leave: also when no other node can decide rounds"}},
+                {"delete-run", 0, "NAME", "with --leave: allow it if the run ends with this node"}},
 };
 
 static int run_leave(dp_cmd *cmd)
@@ -149,9 +148,8 @@ const dp_verb dp_verb_leave = {
     .name = "leave",
     .run = run_leave,
     .arguments = "",
-    .summary = "leave the run for good; the daemon stays, idle",
+    .summary = "leave the run for good; the daemon keeps running, idle",
     .examples = "  dpnode leave\n  dpnode leave --keep-data\n",
     .options = {{"keep-data", 0, NULL, "keep model and votes in the directory"},
-                {"delete-run", 0, "NAME",
-                 "also when no other node can decide rounds: the run ends for all"}},
+                {"delete-run", 0, "NAME", "allow it if the run ends with this node"}},
 };

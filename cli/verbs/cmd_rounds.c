@@ -154,10 +154,10 @@ const dp_verb dp_verb_rounds = {
     .name = "rounds",
     .run = run_rounds,
     .arguments = "",
-    .summary = "list the last rounds: how many were counted, how long they took, the loss",
+    .summary = "list the last rounds: updates counted, duration, loss",
     .examples = "  dpnode rounds -n 50\n  dpnode rounds -f --json | jq .loss\n",
-    .options = {{"last", 'n', "N", "how many [20]"},
-                {"follow", 'f', NULL, "go on with new ones until Ctrl-C"}},
+    .options = {{"last", 'n', "N", "number of lines [20]"},
+                {"follow", 'f', NULL, "print new ones until Ctrl-C"}},
 };
 
 /* ---- logs ---- */
@@ -194,8 +194,8 @@ const dp_verb dp_verb_logs = {
     .arguments = "",
     .summary = "list the last events of this node",
     .examples = "  dpnode logs -n 100\n  dpnode logs -f\n",
-    .options = {{"last", 'n', "N", "how many [20]"},
-                {"follow", 'f', NULL, "go on with new ones until Ctrl-C"}},
+    .options = {{"last", 'n', "N", "number of lines [20]"},
+                {"follow", 'f', NULL, "print new ones until Ctrl-C"}},
 };
 
 /* ---- why ---- */
@@ -274,7 +274,7 @@ const dp_verb dp_verb_why = {
     .name = "why",
     .run = run_why,
     .arguments = "[[round] N | peer P]",
-    .summary = "explain what this node is doing, or why a round or a peer went as it did",
+    .summary = "explain the state of this node, of a round or of a peer",
     .examples = "  dpnode why\n  dpnode why 413\n  dpnode why peer bob\n",
     .n_args_max = 2,
 };

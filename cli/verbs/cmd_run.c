@@ -286,21 +286,20 @@ const dp_verb dp_verb_run_create = {
     .name = "run create",
     .run = run_create,
     .arguments = "FILE | --demo kjv",
-    .summary = "create a run from a manifest and a text; then invite others",
+    .summary = "create a run from a manifest and a text",
     .examples = "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
                 "--name alice\n"
                 "  dpnode run create run.yaml --text book.txt --from ./SmolLM2-135M\n",
     .n_args_max = 1,
-    .options =
-        {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
-         {"text", 0, "FILE",
-          "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
-          "manifest's"},
-         {"from", 0, "WEIGHTS",
-          "start from a Hugging Face folder, whose model and tokenizer are the run's, or a file "
-          "of llm.c; model keys of the manifest win"},
-         {"name", 0, "NAME", "name of this node for others"},
-         DP_START_OPTIONS},
+    .options = {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+                {"text", 0, "FILE",
+                 "UTF-8 text, a folder of such files, or a folder of `data tokenize`; replaces the "
+                 "manifest's text"},
+                {"from", 0, "WEIGHTS",
+                 "weights to start from: a Hugging Face folder (its model and tokenizer are used) "
+                 "or an llm.c file; model keys of the manifest win"},
+                {"name", 0, "NAME", "name of this node"},
+                DP_START_OPTIONS},
 };
 
 /* ---- run validate ---- */
@@ -506,8 +505,8 @@ const dp_verb dp_verb_run_validate = {
     .name = "run validate",
     .run = run_validate,
     .arguments = "FILE | --keys",
-    .summary = "check a manifest without a daemon, or list what it may say",
+    .summary = "check a manifest without a daemon, or list its keys",
     .examples = "  dpnode run validate run.yaml\n  dpnode run validate --keys\n",
     .n_args_max = 1,
-    .options = {{"keys", 0, NULL, "list every key with its bounds"}},
+    .options = {{"keys", 0, NULL, "list every key with its default and bounds"}},
 };

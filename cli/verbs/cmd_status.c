@@ -231,7 +231,7 @@ const dp_verb dp_verb_status = {
     .examples = "  dpnode status\n  dpnode status --check ready && echo trains\n",
     .options =
         {{"check", 0, "WHAT",
-          "ready: trains; live: answers, and has not lost its run. The exit status is 0 or 1"}},
+          "exit status 0 or 1: ready tests that it trains, live that it answers and has its run"}},
 };
 
 /* ---- peers ---- */
@@ -291,7 +291,7 @@ const dp_verb dp_verb_peers = {
     .name = "peers",
     .run = run_peers,
     .arguments = "",
-    .summary = "list who belongs to the run and how this node sees them",
+    .summary = "list the members of the run and their state as seen from this node",
     .examples = "  dpnode peers\n",
 };
 
@@ -339,6 +339,6 @@ const dp_verb dp_verb_data = {
     .name = "data",
     .run = run_data,
     .arguments = "",
-    .summary = "list what the run learns from, by hash, and whether it is here",
+    .summary = "list the data of the run by hash, and which parts are on this node",
     .examples = "  dpnode data\n",
 };

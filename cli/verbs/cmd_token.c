@@ -130,7 +130,7 @@ const dp_verb dp_verb_token_inspect = {
     .name = "token inspect",
     .run = run_inspect,
     .arguments = "TOKEN|-",
-    .summary = "show what is in a token, offline; nobody is asked and nothing is used up",
+    .summary = "show the contents of a token, offline",
     .examples = "  dpnode token inspect DPN1-AQOM3QKT...\n  dpnode token inspect - < token.txt\n",
     .n_args_max = 1,
 };

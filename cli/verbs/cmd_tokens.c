@@ -130,7 +130,7 @@ const dp_verb dp_verb_token_ls = {
     .name = "token ls",
     .run = run_ls,
     .arguments = "",
-    .summary = "list the tokens that this node has made, or that members came by, and who did",
+    .summary = "list the tokens of this node and the members that joined by each token",
     .examples = "  dpnode token ls\n",
 };
 
@@ -186,14 +186,14 @@ const dp_verb dp_verb_token_revoke = {
     .name = "token revoke",
     .run = run_revoke,
     .arguments = "ID",
-    .summary = "let nobody join by a token any more; for the run's creator and admins",
+    .summary = "revoke a token: no further node joins by it; for the run's creator and admins",
     .examples =
         "  dpnode token revoke 9f31               # an id of dpnode token ls, or how it begins\n"
         "  dpnode token revoke 9f31 --members     # and put out who came by it\n",
     .n_args_min = 1,
     .n_args_max = 1,
     .options = {{"members", 0, NULL,
-                 "also put out the members that came by it, or by a token of one that did"}},
+                 "also remove the members that joined by it, and those that such members invited"}},
 };
 
 /* ---- token rotate ---- */

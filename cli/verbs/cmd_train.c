@@ -251,32 +251,32 @@ const dp_verb dp_verb_train = {
     .name = "train",
     .run = run_train,
     .arguments = "FILE | --demo kjv | --from WEIGHTS --text TEXT | --resume --out FOLDER",
-    .summary = "train alone, without daemon and peers, and resume with the same bits",
+    .summary = "train on this machine alone, without daemon and peers",
     .examples = "  dpnode train run.yaml --out run --steps 2000\n"
                 "  dpnode train --resume --out run\n  dpnode eval run\n"
                 "  dpnode train --from ./SmolLM2-135M --text book.txt --out mine\n",
     .n_args_max = 1,
-    .options =
-        {{"out", 'o', "FOLDER", "where data, checkpoints and model go [the run's name]"},
-         {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
-         {"threads", 0, "N", "they change no bit of the result [as many as there are]"},
-         {"processes", 0, "N",
-          "share the threads and train as one, as many as sockets; another number, other "
-          "bits [1]"},
-         {"resume", 0, NULL, "go on from the newest checkpoint that is whole"},
-         {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
-         {"text", 0, "FILE",
-          "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
-          "manifest's"},
-         {"from", 0, "WEIGHTS",
-          "start from a Hugging Face folder, whose model and tokenizer are taken, or a file of "
-          "llm.c; model keys of the manifest win"},
-         {"backend", 0, "NAME",
-          "who computes: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
-         {"rows", 0, "N",
-          "sequences at a time, at the first start [2,048 tokens of them, on a card 8,192]"},
-         {"save-steps", 0, "N", "a checkpoint after each N steps"},
-         {"save-seconds", 0, "N", "and after so long; 0: never [300]"}},
+    .options = {{"out", 'o', "FOLDER", "folder for data, checkpoints and model [the run's name]"},
+                {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
+                {"threads", 0, "N",
+                 "number of threads; does not affect the result [all processors]"},
+                {"processes", 0, "N",
+                 "processes that train as one, best one per CPU socket; affects the last bits of "
+                 "the result [1]"},
+                {"resume", 0, NULL, "continue from the newest complete checkpoint"},
+                {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+                {"text", 0, "FILE",
+                 "UTF-8 text, a folder of such files, or a folder of `data tokenize`; replaces the "
+                 "manifest's text"},
+                {"from", 0, "WEIGHTS",
+                 "weights to start from: a Hugging Face folder (its model and tokenizer are used) "
+                 "or an llm.c file; model keys of the manifest win"},
+                {"backend", 0, "NAME",
+                 "backend: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
+                {"rows", 0, "N",
+                 "sequences at a time, set at the first start [2,048 tokens; on a GPU 8,192]"},
+                {"save-steps", 0, "N", "save a checkpoint every N steps"},
+                {"save-seconds", 0, "N", "save a checkpoint every N seconds; 0: never [300]"}},
 };
 
 /* ---- eval FOLDER ---- */

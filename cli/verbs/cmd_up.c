@@ -52,7 +52,7 @@ const dp_verb dp_verb_up = {
     .name = "up",
     .run = run_up,
     .arguments = "",
-    .summary = "start the daemon, if it does not run",
+    .summary = "start the daemon if it is not running",
     .examples = "  dpnode up\n  dpnode up --listen 0.0.0.0:7718\n",
     .options = {DP_START_OPTIONS},
 };
@@ -95,7 +95,7 @@ const dp_verb dp_verb_down = {
     .name = "down",
     .run = run_down,
     .arguments = "",
-    .summary = "end the daemon politely; the run goes on without it",
+    .summary = "stop the daemon; training continues on the other nodes",
     .examples = "  dpnode down\n",
 };
 
@@ -122,6 +122,6 @@ const dp_verb dp_verb_version = {
     .name = "version",
     .run = run_version,
     .arguments = "",
-    .summary = "print the version of dpnode, and of the daemon if one answers",
+    .summary = "print the version of dpnode and of the running daemon",
     .examples = "  dpnode version --json\n",
 };
