@@ -24,7 +24,7 @@ static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const char *w
     char help[96];
     snprintf(help, sizeof help, "dpnode %s --help", cmd->verb->name);
     const dp_cli_failure rows[] = {{DP_EXIT_DATA, "E0501", help, what}, {0, NULL, NULL, NULL}};
-    return dp_cli_tool_failed(cmd, tool, rows, "try with less at once");
+    return dp_cli_tool_failed(cmd, tool, rows, "give fewer files at once");
 }
 
 /* Runs it: its answer, which the caller frees. NULL: *exit says how it failed. */
@@ -52,7 +52,7 @@ static int print_sum(const dp_cmd *cmd, const dp_cli_tool *tool, const char *fol
     char bytes[DP_PRINT_CELL_MAX];
     json_t *const sum = json_loads(tool->answer, 0, NULL);
     if (sum == NULL) {
-        return tool_failed(cmd, tool, "the answer cannot be read");
+        return tool_failed(cmd, tool, "its output cannot be parsed");
     }
     if (cmd->json) {
         return json_object_set_new(sum, "folder", json_string(folder)) == 0 ? dp_cmd_print(sum)
@@ -76,7 +76,7 @@ static int run_tokenize(dp_cmd *cmd)
     const char *const folder = dp_cmd_option(cmd, "out");
     if (folder == NULL) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode data tokenize FILE... --out FOLDER",
-                     "say where to write", "--out is missing");
+                     "the output folder is not given", "--out is missing");
         return dp_cmd_fail(cmd, &error);
     }
     dp_cli_words_add(&words, "data");
@@ -106,7 +106,7 @@ static int run_verify(dp_cmd *cmd)
     dp_cli_words_add(&words, "verify");
     add_files(&words, cmd);
     int exit = 0;
-    dp_cli_tool *const tool = run_tool(cmd, &words, "the folder is not what its table says", &exit);
+    dp_cli_tool *const tool = run_tool(cmd, &words, "the folder does not match its table", &exit);
     if (tool == NULL) {
         return exit;
     }
@@ -165,7 +165,7 @@ static int run_info(dp_cmd *cmd)
     dp_cli_words_option(&words, cmd, "--format");
     add_files(&words, cmd);
     int exit = 0;
-    dp_cli_tool *const tool = run_tool(cmd, &words, "this is no token shard", &exit);
+    dp_cli_tool *const tool = run_tool(cmd, &words, "this is not a token shard", &exit);
     if (tool == NULL) {
         return exit;
     }

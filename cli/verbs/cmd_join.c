@@ -51,12 +51,12 @@ static int run_join(dp_cmd *cmd)
     }
     const char *const already = dp_json_text(result, "already", NULL);
     if (already != NULL) {
-        printf("%s this node is in %s already (%s); dpnode status shows it\n", dp_print_mark(true),
-               dp_json_text(result, "run", "?"), already);
+        printf("%s this node is a member of %s already (%s); to see it: dpnode status\n",
+               dp_print_mark(true), dp_json_text(result, "run", "?"), already);
         json_decref(result);
         return 0;
     }
-    printf("%s joined %s at round %lld; dpnode rounds -f shows how it goes\n", dp_print_mark(true),
+    printf("%s joined %s at round %lld; to watch it: dpnode rounds -f\n", dp_print_mark(true),
            dp_json_text(result, "run", "?"), dp_json_int(result, "round", 0));
     json_decref(result);
     return 0;

@@ -23,9 +23,8 @@ static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *er
         dp_error_set(error, DP_EXIT_NEGATIVE, "E0122", "", "nothing was changed", "");
         return false;
     }
-    dp_error_set(error, DP_EXIT_USAGE, "E0122",
-                 "dpnode status   # names the run that this is about",
-                 "this cannot be undone, and --yes was not given", question);
+    dp_error_set(error, DP_EXIT_USAGE, "E0122", "dpnode status   # names the run that this changes",
+                 "this cannot be undone and needs --yes", question);
     return false;
 }
 
@@ -59,7 +58,8 @@ static int run_revoke(dp_cmd *cmd)
     dp_control_error error;
     json_t *result = NULL;
     snprintf(question, sizeof question,
-             "%s will be cut off by every member and never be one again under its identity.",
+             "%s is removed from the run for good. Every member closes its links, and its identity "
+             "cannot join again.",
              cmd->args[0]);
     /* Nobody is asked about a peer that is not there. */
     if (ask(cmd, "why", "peer", cmd->args[0], 0, &result, &error) != 0) {
@@ -74,9 +74,9 @@ static int run_revoke(dp_cmd *cmd)
         return dp_cmd_print(result);
     }
     const char *text = dp_json_text(result, "text", "");
-    printf("%s %s is put out: links end now, %s\n", dp_print_mark(true),
+    printf("%s %s is removed: its links close now, %s\n", dp_print_mark(true),
            dp_json_text(result, "peer", "?"),
-           text[0] != '\0' ? text : "the next record says it to all");
+           text[0] != '\0' ? text : "the next record tells all members");
     json_decref(result);
     return 0;
 }
@@ -135,7 +135,7 @@ static int run_fork(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     return order_chain(cmd, "run.fork", round != 0 ? &round : NULL, round != 0 ? back : question,
-                       "this node starts anew, the others follow as they hear of it");
+                       "this node restarts; the others follow when they learn of it");
 }
 
 const dp_verb dp_verb_run_fork = {
@@ -160,7 +160,8 @@ static int run_merge(dp_cmd *cmd)
         "way since, or has\nhalted. With this the chain of this node goes on; the other one ends: "
         "its "
         "nodes give up their rounds since then,\nkeep what they trained, and join this one.";
-    return order_chain(cmd, "run.merge", NULL, question, "its nodes join as they hear of it");
+    return order_chain(cmd, "run.merge", NULL, question,
+                       "the other nodes join when they learn of it");
 }
 
 const dp_verb dp_verb_run_merge = {

@@ -22,8 +22,9 @@ static int change_state(const dp_cmd *cmd, const char *method, const char *sente
 
 static int run_pause(dp_cmd *cmd)
 {
-    return change_state(cmd, "pause",
-                        "paused: the machine is yours, the run goes on without you; dpnode resume");
+    return change_state(
+        cmd, "pause",
+        "paused; training continues on the other nodes. To train again: dpnode resume");
 }
 
 const dp_verb dp_verb_pause = {
@@ -36,7 +37,7 @@ const dp_verb dp_verb_pause = {
 
 static int run_resume(dp_cmd *cmd)
 {
-    return change_state(cmd, "resume", "training again");
+    return change_state(cmd, "resume", "resumed training");
 }
 
 const dp_verb dp_verb_resume = {
@@ -83,7 +84,7 @@ static int run_drain(dp_cmd *cmd)
          !leave && *word != NULL; word++) {
         if (dp_cmd_option(cmd, *word) != NULL) {
             dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode drain --help",
-                         "this option goes with --leave only", *word);
+                         "this option needs --leave", *word);
             return dp_cmd_fail(cmd, &error);
         }
     }
@@ -95,7 +96,7 @@ static int run_drain(dp_cmd *cmd)
         return status == 0 && leave ? run_leave(cmd) : status;
     }
     printf("%s %s%s\n", dp_print_mark(dp_json_flag(result, "counted") == 1),
-           dp_json_text(result, "text", "?"), leave ? "" : "; the daemon ends");
+           dp_json_text(result, "text", "?"), leave ? "" : "; the daemon stops");
     json_decref(result);
     return leave ? run_leave(cmd) : 0;
 }
@@ -138,7 +139,7 @@ static int run_leave(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf("%s left %s; its other members, if any, go on\n", dp_print_mark(true),
+    printf("%s left %s; training continues on its other members\n", dp_print_mark(true),
            dp_json_text(result, "run", "?"));
     json_decref(result);
     return 0;

@@ -29,8 +29,9 @@ int dp_run_manifest_read(const char *path, const dp_model_config *model, dp_mani
     if (read != DP_OK && read != DP_TOOBIG) {
         char why[DP_CLI_PATH_MAX + 64];
         snprintf(why, sizeof why, "%.400s: %s", path,
-                 read == DP_BADARG ? "it is a folder, or no file" : dp_status_text(read));
-        dp_error_set(error, DP_EXIT_NOINPUT, "E0306", "give the path of a manifest, or --demo kjv",
+                 read == DP_BADARG ? "it is not a file" : dp_status_text(read));
+        dp_error_set(error, DP_EXIT_NOINPUT, "E0306",
+                     "dpnode run create FILE   # the path of a manifest, or --demo kjv",
                      "the manifest cannot be read", why);
         dp_buf_close(&buf);
         return error->exit;
@@ -53,7 +54,7 @@ static int demo_manifest(const char *name, dp_manifest_file *file, dp_control_er
     dp_why what = {""};
     dp_why fix = {""};
     if (strcmp(name, "kjv") != 0) {
-        dp_error_set(error, DP_EXIT_USAGE, "E0307", "--demo kjv", "there is no such demo", name);
+        dp_error_set(error, DP_EXIT_USAGE, "E0307", "--demo kjv", "unknown demo", name);
         return error->exit;
     }
     if (dp_manifest_yaml_read(dp_view_text(dp_demo_kjv), "kjv.yaml", NULL, file, &what, &fix) !=
@@ -91,15 +92,16 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
         dp_run_text_path(source->path, &input->file, path);
     } else {
         dp_error_set(error, DP_EXIT_USAGE, "E0308",
-                     "add a line \"text: FILE\" to the manifest, or give --text FILE",
-                     "the run has no text to learn from", source->path != NULL ? source->path : "");
+                     "add --text FILE, or a line \"text: FILE\" to the manifest",
+                     "the run has no text to train on", source->path != NULL ? source->path : "");
         return error->exit;
     }
     if (dp_path_absolute(path, input->text_path) != DP_OK || access(input->text_path, R_OK) != 0) {
         char why[DP_CLI_PATH_MAX + 80];
         snprintf(why, sizeof why, "%s: %s", path,
                  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
-        dp_error_set(error, DP_EXIT_NOINPUT, "E0309", "give a file of UTF-8 text with --text FILE",
+        dp_error_set(error, DP_EXIT_NOINPUT, "E0309",
+                     "dpnode run create FILE --text TEXT   # a file of UTF-8 text",
                      "the text cannot be read", why);
         return error->exit;
     }
@@ -192,9 +194,9 @@ static int print_created(const dp_cmd *cmd, json_t *result)
         printf(", %s parameters", size);
     }
     printf(")\n");
-    printf("Invite others, who may train:          dpnode invite\n"
-           "... people you trust, who vote too:    dpnode invite --role vote --uses 2   # with one "
-           "voter the run is lost with its disk\n");
+    printf("Invite nodes that train:          dpnode invite\nInvite nodes that vote as well:   "
+           "dpnode invite --role vote --uses 2   # for people you trust; a run with one voter is "
+           "lost with its disk\n");
     json_decref(result);
     return 0;
 }
@@ -221,8 +223,8 @@ static int plan_first(const dp_run_input *input, const char *dir, dp_control_err
     error->exit = 0;
     if (plan != NULL && !json_is_true(json_object_get(plan, "fits"))) {
         dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0311",
-                     "change the setting that the reason names, or free memory",
-                     "this machine cannot train this model", dp_json_text(plan, "why", ""));
+                     "free memory, or change the setting named above",
+                     "this model does not fit this machine", dp_json_text(plan, "why", ""));
     } else if (input->from_path[0] == '\0' &&
                !dp_plan_text_holds(manifest, input->text_path, why)) {
         dp_error_set(error, DP_EXIT_DATA, "E0304",
@@ -230,7 +232,7 @@ static int plan_first(const dp_run_input *input, const char *dir, dp_control_err
                      "the text cannot be used", why);
     } else if (!dp_plan_disk_holds(manifest, data_bytes, dir, why)) {
         dp_error_set(error, DP_EXIT_IO, "E0312",
-                     "make room there, or take a folder on another disk with --dir PATH",
+                     "free space there, or use another disk with --dir PATH",
                      "the disk has no room for this run", why);
     }
     json_decref(plan);
@@ -375,8 +377,8 @@ static void print_modes(void)
 {
     size_t count = 0;
     const dp_run_mode *const modes = dp_run_modes(&count);
-    printf("\nround.mode sets codec, alpha, momentum and what else a mode needs, where they are "
-           "not given:\n");
+    printf("\nround.mode sets codec, alpha, momentum and other keys of a mode, if they are not "
+           "given:\n");
     for (size_t i = 0; i < count; i++) {
         printf("  %-12s %6s, %.3g, %.3g  %s\n", modes[i].name, dp_codec_name(modes[i].codec),
                modes[i].alpha_milli / 1000.0, modes[i].outer_mu_milli / 1000.0, modes[i].text);
@@ -431,7 +433,7 @@ static int print_keys(const dp_cmd *cmd)
 static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const json_t *plan,
                             const char *text_why, const char *disk_why)
 {
-    printf("%s %s is a good manifest of run %s\n", dp_print_mark(true), cmd->args[0],
+    printf("%s %s is valid: a manifest of run %s\n", dp_print_mark(true), cmd->args[0],
            input->file.manifest.name);
     if (text_why[0] != '\0') {
         printf("%s the text: %s\n", dp_print_mark(false), text_why);
@@ -442,7 +444,7 @@ static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const 
     if (plan != NULL) {
         dp_plan_print(plan);
     } else {
-        printf("What training takes here is not known: dpnode-worker gave no plan.\n");
+        printf("The memory for training is not known: dpnode-worker printed no plan.\n");
     }
 }
 

@@ -77,8 +77,8 @@ static int run_eval(dp_cmd *cmd)
     }
     if (dp_cmd_option(cmd, "data") != NULL) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode eval FOLDER --data FILE",
-                     "--data is for a folder of `dpnode train`",
-                     "the daemon measures on what its run held out");
+                     "--data needs a folder of `dpnode train`",
+                     "the daemon measures on the run's held-out text");
         return dp_cmd_fail(cmd, &error);
     }
     if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {

@@ -50,7 +50,7 @@ static int make_dir(swarm *self, dp_control_error *error)
     if (made && strlen(socket) <= DP_CONTROL_PATH_MAX) {
         return 0;
     }
-    dp_error_set(error, DP_EXIT_CANTCREATE, "E0108", "give a short path with --dir",
+    dp_error_set(error, DP_EXIT_CANTCREATE, "E0108", "give a shorter path with --dir",
                  made ? "the folder's path is too long for sockets" : "the folder cannot be made",
                  self->dir);
     return error->exit;
@@ -206,8 +206,8 @@ static int run_all(swarm *self, const dp_run_input *input, dp_control_error *err
     free(token);
     if (status == 0 && !dp_children_interrupted()) {
         if (!self->cmd->json) {
-            printf("All in. Try, with one of these sockets: dpnode status, peers, sample. Ctrl-C "
-                   "ends them all.\n");
+            printf("All nodes have joined. With one of these sockets try: dpnode status, peers, "
+                   "sample. Ctrl-C ends them all.\n");
             fflush(stdout);
         }
         status = follow(self, error);

@@ -88,7 +88,7 @@ static int print_token(const dp_cmd *cmd, json_t *out, bool valid)
         printf(" %s", json_string_value(item));
     }
     printf("\n%s %s\n", dp_print_mark(valid),
-           valid ? "one may join by it now" : dp_json_text(out, "why", ""));
+           valid ? "valid: a node can join by it now" : dp_json_text(out, "why", ""));
     json_decref(out);
     return valid ? 0 : DP_EXIT_NEGATIVE;
 }

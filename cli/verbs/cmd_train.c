@@ -71,11 +71,11 @@ static void print_end(training *t, const json_t *e)
     char rate[DP_PRINT_CELL_MAX];
     dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
     if (t->stopped) {
-        printf("%s stopped and saved at step %lld; go on: dpnode train --resume --out %s\n",
+        printf("%s stopped and saved at step %lld; to continue: dpnode train --resume --out %s\n",
                dp_print_mark(true), dp_json_int(e, "step", 0), t->folder);
         return;
     }
-    printf("%s %lld steps done, %lld of them dropped, %s tokens/s", dp_print_mark(true),
+    printf("%s %lld steps done, %lld of them skipped, %s tokens/s", dp_print_mark(true),
            dp_json_int(e, "step", 0), dp_json_int(e, "skipped", 0), rate);
     if (dp_json_flag(e, "model") == 1) {
         printf("; %s/model opens in transformers", t->folder);
@@ -129,23 +129,25 @@ static void on_line(void *context, const char *line)
 
 static const dp_cli_failure failures[] = {
     {DP_EXIT_DATA, "E0513",
-     "mend what `why` names; of another run in the folder: give another --out",
-     "training cannot begin or go on"},
-    {DP_EXIT_UNAVAILABLE, "E0510", "change the setting that `why` names, or free memory",
+     "correct the cause named above; if the folder holds another run, give another --out",
+     "training cannot start or continue"},
+    {DP_EXIT_UNAVAILABLE, "E0510", "free memory, or change the setting named above",
      "this machine has too little memory"},
     {DP_EXIT_CANTCREATE, "E0511", "add --resume, or give another --out",
      "the folder holds a run already"},
-    {DP_EXIT_TEMPORARY, "E0512", "wait for it, or stop it", "somebody trains there"},
-    {DP_EXIT_CONFIG, "E0514", "--backend auto: who is there computes; dpnode doctor tells who",
-     "who is to compute cannot"},
+    {DP_EXIT_TEMPORARY, "E0512", "wait for that process, or stop it",
+     "another process trains in this folder"},
+    {DP_EXIT_CONFIG, "E0514",
+     "dpnode train ... --backend auto   # uses an available backend; dpnode doctor names it",
+     "the backend cannot compute"},
     {0, NULL, NULL, NULL},
 };
 
 static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool)
 {
-    return dp_cli_tool_failed(
-        cmd, tool, failures,
-        "look what ended it (memory?); --resume goes on from the newest checkpoint");
+    return dp_cli_tool_failed(cmd, tool, failures,
+                              "dmesg | tail   # shows whether memory ran out; --resume goes on "
+                              "from the newest checkpoint");
 }
 
 /* ---- train ---- */
@@ -215,7 +217,7 @@ static const char *folder_of(const dp_cmd *cmd, const dp_run_input *input, dp_co
         return name;
     }
     dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode train FILE --out FOLDER",
-                 "say which folder to train in", "--out is missing or cannot be used");
+                 "the output folder is not given", "--out is missing or cannot be used");
     return NULL;
 }
 

@@ -41,8 +41,8 @@ static int run_up(dp_cmd *cmd)
         printf(" No run yet; try: dpnode run create --demo kjv\n");
     }
     if (!started && (dp_cmd_option(cmd, "dir") != NULL || dp_cmd_option(cmd, "listen") != NULL)) {
-        fprintf(stderr, "It keeps the --dir and --listen that it was started with; to change them: "
-                        "dpnode down, then up.\n");
+        fprintf(stderr,
+                "It keeps its --dir and --listen; to change them: dpnode down, then dpnode up.\n");
     }
     json_decref(hello);
     return 0;
@@ -85,8 +85,8 @@ static int run_down(dp_cmd *cmd)
         json_object_set_new(result, "ended", json_boolean(ended));
         return dp_cmd_print(result);
     }
-    printf("%s dpnoded (pid %lld) %s; dpnode up starts it again\n", dp_print_mark(true), pid,
-           ended ? "has ended" : "ends, and still writes");
+    printf("%s dpnoded (pid %lld) %s; to start it again: dpnode up\n", dp_print_mark(true), pid,
+           ended ? "has stopped" : "is stopping and still writes");
     json_decref(result);
     return 0;
 }

@@ -266,15 +266,15 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
             (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
         break;
     case DP_MODE_SYNC:
-        snprintf(text, size,
-                 "%s in synchronous rounds: %u nodes alive, %u members, round %llu is the "
-                 "last decided%s%s",
-                 up ? "training" : "following", view.node.alive, view.node.members,
-                 (unsigned long long)view.node.round,
-                 !up                      ? "; the trainer is "
-                 : view.device[0] != '\0' ? "; computed by "
-                                          : "",
-                 up ? view.device : view.trainer);
+        snprintf(
+            text, size,
+            "%s in synchronous rounds: %u nodes alive, %u members, last decided round %llu%s%s",
+            up ? "training" : "following", view.node.alive, view.node.members,
+            (unsigned long long)view.node.round,
+            !up                      ? "; trainer "
+            : view.device[0] != '\0' ? ", on "
+                                     : "",
+            up ? view.device : view.trainer);
         break;
     case DP_MODE_GOSSIP:
         snprintf(text, size,
