@@ -1,13 +1,13 @@
 /* The trainer process as the daemon sees it: spawn, watch, speak base/trainer/trainer_msg.h,
  * restart. It does not decide what to train. Loop thread only. */
-#ifndef DP_DAEMON_PEER_TRAINER_H
-#define DP_DAEMON_PEER_TRAINER_H
+#ifndef DP_DAEMON_TRAINER_TRAINER_H
+#define DP_DAEMON_TRAINER_TRAINER_H
 
 #include <uv.h>
 
 #include "base/trainer/trainer_msg.h"
 #include "daemon/host/oom.h"
-#include "daemon/peer/restart.h"
+#include "daemon/trainer/restart.h"
 
 enum {
     DP_TRAINER_QUEUE_MAX =

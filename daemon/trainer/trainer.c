@@ -1,4 +1,4 @@
-#include "daemon/peer/trainer.h"
+#include "daemon/trainer/trainer.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,48 +11,12 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/list.h"
+#include "daemon/trainer/trainer_life.h"
+#include "daemon/trainer/trainer_words.h"
 
 enum {
     WORKER_FD = 3,
     PACKETS_PER_TURN = 64 /* so that a trainer that floods does not keep the loop from its peers */
-};
-
-typedef struct packet {
-    dp_list item;
-    dp_trainer_msg msg;
-    int fds[DP_TRAINER_FDS_MAX];
-    uint32_t n_fds;
-} packet;
-
-/* One life of the process. Its memory goes when both handles are closed. */
-typedef struct life {
-    uv_process_t process;
-    uv_poll_t poll;
-    dp_trainer *trainer; /* NULL once the trainer has let go of it */
-    int socket;
-    uint32_t n_handles;
-    bool exited;
-    bool said_hello;
-    bool hung_up; /* it has closed its end, and nothing is read or sent any more */
-    dp_list queue;
-    uint32_t n_queued;
-    dp_trainer_msg incoming;
-} life;
-
-struct dp_trainer {
-    dp_trainer_config config;
-    char program[512];
-    char backend[512];
-    life *life;
-    uv_timer_t *restart; /* runs until HELLO, the end, or the next start */
-    dp_restart backoff;
-    /* uv_now when the life under way, or the last one, said HELLO; 0: it did not */
-    uint64_t began_ms;
-    uint32_t n_starts;
-    uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last that are its own, a ring */
-    uint32_t n_deaths;
-    dp_oom oom; /* of the life under way */
-    bool closing;
 };
 
 static void close_fds(const int *fds, uint32_t n_fds)
@@ -271,63 +235,10 @@ static void flush(life *self)
     watch(self);
 }
 
-enum { WORDS_MAX = 16, NUMBER_MAX = 24 };
-
-/* Of a program's call; numbers as text. */
-typedef struct words {
-    char *at[WORDS_MAX + 1];
-    size_t n;
-    char numbers[WORDS_MAX][NUMBER_MAX];
-} words;
-
-static void add_word(words *all, char *word)
-{
-    dp_assert(all->n < WORDS_MAX);
-    all->at[all->n++] = word;
-}
-
-static void add_number(words *all, char *option, uint64_t value)
-{
-    char *const text = all->numbers[all->n];
-    snprintf(text, NUMBER_MAX, "%llu", (unsigned long long)value);
-    add_word(all, option);
-    add_word(all, text);
-}
-
-/* Most of it last, and only when it says something: a trainer of one's own may not know it. */
-static void say_words(dp_trainer *trainer, words *all)
-{
-    const dp_trainer_config *const config = &trainer->config;
-    static char fd[] = "--fd";
-    static char threads[] = "--threads";
-    static char nice[] = "--nice";
-    static char processes[] = "--processes";
-    static char backend[] = "--backend";
-    static char celsius[] = "--celsius-max";
-    static char watts[] = "--watts-max";
-    add_word(all, trainer->program);
-    add_number(all, fd, WORKER_FD);
-    add_number(all, threads, config->threads);
-    add_number(all, nice, config->nice);
-    if (config->processes > 1) {
-        add_number(all, processes, config->processes);
-    }
-    if (trainer->backend[0] != '\0') {
-        add_word(all, backend);
-        add_word(all, trainer->backend);
-    }
-    if (config->celsius_max > 0) {
-        add_number(all, celsius, config->celsius_max);
-    }
-    if (config->watts_max > 0) {
-        add_number(all, watts, config->watts_max);
-    }
-}
-
 static dp_status spawn(dp_trainer *trainer, life *self, int child)
 {
-    words all = {0};
-    say_words(trainer, &all);
+    dp_trainer_words all;
+    dp_trainer_say(&all, &trainer->config, trainer->program, trainer->backend, WORKER_FD);
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO},
@@ -402,26 +313,6 @@ static void on_restart(uv_timer_t *timer)
     } else if (status != DP_OK) {
         start_again(trainer, DP_DEATH_MISSING);
     }
-}
-
-uint32_t dp_trainer_deaths(const dp_trainer *trainer)
-{
-    const uint64_t now = uv_now(trainer->config.loop);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < DP_TRAINER_DEVICE_LIVES && i < trainer->n_deaths; i++) {
-        count += now - trainer->deaths[i] <= DP_TRAINER_WINDOW_MS;
-    }
-    return count;
-}
-
-bool dp_trainer_takes_cpu(const dp_trainer *trainer)
-{
-    return strcmp(trainer->backend, "cpu") == 0;
-}
-
-void dp_trainer_take_cpu(dp_trainer *trainer)
-{
-    memcpy(trainer->backend, "cpu", sizeof "cpu");
 }
 
 uint32_t dp_trainer_in_a_row(const dp_trainer *trainer)
@@ -542,21 +433,4 @@ void dp_trainer_replace(dp_trainer *trainer, const char *cause)
         end_life(trainer->life);
         report_down(trainer, DP_DEATH_OUTSIDE, cause);
     }
-}
-
-void dp_trainer_look(dp_trainer *trainer)
-{
-    if (trainer != NULL) {
-        dp_oom_look(&trainer->oom, trainer->config.oom, uv_now(trainer->config.loop));
-    }
-}
-
-int dp_trainer_pid(const dp_trainer *trainer)
-{
-    return trainer->life == NULL ? 0 : trainer->life->process.pid;
-}
-
-uint32_t dp_trainer_restarts(const dp_trainer *trainer)
-{
-    return trainer->n_starts;
 }

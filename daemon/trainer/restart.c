@@ -1,4 +1,4 @@
-#include "daemon/peer/restart.h"
+#include "daemon/trainer/restart.h"
 
 static uint32_t left_after(uint32_t deaths, uint64_t lived_ms)
 {

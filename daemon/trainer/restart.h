@@ -2,8 +2,8 @@
  * a cause that lasts costs little, and one cause does not slow the return after another. Each wait
  * is drawn at random from its upper half: trainers that die together, as several do when one
  * machine lacks memory, come back one after the other. Pure. */
-#ifndef DP_DAEMON_PEER_RESTART_H
-#define DP_DAEMON_PEER_RESTART_H
+#ifndef DP_DAEMON_TRAINER_RESTART_H
+#define DP_DAEMON_TRAINER_RESTART_H
 
 #include <stdbool.h>
 #include <stdint.h>

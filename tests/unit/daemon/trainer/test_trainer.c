@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/peer/trainer.h"
+#include "daemon/trainer/trainer.h"
 #include "tests/unit/daemon/turn.h"
 
 #include "tests/lib/fake_root.h"

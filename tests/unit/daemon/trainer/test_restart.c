@@ -1,5 +1,5 @@
 /* When a trainer that died is started again. */
-#include "daemon/peer/restart.h"
+#include "daemon/trainer/restart.h"
 
 #include "tests/lib/check.h"
 
