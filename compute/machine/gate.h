@@ -1,11 +1,11 @@
-/* A meeting point of the processes of one host, in memory that they share: all wait until the last
- * has come. Who dies, leaves or does not come in time breaks it for all: an error within a bound,
- * never a hang. Knows nothing of what is computed.
+/* A process barrier for the processes of one host, in shared memory: all wait until the last has
+ * come. A process that dies, leaves or is late breaks it for all: an error within a bounded time,
+ * never a hang.
  *
- * One word holds how many have come (bits 0..7), whether the gate is broken (bit 8) and how often
- * it has opened (the rest); it only changes by compare and swap, so all who were waiting agree
+ * One word holds the number of arrivals (bits 0..7), whether the barrier is broken (bit 8) and how
+ * often it has opened (the rest). It changes only by compare and swap, so that all who waited agree
  * whether it opened or broke. A process shows that it lives by a robust mutex that it holds from
- * enter to leave: the kernel gives it up for whoever dies, also by SIGKILL. */
+ * enter to leave: the kernel releases it when the process dies, also by SIGKILL. */
 #ifndef DP_COMPUTE_MACHINE_GATE_H
 #define DP_COMPUTE_MACHINE_GATE_H
 
@@ -18,13 +18,13 @@
 
 enum {
     DP_GATE_PROCESSES_MAX = 64,
-    DP_GATE_LOOK_US = 20 * 1000 /* how often who waits looks whether the others live */
+    DP_GATE_LOOK_US = 20 * 1000 /* interval at which a waiting process checks the others */
 };
 
-/* In shared memory. Its fields are gate.c's own. */
+/* Stands in shared memory. The fields are private to the source. */
 typedef struct dp_gate {
     _Atomic uint32_t word;
-    _Atomic uint32_t culprit; /* who broke it */
+    _Atomic uint32_t culprit; /* the place that broke it */
     uint32_t processes;
     struct {
         pthread_mutex_t alive;
@@ -33,19 +33,20 @@ typedef struct dp_gate {
     } places[DP_GATE_PROCESSES_MAX];
 } dp_gate;
 
-/* Once, by whoever made the memory, before others see it. DP_BADARG: not 1 ..
- * DP_GATE_PROCESSES_MAX; DP_UNSUPPORTED: no robust mutexes here. */
+/* Initializes it, once, before other processes see the memory. DP_BADARG: not 1 ..
+ * DP_GATE_PROCESSES_MAX; DP_UNSUPPORTED: no robust mutexes. */
 DP_MUST dp_status dp_gate_make(dp_gate *gate, uint32_t processes);
-/* Takes a place, for the calling thread: only it may wait and leave, and its end counts as the
- * process's. DP_BADARG: no such place; DP_BUSY: taken; DP_CLOSED: its owner has died or left. */
+/* Takes a place for the calling thread: only it may wait and leave, and its end counts as the end
+ * of the process. DP_BADARG: no such place; DP_BUSY: taken; DP_CLOSED: its owner has died or
+ * left. */
 DP_MUST dp_status dp_gate_enter(dp_gate *gate, uint32_t place);
 void dp_gate_leave(dp_gate *gate, uint32_t place);
-/* Until all have called it. DP_CLOSED: place *culprit has died or left; DP_TIMEOUT: *culprit did
- * not come within wait_us. Then the gate stays broken and every later call gives DP_CLOSED at
- * once. */
+/* Waits until all have called it. DP_CLOSED: place *culprit has died or left; DP_TIMEOUT: *culprit
+ * did not come within wait_us. The barrier then stays broken, and every later call gives DP_CLOSED
+ * at once. */
 DP_MUST dp_status dp_gate_wait(dp_gate *gate, uint32_t place, uint64_t wait_us, uint32_t *culprit);
-/* Whether it is broken, or somebody else has died or left: for who waits for the others by another
- * way. Only who has a place. */
+/* True if it is broken, or another process has died or left; for callers that wait in another way.
+ * The caller must have a place. */
 bool dp_gate_is_over(dp_gate *gate, uint32_t place);
 
 #endif

@@ -1,4 +1,4 @@
-/* Rounding of fp32 to bf16 by chance, where the chance depends on nothing but (seed, step, place):
+/* Stochastic rounding of fp32 to bf16 with random bits that depend only on (seed, step, element):
  * the same bits for any number of threads, any cut into ranges, any machine. Not for secrets. */
 #ifndef DP_COMPUTE_MODEL_CHANCE_H
 #define DP_COMPUTE_MODEL_CHANCE_H
@@ -14,10 +14,10 @@ typedef struct dp_chance_key {
     uint64_t step;
 } dp_chance_key;
 
-/* x[i] becomes one of the two bf16 values next to it, in fp32, the upper one with the probability
- * with which x[i] lies towards it; a bf16 value stays. i stands for element first + i: its 16
- * random bits are the (i mod 8)-th of Philox(counter = (i / 8, step), key = seed). Not a number and
- * infinity stay; a finite value never becomes infinite. */
+/* Rounds x[i] to one of the two bf16 values next to it, in fp32, the upper one with probability
+ * (x[i] - lower) / (upper - lower); a bf16 value stays. i stands for element first + i: its 16
+ * random bits are the (i mod 8)-th of Philox(counter = (i / 8, step), key = seed). NaN and infinity
+ * stay; a finite value never becomes infinite. */
 void dp_chance_bf16(float *x, size_t n, uint64_t first, const dp_chance_key *key);
 
 #endif
