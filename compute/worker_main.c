@@ -18,10 +18,9 @@
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
- *   dpnode-worker --look [--backend B] [--patience S]  processors, memory and device here (look.h),
- *                                                      as a line of JSON; S seconds for a part of
- *                                                      the self-test, under a tool that slows it
- *                                                      down
+ *   dpnode-worker --look [--backend B] [--patience S]  machine information (look.h) as a
+ *                                                      line of JSON; S seconds for a part of the
+ *                                                      self-test, under a tool that slows it down
  *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B] what
  *                                                      training takes here, on each card where B
  *                                                      names several, as a line of JSON; "-": stdin

@@ -3,9 +3,9 @@
  * here.
  *
  * Encoding has these steps: added tokens that are not normalised are cut out; the text between
- * them is brought to normal form C if the file says so; the other added tokens are cut out; the rest
- * is cut into pieces (pretokenizer.h); a piece that is a token becomes that token if the file says
- * so (ignore_merges); the bytes of other pieces are merged (merges.h).
+ * them is brought to normal form C if the file says so; the other added tokens are cut out; the
+ * rest is cut into pieces (pretokenizer.h); a piece that is a token becomes that token if the file
+ * says so (ignore_merges); the bytes of other pieces are merged (merges.h).
  *
  * Tokens trained here: the 256 bytes first, in order of the code points by which tokenizer.json
  * writes them ('!' is 0), then one per merge that makes a new string; pieces of GPT-2. Everything
