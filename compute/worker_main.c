@@ -18,7 +18,7 @@
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
- *   dpnode-worker --look [--backend B] [--patience S]  machine information (look.h) as a
+ *   dpnode-worker --look [--backend B] [--patience S]  machine information (machine_info.h) as a
  *                                                      line of JSON; S seconds for a part of the
  *                                                      self-test, under a tool that slows it down
  *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B] what
@@ -49,7 +49,7 @@
 #include "compute/machine/pool.h"
 #include "compute/machine/tool.h"
 #include "compute/worker/data_tool.h"
-#include "compute/worker/look.h"
+#include "compute/worker/machine_info.h"
 #include "compute/worker/solo.h"
 #include "compute/worker/solo_tool.h"
 #include "compute/worker/worker.h"
@@ -146,7 +146,7 @@ static bool parse(int argc, char **argv, arguments *args)
         uint64_t *value;
     } numbers[] = {{'f', 0, 1 << 20, &args->fd},
                    {'t', 0, DP_POOL_THREADS_MAX, &args->threads},
-                   {'o', 1, DP_GATE_PROCESSES_MAX, &args->processes},
+                   {'o', 1, DP_PROCESS_BARRIER_PROCESSES_MAX, &args->processes},
                    {'n', 0, 19, &args->nice},
                    {'C', 0, 150, &args->celsius_max},
                    {'W', 0, 100000, &args->watts_max},
@@ -352,7 +352,7 @@ static int look(const arguments *args)
                          args->patience == 0 ? DP_PLUGIN_CHECK_MS
                                              : (uint32_t)args->patience * 1000);
     dp_buf_init(&line, LINE_BYTES_MAX);
-    return print_line(dp_look_json(&choice, &line), &why, &line);
+    return print_line(dp_machine_info_json(&choice, &line), &why, &line);
 }
 
 static const char *backend_of(const arguments *args)

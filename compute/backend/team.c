@@ -59,12 +59,12 @@ static dp_status fork_one(dp_team *team, uint32_t rank)
 dp_status dp_team_start(dp_team **out, uint32_t processes, uint32_t lanes, dp_why *why)
 {
     const uint32_t wanted = lanes != 0 ? lanes : processes;
-    if (processes == 0 || processes > DP_GATE_PROCESSES_MAX || wanted < processes ||
+    if (processes == 0 || processes > DP_PROCESS_BARRIER_PROCESSES_MAX || wanted < processes ||
         wanted > DP_ZERO_LANES_MAX) {
         return dp_why_set(why, DP_BADARG,
                           "%u processes with %u lanes: 1 to %d processes, and a "
                           "lane or more for each, %d at most",
-                          processes, wanted, DP_GATE_PROCESSES_MAX, DP_ZERO_LANES_MAX);
+                          processes, wanted, DP_PROCESS_BARRIER_PROCESSES_MAX, DP_ZERO_LANES_MAX);
     }
     dp_team *const team = dp_alloc(1, sizeof *team);
     if (team == NULL) {

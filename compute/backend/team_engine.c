@@ -27,7 +27,8 @@ struct dp_team_engine {
 static dp_status meet(dp_team_engine *e)
 {
     uint32_t culprit = 0;
-    const dp_status status = dp_gate_wait(&e->member.board->gate, 0, DP_TEAM_WAIT_US, &culprit);
+    const dp_status status =
+        dp_process_barrier_wait(&e->member.board->gate, 0, DP_TEAM_WAIT_US, &culprit);
     if (status == DP_OK) {
         return DP_OK;
     }

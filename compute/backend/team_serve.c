@@ -37,12 +37,12 @@ static void obey(dp_team_member *m)
 {
     uint32_t culprit;
     for (;;) {
-        if (dp_gate_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK ||
+        if (dp_process_barrier_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK ||
             m->board->command == DP_TEAM_QUIT) {
             return;
         }
         dp_team_member_obey(m);
-        if (dp_gate_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK) {
+        if (dp_process_barrier_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK) {
             return;
         }
     }

@@ -46,7 +46,7 @@ static dp_status make_board(int *fd, size_t bytes, uint32_t processes)
         close(made);
         return DP_NOMEM;
     }
-    const dp_status status = dp_gate_make(&board->gate, processes);
+    const dp_status status = dp_process_barrier_make(&board->gate, processes);
     munmap(board, bytes);
     if (status != DP_OK) {
         close(made);

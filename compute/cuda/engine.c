@@ -362,9 +362,10 @@ dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *
     if (setup->rows_max == 0 || (unsigned)setup->recompute >= DP_RECOMPUTE_STEPS) {
         return dp_why_set(why, DP_BADARG, "no rows, or no such step of the recompute ladder");
     }
-    if (setup->parts > DP_GATE_PROCESSES_MAX || (setup->part > 0 && setup->part >= setup->parts)) {
+    if (setup->parts > DP_PROCESS_BARRIER_PROCESSES_MAX ||
+        (setup->part > 0 && setup->part >= setup->parts)) {
         return dp_why_set(why, DP_BADARG, "no part %zu of %zu: %d at most", setup->part,
-                          setup->parts, DP_GATE_PROCESSES_MAX);
+                          setup->parts, DP_PROCESS_BARRIER_PROCESSES_MAX);
     }
     if (setup->model->n_elements > DP_CODEC_ELEMENTS_MAX || setup->rows_max > DP_GPT_ROWS_MAX) {
         return dp_why_set(why, DP_TOOBIG, "a model of %zu numbers is too large: %zu at most",

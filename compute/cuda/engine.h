@@ -14,7 +14,7 @@
 #include "compute/cuda/graph.h"
 #include "compute/cuda/link.h"
 #include "compute/cuda/net.h"
-#include "compute/machine/gate.h"
+#include "compute/machine/process_barrier.h"
 
 /* What decides how much memory an engine takes. */
 typedef struct dp_cuda_shape {

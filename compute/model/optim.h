@@ -94,9 +94,9 @@ void dp_optim_reset(dp_optim *optim);
  *   head and vectors take AdamW.
  *
  * Weights: DP_WEIGHTS_FP32: x. DP_WEIGHTS_BF16_SR: x is rounded to bf16 after the step by
- * stochastic rounding (chance.h) with the key (seed, t, element). DP_WEIGHTS_BF16: the step moves
- * the master weights, and x is their nearest bf16; if x differs from that, because it was changed
- * from outside or this is the first step, the master starts from x.
+ * stochastic rounding (stochastic_rounding.h) with the key (seed, t, element). DP_WEIGHTS_BF16: the
+ * step moves the master weights, and x is their nearest bf16; if x differs from that, because it
+ * was changed from outside or this is the first step, the master starts from x.
  *
  * *norm (may be NULL): |g| before clipping. DP_DIVERGED when a gradient is not finite or the norm
  * passes 1e18: nothing is changed but *norm, and the caller skips the step. pool may be NULL. */

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "compute/machine/gate.h"
+#include "compute/machine/process_barrier.h"
 #include "compute/model/optim.h"
 
 enum { DP_ZERO_LANES_MAX = 64 };
@@ -53,7 +53,7 @@ typedef struct dp_zero_card {
 /* Equal in all processes but for rank and card. */
 typedef struct dp_zero_setup {
     dp_optim_setup optim; /* part and parts are set from rank and processes */
-    uint32_t processes;   /* 1 .. DP_GATE_PROCESSES_MAX */
+    uint32_t processes;   /* 1 .. DP_PROCESS_BARRIER_PROCESSES_MAX */
     uint32_t lanes;       /* processes .. DP_ZERO_LANES_MAX */
     uint32_t rank;
     uint64_t wait_us;   /* limit for the slowest process, at each of three barriers per step */

@@ -98,7 +98,7 @@ static bool parse(int argc, char **argv, arguments *args)
                    {'p', DP_POOL_THREADS_MAX, &args->threads},
                    {'r', DP_GPT_ROWS_MAX, &args->rows},
                    {'e', UINT32_MAX, &args->save_steps},
-                   {'o', DP_GATE_PROCESSES_MAX, &args->processes},
+                   {'o', DP_PROCESS_BARRIER_PROCESSES_MAX, &args->processes},
                    {'c', UINT32_MAX, &args->save_s},
                    {'n', UINT64_MAX, &args->tokens}};
     int option;

@@ -1,4 +1,4 @@
-#include "compute/worker/look.h"
+#include "compute/worker/machine_info.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void set_cards(json_t *line, const dp_plugin_choice *choice)
     json_object_set_new(line, "link", json_string(status == DP_OK ? name : why.text));
 }
 
-dp_status dp_look_json(const dp_plugin_choice *choice, dp_buf *out)
+dp_status dp_machine_info_json(const dp_plugin_choice *choice, dp_buf *out)
 {
     dp_device device = {.celsius = INT32_MIN};
     dp_why why = {{0}};
