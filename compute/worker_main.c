@@ -75,7 +75,7 @@ typedef struct arguments {
     uint64_t nice;
     uint64_t celsius_max; /* 0: none, as below */
     uint64_t watts_max;
-    uint64_t memory;     /* MiB; 0: what is there */
+    uint64_t memory;     /* MiB; 0: all that is usable */
     uint64_t patience;   /* seconds; 0: the usual */
     uint64_t data;       /* bytes of shards, where the manifest does not list them yet */
     const char *backend; /* NULL: not told */
@@ -260,7 +260,7 @@ static dp_status read_manifest(const char *path, dp_manifest *manifest, dp_why *
     return status;
 }
 
-/* As dp_plan_make. choice: who computes. */
+/* As dp_plan_make, for the devices of choice. */
 static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice,
                            const dp_manifest *manifest, dp_plan *plan, dp_why *why)
 {
@@ -299,8 +299,8 @@ static int plan(const arguments *args, const char *path)
     return print_line(status, &why, &line);
 }
 
-/* Whether this machine could train it: the model before the text is read, which may take long, then
- * with its shards. */
+/* *fits: this machine can train the model. Checked before the text is read, which may take long,
+ * and again with the shards. */
 static dp_status prepare_what_fits(const arguments *args, const dp_prepare_job *job,
                                    dp_prepared *made, bool *fits, dp_why *why)
 {

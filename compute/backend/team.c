@@ -11,8 +11,8 @@
 #include "compute/backend/team_inside.h"
 #include "compute/machine/numa.h"
 
-/* Nothing of the first process's may stay open here: who reads from its sockets waits for their
- * end. */
+/* Closes all descriptors of the first process but socket: their readers wait until every copy is
+ * closed. */
 static void keep_only(int socket)
 {
     if (socket > STDERR_FILENO + 1) {
@@ -27,7 +27,7 @@ static void live(int socket, pid_t first)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != first) {
         _exit(1);
     }
-    /* What a terminal sends to all of them is the first one's to answer. */
+    /* A terminal signals all processes; only the first one reacts. */
     DP_IGNORE(signal(SIGINT, SIG_IGN) == SIG_ERR);
     DP_IGNORE(signal(SIGTERM, SIG_IGN) == SIG_ERR);
     keep_only(socket);

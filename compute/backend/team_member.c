@@ -1,5 +1,5 @@
-/* What each process of a team does, the first one too: joining, obeying, and the commands as the
- * CPU does them. */
+/* The member that each process of a group is: joins, executes commands, and has those of the
+ * CPU. */
 #include <string.h>
 #include <sys/mman.h>
 

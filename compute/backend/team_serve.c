@@ -48,7 +48,7 @@ static void obey(dp_team_member *m)
     }
 }
 
-/* What one of the others has for a model. */
+/* The member and the model of a process but the first. */
 typedef struct post {
     dp_team_member member;
     dp_model model;
@@ -127,7 +127,7 @@ void dp_team_serve(int socket)
         verdict.status = prepare(&p, &order, fds, &verdict.why);
         close(fds[0]);
         close(fds[1]);
-        /* Who does not hear it is gone, which the gate says too. */
+        /* A failed send means that the first process is gone, and the barrier tells that too. */
         DP_IGNORE(send(socket, &verdict, sizeof verdict, MSG_NOSIGNAL) < 0);
         if (verdict.status == DP_OK) {
             obey(&p.member);

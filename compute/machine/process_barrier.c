@@ -42,7 +42,7 @@ dp_status dp_process_barrier_make(dp_process_barrier *gate, uint32_t processes)
     return good ? DP_OK : DP_UNSUPPORTED;
 }
 
-/* Whether somebody lives at this place; who has never come may still do so. */
+/* True if the process of this place has died or left. One that has not come yet is not gone. */
 static bool is_gone(dp_process_barrier *gate, uint32_t place)
 {
     if (atomic_load(&gate->places[place].entered) == 0) {
@@ -53,8 +53,8 @@ static bool is_gone(dp_process_barrier *gate, uint32_t place)
         return false;
     }
     if (got == 0 || got == EOWNERDEAD) {
-        /* Unlocked without being made consistent it stays unusable, which says the same to the next
-         * who looks. */
+        /* Unlocked without pthread_mutex_consistent the mutex stays unusable, which tells the next
+         * caller the same. */
         pthread_mutex_unlock(&gate->places[place].alive);
     }
     return true;
@@ -136,7 +136,7 @@ static bool break_it(dp_process_barrier *gate, uint32_t opened, uint32_t culprit
     return (word & OPENED_MASK) == opened;
 }
 
-/* Somebody who has not come since. */
+/* A place that has not come since the barrier opened so often. */
 static uint32_t find_late(const dp_process_barrier *gate, uint32_t opened)
 {
     uint32_t place = 0;
@@ -146,7 +146,7 @@ static uint32_t find_late(const dp_process_barrier *gate, uint32_t opened)
     return place;
 }
 
-/* Somebody else that is gone; gate->processes when all live. */
+/* Another place that is gone; gate->processes: all live. */
 static uint32_t find_gone(dp_process_barrier *gate, uint32_t place)
 {
     uint32_t other = 0;

@@ -14,7 +14,7 @@ enum { PAGE = 4096 };
 
 static const uint64_t magic = 0x00316f72657a5044U; /* "DPzero1" and a NUL */
 
-/* What the first pages hold. */
+/* Contents of the first pages. */
 struct header {
     uint64_t magic;
     uint64_t elements;
@@ -260,7 +260,7 @@ static dp_status meet(dp_zero *s, const char *what, dp_why *why)
     return DP_OK;
 }
 
-/* What else waits for this process learns that it will not come. */
+/* Leaves the barrier after a failure, so that other processes do not wait for this one. */
 static dp_status give_up(dp_zero *s, dp_status status)
 {
     if (status != DP_OK && status != DP_DIVERGED && s->entered) {
@@ -328,7 +328,7 @@ static size_t blocks_before(const dp_zero *s, size_t part)
     return blocks;
 }
 
-/* The own share of the sums, and of the squares of what they give. */
+/* Sums the own part of the gradients, and the squares of the result. */
 static dp_status sum_up(dp_zero *s, dp_why *why)
 {
     const dp_zero_card *const card = s->setup.card;
@@ -368,7 +368,7 @@ dp_status dp_zero_reduce(dp_zero *s, double *norm, double *loss, dp_why *why)
     return DP_OK;
 }
 
-/* Everybody's parts but the own. */
+/* Copies the parts of the other processes. */
 static void gather(const dp_zero *s, float *params)
 {
     const size_t first = s->optim.first;
