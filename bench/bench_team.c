@@ -116,7 +116,7 @@ static bool parse(int argc, char **argv, struct settings *s)
         unsigned long *value;
         unsigned long most;
     } numbers[] = {{"--repeat", &s->repeat, REPEAT_MAX},
-                   {"--processes", &s->processes, DP_GATE_PROCESSES_MAX},
+                   {"--processes", &s->processes, DP_PROCESS_BARRIER_PROCESSES_MAX},
                    {"--threads", &s->threads, DP_POOL_THREADS_MAX},
                    {"--rows", &s->rows, DP_GPT_ROWS_MAX},
                    {"--length", &s->length, 1 << 20}};

@@ -18,10 +18,9 @@
  *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
- *   dpnode-worker --look [--backend B] [--patience S]  processors, memory and device here (look.h),
- *                                                      as a line of JSON; S seconds for a part of
- *                                                      the self-test, under a tool that slows it
- *                                                      down
+ *   dpnode-worker --look [--backend B] [--patience S]  machine information (machine_info.h) as a
+ *                                                      line of JSON; S seconds for a part of the
+ *                                                      self-test, under a tool that slows it down
  *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B] what
  *                                                      training takes here, on each card where B
  *                                                      names several, as a line of JSON; "-": stdin
@@ -50,7 +49,7 @@
 #include "compute/machine/pool.h"
 #include "compute/machine/tool.h"
 #include "compute/worker/data_tool.h"
-#include "compute/worker/look.h"
+#include "compute/worker/machine_info.h"
 #include "compute/worker/solo.h"
 #include "compute/worker/solo_tool.h"
 #include "compute/worker/worker.h"
@@ -76,7 +75,7 @@ typedef struct arguments {
     uint64_t nice;
     uint64_t celsius_max; /* 0: none, as below */
     uint64_t watts_max;
-    uint64_t memory;     /* MiB; 0: what is there */
+    uint64_t memory;     /* MiB; 0: all that is usable */
     uint64_t patience;   /* seconds; 0: the usual */
     uint64_t data;       /* bytes of shards, where the manifest does not list them yet */
     const char *backend; /* NULL: not told */
@@ -147,7 +146,7 @@ static bool parse(int argc, char **argv, arguments *args)
         uint64_t *value;
     } numbers[] = {{'f', 0, 1 << 20, &args->fd},
                    {'t', 0, DP_POOL_THREADS_MAX, &args->threads},
-                   {'o', 1, DP_GATE_PROCESSES_MAX, &args->processes},
+                   {'o', 1, DP_PROCESS_BARRIER_PROCESSES_MAX, &args->processes},
                    {'n', 0, 19, &args->nice},
                    {'C', 0, 150, &args->celsius_max},
                    {'W', 0, 100000, &args->watts_max},
@@ -261,7 +260,7 @@ static dp_status read_manifest(const char *path, dp_manifest *manifest, dp_why *
     return status;
 }
 
-/* As dp_plan_make. choice: who computes. */
+/* As dp_plan_make, for the devices of choice. */
 static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice,
                            const dp_manifest *manifest, dp_plan *plan, dp_why *why)
 {
@@ -300,8 +299,8 @@ static int plan(const arguments *args, const char *path)
     return print_line(status, &why, &line);
 }
 
-/* Whether this machine could train it: the model before the text is read, which may take long, then
- * with its shards. */
+/* *fits: this machine can train the model. Checked before the text is read, which may take long,
+ * and again with the shards. */
 static dp_status prepare_what_fits(const arguments *args, const dp_prepare_job *job,
                                    dp_prepared *made, bool *fits, dp_why *why)
 {
@@ -353,7 +352,7 @@ static int look(const arguments *args)
                          args->patience == 0 ? DP_PLUGIN_CHECK_MS
                                              : (uint32_t)args->patience * 1000);
     dp_buf_init(&line, LINE_BYTES_MAX);
-    return print_line(dp_look_json(&choice, &line), &why, &line);
+    return print_line(dp_machine_info_json(&choice, &line), &why, &line);
 }
 
 static const char *backend_of(const arguments *args)

@@ -43,8 +43,8 @@ enum {
     DP_DEVICE_NAME_MAX = 96
 };
 
-/* Sizes of all types in the table: they tell a plugin of another build apart, even if nobody raised
- * the version. */
+/* Sizes of all types in the table: they tell a plugin of another build apart, even with the same
+ * version. */
 #define DP_BACKEND_LAYOUT                                                                          \
     {                                                                                              \
         (uint32_t)sizeof(dp_backend), (uint32_t)sizeof(dp_engine_setup),                           \

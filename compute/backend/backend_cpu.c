@@ -91,7 +91,7 @@ static void engine_close(dp_engine *e)
     dp_free(e);
 }
 
-/* What trains: the whole optimizer here, or its parts in a team. */
+/* Opens the optimizer: the whole one here, or its parts in a process group. */
 static dp_status open_training(dp_engine *e, const dp_engine_setup *setup, dp_why *why)
 {
     const dp_optim_setup optim = {.model = setup->model,
@@ -156,7 +156,7 @@ dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup, c
     if (e == NULL) {
         return DP_NOMEM;
     }
-    dp_assert(setup->team == NULL || ops == NULL); /* The others compute with what is best. */
+    dp_assert(setup->team == NULL || ops == NULL); /* The other processes use the fastest table. */
     const dp_status status = engine_open(e, setup, ops, why);
     if (status != DP_OK) {
         engine_close(e);

@@ -63,7 +63,7 @@ static uint64_t judged_of(const dp_manifest *manifest, const dp_model *model)
     return judged ? sizeof(uint16_t) * (uint64_t)model->n_elements : 0;
 }
 
-/* What rows and ladder do not change. */
+/* Counts the memory that does not depend on rows and recomputation. */
 static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_model *model)
 {
     const dp_manifest *const m = request->manifest;
@@ -172,7 +172,7 @@ static void choose(dp_plan *plan, const dp_plan_request *request)
         }
     }
     if (plan->steps[chosen].rows == 0) {
-        chosen = DP_RECOMPUTE_LAYER; /* What is said to be missing is the least. */
+        chosen = DP_RECOMPUTE_LAYER; /* Report the smallest missing amount. */
     }
     plan->recompute = chosen;
     plan->rows = plan->steps[chosen].rows;
@@ -266,7 +266,7 @@ static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *reques
         const uint32_t value = value_that_fits(request, &levers[i]);
         if (value > 0) {
             const size_t used = strlen(advice);
-            /* What does not fit into the sentence stays unsaid. */
+            /* A setting that does not fit into the sentence is left out. */
             DP_IGNORE(snprintf(advice + used, sizeof advice - used, "%s%s %" PRIu32,
                                used == 0 ? "" : " or ", levers[i].key, value) < 0);
         }

@@ -11,8 +11,8 @@
 #include "compute/backend/team_inside.h"
 #include "compute/machine/numa.h"
 
-/* Nothing of the first process's may stay open here: who reads from its sockets waits for their
- * end. */
+/* Closes all descriptors of the first process but socket: their readers wait until every copy is
+ * closed. */
 static void keep_only(int socket)
 {
     if (socket > STDERR_FILENO + 1) {
@@ -27,7 +27,7 @@ static void live(int socket, pid_t first)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != first) {
         _exit(1);
     }
-    /* What a terminal sends to all of them is the first one's to answer. */
+    /* A terminal signals all processes; only the first one reacts. */
     DP_IGNORE(signal(SIGINT, SIG_IGN) == SIG_ERR);
     DP_IGNORE(signal(SIGTERM, SIG_IGN) == SIG_ERR);
     keep_only(socket);
@@ -59,12 +59,12 @@ static dp_status fork_one(dp_team *team, uint32_t rank)
 dp_status dp_team_start(dp_team **out, uint32_t processes, uint32_t lanes, dp_why *why)
 {
     const uint32_t wanted = lanes != 0 ? lanes : processes;
-    if (processes == 0 || processes > DP_GATE_PROCESSES_MAX || wanted < processes ||
+    if (processes == 0 || processes > DP_PROCESS_BARRIER_PROCESSES_MAX || wanted < processes ||
         wanted > DP_ZERO_LANES_MAX) {
         return dp_why_set(why, DP_BADARG,
                           "%u processes with %u lanes: 1 to %d processes, and a "
                           "lane or more for each, %d at most",
-                          processes, wanted, DP_GATE_PROCESSES_MAX, DP_ZERO_LANES_MAX);
+                          processes, wanted, DP_PROCESS_BARRIER_PROCESSES_MAX, DP_ZERO_LANES_MAX);
     }
     dp_team *const team = dp_alloc(1, sizeof *team);
     if (team == NULL) {

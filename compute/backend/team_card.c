@@ -1,6 +1,6 @@
-/* What each process of a team does whose engine is on a card. Steps are the card's own; sums and
- * moves by part are ZeRO's (zero.h), which asks for what only the card can do. With a link the
- * cards add and spread among themselves, else by memory of the host. */
+/* The commands of a process with a card. Steps run on the card; ZeRO (zero.h) divides sums and
+ * moves by part and calls the functions here. With a link cards add and spread directly, else
+ * through host memory. */
 #include <string.h>
 
 #include "base/assert.h"

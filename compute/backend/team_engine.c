@@ -27,7 +27,8 @@ struct dp_team_engine {
 static dp_status meet(dp_team_engine *e)
 {
     uint32_t culprit = 0;
-    const dp_status status = dp_gate_wait(&e->member.board->gate, 0, DP_TEAM_WAIT_US, &culprit);
+    const dp_status status =
+        dp_process_barrier_wait(&e->member.board->gate, 0, DP_TEAM_WAIT_US, &culprit);
     if (status == DP_OK) {
         return DP_OK;
     }
@@ -49,14 +50,14 @@ static dp_status tell_all(dp_team_engine *e, dp_team_command command)
     return meet(e);
 }
 
-/* After these nobody knows where the others are. */
+/* Statuses after which the state of the other processes is unknown. */
 static bool breaks(dp_status status)
 {
     return status == DP_CLOSED || status == DP_TIMEOUT || status == DP_NOMEM || status == DP_IO;
 }
 
-/* Whose status breaks the team: rather one that failed by itself than one that misses it;
- * processes: nobody's. */
+/* The rank whose status breaks the group, preferably one that failed by itself; processes: none
+ * does. */
 static uint32_t breaker_of(const dp_team_engine *e)
 {
     const dp_team_board *const b = e->member.board;
@@ -93,7 +94,7 @@ void dp_team_engine_close(dp_team_engine *e)
     }
     if (e->member.entered && !e->broken) {
         e->member.board->command = DP_TEAM_QUIT;
-        DP_IGNORE(meet(e)); /* Who is gone needs not be told. */
+        DP_IGNORE(meet(e)); /* A process that is gone need not quit. */
     }
     dp_team_member_close(&e->member);
     for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
@@ -104,8 +105,8 @@ void dp_team_engine_close(dp_team_engine *e)
 
 /* ---- Opening. */
 
-/* NCCL between the cards; where it cannot be, sums go by shared memory, and a line says so. DP_IO:
- * somebody is gone. */
+/* Opens NCCL between the cards; without it sums go through shared memory, and a line says so.
+ * DP_IO: a process is gone. */
 static dp_status link_cards(dp_team_engine *e, dp_why *why)
 {
     dp_team_board *const b = e->member.board;
@@ -196,7 +197,7 @@ void dp_team_drop(dp_team_engine *e)
     e->summed = false;
 }
 
-/* Before anybody begins, so that a batch is added whole or not at all. */
+/* Checked before any process begins, so that a batch is added whole or not at all. */
 static bool are_tokens(const dp_team_engine *e, const uint32_t *tokens, size_t n)
 {
     const uint32_t vocab = e->model->config.vocab;

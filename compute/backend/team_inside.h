@@ -37,7 +37,7 @@ typedef enum dp_team_clean {
 /* In shared memory. The first process writes a command before the barrier opens, the others write
  * their answers before it opens again. */
 typedef struct dp_team_board {
-    dp_gate gate;
+    dp_process_barrier gate;
     dp_team_command command;
     dp_team_clean clean;
     bool moved; /* take the weights from ZeRO's shared memory */
@@ -52,9 +52,9 @@ typedef struct dp_team_board {
     uint64_t updates;
     dp_optim_options options;
     double norm;
-    double losses[DP_ZERO_LANES_MAX];          /* of the last step */
-    dp_status statuses[DP_GATE_PROCESSES_MAX]; /* of the last command */
-    dp_why whys[DP_GATE_PROCESSES_MAX];
+    double losses[DP_ZERO_LANES_MAX];                     /* of the last step */
+    dp_status statuses[DP_PROCESS_BARRIER_PROCESSES_MAX]; /* of the last command */
+    dp_why whys[DP_PROCESS_BARRIER_PROCESSES_MAX];
     uint32_t tokens[]; /* x, then y: [rows_max][context] each */
 } dp_team_board;
 
@@ -103,7 +103,7 @@ struct dp_team {
     struct {
         pid_t pid;
         int socket;
-    } others[DP_GATE_PROCESSES_MAX]; /* from 1 on */
+    } others[DP_PROCESS_BARRIER_PROCESSES_MAX]; /* from 1 on */
 };
 
 /* The cards of a team, a process each. */
@@ -111,7 +111,7 @@ typedef struct dp_team_cards {
     dp_backend table; /* the table that the trainer uses */
     const dp_backend *inner;
     char path[PATH_MAX];
-    uint32_t devices[DP_GATE_PROCESSES_MAX];
+    uint32_t devices[DP_PROCESS_BARRIER_PROCESSES_MAX];
     void (*tell)(const char *sentence);
 } dp_team_cards;
 

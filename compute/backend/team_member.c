@@ -1,5 +1,5 @@
-/* What each process of a team does, the first one too: joining, obeying, and the commands as the
- * CPU does them. */
+/* The member that each process of a group is: joins, executes commands, and has those of the
+ * CPU. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -28,7 +28,7 @@ dp_status dp_team_member_open(dp_team_member *m, const dp_team_order *order,
         zero.card = &m->card;
     }
     DP_TRY(dp_zero_join(&m->zero, fds[1], &zero, m->pool, why));
-    DP_TRY(dp_gate_enter(&m->board->gate, m->rank));
+    DP_TRY(dp_process_barrier_enter(&m->board->gate, m->rank));
     m->entered = true;
     return DP_OK;
 }
@@ -36,7 +36,7 @@ dp_status dp_team_member_open(dp_team_member *m, const dp_team_order *order,
 void dp_team_member_close(dp_team_member *m)
 {
     if (m->entered) {
-        dp_gate_leave(&m->board->gate, m->rank);
+        dp_process_barrier_leave(&m->board->gate, m->rank);
     }
     dp_zero_close(m->zero);
     if (m->board != NULL) {

@@ -37,18 +37,18 @@ static void obey(dp_team_member *m)
 {
     uint32_t culprit;
     for (;;) {
-        if (dp_gate_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK ||
+        if (dp_process_barrier_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK ||
             m->board->command == DP_TEAM_QUIT) {
             return;
         }
         dp_team_member_obey(m);
-        if (dp_gate_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK) {
+        if (dp_process_barrier_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK) {
             return;
         }
     }
 }
 
-/* What one of the others has for a model. */
+/* The member and the model of a process but the first. */
 typedef struct post {
     dp_team_member member;
     dp_model model;
@@ -127,7 +127,7 @@ void dp_team_serve(int socket)
         verdict.status = prepare(&p, &order, fds, &verdict.why);
         close(fds[0]);
         close(fds[1]);
-        /* Who does not hear it is gone, which the gate says too. */
+        /* A failed send means that the first process is gone, and the barrier tells that too. */
         DP_IGNORE(send(socket, &verdict, sizeof verdict, MSG_NOSIGNAL) < 0);
         if (verdict.status == DP_OK) {
             obey(&p.member);

@@ -31,7 +31,7 @@ static dp_status send_order(int socket, const dp_team_order *order, const int fd
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof copy ? DP_OK : DP_IO;
 }
 
-/* The board in memory of its own, with its gate. */
+/* Makes the board in shared memory, with its barrier. */
 static dp_status make_board(int *fd, size_t bytes, uint32_t processes)
 {
     const int made = memfd_create("dpnode-team", MFD_CLOEXEC);
@@ -46,7 +46,7 @@ static dp_status make_board(int *fd, size_t bytes, uint32_t processes)
         close(made);
         return DP_NOMEM;
     }
-    const dp_status status = dp_gate_make(&board->gate, processes);
+    const dp_status status = dp_process_barrier_make(&board->gate, processes);
     munmap(board, bytes);
     if (status != DP_OK) {
         close(made);
@@ -78,8 +78,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
 }
 
-/* Until there is something to read, or its process has ended: the kernel closes the other end with
- * it. False: neither in time. */
+/* Waits until there is something to read, or the process has ended, which closes its end of the
+ * socket. False: neither in time. */
 static bool wait_for(int socket, uint32_t most_ms)
 {
     const uint64_t deadline = now_ms() + most_ms;
@@ -116,7 +116,8 @@ static dp_status hear_one(const dp_team *team, uint32_t rank, dp_why *why)
                                                         : dp_status_text(verdict.status));
 }
 
-/* Each, so that no answer is taken for one to a later order. The last that is not DP_OK. */
+/* Receives every answer, so that none is taken for one to a later order. Returns the last status
+ * that is not DP_OK. */
 static dp_status hear_all(const dp_team *team, dp_why *why)
 {
     dp_status status = DP_OK;
@@ -127,12 +128,12 @@ static dp_status hear_all(const dp_team *team, dp_why *why)
     return status;
 }
 
-/* All that were told come to the board, or the gate says who did not. */
+/* Opens the own member, sends the orders and waits for all answers. */
 static dp_status gather_all(const dp_team *team, dp_team_member *own, dp_team_order *order,
                             const int fds[DP_TEAM_FDS], dp_why *why)
 {
-    /* First, so that where it fails nobody waits; who waits at the gate of a first process that
-     * leaves goes back to its socket. */
+    /* Open the own member first: if that fails, no other process waits. Processes that wait at the
+     * barrier of a first process that leaves go back to their socket. */
     DP_TRY(dp_team_member_open(own, order, fds, why));
     for (uint32_t rank = 1; rank < team->processes; rank++) {
         order->zero.rank = rank;

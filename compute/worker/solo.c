@@ -101,8 +101,7 @@ static dp_status plan_for(const solo *s, const dp_manifest *manifest, uint32_t r
                                    : s->job->backend->plan(s->job->device, &request, plan, why);
 }
 
-/* What the trainer will find too; here it is told before anything is read or made. *rows: 0 becomes
- * what fits. */
+/* Reports the plan before anything is read or made. *rows: 0 becomes the number that fits. */
 static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t *rows, dp_why *why)
 {
     dp_plan plan;
@@ -178,7 +177,7 @@ static dp_status begin(solo *s, dp_why *why)
     dp_prepared made;
     const dp_prepare_job from = {.text = job->text, .weights = job->weights};
     const dp_status prepared = dp_solo_folder_begin(&s->folder, &manifest, &from, &made, why);
-    if (prepared != DP_OK) { /* DP_UNSUPPORTED would be of who computes. */
+    if (prepared != DP_OK) { /* DP_UNSUPPORTED would mean the backend. */
         return prepared == DP_UNSUPPORTED ? DP_BADARG : prepared;
     }
     dp_solo_event event = event_of(s, DP_SOLO_PREPARED);
@@ -297,7 +296,7 @@ static dp_status run(solo *s, bool *stopped, dp_why *why)
     return DP_OK;
 }
 
-/* A step that was under way is done once more by who resumes. */
+/* Undoes a step in progress, which a resumed run repeats, and saves. */
 static dp_status save_last(solo *s, dp_why *why)
 {
     if (!dp_trainer_between_steps(s->trainer)) {

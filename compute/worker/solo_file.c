@@ -170,7 +170,7 @@ size_t dp_solo_list(const char *folder, uint64_t steps[DP_SOLO_FILES_MAX])
     return count;
 }
 
-/* What is left over goes; that it cannot be removed harms nobody. */
+/* Removes old checkpoints; a failure is harmless. */
 static void prune(const char *folder)
 {
     uint64_t steps[DP_SOLO_FILES_MAX];

@@ -100,8 +100,8 @@ static dp_status encode(dp_solo_folder *f)
     return DP_OK;
 }
 
-/* What a run of peers is named and signed by means nothing here, and would make each start another
- * one. */
+/* Clears names and signatures of a run of peers, which have no meaning here and would differ at
+ * each start. */
 static void forget_keys(dp_manifest *m)
 {
     m->created_ms = 0;

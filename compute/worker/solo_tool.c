@@ -37,7 +37,7 @@ static int usage(void)
     return EX_USAGE;
 }
 
-/* What a folder and the memory say no to has a status of its own. */
+/* Like dp_tool_complain, with statuses of their own for a busy folder and missing memory. */
 static int complain(dp_status status, const dp_why *why)
 {
     const int exit = dp_tool_complain(status, why);
@@ -98,7 +98,7 @@ static bool parse(int argc, char **argv, arguments *args)
                    {'p', DP_POOL_THREADS_MAX, &args->threads},
                    {'r', DP_GPT_ROWS_MAX, &args->rows},
                    {'e', UINT32_MAX, &args->save_steps},
-                   {'o', DP_GATE_PROCESSES_MAX, &args->processes},
+                   {'o', DP_PROCESS_BARRIER_PROCESSES_MAX, &args->processes},
                    {'c', UINT32_MAX, &args->save_s},
                    {'n', UINT64_MAX, &args->tokens}};
     int option;
@@ -129,7 +129,7 @@ static json_t *real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* Takes line. Nobody who reads any more: there is nobody to train for. */
+/* Takes and prints line. If the reader is gone, training stops. */
 static void print(json_t *line)
 {
     if (json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(10)) != 0 ||
@@ -235,7 +235,7 @@ static dp_status train(const arguments *args, dp_team *team, dp_why *why)
         dp_plugin_choose_own(&choice, args->backend, DP_PLUGIN_CHECK_MS);
     }
     if (choice.missed) {
-        /* Nobody is there who could do without it, as other members of a run can. */
+        /* Unlike in a run with other members, training cannot go on without this backend. */
         dp_buf_close(&manifest);
         char *const instead = strrchr(choice.line.text, ';');
         return dp_why_set(why, DP_UNSUPPORTED, "%.*s",

@@ -34,7 +34,7 @@ static void tell(const dp_worker *w, int32_t celsius, uint32_t watts)
     }
 }
 
-/* A limit on what no sensor tells does nothing, which somebody should know. */
+/* Reports, once, a limit without a sensor. */
 static void tell_blind(dp_worker *w, int32_t celsius, uint32_t watts)
 {
     const bool no_heat = w->governor.celsius_max != 0 && celsius == INT32_MIN;

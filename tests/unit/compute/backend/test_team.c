@@ -374,7 +374,7 @@ static void what_is_no_team_is_refused(void **state)
     CHECK_STATUS(dp_team_start(&team, 4, 3, &why), DP_BADARG);
     CHECK(strstr(why.text, "4 processes with 3 lanes") != NULL);
     CHECK_STATUS(dp_team_start(&team, 1, DP_ZERO_LANES_MAX + 1, &why), DP_BADARG);
-    CHECK_STATUS(dp_team_start(&team, DP_GATE_PROCESSES_MAX + 1, 0, &why), DP_BADARG);
+    CHECK_STATUS(dp_team_start(&team, DP_PROCESS_BARRIER_PROCESSES_MAX + 1, 0, &why), DP_BADARG);
     CHECK(team == NULL);
     dp_team_close(NULL);
 }

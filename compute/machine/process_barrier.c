@@ -1,4 +1,4 @@
-#include "compute/machine/gate.h"
+#include "compute/machine/process_barrier.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,11 +17,11 @@
 #define OPENED_MASK (~(COME_MASK | BROKEN))
 
 _Static_assert(sizeof(_Atomic uint32_t) == 4, "a futex is four bytes");
-_Static_assert((uint32_t)DP_GATE_PROCESSES_MAX <= COME_MASK, "all must fit the count");
+_Static_assert((uint32_t)DP_PROCESS_BARRIER_PROCESSES_MAX <= COME_MASK, "all must fit the count");
 
-dp_status dp_gate_make(dp_gate *gate, uint32_t processes)
+dp_status dp_process_barrier_make(dp_process_barrier *gate, uint32_t processes)
 {
-    if (processes == 0 || processes > DP_GATE_PROCESSES_MAX) {
+    if (processes == 0 || processes > DP_PROCESS_BARRIER_PROCESSES_MAX) {
         return DP_BADARG;
     }
     pthread_mutexattr_t shared;
@@ -42,8 +42,8 @@ dp_status dp_gate_make(dp_gate *gate, uint32_t processes)
     return good ? DP_OK : DP_UNSUPPORTED;
 }
 
-/* Whether somebody lives at this place; who has never come may still do so. */
-static bool is_gone(dp_gate *gate, uint32_t place)
+/* True if the process of this place has died or left. One that has not come yet is not gone. */
+static bool is_gone(dp_process_barrier *gate, uint32_t place)
 {
     if (atomic_load(&gate->places[place].entered) == 0) {
         return false;
@@ -53,14 +53,14 @@ static bool is_gone(dp_gate *gate, uint32_t place)
         return false;
     }
     if (got == 0 || got == EOWNERDEAD) {
-        /* Unlocked without being made consistent it stays unusable, which says the same to the next
-         * who looks. */
+        /* Unlocked without pthread_mutex_consistent the mutex stays unusable, which tells the next
+         * caller the same. */
         pthread_mutex_unlock(&gate->places[place].alive);
     }
     return true;
 }
 
-dp_status dp_gate_enter(dp_gate *gate, uint32_t place)
+dp_status dp_process_barrier_enter(dp_process_barrier *gate, uint32_t place)
 {
     if (place >= gate->processes) {
         return DP_BADARG;
@@ -76,7 +76,7 @@ dp_status dp_gate_enter(dp_gate *gate, uint32_t place)
     return DP_OK;
 }
 
-void dp_gate_leave(dp_gate *gate, uint32_t place)
+void dp_process_barrier_leave(dp_process_barrier *gate, uint32_t place)
 {
     dp_assert(place < gate->processes);
     pthread_mutex_unlock(&gate->places[place].alive);
@@ -89,20 +89,20 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000U + (uint64_t)now.tv_nsec / 1000U;
 }
 
-static void wake_all(dp_gate *gate)
+static void wake_all(dp_process_barrier *gate)
 {
     syscall(SYS_futex, &gate->word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Sleeps unless the word has changed already; returns early for signals. */
-static void doze(dp_gate *gate, uint32_t word)
+static void doze(dp_process_barrier *gate, uint32_t word)
 {
-    const struct timespec slice = {.tv_nsec = DP_GATE_LOOK_US * 1000L};
+    const struct timespec slice = {.tv_nsec = DP_PROCESS_BARRIER_LOOK_US * 1000L};
     syscall(SYS_futex, &gate->word, FUTEX_WAIT, word, &slice, NULL, 0);
 }
 
 /* Comes to the gate. *opened: the count that must change. False when it is broken. */
-static bool come(dp_gate *gate, uint32_t place, uint32_t *opened)
+static bool come(dp_process_barrier *gate, uint32_t place, uint32_t *opened)
 {
     uint32_t word = atomic_load(&gate->word);
     for (;;) {
@@ -123,7 +123,7 @@ static bool come(dp_gate *gate, uint32_t place, uint32_t *opened)
 }
 
 /* False when it opened first. */
-static bool break_it(dp_gate *gate, uint32_t opened, uint32_t culprit)
+static bool break_it(dp_process_barrier *gate, uint32_t opened, uint32_t culprit)
 {
     uint32_t word = atomic_load(&gate->word);
     while ((word & OPENED_MASK) == opened && !(word & BROKEN)) {
@@ -136,8 +136,8 @@ static bool break_it(dp_gate *gate, uint32_t opened, uint32_t culprit)
     return (word & OPENED_MASK) == opened;
 }
 
-/* Somebody who has not come since. */
-static uint32_t find_late(const dp_gate *gate, uint32_t opened)
+/* A place that has not come since the barrier opened so often. */
+static uint32_t find_late(const dp_process_barrier *gate, uint32_t opened)
 {
     uint32_t place = 0;
     while (place + 1 < gate->processes && atomic_load(&gate->places[place].came) == opened + 1) {
@@ -146,8 +146,8 @@ static uint32_t find_late(const dp_gate *gate, uint32_t opened)
     return place;
 }
 
-/* Somebody else that is gone; gate->processes when all live. */
-static uint32_t find_gone(dp_gate *gate, uint32_t place)
+/* Another place that is gone; gate->processes: all live. */
+static uint32_t find_gone(dp_process_barrier *gate, uint32_t place)
 {
     uint32_t other = 0;
     while (other < gate->processes && (other == place || !is_gone(gate, other))) {
@@ -156,13 +156,14 @@ static uint32_t find_gone(dp_gate *gate, uint32_t place)
     return other;
 }
 
-bool dp_gate_is_over(dp_gate *gate, uint32_t place)
+bool dp_process_barrier_is_over(dp_process_barrier *gate, uint32_t place)
 {
     dp_assert(place < gate->processes);
     return (atomic_load(&gate->word) & BROKEN) != 0 || find_gone(gate, place) < gate->processes;
 }
 
-dp_status dp_gate_wait(dp_gate *gate, uint32_t place, uint64_t wait_us, uint32_t *culprit)
+dp_status dp_process_barrier_wait(dp_process_barrier *gate, uint32_t place, uint64_t wait_us,
+                                  uint32_t *culprit)
 {
     dp_assert(place < gate->processes);
     const uint64_t start = now_us();

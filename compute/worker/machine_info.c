@@ -1,4 +1,4 @@
-#include "compute/worker/look.h"
+#include "compute/worker/machine_info.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void set_known(json_t *line, const char *key, bool known, json_int_t valu
     }
 }
 
-/* Several cards, and what joins them. */
+/* Adds the number of cards and their link. */
 static void set_cards(json_t *line, const dp_plugin_choice *choice)
 {
     const dp_backend_parts *const parts = choice->backend->parts;
@@ -32,7 +32,7 @@ static void set_cards(json_t *line, const dp_plugin_choice *choice)
     json_object_set_new(line, "link", json_string(status == DP_OK ? name : why.text));
 }
 
-dp_status dp_look_json(const dp_plugin_choice *choice, dp_buf *out)
+dp_status dp_machine_info_json(const dp_plugin_choice *choice, dp_buf *out)
 {
     dp_device device = {.celsius = INT32_MIN};
     dp_why why = {{0}};
@@ -46,7 +46,7 @@ dp_status dp_look_json(const dp_plugin_choice *choice, dp_buf *out)
         (json_int_t)dp_memory_usable(), "backend", choice->backend->name, "device",
         json_string(told ? device.name : why.text), "device_memory_total",
         (json_int_t)device.memory_total, "device_memory_usable", (json_int_t)device.memory_usable,
-        "line", json_string(choice->line.text)); /* What is no UTF-8 is left out. */
+        "line", json_string(choice->line.text)); /* Text that is not UTF-8 is left out. */
     if (line == NULL) {
         return DP_NOMEM;
     }

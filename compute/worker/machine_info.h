@@ -1,7 +1,7 @@
 /* Machine information for `dpnode doctor`: processors, memory, and the device that computes. Judges
  * nothing. */
-#ifndef DP_COMPUTE_WORKER_LOOK_H
-#define DP_COMPUTE_WORKER_LOOK_H
+#ifndef DP_COMPUTE_WORKER_MACHINE_INFO_H
+#define DP_COMPUTE_WORKER_MACHINE_INFO_H
 
 #include "base/bytes.h"
 #include "compute/backend/plugin.h"
@@ -13,6 +13,6 @@
  * can train as one; "link"?: the link between them, or why there is none; "line": why another
  * backend than the wanted one computes. Bytes and CPUs; 0: no limit, or unknown. DP_NOMEM,
  * DP_TOOBIG. */
-DP_MUST dp_status dp_look_json(const dp_plugin_choice *choice, dp_buf *out);
+DP_MUST dp_status dp_machine_info_json(const dp_plugin_choice *choice, dp_buf *out);
 
 #endif

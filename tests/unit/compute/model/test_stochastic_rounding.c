@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "compute/cpu/half.h"
-#include "compute/model/chance.h"
+#include "compute/model/stochastic_rounding.h"
 
 static void philox_gives_the_published_answers(void **state)
 {
@@ -56,7 +56,7 @@ static void the_mean_stays_and_only_the_two_neighbours_come_out(void **state)
         const float upper = dp_float_of_bits((dp_float_bits(values[v]) & 0xffff0000U) + 0x10000U);
         const double share = ((double)values[v] - (double)lower) / ((double)upper - (double)lower);
         float *const x = filled(values[v]);
-        dp_chance_bf16(x, N, 0, &(dp_chance_key){.seed = 7, .step = v});
+        dp_stochastic_bf16(x, N, 0, &(dp_stochastic_key){.seed = 7, .step = v});
         size_t ups = 0;
         for (size_t i = 0; i < N; i++) {
             CHECK(is_bfloat(x[i]) && (x[i] == lower || x[i] == upper));
@@ -75,13 +75,13 @@ static void bfloats_and_what_is_not_finite_stay(void **state)
     const float largest = dp_float_of_bits(0x7f7fffffU); /* its upper neighbour would be infinite */
     float x[] = {0.0F, -0.0F, 1.0F, -2.5F, INFINITY, -INFINITY, NAN, largest, -largest};
     const float kept[] = {0.0F, -0.0F, 1.0F, -2.5F, INFINITY, -INFINITY};
-    dp_chance_bf16(x, 9, 0, &(dp_chance_key){.seed = 1});
+    dp_stochastic_bf16(x, 9, 0, &(dp_stochastic_key){.seed = 1});
     assert_memory_equal(x, kept, sizeof kept);
     CHECK(isnan(x[6]));
     for (uint64_t step = 0; step < 100; step++) {
         x[7] = largest;
         x[8] = -largest;
-        dp_chance_bf16(x + 7, 2, 0, &(dp_chance_key){.seed = 1, .step = step});
+        dp_stochastic_bf16(x + 7, 2, 0, &(dp_stochastic_key){.seed = 1, .step = step});
         CHECK(isfinite(x[7]) && isfinite(x[8]) && is_bfloat(x[7]) && x[8] == -x[7]);
     }
 }
@@ -90,13 +90,13 @@ static void ranges_do_not_change_the_bits(void **state)
 {
     (void)state;
     const uint64_t first = (UINT64_C(1) << 35) - 40; /* crosses where block numbers pass 32 bits */
-    const dp_chance_key key = {.seed = 0x123456789abcdef0U, .step = UINT64_C(1) << 33};
+    const dp_stochastic_key key = {.seed = 0x123456789abcdef0U, .step = UINT64_C(1) << 33};
     float *const whole = filled(1.001F);
     float *const parts = filled(1.001F);
-    dp_chance_bf16(whole, 1000, first, &key);
+    dp_stochastic_bf16(whole, 1000, first, &key);
     for (size_t at = 0, size = 1; at < 1000; at += size, size = size % 13 + 1) {
         const size_t n = size < 1000 - at ? size : 1000 - at;
-        dp_chance_bf16(parts + at, n, first + at, &key);
+        dp_stochastic_bf16(parts + at, n, first + at, &key);
     }
     assert_memory_equal(whole, parts, 1000 * sizeof *whole);
     free(whole);
@@ -106,12 +106,12 @@ static void ranges_do_not_change_the_bits(void **state)
 static void seeds_and_steps_give_unlike_bits(void **state)
 {
     (void)state;
-    static const dp_chance_key keys[] = {{1, 1}, {1, 2}, {2, 1}, {1, UINT64_C(1) << 32}};
+    static const dp_stochastic_key keys[] = {{1, 1}, {1, 2}, {2, 1}, {1, UINT64_C(1) << 32}};
     enum { KEYS = sizeof keys / sizeof keys[0] };
     float *x[KEYS];
     for (size_t k = 0; k < KEYS; k++) {
         x[k] = filled(dp_float_of_bits(0x3f808000U)); /* half way */
-        dp_chance_bf16(x[k], N, 0, &keys[k]);
+        dp_stochastic_bf16(x[k], N, 0, &keys[k]);
     }
     for (size_t k = 1; k < KEYS; k++) {
         size_t same = 0;

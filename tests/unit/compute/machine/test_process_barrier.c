@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-#include "compute/machine/gate.h"
+#include "compute/machine/process_barrier.h"
 
 enum { THREADS = 3, OPENINGS = 300 };
 static const uint64_t long_us = 60U * 1000 * 1000;
 
 typedef struct walker {
-    dp_gate *gate;
+    dp_process_barrier *gate;
     uint32_t place;
     uint32_t openings; /* after which it leaves, or just ends */
     bool leaves;
@@ -22,20 +22,20 @@ typedef struct walker {
 static void *walk(void *context)
 {
     walker *const w = context;
-    CHECK_OK(dp_gate_enter(w->gate, w->place));
+    CHECK_OK(dp_process_barrier_enter(w->gate, w->place));
     while (w->passed < w->openings && w->status == DP_OK) {
         w->turns[w->place] = w->passed + 1;
-        w->status = dp_gate_wait(w->gate, w->place, long_us, &w->culprit);
+        w->status = dp_process_barrier_wait(w->gate, w->place, long_us, &w->culprit);
         if (w->status == DP_OK) {
             for (uint32_t i = 0; i < THREADS; i++) {
                 CHECK(w->turns[i] >= w->passed + 1);
             }
-            w->status = dp_gate_wait(w->gate, w->place, long_us, &w->culprit);
+            w->status = dp_process_barrier_wait(w->gate, w->place, long_us, &w->culprit);
             w->passed++;
         }
     }
     if (w->leaves) {
-        dp_gate_leave(w->gate, w->place);
+        dp_process_barrier_leave(w->gate, w->place);
     }
     return NULL;
 }
@@ -43,10 +43,10 @@ static void *walk(void *context)
 /* Three threads as processes; the last one ends after last_openings, in that way. */
 static void run(walker walkers[THREADS], uint32_t last_openings, bool last_leaves)
 {
-    dp_gate *const gate = calloc(1, sizeof *gate);
+    dp_process_barrier *const gate = calloc(1, sizeof *gate);
     uint64_t turns[THREADS] = {0};
     pthread_t threads[THREADS];
-    CHECK_OK(dp_gate_make(gate, THREADS));
+    CHECK_OK(dp_process_barrier_make(gate, THREADS));
     for (uint32_t i = 0; i < THREADS; i++) {
         const bool last = i + 1 == THREADS;
         walkers[i] = (walker){.gate = gate,
@@ -91,43 +91,43 @@ static void who_leaves_or_ends_breaks_it_for_all(void **state)
 static void who_does_not_come_in_time_is_named(void **state)
 {
     (void)state;
-    dp_gate *const gate = calloc(1, sizeof *gate);
+    dp_process_barrier *const gate = calloc(1, sizeof *gate);
     uint32_t culprit = 77;
-    CHECK_OK(dp_gate_make(gate, 2));
-    CHECK_OK(dp_gate_enter(gate, 0));
-    CHECK_STATUS(dp_gate_wait(gate, 0, 0, &culprit), DP_TIMEOUT);
+    CHECK_OK(dp_process_barrier_make(gate, 2));
+    CHECK_OK(dp_process_barrier_enter(gate, 0));
+    CHECK_STATUS(dp_process_barrier_wait(gate, 0, 0, &culprit), DP_TIMEOUT);
     CHECK(culprit == 1);
-    CHECK_STATUS(dp_gate_wait(gate, 0, long_us, &culprit), DP_CLOSED);
-    dp_gate_leave(gate, 0);
+    CHECK_STATUS(dp_process_barrier_wait(gate, 0, long_us, &culprit), DP_CLOSED);
+    dp_process_barrier_leave(gate, 0);
     free(gate);
 }
 
 static void one_alone_never_waits(void **state)
 {
     (void)state;
-    dp_gate *const gate = calloc(1, sizeof *gate);
+    dp_process_barrier *const gate = calloc(1, sizeof *gate);
     uint32_t culprit;
-    CHECK_OK(dp_gate_make(gate, 1));
-    CHECK_OK(dp_gate_enter(gate, 0));
+    CHECK_OK(dp_process_barrier_make(gate, 1));
+    CHECK_OK(dp_process_barrier_enter(gate, 0));
     for (int i = 0; i < 1000; i++) {
-        CHECK_OK(dp_gate_wait(gate, 0, 0, &culprit));
+        CHECK_OK(dp_process_barrier_wait(gate, 0, 0, &culprit));
     }
-    dp_gate_leave(gate, 0);
+    dp_process_barrier_leave(gate, 0);
     free(gate);
 }
 
 static void places_are_taken_once(void **state)
 {
     (void)state;
-    dp_gate *const gate = calloc(1, sizeof *gate);
-    CHECK_STATUS(dp_gate_make(gate, 0), DP_BADARG);
-    CHECK_STATUS(dp_gate_make(gate, DP_GATE_PROCESSES_MAX + 1), DP_BADARG);
-    CHECK_OK(dp_gate_make(gate, DP_GATE_PROCESSES_MAX));
-    CHECK_STATUS(dp_gate_enter(gate, DP_GATE_PROCESSES_MAX), DP_BADARG);
-    CHECK_OK(dp_gate_enter(gate, 7));
-    CHECK_STATUS(dp_gate_enter(gate, 7), DP_BUSY);
-    dp_gate_leave(gate, 7);
-    CHECK_STATUS(dp_gate_enter(gate, 7), DP_CLOSED);
+    dp_process_barrier *const gate = calloc(1, sizeof *gate);
+    CHECK_STATUS(dp_process_barrier_make(gate, 0), DP_BADARG);
+    CHECK_STATUS(dp_process_barrier_make(gate, DP_PROCESS_BARRIER_PROCESSES_MAX + 1), DP_BADARG);
+    CHECK_OK(dp_process_barrier_make(gate, DP_PROCESS_BARRIER_PROCESSES_MAX));
+    CHECK_STATUS(dp_process_barrier_enter(gate, DP_PROCESS_BARRIER_PROCESSES_MAX), DP_BADARG);
+    CHECK_OK(dp_process_barrier_enter(gate, 7));
+    CHECK_STATUS(dp_process_barrier_enter(gate, 7), DP_BUSY);
+    dp_process_barrier_leave(gate, 7);
+    CHECK_STATUS(dp_process_barrier_enter(gate, 7), DP_CLOSED);
     free(gate);
 }
 

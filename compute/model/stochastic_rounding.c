@@ -1,4 +1,4 @@
-#include "compute/model/chance.h"
+#include "compute/model/stochastic_rounding.h"
 
 #include "compute/cpu/half.h"
 
@@ -53,7 +53,7 @@ static float round_one(float x, uint32_t random)
 }
 
 /* Any few elements. */
-static void round_some(float *x, size_t n, uint64_t first, const dp_chance_key *key)
+static void round_some(float *x, size_t n, uint64_t first, const dp_stochastic_key *key)
 {
     const uint32_t words[2] = {(uint32_t)key->seed, (uint32_t)(key->seed >> 32)};
     size_t i = 0;
@@ -72,7 +72,7 @@ static void round_some(float *x, size_t n, uint64_t first, const dp_chance_key *
 }
 
 /* The same for GROUP whole counters from block on: loops over counters, which become vectors. */
-static void round_group(float *x, uint64_t block, const dp_chance_key *key)
+static void round_group(float *x, uint64_t block, const dp_stochastic_key *key)
 {
     uint32_t c[4][GROUP];
     for (size_t i = 0; i < GROUP; i++) {
@@ -107,7 +107,7 @@ static void round_group(float *x, uint64_t block, const dp_chance_key *key)
     }
 }
 
-void dp_chance_bf16(float *x, size_t n, uint64_t first, const dp_chance_key *key)
+void dp_stochastic_bf16(float *x, size_t n, uint64_t first, const dp_stochastic_key *key)
 {
     const size_t whole = (size_t)GROUP * LANES;
     size_t at = (LANES - first % LANES) % LANES;

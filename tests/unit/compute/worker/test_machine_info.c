@@ -10,13 +10,13 @@
 
 #include "base/version.h"
 #include "compute/backend/backend_cpu.h"
-#include "compute/worker/look.h"
+#include "compute/worker/machine_info.h"
 
 static json_t *look_at(const dp_plugin_choice *choice)
 {
     dp_buf line;
     dp_buf_init(&line, 1 << 16);
-    assert_int_equal(dp_look_json(choice, &line), DP_OK);
+    assert_int_equal(dp_machine_info_json(choice, &line), DP_OK);
     assert_int_equal(line.data[line.size - 1], '\n');
     json_t *const object = json_loadb((const char *)line.data, line.size, 0, NULL);
     dp_buf_close(&line);
@@ -110,7 +110,7 @@ static void a_line_that_does_not_fit_is_an_error(void **state)
     const dp_plugin_choice choice = {.backend = dp_backend_cpu()};
     dp_buf line;
     dp_buf_init(&line, 16);
-    assert_int_equal(dp_look_json(&choice, &line), DP_TOOBIG);
+    assert_int_equal(dp_machine_info_json(&choice, &line), DP_TOOBIG);
     dp_buf_close(&line);
 }
 
