@@ -15,7 +15,7 @@
  *     checkpoint; print {"step"}
  *   dpnode-worker --model WEIGHTS                      print the model section of a manifest that
  *     can start from them
- *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
+ *   dpnode-worker train FOLDER ...                     train without peers (standalone_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
  *   dpnode-worker --look [--backend B] [--patience S]  machine information (machine_info.h) as a
@@ -41,7 +41,7 @@
 #include "compute/backend/backend_cpu.h"
 #include "compute/backend/plan.h"
 #include "compute/backend/plugin.h"
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 #include "compute/format/export.h"
 #include "compute/format/hf_import.h"
 #include "compute/format/prepare.h"
@@ -50,8 +50,8 @@
 #include "compute/machine/tool.h"
 #include "compute/worker/data_tool.h"
 #include "compute/worker/machine_info.h"
-#include "compute/worker/solo.h"
-#include "compute/worker/solo_tool.h"
+#include "compute/worker/standalone.h"
+#include "compute/worker/standalone_tool.h"
 #include "compute/worker/worker.h"
 
 enum { LINE_BYTES_MAX = 1 << 16 };
@@ -181,9 +181,9 @@ static int export_solo(const arguments *args, char **words)
 {
     dp_why why = {{0}};
     uint64_t steps = 0;
-    const dp_solo_look look = {.folder = words[0], .threads = (size_t)args->threads};
+    const dp_standalone_look look = {.folder = words[0], .threads = (size_t)args->threads};
     const dp_export_job to = {.folder = words[1], .gguf = args->gguf, .llmc = args->llmc};
-    const dp_status status = dp_solo_export(&look, &to, &steps, &why);
+    const dp_status status = dp_standalone_export(&look, &to, &steps, &why);
     if (status != DP_OK) {
         return dp_tool_complain(status, &why);
     }
@@ -275,7 +275,7 @@ static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice
                                      .data = on_cpu ? data : 0,
                                      .processes = processes,
                                      .lanes = processes};
-    return dp_team_plan_choice(choice, &request, plan, why);
+    return dp_process_group_plan_choice(choice, &request, plan, why);
 }
 
 static dp_status tell_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
@@ -361,16 +361,16 @@ static const char *backend_of(const arguments *args)
 }
 
 /* NULL: this process alone. */
-static dp_team *start_team(const arguments *args)
+static dp_process_group *start_team(const arguments *args)
 {
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     dp_why why = {{0}};
     const uint32_t cards = dp_plugin_count(backend_of(args)); /* A process each. */
     const uint32_t processes = cards > 1 ? cards : (uint32_t)args->processes;
     if (processes < 2) {
         return NULL;
     }
-    if (dp_team_start(&team, processes, 0, &why) != DP_OK) {
+    if (dp_process_group_start(&team, processes, 0, &why) != DP_OK) {
         dp_why sentence;
         DP_IGNORE(dp_why_set(&sentence, DP_NOMEM, "%.400s; one computes", why.text));
         tell(sentence.text);
@@ -404,20 +404,21 @@ static int serve(const arguments *args)
     if (args->nice > 0) {
         lower_priority((int)args->nice);
     }
-    dp_team *team = start_team(args); /* Before there is a thread, or a card in use. */
+    dp_process_group *team = start_team(args); /* Before there is a thread, or a card in use. */
     dp_plugin_choice choice;
     dp_plugin_choose_own(&choice, backend_of(args), DP_PLUGIN_CHECK_MS);
     dp_plugin_yield(&choice, backend_of(args));
     if (choice.line.text[0] != '\0') {
         tell(choice.line.text);
     }
-    dp_team_take_choice(team, &choice, tell);
+    dp_process_group_take_choice(team, &choice, tell);
     if (choice.backend == dp_backend_cpu() && args->processes < 2) {
-        dp_team_close(team); /* Of cards that there are not. */
+        dp_process_group_close(team); /* Of cards that there are not. */
         team = NULL;
     }
     const dp_worker_options options = {
-        .threads = team == NULL ? (size_t)args->threads : threads_of(args, dp_team_processes(team)),
+        .threads = team == NULL ? (size_t)args->threads
+                                : threads_of(args, dp_process_group_processes(team)),
         .backend = choice.backend,
         .device = choice.device,
         .team = team,
@@ -426,7 +427,7 @@ static int serve(const arguments *args)
         .watts_max = (uint32_t)args->watts_max,
         .exit_when_closed = true};
     const dp_status status = dp_worker_serve((int)args->fd, &options);
-    dp_team_close(team);
+    dp_process_group_close(team);
     if (status == DP_OK || status == DP_CLOSED) {
         return EX_OK;
     }
@@ -442,10 +443,10 @@ int main(int argc, char **argv)
         return dp_data_tool(argc - 2, argv + 2);
     }
     if (argc > 1 && strcmp(argv[1], "train") == 0) {
-        return dp_solo_tool_train(argc - 1, argv + 1);
+        return dp_standalone_tool_train(argc - 1, argv + 1);
     }
     if (argc > 1 && strcmp(argv[1], "eval") == 0) {
-        return dp_solo_tool_eval(argc - 1, argv + 1);
+        return dp_standalone_tool_eval(argc - 1, argv + 1);
     }
     if (!parse(argc, argv, &args)) {
         return usage(stderr);

@@ -112,8 +112,8 @@ typedef struct dp_engine_setup {
     dp_recompute recompute;
     dp_gpt_packs packs;
     size_t threads; /* host threads of each process; 0: the default of the machine */
-    /* Process group of this host (team.h); plugins ignore it; NULL: this process only. */
-    struct dp_team *team;
+    /* Process group of this host (process_group.h); plugins ignore it; NULL: this process only. */
+    struct dp_process_group *team;
     /* The part of the arena whose moments are here, and the number of parts (dp_optim_cut). */
     size_t part;
     size_t parts; /* 0: one, the whole. More than 1 only if the table has parts. */

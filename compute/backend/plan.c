@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 #include "compute/codec/codec.h"
 #include "compute/cpu/ops.h"
 #include "compute/data/loader.h"
@@ -112,7 +112,8 @@ static dp_plan_step step_of(const dp_plan *plan, const dp_plan_request *request,
                             const dp_model *model, dp_recompute recompute, uint32_t rows)
 {
     const bool team = request->processes > 0;
-    const dp_gpt_options options = {.rows_max = team ? dp_team_rows(rows, request->lanes) : rows,
+    const dp_gpt_options options = {.rows_max =
+                                        team ? dp_process_group_rows(rows, request->lanes) : rows,
                                     .precision = dp_precision_of_kind(request->manifest->precision),
                                     .recompute = recompute,
                                     .packs = plan->packs};

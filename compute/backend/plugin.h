@@ -40,7 +40,8 @@ DP_MUST dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t time
 typedef struct dp_plugin_choice {
     const dp_backend *backend; /* never NULL */
     uint32_t device;
-    uint32_t n_devices; /* that were named and passed; several train as one (team_cards.h) */
+    uint32_t
+        n_devices; /* that were named and passed; several train as one (process_group_cards.h) */
     uint32_t devices[DP_PLUGIN_DEVICES_MAX]; /* device is the first */
     char path[PATH_MAX];                     /* of the plugin; "" for the CPU */
     bool missed; /* a device was asked for by name, and the CPU was chosen */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 #include "compute/cuda/claim.h"
 
 enum {
@@ -91,10 +91,10 @@ static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request
     const dp_manifest *const m = all->manifest;
     const uint32_t cards = (uint32_t)shape->parts;
     dp_plan_request own = *all;
-    own.rows = dp_team_rows(all->rows, cards);
+    own.rows = dp_process_group_rows(all->rows, cards);
     const dp_plan_request *const request = &own;
     const uint32_t together = all->rows != 0 ? all->rows : m->batch_rows;
-    const uint32_t wanted = dp_team_rows(together, cards);
+    const uint32_t wanted = dp_process_group_rows(together, cards);
     const uint32_t most = wanted < DP_GPT_ROWS_MAX ? wanted : DP_GPT_ROWS_MAX;
     const uint64_t batch = (uint64_t)most * m->context;
     const uint64_t enough = batch < TOKENS_ENOUGH ? batch : TOKENS_ENOUGH;

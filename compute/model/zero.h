@@ -31,9 +31,9 @@ enum { DP_ZERO_LANES_MAX = 64 };
 
 typedef struct dp_zero dp_zero;
 
-/* Gradients, moments and weights on a card of this process (team_card.c). The process then has one
- * lane, which the card fills, and the part of dp_optim_cut. Any status but DP_OK and DP_DIVERGED
- * ends the group; each comes with a sentence. */
+/* Gradients, moments and weights on a card of this process (process_group_card.c). The process then
+ * has one lane, which the card fills, and the part of dp_optim_cut. Any status but DP_OK and
+ * DP_DIVERGED ends the group; each comes with a sentence. */
 typedef struct dp_zero_card {
     void *context;
     bool linked; /* cards have a direct link: the pointers to shared memory below are NULL */

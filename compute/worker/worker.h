@@ -14,8 +14,9 @@ typedef struct dp_worker_options {
     /* NULL: the CPU, which also takes models that the backend cannot open. */
     const dp_backend *backend;
     uint32_t device; /* of the backend */
-    /* Process group of this host (team.h); NULL: none. Borrowed until dp_worker_serve returns. */
-    struct dp_team *team;
+    /* Process group of this host (process_group.h); NULL: none. Borrowed until dp_worker_serve
+     * returns. */
+    struct dp_process_group *team;
     /* for the log, called on the thread of dp_worker_serve; NULL: none */
     void (*tell)(const char *sentence);
     /* Limits kept by rests between micro-batches (governor.h); 0: none. */

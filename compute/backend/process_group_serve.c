@@ -5,16 +5,16 @@
 
 #include "base/alloc.h"
 #include "compute/backend/plugin.h"
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_inside.h"
 #include "compute/machine/numa.h"
 #include "compute/machine/pool.h"
 
 /* False at the end of the socket. */
-static bool next_order(int socket, dp_team_order *order, int fds[DP_TEAM_FDS])
+static bool next_order(int socket, dp_process_group_order *order, int fds[DP_PROCESS_GROUP_FDS])
 {
     union {
         struct cmsghdr head; /* for its alignment */
-        char bytes[CMSG_SPACE(DP_TEAM_FDS * sizeof(int))];
+        char bytes[CMSG_SPACE(DP_PROCESS_GROUP_FDS * sizeof(int))];
     } control;
     struct iovec part = {.iov_base = order, .iov_len = sizeof *order};
     struct msghdr message = {.msg_iov = &part,
@@ -25,23 +25,23 @@ static bool next_order(int socket, dp_team_order *order, int fds[DP_TEAM_FDS])
         return false;
     }
     const struct cmsghdr *const head = CMSG_FIRSTHDR(&message);
-    if (head == NULL || head->cmsg_len != CMSG_LEN(DP_TEAM_FDS * sizeof(int))) {
+    if (head == NULL || head->cmsg_len != CMSG_LEN(DP_PROCESS_GROUP_FDS * sizeof(int))) {
         return false;
     }
-    memcpy(fds, CMSG_DATA(head), DP_TEAM_FDS * sizeof(int));
+    memcpy(fds, CMSG_DATA(head), DP_PROCESS_GROUP_FDS * sizeof(int));
     return true;
 }
 
 /* Until it is told to quit, or the first process is gone. */
-static void obey(dp_team_member *m)
+static void obey(dp_process_group_member *m)
 {
     uint32_t culprit;
     for (;;) {
         if (dp_process_barrier_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK ||
-            m->board->command == DP_TEAM_QUIT) {
+            m->board->command == DP_PROCESS_GROUP_QUIT) {
             return;
         }
-        dp_team_member_obey(m);
+        dp_process_group_member_obey(m);
         if (dp_process_barrier_wait(&m->board->gate, m->rank, UINT64_MAX, &culprit) != DP_OK) {
             return;
         }
@@ -50,26 +50,26 @@ static void obey(dp_team_member *m)
 
 /* The member and the model of a process but the first. */
 typedef struct post {
-    dp_team_member member;
+    dp_process_group_member member;
     dp_model model;
 } post;
 
-static dp_status open_cpu(post *p, const dp_team_order *order)
+static dp_status open_cpu(post *p, const dp_process_group_order *order)
 {
-    const dp_gpt_options options = {.rows_max =
-                                        dp_team_rows(order->setup.rows_max, order->zero.lanes),
-                                    .pool = p->member.pool,
-                                    .precision = dp_precision_of_kind(order->setup.precision),
-                                    .recompute = order->setup.recompute,
-                                    .packs = order->setup.packs,
-                                    .grads_elsewhere = true};
+    const dp_gpt_options options = {
+        .rows_max = dp_process_group_rows(order->setup.rows_max, order->zero.lanes),
+        .pool = p->member.pool,
+        .precision = dp_precision_of_kind(order->setup.precision),
+        .recompute = order->setup.recompute,
+        .packs = order->setup.packs,
+        .grads_elsewhere = true};
     return dp_gpt_open(&p->member.gpt, &p->model, &options);
 }
 
 /* It holds no drawers of rounds, which are the first one's. */
-static dp_status open_card(post *p, const dp_team_order *order, dp_why *why)
+static dp_status open_card(post *p, const dp_process_group_order *order, dp_why *why)
 {
-    dp_team_member *const m = &p->member;
+    dp_process_group_member *const m = &p->member;
     m->backend = order->backend;
     if (order->path[0] != '\0') {
         DP_TRY(dp_plugin_load(order->path, &m->backend, why));
@@ -82,7 +82,7 @@ static dp_status open_card(post *p, const dp_team_order *order, dp_why *why)
     setup.model = &p->model;
     setup.team = NULL;
     setup.device = order->device;
-    setup.rows_max = dp_team_rows(order->setup.rows_max, order->zero.lanes);
+    setup.rows_max = dp_process_group_rows(order->setup.rows_max, order->zero.lanes);
     setup.part = order->zero.rank;
     setup.parts = order->zero.processes;
     setup.alone = true;
@@ -90,7 +90,8 @@ static dp_status open_card(post *p, const dp_team_order *order, dp_why *why)
     return m->backend->create(&m->engine, &setup, why);
 }
 
-static dp_status prepare(post *p, dp_team_order *order, const int fds[DP_TEAM_FDS], dp_why *why)
+static dp_status prepare(post *p, dp_process_group_order *order,
+                         const int fds[DP_PROCESS_GROUP_FDS], dp_why *why)
 {
     const bool card = order->backend != NULL || order->path[0] != '\0';
     /* Before memory is taken. Where it cannot be, it runs anywhere. */
@@ -99,7 +100,7 @@ static dp_status prepare(post *p, dp_team_order *order, const int fds[DP_TEAM_FD
     order->zero.optim.model = &p->model;
     DP_TRY(dp_pool_open(&p->member.pool, order->setup.threads));
     DP_TRY(card ? open_card(p, order, why) : open_cpu(p, order));
-    return dp_team_member_open(&p->member, order, fds, why);
+    return dp_process_group_member_open(&p->member, order, fds, why);
 }
 
 static void close_post(post *p)
@@ -111,19 +112,19 @@ static void close_post(post *p)
     if (engine != NULL) {
         backend->close(engine); /* It asks the member who is gone until it is closed. */
     }
-    dp_team_member_close(&p->member);
+    dp_process_group_member_close(&p->member);
     dp_gpt_close(gpt);
     dp_pool_close(pool);
     dp_model_close(&p->model);
 }
 
-void dp_team_serve(int socket)
+void dp_process_group_serve(int socket)
 {
-    dp_team_order order;
-    int fds[DP_TEAM_FDS];
+    dp_process_group_order order;
+    int fds[DP_PROCESS_GROUP_FDS];
     while (next_order(socket, &order, fds)) {
         post p = {.member = {0}};
-        dp_team_verdict verdict = {.status = DP_OK};
+        dp_process_group_verdict verdict = {.status = DP_OK};
         verdict.status = prepare(&p, &order, fds, &verdict.why);
         close(fds[0]);
         close(fds[1]);

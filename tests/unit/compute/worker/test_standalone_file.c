@@ -3,21 +3,21 @@
 
 #include <string.h>
 
-#include "compute/worker/solo_file.h"
+#include "compute/worker/standalone_file.h"
 
-static dp_solo_head head_of(void)
+static dp_standalone_head head_of(void)
 {
-    dp_solo_head head = {.rows = 3,
-                         .vectors = 3,
-                         .elements = 1000,
-                         .place = {.steps = 7,
-                                   .done = 6,
-                                   .tokens = 6144,
-                                   .skipped = 1,
-                                   .spikes = 1,
-                                   .updates = 6,
-                                   .losses = {.count = 6, .next = 6, .row = 1},
-                                   .scaler = {.scale = 32768.0F, .good = 5, .skipped = 1}}};
+    dp_standalone_head head = {.rows = 3,
+                               .vectors = 3,
+                               .elements = 1000,
+                               .place = {.steps = 7,
+                                         .done = 6,
+                                         .tokens = 6144,
+                                         .skipped = 1,
+                                         .spikes = 1,
+                                         .updates = 6,
+                                         .losses = {.count = 6, .next = 6, .row = 1},
+                                         .scaler = {.scale = 32768.0F, .good = 5, .skipped = 1}}};
     memset(head.manifest.bytes, 0x5a, sizeof head.manifest.bytes);
     for (size_t i = 0; i < 6; i++) {
         head.place.losses.recent[i] = 3.5F - (float)i;
@@ -28,13 +28,13 @@ static dp_solo_head head_of(void)
 static void a_head_that_was_written_is_read_back(void **state)
 {
     (void)state;
-    const dp_solo_head head = head_of();
-    dp_solo_head read;
-    uint8_t bytes[DP_SOLO_HEAD_BYTES];
-    uint8_t again[DP_SOLO_HEAD_BYTES];
-    dp_solo_head_write(&head, bytes);
-    CHECK_OK(dp_solo_head_read(&read, dp_view_of(bytes, sizeof bytes)));
-    dp_solo_head_write(&read, again);
+    const dp_standalone_head head = head_of();
+    dp_standalone_head read;
+    uint8_t bytes[DP_STANDALONE_HEAD_BYTES];
+    uint8_t again[DP_STANDALONE_HEAD_BYTES];
+    dp_standalone_head_write(&head, bytes);
+    CHECK_OK(dp_standalone_head_read(&read, dp_view_of(bytes, sizeof bytes)));
+    dp_standalone_head_write(&read, again);
     CHECK(memcmp(bytes, again, sizeof bytes) == 0);
     CHECK(read.place.tokens == 6144 && read.place.losses.recent[5] == -1.5F);
 }
@@ -42,13 +42,13 @@ static void a_head_that_was_written_is_read_back(void **state)
 static void every_other_length_start_version_or_count_is_refused(void **state)
 {
     (void)state;
-    const dp_solo_head head = head_of();
-    dp_solo_head read = {.rows = 77};
-    uint8_t bytes[DP_SOLO_HEAD_BYTES + 1] = {0};
-    dp_solo_head_write(&head, bytes);
+    const dp_standalone_head head = head_of();
+    dp_standalone_head read = {.rows = 77};
+    uint8_t bytes[DP_STANDALONE_HEAD_BYTES + 1] = {0};
+    dp_standalone_head_write(&head, bytes);
     for (size_t size = 0; size <= sizeof bytes; size++) {
-        if (size != DP_SOLO_HEAD_BYTES) {
-            CHECK_STATUS(dp_solo_head_read(&read, dp_view_of(bytes, size)), DP_BADMSG);
+        if (size != DP_STANDALONE_HEAD_BYTES) {
+            CHECK_STATUS(dp_standalone_head_read(&read, dp_view_of(bytes, size)), DP_BADMSG);
         }
     }
     static const struct {
@@ -60,9 +60,9 @@ static void every_other_length_start_version_or_count_is_refused(void **state)
                    {44, 0, DP_BADMSG},                                              /* no vectors */
                    {44, 9, DP_BADMSG},    {55, 0xff, DP_BADMSG}}; /* elements beyond any object */
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        dp_solo_head_write(&head, bytes);
+        dp_standalone_head_write(&head, bytes);
         bytes[changes[i].at] = changes[i].value;
-        CHECK_STATUS(dp_solo_head_read(&read, dp_view_of(bytes, DP_SOLO_HEAD_BYTES)),
+        CHECK_STATUS(dp_standalone_head_read(&read, dp_view_of(bytes, DP_STANDALONE_HEAD_BYTES)),
                      changes[i].status);
     }
     CHECK(read.rows == 77);

@@ -5,14 +5,15 @@
 #include "compute/data/shard.h"
 #include "compute/machine/files.h"
 #include "compute/text/bpe.h"
-#include "compute/worker/solo.h"
-#include "compute/worker/solo_file.h"
-#include "compute/worker/solo_folder.h"
+#include "compute/worker/standalone.h"
+#include "compute/worker/standalone_file.h"
+#include "compute/worker/standalone_folder.h"
 
 enum { WHOLE = 1000 }; /* per mille that is looked at, of data from outside */
 
 /* Bytes that were given: a token shard as it is, or text as this model's tokenizer cuts it. */
-static dp_status open_given(const dp_solo_folder *folder, dp_buf *bytes, dp_data *data, dp_why *why)
+static dp_status open_given(const dp_standalone_folder *folder, dp_buf *bytes, dp_data *data,
+                            dp_why *why)
 {
     dp_shard shard;
     dp_bpe *bpe = NULL;
@@ -36,8 +37,8 @@ static dp_status open_given(const dp_solo_folder *folder, dp_buf *bytes, dp_data
     return status;
 }
 
-static dp_status score(const dp_solo_look *look, const dp_solo_folder *folder, dp_trainer *trainer,
-                       dp_trainer_score *out, dp_why *why)
+static dp_status score(const dp_standalone_look *look, const dp_standalone_folder *folder,
+                       dp_trainer *trainer, dp_trainer_score *out, dp_why *why)
 {
     dp_buf bytes;
     dp_data data = {0};
@@ -64,23 +65,23 @@ static dp_status score(const dp_solo_look *look, const dp_solo_folder *folder, d
 }
 
 /* A checkpoint may be replaced by a newer one meanwhile, or be damaged: then another one. */
-static dp_status load_newest(const dp_solo_look *look, const dp_solo_folder *folder,
+static dp_status load_newest(const dp_standalone_look *look, const dp_standalone_folder *folder,
                              dp_trainer **trainer, uint64_t *steps, dp_why *why)
 {
-    uint64_t found[DP_SOLO_FILES_MAX];
-    const size_t count = dp_solo_list(look->folder, found);
+    uint64_t found[DP_STANDALONE_FILES_MAX];
+    const size_t count = dp_standalone_list(look->folder, found);
     dp_status status = dp_why_set(why, DP_NOTFOUND, "%.300s holds no checkpoint", look->folder);
     for (size_t i = 0; i < count; i++) {
-        dp_solo_head head;
-        status = dp_solo_peek(look->folder, found[i], &head, why);
+        dp_standalone_head head;
+        status = dp_standalone_peek(look->folder, found[i], &head, why);
         if (status == DP_OK && *trainer == NULL) {
-            dp_trainer_setup setup = dp_solo_folder_setup(folder);
+            dp_trainer_setup setup = dp_standalone_folder_setup(folder);
             setup.threads = look->threads;
             setup.rows = head.rows;
             DP_TRY(dp_trainer_open(trainer, &setup, why));
         }
         if (status == DP_OK) {
-            status = dp_solo_load(look->folder, &head, *trainer, why);
+            status = dp_standalone_load(look->folder, &head, *trainer, why);
         }
         if (status == DP_OK) {
             *steps = found[i];
@@ -91,34 +92,34 @@ static dp_status load_newest(const dp_solo_look *look, const dp_solo_folder *fol
 }
 
 /* Close both in every case. */
-static dp_status open_newest(const dp_solo_look *look, dp_solo_folder *folder, dp_trainer **trainer,
-                             uint64_t *steps, dp_why *why)
+static dp_status open_newest(const dp_standalone_look *look, dp_standalone_folder *folder,
+                             dp_trainer **trainer, uint64_t *steps, dp_why *why)
 {
     if (snprintf(folder->path, sizeof folder->path, "%s", look->folder) >= PATH_MAX) {
         return dp_why_set(why, DP_BADARG, "the folder's path is too long");
     }
-    DP_TRY(dp_solo_folder_open(folder, why));
+    DP_TRY(dp_standalone_folder_open(folder, why));
     return load_newest(look, folder, trainer, steps, why);
 }
 
-dp_status dp_solo_eval(const dp_solo_look *look, dp_trainer_score *out, uint64_t *steps,
-                       dp_why *why)
+dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *out, uint64_t *steps,
+                             dp_why *why)
 {
-    dp_solo_folder folder = {.lock = -1};
+    dp_standalone_folder folder = {.lock = -1};
     dp_trainer *trainer = NULL;
     dp_status status = open_newest(look, &folder, &trainer, steps, why);
     if (status == DP_OK) {
         status = score(look, &folder, trainer, out, why);
     }
     dp_trainer_close(trainer);
-    dp_solo_folder_close(&folder);
+    dp_standalone_folder_close(&folder);
     return status;
 }
 
-dp_status dp_solo_export(const dp_solo_look *look, const dp_export_job *to, uint64_t *steps,
-                         dp_why *why)
+dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
+                               uint64_t *steps, dp_why *why)
 {
-    dp_solo_folder folder = {.lock = -1};
+    dp_standalone_folder folder = {.lock = -1};
     dp_trainer *trainer = NULL;
     dp_view state = {0};
     dp_hash root;
@@ -134,6 +135,6 @@ dp_status dp_solo_export(const dp_solo_look *look, const dp_export_job *to, uint
         status = dp_export_views(to, &in, why);
     }
     dp_trainer_close(trainer);
-    dp_solo_folder_close(&folder);
+    dp_standalone_folder_close(&folder);
     return status;
 }

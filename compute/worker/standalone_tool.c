@@ -1,4 +1,4 @@
-#include "compute/worker/solo_tool.h"
+#include "compute/worker/standalone_tool.h"
 
 #include <getopt.h>
 #include <jansson.h>
@@ -10,11 +10,11 @@
 #include <sysexits.h>
 
 #include "compute/backend/plugin.h"
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 #include "compute/machine/files.h"
 #include "compute/machine/pool.h"
 #include "compute/machine/tool.h"
-#include "compute/worker/solo.h"
+#include "compute/worker/standalone.h"
 
 enum { SAVE_SECONDS = 300 };
 
@@ -139,7 +139,7 @@ static void print(json_t *line)
     json_decref(line);
 }
 
-static void print_plan(const dp_solo_event *event)
+static void print_plan(const dp_standalone_event *event)
 {
     dp_buf bytes;
     const dp_why why = {{0}};
@@ -154,7 +154,7 @@ static void print_plan(const dp_solo_event *event)
     print(json_pack("{s:s,s:o*}", "event", "plan", "plan", plan));
 }
 
-static json_t *step_line(const dp_solo_event *event)
+static json_t *step_line(const dp_standalone_event *event)
 {
     static const char *const outcomes[] = {"done", "not finite", "spike"};
     const dp_trainer_last *const last = &event->last;
@@ -167,7 +167,7 @@ static json_t *step_line(const dp_solo_event *event)
                      real(event->eta_s));
 }
 
-static json_t *end_line(const dp_solo_event *event, const char *name)
+static json_t *end_line(const dp_standalone_event *event, const char *name)
 {
     char hash[2 * DP_HASH_BYTES + 1];
     dp_hex(dp_view_of(event->hash.bytes, sizeof event->hash.bytes), hash);
@@ -180,32 +180,32 @@ static json_t *end_line(const dp_solo_event *event, const char *name)
                      real(event->took_s));
 }
 
-static void tell(void *context, const dp_solo_event *event)
+static void tell(void *context, const dp_standalone_event *event)
 {
     (void)context;
     switch (event->kind) {
-    case DP_SOLO_PREPARED:
+    case DP_STANDALONE_PREPARED:
         print(json_pack("{s:s,s:I}", "event", "data", "tokens", (json_int_t)event->tokens));
         break;
-    case DP_SOLO_PLAN:
+    case DP_STANDALONE_PLAN:
         print_plan(event);
         break;
-    case DP_SOLO_NOTE:
+    case DP_STANDALONE_NOTE:
         print(json_pack("{s:s,s:s}", "event", "note", "why", event->why));
         break;
-    case DP_SOLO_START:
+    case DP_STANDALONE_START:
         print(json_pack("{s:s,s:I,s:I,s:i,s:i,s:I}", "event", "start", "step",
                         (json_int_t)event->steps, "target", (json_int_t)event->target, "rows",
                         (int)event->rows, "threads", (int)event->threads, "parameters",
                         (json_int_t)event->parameters));
         break;
-    case DP_SOLO_STEP:
+    case DP_STANDALONE_STEP:
         print(step_line(event));
         break;
-    case DP_SOLO_SAVED:
+    case DP_STANDALONE_SAVED:
         print(end_line(event, "saved"));
         break;
-    case DP_SOLO_END:
+    case DP_STANDALONE_END:
         print(end_line(event, "end"));
         break;
     }
@@ -219,12 +219,12 @@ static bool stop(void *context)
 
 static void note(const char *sentence)
 {
-    tell(NULL, &(dp_solo_event){.kind = DP_SOLO_NOTE, .why = sentence});
+    tell(NULL, &(dp_standalone_event){.kind = DP_STANDALONE_NOTE, .why = sentence});
 }
 
 /* ---- the two words ---- */
 
-static dp_status train(const arguments *args, dp_team *team, dp_why *why)
+static dp_status train(const arguments *args, dp_process_group *team, dp_why *why)
 {
     dp_buf manifest;
     dp_buf_init(&manifest, DP_MANIFEST_BYTES_MAX);
@@ -245,30 +245,30 @@ static dp_status train(const arguments *args, dp_team *team, dp_why *why)
     if (choice.line.text[0] != '\0') {
         note(choice.line.text);
     }
-    dp_team_take_choice(team, &choice, note);
-    const dp_solo_job job = {.manifest = dp_buf_view(&manifest),
-                             .text = args->text,
-                             .weights = args->from,
-                             .backend = choice.backend,
-                             .device = choice.device,
-                             .folder = args->folder,
-                             .steps = args->steps,
-                             .threads = (size_t)args->threads,
-                             .team = team,
-                             .rows = (uint32_t)args->rows,
-                             .save_steps = args->save_steps,
-                             .save_s = args->save_s,
-                             .resume = args->resume,
-                             .tell = tell,
-                             .stop = stop};
+    dp_process_group_take_choice(team, &choice, note);
+    const dp_standalone_job job = {.manifest = dp_buf_view(&manifest),
+                                   .text = args->text,
+                                   .weights = args->from,
+                                   .backend = choice.backend,
+                                   .device = choice.device,
+                                   .folder = args->folder,
+                                   .steps = args->steps,
+                                   .threads = (size_t)args->threads,
+                                   .team = team,
+                                   .rows = (uint32_t)args->rows,
+                                   .save_steps = args->save_steps,
+                                   .save_s = args->save_s,
+                                   .resume = args->resume,
+                                   .tell = tell,
+                                   .stop = stop};
     if (status == DP_OK) {
-        status = dp_solo_train(&job, why);
+        status = dp_standalone_train(&job, why);
     }
     dp_buf_close(&manifest);
     return status;
 }
 
-int dp_solo_tool_train(int argc, char **argv)
+int dp_standalone_tool_train(int argc, char **argv)
 {
     arguments args = {.save_s = SAVE_SECONDS};
     dp_why why = {{0}};
@@ -281,20 +281,21 @@ int dp_solo_tool_train(int argc, char **argv)
     if (sigaction(SIGINT, &action, NULL) != 0 || sigaction(SIGTERM, &action, NULL) != 0) {
         return EX_OSERR;
     }
-    dp_team *team = NULL; /* Before there is a thread, or a card in use. */
+    dp_process_group *team = NULL; /* Before there is a thread, or a card in use. */
     dp_status status = DP_OK;
     const uint32_t cards = args.backend != NULL ? dp_plugin_count(args.backend) : 1;
     if (cards > 1 || args.processes > 1) {
-        status = dp_team_start(&team, cards > 1 ? cards : (uint32_t)args.processes, 0, &why);
+        status =
+            dp_process_group_start(&team, cards > 1 ? cards : (uint32_t)args.processes, 0, &why);
     }
     if (status == DP_OK) {
         status = train(&args, team, &why);
     }
-    dp_team_close(team);
+    dp_process_group_close(team);
     return status == DP_OK ? EX_OK : complain(status, &why);
 }
 
-int dp_solo_tool_eval(int argc, char **argv)
+int dp_standalone_tool_eval(int argc, char **argv)
 {
     arguments args = {.folder = NULL};
     dp_trainer_score score;
@@ -303,11 +304,11 @@ int dp_solo_tool_eval(int argc, char **argv)
     if (!parse(argc, argv, &args)) {
         return usage();
     }
-    const dp_solo_look look = {.folder = args.folder,
-                               .data = args.data,
-                               .tokens = args.tokens,
-                               .threads = (size_t)args.threads};
-    const dp_status status = dp_solo_eval(&look, &score, &steps, &why);
+    const dp_standalone_look look = {.folder = args.folder,
+                                     .data = args.data,
+                                     .tokens = args.tokens,
+                                     .threads = (size_t)args.threads};
+    const dp_status status = dp_standalone_eval(&look, &score, &steps, &why);
     if (status != DP_OK) {
         return complain(status, &why);
     }

@@ -1,4 +1,4 @@
-#include "compute/worker/solo_folder.h"
+#include "compute/worker/standalone_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@ static dp_status failed(dp_why *why, const char *what, const char *path)
                       path, strerror_r(error, text, sizeof text));
 }
 
-static dp_status path_of(const dp_solo_folder *f, const char *name, char path[PATH_MAX],
+static dp_status path_of(const dp_standalone_folder *f, const char *name, char path[PATH_MAX],
                          dp_why *why)
 {
     const int size = snprintf(path, PATH_MAX, "%s/%s", f->path, name);
@@ -28,7 +28,7 @@ static dp_status path_of(const dp_solo_folder *f, const char *name, char path[PA
                : dp_why_set(why, DP_BADARG, "the path %.300s is too long", f->path);
 }
 
-void dp_solo_folder_close(dp_solo_folder *f)
+void dp_standalone_folder_close(dp_standalone_folder *f)
 {
     dp_buf_close(&f->tokenizer);
     for (uint32_t i = 0; i < DP_MANIFEST_SHARDS_MAX; i++) {
@@ -41,7 +41,8 @@ void dp_solo_folder_close(dp_solo_folder *f)
     f->lock = -1;
 }
 
-dp_status dp_solo_folder_lock(dp_solo_folder *f, const char *given, bool make, dp_why *why)
+dp_status dp_standalone_folder_lock(dp_standalone_folder *f, const char *given, bool make,
+                                    dp_why *why)
 {
     char path[PATH_MAX];
     const int size = snprintf(f->path, sizeof f->path, "%s", given);
@@ -67,7 +68,7 @@ dp_status dp_solo_folder_lock(dp_solo_folder *f, const char *given, bool make, d
 }
 
 /* Of f->manifest, all of it. */
-static dp_status open_data(dp_solo_folder *f, dp_why *why)
+static dp_status open_data(dp_standalone_folder *f, dp_why *why)
 {
     char path[PATH_MAX];
     DP_TRY(path_of(f, "data/" DP_PREPARED_TOKENIZER, path, why));
@@ -82,7 +83,7 @@ static dp_status open_data(dp_solo_folder *f, dp_why *why)
     return DP_OK;
 }
 
-static dp_status check_file(const dp_solo_folder *f, const char *name, dp_view bytes,
+static dp_status check_file(const dp_standalone_folder *f, const char *name, dp_view bytes,
                             const dp_hash *root, dp_why *why)
 {
     const dp_hash found = dp_object_hash(bytes, NULL);
@@ -93,7 +94,7 @@ static dp_status check_file(const dp_solo_folder *f, const char *name, dp_view b
     return DP_OK;
 }
 
-static dp_status encode(dp_solo_folder *f)
+static dp_status encode(dp_standalone_folder *f)
 {
     DP_TRY(dp_manifest_encode(&f->manifest, f->canonical, &f->canonical_size));
     f->hash = dp_hash_of("dpnode/solo-manifest/1", dp_view_of(f->canonical, f->canonical_size));
@@ -112,8 +113,8 @@ static void forget_keys(dp_manifest *m)
     memset(m->signature, 0, sizeof m->signature);
 }
 
-dp_status dp_solo_folder_begin(dp_solo_folder *f, const dp_manifest *manifest,
-                               const dp_prepare_job *from, dp_prepared *made, dp_why *why)
+dp_status dp_standalone_folder_begin(dp_standalone_folder *f, const dp_manifest *manifest,
+                                     const dp_prepare_job *from, dp_prepared *made, dp_why *why)
 {
     char data[PATH_MAX];
     if (from->text == NULL) {
@@ -129,7 +130,7 @@ dp_status dp_solo_folder_begin(dp_solo_folder *f, const dp_manifest *manifest,
     return dp_file_write(f->path, "manifest.bin", dp_view_of(f->canonical, f->canonical_size), why);
 }
 
-dp_status dp_solo_folder_open(dp_solo_folder *f, dp_why *why)
+dp_status dp_standalone_folder_open(dp_standalone_folder *f, dp_why *why)
 {
     char path[PATH_MAX];
     dp_buf bytes;
@@ -161,7 +162,7 @@ dp_status dp_solo_folder_open(dp_solo_folder *f, dp_why *why)
     return DP_OK;
 }
 
-dp_status dp_solo_folder_init(const dp_solo_folder *f, dp_buf *out, dp_why *why)
+dp_status dp_standalone_folder_init(const dp_standalone_folder *f, dp_buf *out, dp_why *why)
 {
     char path[PATH_MAX];
     dp_buf_init(out, DP_OBJECT_BYTES_MAX);
@@ -194,7 +195,7 @@ static const char *difference(const dp_manifest *a, const dp_manifest *b)
     return strcmp(a->name, b->name) != 0 ? "name" : "";
 }
 
-dp_status dp_solo_folder_same(const dp_solo_folder *f, dp_view canonical, dp_why *why)
+dp_status dp_standalone_folder_same(const dp_standalone_folder *f, dp_view canonical, dp_why *why)
 {
     dp_manifest given;
     uint8_t bytes[DP_MANIFEST_BYTES_MAX];
@@ -218,7 +219,7 @@ dp_status dp_solo_folder_same(const dp_solo_folder *f, dp_view canonical, dp_why
         f->path, difference(&given, &f->manifest));
 }
 
-dp_trainer_setup dp_solo_folder_setup(const dp_solo_folder *f)
+dp_trainer_setup dp_standalone_folder_setup(const dp_standalone_folder *f)
 {
     return (dp_trainer_setup){.manifest = dp_view_of(f->canonical, f->canonical_size),
                               .tokenizer = dp_buf_view(&f->tokenizer),
@@ -227,14 +228,14 @@ dp_trainer_setup dp_solo_folder_setup(const dp_solo_folder *f)
                               .alone = true};
 }
 
-dp_status dp_solo_folder_export(const dp_solo_folder *f, dp_why *why)
+dp_status dp_standalone_folder_export(const dp_standalone_folder *f, dp_why *why)
 {
     char manifest[PATH_MAX];
     char weights[PATH_MAX];
     char tokenizer[PATH_MAX];
     char model[PATH_MAX];
     DP_TRY(path_of(f, "manifest.bin", manifest, why));
-    DP_TRY(path_of(f, DP_SOLO_STATE, weights, why));
+    DP_TRY(path_of(f, DP_STANDALONE_STATE, weights, why));
     DP_TRY(path_of(f, "data/tokenizer.json", tokenizer, why));
     DP_TRY(path_of(f, "model", model, why));
     const dp_export_job job = {

@@ -5,12 +5,13 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_inside.h"
 
 /* ---- Life. */
 
-dp_status dp_team_member_open(dp_team_member *m, const dp_team_order *order,
-                              const int fds[DP_TEAM_FDS], dp_why *why)
+dp_status dp_process_group_member_open(dp_process_group_member *m,
+                                       const dp_process_group_order *order,
+                                       const int fds[DP_PROCESS_GROUP_FDS], dp_why *why)
 {
     m->rank = order->zero.rank;
     m->rows_max = order->setup.rows_max;
@@ -24,7 +25,7 @@ dp_status dp_team_member_open(dp_team_member *m, const dp_team_order *order,
     m->board_bytes = order->board_bytes;
     dp_zero_setup zero = order->zero;
     if (m->engine != NULL) {
-        m->card = dp_team_card_of(m);
+        m->card = dp_process_group_card_of(m);
         zero.card = &m->card;
     }
     DP_TRY(dp_zero_join(&m->zero, fds[1], &zero, m->pool, why));
@@ -33,7 +34,7 @@ dp_status dp_team_member_open(dp_team_member *m, const dp_team_order *order,
     return DP_OK;
 }
 
-void dp_team_member_close(dp_team_member *m)
+void dp_process_group_member_close(dp_process_group_member *m)
 {
     if (m->entered) {
         dp_process_barrier_leave(&m->board->gate, m->rank);
@@ -42,22 +43,23 @@ void dp_team_member_close(dp_team_member *m)
     if (m->board != NULL) {
         munmap(m->board, m->board_bytes);
     }
-    *m = (dp_team_member){0};
+    *m = (dp_process_group_member){0};
 }
 
 /* ---- Commands. */
 
-static size_t elements(const dp_team_member *m)
+static size_t elements(const dp_process_group_member *m)
 {
     return dp_gpt_model(m->gpt)->n_elements;
 }
 
-static void clean(dp_team_member *m, dp_team_clean which)
+static void clean(dp_process_group_member *m, dp_process_group_clean which)
 {
     uint32_t first;
     const uint32_t count = dp_zero_lanes(m->zero, &first);
     for (uint32_t lane = first; lane < first + count; lane++) {
-        if (which == DP_TEAM_CLEAN_NONE || (which == DP_TEAM_CLEAN_OTHERS && lane == 0)) {
+        if (which == DP_PROCESS_GROUP_CLEAN_NONE ||
+            (which == DP_PROCESS_GROUP_CLEAN_OTHERS && lane == 0)) {
             continue;
         }
         const dp_zero_lane own = dp_zero_lane_of(m->zero, lane);
@@ -68,9 +70,9 @@ static void clean(dp_team_member *m, dp_team_clean which)
     }
 }
 
-dp_gpt_batch dp_team_rows_of(const dp_team_member *m, uint32_t lane)
+dp_gpt_batch dp_process_group_rows_of(const dp_process_group_member *m, uint32_t lane)
 {
-    const dp_team_board *const b = m->board;
+    const dp_process_group_board *const b = m->board;
     const uint32_t lanes = dp_zero_lanes_all(m->zero);
     const size_t from = (size_t)b->rows * lane / lanes;
     const size_t to = (size_t)b->rows * (lane + 1) / lanes;
@@ -80,10 +82,10 @@ dp_gpt_batch dp_team_rows_of(const dp_team_member *m, uint32_t lane)
                           .length = b->length};
 }
 
-static dp_status step_lane(dp_team_member *m, uint32_t lane)
+static dp_status step_lane(dp_process_group_member *m, uint32_t lane)
 {
-    dp_team_board *const b = m->board;
-    const dp_gpt_batch batch = dp_team_rows_of(m, lane);
+    dp_process_group_board *const b = m->board;
+    const dp_gpt_batch batch = dp_process_group_rows_of(m, lane);
     b->losses[lane] = 0;
     if (batch.rows == 0) {
         return DP_OK;
@@ -92,7 +94,7 @@ static dp_status step_lane(dp_team_member *m, uint32_t lane)
     return dp_gpt_step(m->gpt, &batch, b->scale, &b->losses[lane]);
 }
 
-static dp_status do_step(dp_team_member *m, dp_why *why)
+static dp_status do_step(dp_process_group_member *m, dp_why *why)
 {
     uint32_t first;
     const uint32_t count = dp_zero_lanes(m->zero, &first);
@@ -108,14 +110,14 @@ static dp_status do_step(dp_team_member *m, dp_why *why)
     return DP_OK;
 }
 
-static dp_status do_drop(dp_team_member *m, dp_why *why)
+static dp_status do_drop(dp_process_group_member *m, dp_why *why)
 {
     (void)why;
-    clean(m, DP_TEAM_CLEAN_ALL);
+    clean(m, DP_PROCESS_GROUP_CLEAN_ALL);
     return DP_OK;
 }
 
-static dp_status do_reduce(dp_team_member *m, dp_why *why)
+static dp_status do_reduce(dp_process_group_member *m, dp_why *why)
 {
     double norm;
     double loss;
@@ -126,13 +128,13 @@ static dp_status do_reduce(dp_team_member *m, dp_why *why)
     return DP_OK;
 }
 
-static dp_status do_update(dp_team_member *m, dp_why *why)
+static dp_status do_update(dp_process_group_member *m, dp_why *why)
 {
     return dp_zero_update(m->zero, dp_gpt_params_to_write(m->gpt), &m->board->options,
                           m->board->norm, why);
 }
 
-static dp_status do_reset(dp_team_member *m, dp_why *why)
+static dp_status do_reset(dp_process_group_member *m, dp_why *why)
 {
     (void)why;
     dp_optim_reset(dp_zero_optim(m->zero));
@@ -140,7 +142,7 @@ static dp_status do_reset(dp_team_member *m, dp_why *why)
 }
 
 /* The own part of the vector that the board names; *size in bytes. */
-static float *part_of(dp_team_member *m, size_t *size)
+static float *part_of(dp_process_group_member *m, size_t *size)
 {
     const dp_optim *const optim = dp_zero_optim(m->zero);
     m->n_vectors = dp_optim_vectors(optim, m->vectors);
@@ -149,7 +151,7 @@ static float *part_of(dp_team_member *m, size_t *size)
     return m->vectors[m->board->vector].values;
 }
 
-static dp_status do_gather(dp_team_member *m, dp_why *why)
+static dp_status do_gather(dp_process_group_member *m, dp_why *why)
 {
     size_t size;
     (void)why;
@@ -158,7 +160,7 @@ static dp_status do_gather(dp_team_member *m, dp_why *why)
     return DP_OK;
 }
 
-static dp_status do_scatter(dp_team_member *m, dp_why *why)
+static dp_status do_scatter(dp_process_group_member *m, dp_why *why)
 {
     size_t size;
     (void)why;
@@ -168,22 +170,24 @@ static dp_status do_scatter(dp_team_member *m, dp_why *why)
     return DP_OK;
 }
 
-static dp_status of_cards(dp_team_member *m, dp_why *why)
+static dp_status of_cards(dp_process_group_member *m, dp_why *why)
 {
     (void)m;
     return dp_why_set(why, DP_BADARG, "a command for cards, and the CPU computes");
 }
 
-void dp_team_member_obey(dp_team_member *m)
+void dp_process_group_member_obey(dp_process_group_member *m)
 {
-    static const dp_team_do commands[DP_TEAM_COMMANDS] = {
-        [DP_TEAM_STEP] = do_step,       [DP_TEAM_DROP] = do_drop,   [DP_TEAM_REDUCE] = do_reduce,
-        [DP_TEAM_UPDATE] = do_update,   [DP_TEAM_RESET] = do_reset, [DP_TEAM_GATHER] = do_gather,
-        [DP_TEAM_SCATTER] = do_scatter, [DP_TEAM_SUMS] = of_cards,  [DP_TEAM_LINK] = of_cards};
-    const dp_team_command command = m->board->command;
+    static const dp_process_group_do commands[DP_PROCESS_GROUP_COMMANDS] = {
+        [DP_PROCESS_GROUP_STEP] = do_step,       [DP_PROCESS_GROUP_DROP] = do_drop,
+        [DP_PROCESS_GROUP_REDUCE] = do_reduce,   [DP_PROCESS_GROUP_UPDATE] = do_update,
+        [DP_PROCESS_GROUP_RESET] = do_reset,     [DP_PROCESS_GROUP_GATHER] = do_gather,
+        [DP_PROCESS_GROUP_SCATTER] = do_scatter, [DP_PROCESS_GROUP_SUMS] = of_cards,
+        [DP_PROCESS_GROUP_LINK] = of_cards};
+    const dp_process_group_command command = m->board->command;
     dp_why why = {{0}};
-    dp_assert(command < DP_TEAM_QUIT);
+    dp_assert(command < DP_PROCESS_GROUP_QUIT);
     m->board->statuses[m->rank] =
-        (m->engine != NULL ? dp_team_card_commands[command] : commands[command])(m, &why);
+        (m->engine != NULL ? dp_process_group_card_commands[command] : commands[command])(m, &why);
     m->board->whys[m->rank] = why;
 }

@@ -1,17 +1,17 @@
-#include "compute/worker/solo.h"
+#include "compute/worker/standalone.h"
 
 #include <inttypes.h>
 #include <time.h>
 
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 #include "compute/format/hf_config.h"
 #include "compute/format/prepare.h"
 #include "compute/machine/files.h"
 #include "compute/machine/memory.h"
 #include "compute/machine/pool.h"
-#include "compute/worker/solo_file.h"
-#include "compute/worker/solo_folder.h"
+#include "compute/worker/standalone_file.h"
+#include "compute/worker/standalone_folder.h"
 
 /* Of a micro-batch: packing the weights for it is then a small part (plan.c), and it is what caches
  * hold. */
@@ -21,11 +21,11 @@ enum {
 };
 
 typedef struct solo {
-    const dp_solo_job *job;
-    dp_solo_folder folder;
+    const dp_standalone_job *job;
+    dp_standalone_folder folder;
     dp_trainer *trainer;
-    dp_solo_head head; /* of the newest checkpoint */
-    dp_hash hash;      /* of it */
+    dp_standalone_head head; /* of the newest checkpoint */
+    dp_hash hash;            /* of it */
     uint64_t target;
     size_t threads;
     double saved_at; /* seconds of the clock */
@@ -46,9 +46,9 @@ static uint64_t batch_tokens(const solo *s)
     return (uint64_t)s->folder.manifest.batch_rows * s->folder.manifest.context;
 }
 
-static dp_solo_event event_of(const solo *s, dp_solo_event_kind kind)
+static dp_standalone_event event_of(const solo *s, dp_standalone_event_kind kind)
 {
-    dp_solo_event event = {
+    dp_standalone_event event = {
         .kind = kind, .target = s->target, .hash = s->hash, .threads = (uint32_t)s->threads};
     if (s->trainer != NULL && dp_trainer_between_steps(s->trainer)) {
         const dp_trainer_place place = dp_trainer_place_of(s->trainer);
@@ -61,7 +61,7 @@ static dp_solo_event event_of(const solo *s, dp_solo_event_kind kind)
     return event;
 }
 
-static void tell(const solo *s, const dp_solo_event *event)
+static void tell(const solo *s, const dp_standalone_event *event)
 {
     s->job->tell(s->job->context, event);
 }
@@ -85,8 +85,9 @@ static dp_status plan_for(const solo *s, const dp_manifest *manifest, uint32_t r
 {
     const uint64_t usable = dp_memory_usable();
     const uint64_t budget = usable != 0 ? usable : UINT64_MAX;
-    const dp_team *const team =
-        dp_team_serves(s->job->team, s->job->backend != NULL ? s->job->backend : dp_backend_cpu())
+    const dp_process_group *const team =
+        dp_process_group_serves(s->job->team,
+                                s->job->backend != NULL ? s->job->backend : dp_backend_cpu())
             ? s->job->team
             : NULL;
     const dp_plan_request request = {.manifest = manifest,
@@ -94,8 +95,9 @@ static dp_status plan_for(const solo *s, const dp_manifest *manifest, uint32_t r
                                      /* The card's own. */
                                      .budget = is_on_cpu(s) ? budget : 0,
                                      .rows = rows,
-                                     .processes = team != NULL ? dp_team_processes(team) : 0,
-                                     .lanes = team != NULL ? dp_team_lanes(team) : 0,
+                                     .processes =
+                                         team != NULL ? dp_process_group_processes(team) : 0,
+                                     .lanes = team != NULL ? dp_process_group_lanes(team) : 0,
                                      .alone = true};
     return s->job->backend == NULL ? dp_plan_make(plan, &request, why)
                                    : s->job->backend->plan(s->job->device, &request, plan, why);
@@ -110,7 +112,7 @@ static dp_status show_plan(const solo *s, const dp_manifest *manifest, uint32_t 
         *rows = plan.rows;
     }
     if (status == DP_OK || status == DP_TOOBIG) {
-        dp_solo_event event = event_of(s, DP_SOLO_PLAN);
+        dp_standalone_event event = event_of(s, DP_STANDALONE_PLAN);
         event.plan = &plan;
         event.why = status == DP_OK ? "" : why->text;
         tell(s, &event);
@@ -128,7 +130,7 @@ static bool fits(const solo *s, const dp_manifest *manifest, uint32_t rows)
 
 static dp_status open_trainer(solo *s, dp_why *why)
 {
-    dp_trainer_setup setup = dp_solo_folder_setup(&s->folder);
+    dp_trainer_setup setup = dp_standalone_folder_setup(&s->folder);
     setup.threads = s->threads;
     setup.rows = s->head.rows;
     setup.backend = s->job->backend;
@@ -140,9 +142,9 @@ static dp_status open_trainer(solo *s, dp_why *why)
 static dp_status save(solo *s, dp_why *why)
 {
     const double start = now_s();
-    DP_TRY(dp_solo_save(s->folder.path, s->trainer, &s->head, &s->hash, why));
+    DP_TRY(dp_standalone_save(s->folder.path, s->trainer, &s->head, &s->hash, why));
     s->saved_at = now_s();
-    dp_solo_event event = event_of(s, DP_SOLO_SAVED);
+    dp_standalone_event event = event_of(s, DP_STANDALONE_SAVED);
     event.took_s = s->saved_at - start;
     tell(s, &event);
     return DP_OK;
@@ -151,7 +153,7 @@ static dp_status save(solo *s, dp_why *why)
 static dp_status first_weights(solo *s, dp_why *why)
 {
     dp_buf state;
-    dp_status status = dp_solo_folder_init(&s->folder, &state, why);
+    dp_status status = dp_standalone_folder_init(&s->folder, &state, why);
     if (status == DP_OK) {
         status = state.size > 0 ? dp_trainer_load(s->trainer, 0, dp_buf_view(&state))
                                 : dp_trainer_init(s->trainer);
@@ -163,7 +165,7 @@ static dp_status first_weights(solo *s, dp_why *why)
 static dp_status begin(solo *s, dp_why *why)
 {
     dp_manifest manifest;
-    const dp_solo_job *const job = s->job;
+    const dp_standalone_job *const job = s->job;
     if (dp_manifest_decode(&manifest, job->manifest) != DP_OK) {
         return dp_why_set(why, DP_BADMSG, "this is no manifest in its canonical form");
     }
@@ -176,14 +178,14 @@ static dp_status begin(solo *s, dp_why *why)
     DP_TRY(show_plan(s, &manifest, &rows, why));
     dp_prepared made;
     const dp_prepare_job from = {.text = job->text, .weights = job->weights};
-    const dp_status prepared = dp_solo_folder_begin(&s->folder, &manifest, &from, &made, why);
+    const dp_status prepared = dp_standalone_folder_begin(&s->folder, &manifest, &from, &made, why);
     if (prepared != DP_OK) { /* DP_UNSUPPORTED would mean the backend. */
         return prepared == DP_UNSUPPORTED ? DP_BADARG : prepared;
     }
-    dp_solo_event event = event_of(s, DP_SOLO_PREPARED);
+    dp_standalone_event event = event_of(s, DP_STANDALONE_PREPARED);
     event.tokens = made.tokens;
     tell(s, &event);
-    s->head = (dp_solo_head){.manifest = s->folder.hash, .rows = rows};
+    s->head = (dp_standalone_head){.manifest = s->folder.hash, .rows = rows};
     DP_TRY(open_trainer(s, why));
     DP_TRY(first_weights(s, why));
     return save(s,
@@ -193,12 +195,12 @@ static dp_status begin(solo *s, dp_why *why)
 /* The newest checkpoint that is whole; of the others it is told why not. */
 static dp_status take_up(solo *s, dp_why *why)
 {
-    uint64_t steps[DP_SOLO_FILES_MAX];
-    const size_t count = dp_solo_list(s->folder.path, steps);
+    uint64_t steps[DP_STANDALONE_FILES_MAX];
+    const size_t count = dp_standalone_list(s->folder.path, steps);
     dp_status status =
         dp_why_set(why, DP_NOTFOUND, "%.300s holds no checkpoint to resume from", s->folder.path);
     for (size_t i = 0; i < count; i++) {
-        status = dp_solo_peek(s->folder.path, steps[i], &s->head, why);
+        status = dp_standalone_peek(s->folder.path, steps[i], &s->head, why);
         if (status == DP_OK && (!dp_hash_equal(&s->head.manifest, &s->folder.hash) ||
                                 s->head.rows > s->folder.manifest.batch_rows)) {
             status =
@@ -211,12 +213,12 @@ static dp_status take_up(solo *s, dp_why *why)
             DP_TRY(dp_trainer_init(s->trainer));
         }
         if (status == DP_OK) {
-            status = dp_solo_load(s->folder.path, &s->head, s->trainer, why);
+            status = dp_standalone_load(s->folder.path, &s->head, s->trainer, why);
         }
         if (status == DP_OK) {
             return DP_OK;
         }
-        dp_solo_event event = event_of(s, DP_SOLO_NOTE);
+        dp_standalone_event event = event_of(s, DP_STANDALONE_NOTE);
         event.why = why->text;
         tell(s, &event);
     }
@@ -225,16 +227,16 @@ static dp_status take_up(solo *s, dp_why *why)
 
 static dp_status start(solo *s, dp_why *why)
 {
-    uint64_t steps[DP_SOLO_FILES_MAX];
-    const dp_solo_job *const job = s->job;
-    DP_TRY(dp_solo_folder_lock(&s->folder, job->folder, !job->resume, why));
+    uint64_t steps[DP_STANDALONE_FILES_MAX];
+    const dp_standalone_job *const job = s->job;
+    DP_TRY(dp_standalone_folder_lock(&s->folder, job->folder, !job->resume, why));
     if (job->resume) {
-        DP_TRY(dp_solo_folder_open(&s->folder, why));
+        DP_TRY(dp_standalone_folder_open(&s->folder, why));
         if (job->manifest.size > 0) {
-            DP_TRY(dp_solo_folder_same(&s->folder, job->manifest, why));
+            DP_TRY(dp_standalone_folder_same(&s->folder, job->manifest, why));
         }
         DP_TRY(take_up(s, why));
-    } else if (dp_solo_list(s->folder.path, steps) > 0) {
+    } else if (dp_standalone_list(s->folder.path, steps) > 0) {
         return dp_why_set(why, DP_EXISTS,
                           "%.300s holds a run already, at step %" PRIu64
                           "; go on with it by --resume, or give another --out",
@@ -255,7 +257,7 @@ static void told_step(solo *s, double took_s)
     s->train_s += took_s;
     s->done_here++;
     s->step_s = s->done_here == 1 ? took_s : (1 - share) * s->step_s + share * took_s;
-    dp_solo_event event = event_of(s, DP_SOLO_STEP);
+    dp_standalone_event event = event_of(s, DP_STANDALONE_STEP);
     event.tokens_per_second = s->step_s > 0 ? (double)batch_tokens(s) / s->step_s : 0;
     event.eta_s = event.steps < s->target ? (double)(s->target - event.steps) * s->step_s : 0;
     tell(s, &event);
@@ -263,7 +265,7 @@ static void told_step(solo *s, double took_s)
 
 static bool save_is_due(const solo *s, uint64_t steps)
 {
-    const dp_solo_job *const job = s->job;
+    const dp_standalone_job *const job = s->job;
     return (job->save_steps != 0 && steps % job->save_steps == 0) ||
            (job->save_s != 0 && now_s() - s->saved_at >= (double)job->save_s);
 }
@@ -314,10 +316,10 @@ static dp_status write_model(solo *s, dp_why *why)
     dp_view state;
     dp_hash root;
     DP_TRY(dp_trainer_state_bytes(s->trainer, &state, &root));
-    DP_TRY(dp_file_write(s->folder.path, DP_SOLO_STATE, state, why));
+    DP_TRY(dp_file_write(s->folder.path, DP_STANDALONE_STATE, state, why));
     dp_trainer_close(s->trainer);
     s->trainer = NULL;
-    return dp_solo_folder_export(&s->folder, why);
+    return dp_standalone_folder_export(&s->folder, why);
 }
 
 /* Told before hours of training: such a model is trained and measured all the same. */
@@ -327,7 +329,7 @@ static bool can_export(const solo *s, const dp_model_config *config)
     if (dp_hf_config_check(config, &why) == DP_OK) {
         return true;
     }
-    dp_solo_event event = event_of(s, DP_SOLO_NOTE);
+    dp_standalone_event event = event_of(s, DP_STANDALONE_NOTE);
     event.why = why.text;
     tell(s, &event);
     return false;
@@ -339,13 +341,13 @@ static dp_status train(solo *s, dp_why *why)
     DP_TRY(start(s, why));
     const dp_model_config config = dp_manifest_model(&s->folder.manifest);
     const bool exports = can_export(s, &config);
-    dp_solo_event event = event_of(s, DP_SOLO_START);
+    dp_standalone_event event = event_of(s, DP_STANDALONE_START);
     event.rows = s->head.rows;
     event.parameters = dp_model_config_parameters(&config);
     tell(s, &event);
     DP_TRY(run(s, &stopped, why));
     DP_TRY(save_last(s, why));
-    event = event_of(s, DP_SOLO_END);
+    event = event_of(s, DP_STANDALONE_END);
     event.stopped = stopped;
     event.exported = exports && !stopped;
     if (event.exported) {
@@ -359,10 +361,10 @@ static dp_status train(solo *s, dp_why *why)
 }
 
 /* Of each process. */
-static size_t threads_of(const dp_solo_job *job)
+static size_t threads_of(const dp_standalone_job *job)
 {
     const size_t all = job->threads != 0 ? job->threads : dp_pool_threads_default();
-    const size_t each = job->team != NULL ? all / dp_team_processes(job->team) : all;
+    const size_t each = job->team != NULL ? all / dp_process_group_processes(job->team) : all;
     return each > 0 ? each : 1;
 }
 
@@ -378,11 +380,11 @@ static dp_status blame(const solo *s, dp_status status, dp_why *why)
                      problem);
 }
 
-dp_status dp_solo_train(const dp_solo_job *job, dp_why *why)
+dp_status dp_standalone_train(const dp_standalone_job *job, dp_why *why)
 {
     solo s = {.job = job, .folder = {.lock = -1}, .threads = threads_of(job)};
     const dp_status status = blame(&s, train(&s, why), why);
     dp_trainer_close(s.trainer);
-    dp_solo_folder_close(&s.folder);
+    dp_standalone_folder_close(&s.folder);
     return status;
 }

@@ -1,5 +1,5 @@
 /* The first process of a team: the lives of the others. */
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_inside.h"
 #include "compute/machine/numa.h"
 
 /* Closes all descriptors of the first process but socket: their readers wait until every copy is
@@ -31,11 +31,11 @@ static void live(int socket, pid_t first)
     DP_IGNORE(signal(SIGINT, SIG_IGN) == SIG_ERR);
     DP_IGNORE(signal(SIGTERM, SIG_IGN) == SIG_ERR);
     keep_only(socket);
-    dp_team_serve(socket);
+    dp_process_group_serve(socket);
     _exit(0);
 }
 
-static dp_status fork_one(dp_team *team, uint32_t rank)
+static dp_status fork_one(dp_process_group *team, uint32_t rank)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -56,7 +56,8 @@ static dp_status fork_one(dp_team *team, uint32_t rank)
     return DP_OK;
 }
 
-dp_status dp_team_start(dp_team **out, uint32_t processes, uint32_t lanes, dp_why *why)
+dp_status dp_process_group_start(dp_process_group **out, uint32_t processes, uint32_t lanes,
+                                 dp_why *why)
 {
     const uint32_t wanted = lanes != 0 ? lanes : processes;
     if (processes == 0 || processes > DP_PROCESS_BARRIER_PROCESSES_MAX || wanted < processes ||
@@ -66,19 +67,19 @@ dp_status dp_team_start(dp_team **out, uint32_t processes, uint32_t lanes, dp_wh
                           "lane or more for each, %d at most",
                           processes, wanted, DP_PROCESS_BARRIER_PROCESSES_MAX, DP_ZERO_LANES_MAX);
     }
-    dp_team *const team = dp_alloc(1, sizeof *team);
+    dp_process_group *const team = dp_alloc(1, sizeof *team);
     if (team == NULL) {
         return DP_NOMEM;
     }
     team->processes = processes;
     team->lanes = wanted;
-    team->open_ms = DP_TEAM_WAIT_US / 1000;
+    team->open_ms = DP_PROCESS_GROUP_WAIT_US / 1000;
     dp_status status = DP_OK;
     for (uint32_t rank = 1; rank < processes && status == DP_OK; rank++) {
         status = fork_one(team, rank);
     }
     if (status != DP_OK) {
-        dp_team_close(team);
+        dp_process_group_close(team);
         return dp_why_set(why, status, "no room for %u processes that compute", processes);
     }
     *out = team;
@@ -86,14 +87,14 @@ dp_status dp_team_start(dp_team **out, uint32_t processes, uint32_t lanes, dp_wh
 }
 
 /* It holds nothing that another one needs. */
-static void end_one(const dp_team *team, uint32_t rank)
+static void end_one(const dp_process_group *team, uint32_t rank)
 {
     close(team->others[rank].socket);
     DP_IGNORE(kill(team->others[rank].pid, SIGKILL) != 0);
     DP_IGNORE(waitpid(team->others[rank].pid, NULL, 0) < 0); /* Gone is what it should be. */
 }
 
-void dp_team_close(dp_team *team)
+void dp_process_group_close(dp_process_group *team)
 {
     if (team == NULL) {
         return;
@@ -107,17 +108,17 @@ void dp_team_close(dp_team *team)
     dp_free(team);
 }
 
-uint32_t dp_team_processes(const dp_team *team)
+uint32_t dp_process_group_processes(const dp_process_group *team)
 {
     return team->processes;
 }
 
-uint32_t dp_team_lanes(const dp_team *team)
+uint32_t dp_process_group_lanes(const dp_process_group *team)
 {
     return team->lanes;
 }
 
-void dp_team_bind(const dp_team *team)
+void dp_process_group_bind(const dp_process_group *team)
 {
     DP_IGNORE(dp_numa_bind(DP_NUMA_FOLDER, 0, team->processes)); /* Else it runs anywhere. */
 }

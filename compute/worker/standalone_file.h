@@ -19,44 +19,46 @@
  *        .   32  H("dpnode/solo/1", all before)
  *
  * Durable and atomic: written beside its name, synced, renamed, the folder synced; the last
- * DP_SOLO_KEPT stay. An incomplete file after a crash or on a full disk has another name or a
+ * DP_STANDALONE_KEPT stay. An incomplete file after a crash or on a full disk has another name or a
  * wrong hash, and the one before it is used. */
-#ifndef DP_COMPUTE_WORKER_SOLO_FILE_H
-#define DP_COMPUTE_WORKER_SOLO_FILE_H
+#ifndef DP_COMPUTE_WORKER_STANDALONE_FILE_H
+#define DP_COMPUTE_WORKER_STANDALONE_FILE_H
 
 #include "base/digest.h"
 #include "compute/trainer/trainer.h"
 #include "compute/trainer/trainer_keep.h"
 
-enum { DP_SOLO_HEAD_BYTES = 388, DP_SOLO_KEPT = 2, DP_SOLO_FILES_MAX = 64 };
+enum { DP_STANDALONE_HEAD_BYTES = 388, DP_STANDALONE_KEPT = 2, DP_STANDALONE_FILES_MAX = 64 };
 
-typedef struct dp_solo_head {
+typedef struct dp_standalone_head {
     dp_hash manifest;
     uint32_t rows;
     uint32_t vectors;
     uint64_t elements;
     dp_trainer_place place;
-} dp_solo_head;
+} dp_standalone_head;
 
-void dp_solo_head_write(const dp_solo_head *head, uint8_t out[DP_SOLO_HEAD_BYTES]);
+void dp_standalone_head_write(const dp_standalone_head *head,
+                              uint8_t out[DP_STANDALONE_HEAD_BYTES]);
 /* Accepts any bytes. DP_BADMSG, DP_VERSION: head is untouched. */
-DP_MUST dp_status dp_solo_head_read(dp_solo_head *head, dp_view bytes);
+DP_MUST dp_status dp_standalone_head_read(dp_standalone_head *head, dp_view bytes);
 
 /* Steps of the checkpoints in folder, newest first; returns how many. A folder that cannot be read
  * has none. */
-size_t dp_solo_list(const char *folder, uint64_t steps[DP_SOLO_FILES_MAX]);
+size_t dp_standalone_list(const char *folder, uint64_t steps[DP_STANDALONE_FILES_MAX]);
 
 /* Saves the trainer between two steps, and fills in vectors, elements and place of head. Once the
  * file is durable, removes all older ones but one. *hash: of the file. DP_IO, DP_NOSPACE, DP_NOMEM,
  * with a sentence: older checkpoints are untouched. */
-DP_MUST dp_status dp_solo_save(const char *folder, dp_trainer *trainer, dp_solo_head *head,
-                               dp_hash *hash, dp_why *why);
+DP_MUST dp_status dp_standalone_save(const char *folder, dp_trainer *trainer,
+                                     dp_standalone_head *head, dp_hash *hash, dp_why *why);
 /* Reads the head, from which a trainer can be opened. Does not check the hash of the file. */
-DP_MUST dp_status dp_solo_peek(const char *folder, uint64_t steps, dp_solo_head *head, dp_why *why);
+DP_MUST dp_status dp_standalone_peek(const char *folder, uint64_t steps, dp_standalone_head *head,
+                                     dp_why *why);
 /* Loads a checkpoint into a trainer opened for its head. DP_BADHASH, DP_BADMSG, DP_DIVERGED, DP_IO,
  * DP_NOTFOUND with a sentence: the trainer's vectors are invalid; load another checkpoint, or
  * init. */
-DP_MUST dp_status dp_solo_load(const char *folder, const dp_solo_head *head, dp_trainer *trainer,
-                               dp_why *why);
+DP_MUST dp_status dp_standalone_load(const char *folder, const dp_standalone_head *head,
+                                     dp_trainer *trainer, dp_why *why);
 
 #endif

@@ -1,6 +1,6 @@
 /* Engines of the CPU on teams of processes: the same bits for every number of them, and an end
  * where one is gone. */
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 
 #include <math.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 
 #include "base/rng.h"
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/team_cards.h"
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_cards.h"
+#include "compute/backend/process_group_inside.h"
 #include "tests/lib/allocfail.h"
 #include "tests/lib/check.h"
 #include "tests/lib/optim_pairs.h"
@@ -41,7 +41,7 @@ static int close_all(void **state)
     return 0;
 }
 
-static dp_engine *engine_on(dp_team *team, const optim_pair *pair)
+static dp_engine *engine_on(dp_process_group *team, const optim_pair *pair)
 {
     const dp_engine_setup setup = {.model = &model,
                                    .precision = DP_PRECISION_FP32,
@@ -126,12 +126,12 @@ static float *play(dp_engine *e, told *t)
 
 static float *play_on(uint32_t processes, const optim_pair *pair, told *t)
 {
-    dp_team *team = NULL;
-    CHECK_OK(dp_team_start(&team, processes, LANES, NULL));
+    dp_process_group *team = NULL;
+    CHECK_OK(dp_process_group_start(&team, processes, LANES, NULL));
     dp_engine *const e = engine_on(team, pair);
     float *const x = play(e, t);
     dp_backend_cpu()->close(e);
-    dp_team_close(team);
+    dp_process_group_close(team);
     return x;
 }
 
@@ -178,11 +178,11 @@ static void looks_and_gradients_are_those_of_the_whole_batch(void **state)
     (void)state;
     const dp_backend *const b = dp_backend_cpu();
     const dp_gpt_batch batch = {tokens, tokens + 1, ROWS, LENGTH};
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     double losses[3];
     double norm;
-    CHECK_OK(dp_team_start(&team, 2, 0, NULL));
-    CHECK(dp_team_lanes(team) == 2);
+    CHECK_OK(dp_process_group_start(&team, 2, 0, NULL));
+    CHECK(dp_process_group_lanes(team) == 2);
     dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK_OK(b->loss(e, DP_VECTOR_THETA, &batch, &losses[0]));
     CHECK_OK(b->step(e, &batch, 1, &losses[1]));
@@ -212,7 +212,7 @@ static void looks_and_gradients_are_those_of_the_whole_batch(void **state)
     told t;
     CHECK_OK(step(next, &t));
     b->close(next);
-    dp_team_close(team);
+    dp_process_group_close(team);
 }
 
 static void a_batch_with_a_token_of_no_model_adds_nothing(void **state)
@@ -221,13 +221,13 @@ static void a_batch_with_a_token_of_no_model_adds_nothing(void **state)
     const dp_backend *const b = dp_backend_cpu();
     const dp_gpt_batch batch = {tokens, tokens + 1, ROWS, LENGTH};
     uint32_t foreign[TOKENS + 1];
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     double loss;
     double norm;
     double twice;
     memcpy(foreign, tokens, sizeof foreign);
     foreign[TOKENS - 1] = VOCAB; /* In the second process's rows. */
-    CHECK_OK(dp_team_start(&team, 2, 0, NULL));
+    CHECK_OK(dp_process_group_start(&team, 2, 0, NULL));
     dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK_OK(b->step(e, &batch, 1, &loss));
     CHECK_OK(b->norm(e, &norm));
@@ -238,7 +238,7 @@ static void a_batch_with_a_token_of_no_model_adds_nothing(void **state)
     CHECK_OK(b->norm(e, &twice));
     CHECK(fabs(twice - 2 * norm) <= 1e-5 * norm);
     b->close(e);
-    dp_team_close(team);
+    dp_process_group_close(team);
 }
 
 /* A process that is stopped until some alarms have come, so that its answer is waited for when they
@@ -270,9 +270,9 @@ static void signals_do_not_disturb_the_opening_of_an_engine(void **state)
     const struct itimerval often = {.it_interval = {.tv_usec = 1000},
                                     .it_value = {.tv_usec = 1000}};
     const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     told t;
-    CHECK_OK(dp_team_start(&team, 2, LANES, NULL));
+    CHECK_OK(dp_process_group_start(&team, 2, LANES, NULL));
     stopped = team->others[1].pid;
     CHECK(kill(stopped, SIGSTOP) == 0);
     CHECK(sigaction(SIGALRM, &action, NULL) == 0 && setitimer(ITIMER_REAL, &often, NULL) == 0);
@@ -280,15 +280,15 @@ static void signals_do_not_disturb_the_opening_of_an_engine(void **state)
     CHECK(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL) == 0);
     CHECK_OK(step(e, &t));
     dp_backend_cpu()->close(e);
-    dp_team_close(team);
+    dp_process_group_close(team);
 }
 
 static void a_process_that_dies_ends_the_team_with_a_sentence(void **state)
 {
     (void)state;
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     told t;
-    CHECK_OK(dp_team_start(&team, 3, LANES, NULL));
+    CHECK_OK(dp_process_group_start(&team, 3, LANES, NULL));
     dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK_OK(step(e, &t));
     CHECK(strcmp(dp_backend_cpu()->problem(e), "") == 0);
@@ -297,7 +297,7 @@ static void a_process_that_dies_ends_the_team_with_a_sentence(void **state)
     CHECK(strstr(dp_backend_cpu()->problem(e), "process 2 of the 3 that compute is gone") != NULL);
     CHECK_STATUS(step(e, &t), DP_IO);
     dp_backend_cpu()->close(e);
-    dp_team_close(team);
+    dp_process_group_close(team);
 }
 
 /* Opens an engine on the team of processes that context is. */
@@ -319,39 +319,39 @@ static dp_status attempt(void *context)
 static void an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next(void **state)
 {
     (void)state;
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     told t;
-    CHECK_OK(dp_team_start(&team, 3, LANES, NULL));
+    CHECK_OK(dp_process_group_start(&team, 3, LANES, NULL));
     CHECK(fail_each_allocation(attempt, team) > 5);
     dp_engine *const e = engine_on(team, &(optim_pair){DP_OPTIM_ADAMW, DP_WEIGHTS_FP32});
     CHECK_OK(step(e, &t));
     dp_backend_cpu()->close(e);
     CHECK(kill(team->others[1].pid, SIGKILL) == 0);
     CHECK_STATUS(attempt(team), DP_IO);
-    dp_team_close(team);
+    dp_process_group_close(team);
 }
 
 static void an_answer_that_comes_too_late_is_none_to_the_next_order(void **state)
 {
     enum { SOON_MS = 20 };
     (void)state;
-    dp_team *team = NULL;
-    CHECK_OK(dp_team_start(&team, 3, LANES, NULL));
+    dp_process_group *team = NULL;
+    CHECK_OK(dp_process_group_start(&team, 3, LANES, NULL));
     team->open_ms = SOON_MS;
     stopped = team->others[1].pid;
     CHECK(kill(stopped, SIGSTOP) == 0);
     CHECK_STATUS(attempt(team), DP_IO);
     CHECK(kill(stopped, SIGCONT) == 0);
-    team->open_ms = DP_TEAM_WAIT_US / 1000; /* It is gone, and that is known at once. */
+    team->open_ms = DP_PROCESS_GROUP_WAIT_US / 1000; /* It is gone, and that is known at once. */
     CHECK_STATUS(attempt(team), DP_IO);
-    dp_team_close(team);
+    dp_process_group_close(team);
 }
 
 static void a_process_that_dies_while_it_opens_is_not_waited_for(void **state)
 {
     (void)state;
-    dp_team *team = NULL;
-    CHECK_OK(dp_team_start(&team, 2, LANES, NULL));
+    dp_process_group *team = NULL;
+    CHECK_OK(dp_process_group_start(&team, 2, LANES, NULL));
     stopped = team->others[1].pid;
     CHECK(kill(stopped, SIGSTOP) == 0);
     const pid_t killer = fork();
@@ -362,21 +362,22 @@ static void a_process_that_dies_while_it_opens_is_not_waited_for(void **state)
     CHECK_STATUS(attempt(team), DP_IO); /* Else it would take ten minutes. */
     int ended = 1;
     CHECK(waitpid(killer, &ended, 0) == killer && ended == 0);
-    dp_team_close(team);
+    dp_process_group_close(team);
 }
 
 static void what_is_no_team_is_refused(void **state)
 {
     (void)state;
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     dp_why why = {{0}};
-    CHECK_STATUS(dp_team_start(&team, 0, 0, &why), DP_BADARG);
-    CHECK_STATUS(dp_team_start(&team, 4, 3, &why), DP_BADARG);
+    CHECK_STATUS(dp_process_group_start(&team, 0, 0, &why), DP_BADARG);
+    CHECK_STATUS(dp_process_group_start(&team, 4, 3, &why), DP_BADARG);
     CHECK(strstr(why.text, "4 processes with 3 lanes") != NULL);
-    CHECK_STATUS(dp_team_start(&team, 1, DP_ZERO_LANES_MAX + 1, &why), DP_BADARG);
-    CHECK_STATUS(dp_team_start(&team, DP_PROCESS_BARRIER_PROCESSES_MAX + 1, 0, &why), DP_BADARG);
+    CHECK_STATUS(dp_process_group_start(&team, 1, DP_ZERO_LANES_MAX + 1, &why), DP_BADARG);
+    CHECK_STATUS(dp_process_group_start(&team, DP_PROCESS_BARRIER_PROCESSES_MAX + 1, 0, &why),
+                 DP_BADARG);
     CHECK(team == NULL);
-    dp_team_close(NULL);
+    dp_process_group_close(NULL);
 }
 
 /* Two that tell a heat, the third only its power; there are no others. */
@@ -398,22 +399,22 @@ static void the_hottest_card_and_the_one_of_most_power_count(void **state)
     static const uint32_t devices[] = {2, 0, 1, 9};
     dp_backend card = *dp_backend_cpu();
     const dp_backend *cards = NULL;
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     dp_why why = {{0}};
     int32_t celsius = 0;
     uint32_t watts = 0;
     (void)state;
     card.parts = &parts;
     card.device = look_at_card;
-    CHECK_OK(dp_team_start(&team, 4, 0, NULL));
-    CHECK_OK(dp_team_use_cards(team, &card, "", devices, NULL, &cards, &why));
-    dp_team_feel(team, cards, devices[0], &celsius, &watts);
+    CHECK_OK(dp_process_group_start(&team, 4, 0, NULL));
+    CHECK_OK(dp_process_group_use_cards(team, &card, "", devices, NULL, &cards, &why));
+    dp_process_group_feel(team, cards, devices[0], &celsius, &watts);
     CHECK(celsius == 71 && watts == 250);
-    dp_team_feel(team, &card, 0, &celsius, &watts); /* Not the team's: alone. */
+    dp_process_group_feel(team, &card, 0, &celsius, &watts); /* Not the team's: alone. */
     CHECK(celsius == 60 && watts == 200);
-    dp_team_feel(NULL, &card, 9, &celsius, &watts);
+    dp_process_group_feel(NULL, &card, 9, &celsius, &watts);
     CHECK(celsius == INT32_MIN && watts == 0);
-    dp_team_close(team);
+    dp_process_group_close(team);
 }
 
 int main(void)

@@ -1,11 +1,11 @@
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_inside.h"
 #include "compute/machine/pool.h"
 
 /* All of backend.h that is not of the team is the first card's. */
@@ -13,7 +13,7 @@ struct dp_engine {
     const dp_backend *inner;
     dp_engine *card; /* the first one's, owned */
     dp_pool *pool;   /* for sums by the host */
-    dp_team_engine *team;
+    dp_process_group_engine *team;
 };
 
 /* ---- Life. */
@@ -23,7 +23,7 @@ static void engine_close(dp_engine *e)
     if (e == NULL) {
         return;
     }
-    dp_team_engine_close(e->team);
+    dp_process_group_engine_close(e->team);
     e->inner->close(e->card);
     dp_pool_close(e->pool);
     dp_free(e);
@@ -31,22 +31,22 @@ static void engine_close(dp_engine *e)
 
 static dp_status open_engine(dp_engine *e, const dp_engine_setup *setup, dp_why *why)
 {
-    dp_team *const team = setup->team;
+    dp_process_group *const team = setup->team;
     dp_engine_setup own = *setup;
     own.team = NULL;
-    own.rows_max = dp_team_rows(setup->rows_max, dp_team_lanes(team));
+    own.rows_max = dp_process_group_rows(setup->rows_max, dp_process_group_lanes(team));
     own.part = 0;
-    own.parts = dp_team_processes(team);
-    dp_team_bind(team);
+    own.parts = dp_process_group_processes(team);
+    dp_process_group_bind(team);
     DP_TRY(dp_pool_open(&e->pool, setup->threads));
     DP_TRY(e->inner->create(&e->card, &own, why));
-    const dp_team_body body = {.pool = e->pool, .backend = e->inner, .engine = e->card};
-    return dp_team_open_with(&e->team, team, setup, &body, why);
+    const dp_process_group_body body = {.pool = e->pool, .backend = e->inner, .engine = e->card};
+    return dp_process_group_open_with(&e->team, team, setup, &body, why);
 }
 
 static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
 {
-    const dp_team_cards *const cards = setup->team != NULL ? setup->team->cards : NULL;
+    const dp_process_group_cards *const cards = setup->team != NULL ? setup->team->cards : NULL;
     if (cards == NULL || setup->rows_max == 0) {
         return dp_why_set(why, DP_BADARG, "no team that has cards, or no rows");
     }
@@ -67,7 +67,7 @@ static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *w
 static const char *problem(const dp_engine *e)
 {
     const char *const own = e->inner->problem(e->card);
-    return own[0] != '\0' ? own : dp_team_problem(e->team);
+    return own[0] != '\0' ? own : dp_process_group_problem(e->team);
 }
 
 /* ---- Vectors. */
@@ -76,7 +76,7 @@ static const char *problem(const dp_engine *e)
 static dp_engine *writing(dp_engine *e, dp_vector v)
 {
     if (v == DP_VECTOR_X || v == DP_VECTOR_THETA) { /* One and the same where there is no round. */
-        dp_team_moved(e->team);
+        dp_process_group_moved(e->team);
     }
     return e->card;
 }
@@ -130,18 +130,18 @@ static dp_status snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_vec
 
 static dp_status reset(dp_engine *e)
 {
-    return dp_team_reset(e->team);
+    return dp_process_group_reset(e->team);
 }
 
 static dp_status drop(dp_engine *e)
 {
-    dp_team_drop(e->team);
+    dp_process_group_drop(e->team);
     return DP_OK;
 }
 
 static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, double *loss_sum)
 {
-    return dp_team_step(e->team, batch, factor, loss_sum);
+    return dp_process_group_step(e->team, batch, factor, loss_sum);
 }
 
 /* They are added up when all are there. */
@@ -155,38 +155,38 @@ static void on_final(dp_engine *e, dp_backend_final final, dp_vector beside, voi
 
 static const float *gradients(dp_engine *e)
 {
-    return dp_team_gradients(e->team);
+    return dp_process_group_gradients(e->team);
 }
 
 static dp_status norm(dp_engine *e, double *length)
 {
-    return dp_team_norm(e->team, length);
+    return dp_process_group_norm(e->team, length);
 }
 
 static dp_status update(dp_engine *e, const dp_optim_options *options, double length)
 {
-    return dp_team_update(e->team, options, length);
+    return dp_process_group_update(e->team, options, length);
 }
 
 static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
 {
     size_t count = 0;
-    if (dp_team_lend(e->team, out + 1, &count) != DP_OK) {
+    if (dp_process_group_lend(e->team, out + 1, &count) != DP_OK) {
         return 0;
     }
-    out[0] = *dp_team_card_x(e->team);
+    out[0] = *dp_process_group_card_x(e->team);
     return 1 + count;
 }
 
 static dp_status take_state(dp_engine *e, uint64_t updates)
 {
-    dp_team_moved(e->team);
-    return dp_team_take(e->team, updates);
+    dp_process_group_moved(e->team);
+    return dp_process_group_take(e->team, updates);
 }
 
 static uint64_t updates_of(const dp_engine *e)
 {
-    return dp_team_updates(e->team);
+    return dp_process_group_updates(e->team);
 }
 
 /* ---- Looks and rounds: the first card's. */
@@ -278,9 +278,10 @@ static dp_backend table_over(const dp_backend *inner)
     return table;
 }
 
-dp_status dp_team_use_cards(dp_team *team, const dp_backend *inner, const char *path,
-                            const uint32_t *devices, void (*tell)(const char *sentence),
-                            const dp_backend **out, dp_why *why)
+dp_status dp_process_group_use_cards(dp_process_group *team, const dp_backend *inner,
+                                     const char *path, const uint32_t *devices,
+                                     void (*tell)(const char *sentence), const dp_backend **out,
+                                     dp_why *why)
 {
     if (inner->parts == NULL) {
         return dp_why_set(why, DP_UNSUPPORTED, "the backend '%s' trains on one device alone",
@@ -289,11 +290,12 @@ dp_status dp_team_use_cards(dp_team *team, const dp_backend *inner, const char *
     if (team->lanes != team->processes || strlen(path) >= PATH_MAX) {
         return dp_why_set(why, DP_BADARG, "a team of cards has one lane to a card");
     }
-    dp_team_cards *const cards = team->cards != NULL ? team->cards : dp_alloc(1, sizeof *cards);
+    dp_process_group_cards *const cards =
+        team->cards != NULL ? team->cards : dp_alloc(1, sizeof *cards);
     if (cards == NULL) {
         return DP_NOMEM;
     }
-    *cards = (dp_team_cards){.table = table_over(inner), .inner = inner, .tell = tell};
+    *cards = (dp_process_group_cards){.table = table_over(inner), .inner = inner, .tell = tell};
     memcpy(cards->path, path, strlen(path) + 1);
     memcpy(cards->devices, devices, team->processes * sizeof *devices);
     team->cards = cards;
@@ -301,8 +303,8 @@ dp_status dp_team_use_cards(dp_team *team, const dp_backend *inner, const char *
     return DP_OK;
 }
 
-void dp_team_take_choice(dp_team *team, dp_plugin_choice *choice,
-                         void (*tell)(const char *sentence))
+void dp_process_group_take_choice(dp_process_group *team, dp_plugin_choice *choice,
+                                  void (*tell)(const char *sentence))
 {
     dp_why why = {{0}};
     if (choice->n_devices < 2) {
@@ -310,8 +312,8 @@ void dp_team_take_choice(dp_team *team, dp_plugin_choice *choice,
     }
     dp_status status = DP_NOMEM;
     if (team != NULL && team->processes == choice->n_devices) {
-        status = dp_team_use_cards(team, choice->backend, choice->path, choice->devices, tell,
-                                   &choice->backend, &why);
+        status = dp_process_group_use_cards(team, choice->backend, choice->path, choice->devices,
+                                            tell, &choice->backend, &why);
     }
     if (status != DP_OK) {
         dp_why line;
@@ -321,8 +323,8 @@ void dp_team_take_choice(dp_team *team, dp_plugin_choice *choice,
     }
 }
 
-dp_status dp_team_plan_choice(const dp_plugin_choice *choice, const dp_plan_request *request,
-                              dp_plan *out, dp_why *why)
+dp_status dp_process_group_plan_choice(const dp_plugin_choice *choice,
+                                       const dp_plan_request *request, dp_plan *out, dp_why *why)
 {
     dp_plan_request all = *request;
     if (choice->n_devices < 2) {
@@ -341,14 +343,14 @@ dp_status dp_team_plan_choice(const dp_plugin_choice *choice, const dp_plan_requ
     return DP_OK;
 }
 
-bool dp_team_serves(const dp_team *team, const dp_backend *backend)
+bool dp_process_group_serves(const dp_process_group *team, const dp_backend *backend)
 {
     return team != NULL &&
            (backend == dp_backend_cpu() || (team->cards != NULL && backend == &team->cards->table));
 }
 
-void dp_team_feel(const dp_team *team, const dp_backend *backend, uint32_t device, int32_t *celsius,
-                  uint32_t *watts)
+void dp_process_group_feel(const dp_process_group *team, const dp_backend *backend, uint32_t device,
+                           int32_t *celsius, uint32_t *watts)
 {
     const bool cards = team != NULL && team->cards != NULL && backend == &team->cards->table;
     const uint32_t *const devices = cards ? team->cards->devices : &device;

@@ -11,8 +11,8 @@
 
 #include "compute/backend/backend_cpu.h"
 #include "compute/machine/files.h"
-#include "compute/worker/solo.h"
-#include "compute/worker/solo_file.h"
+#include "compute/worker/standalone.h"
+#include "compute/worker/standalone_file.h"
 
 enum { STEPS = 12 };
 
@@ -35,14 +35,14 @@ typedef struct bench {
     dp_why why;
 } bench;
 
-static void tell(void *context, const dp_solo_event *event)
+static void tell(void *context, const dp_standalone_event *event)
 {
     bench *const b = context;
-    b->steps = event->kind == DP_SOLO_STEP ? event->steps : b->steps;
-    b->rows = event->kind == DP_SOLO_START ? event->rows : b->rows;
-    b->notes += event->kind == DP_SOLO_NOTE;
-    b->planned = b->planned || event->kind == DP_SOLO_PLAN;
-    if (event->kind == DP_SOLO_END) {
+    b->steps = event->kind == DP_STANDALONE_STEP ? event->steps : b->steps;
+    b->rows = event->kind == DP_STANDALONE_START ? event->rows : b->rows;
+    b->notes += event->kind == DP_STANDALONE_NOTE;
+    b->planned = b->planned || event->kind == DP_STANDALONE_PLAN;
+    if (event->kind == DP_STANDALONE_END) {
         b->hash = event->hash;
         b->stopped = event->stopped;
         b->exported = event->exported;
@@ -79,26 +79,26 @@ static void close_bench(const bench *b)
     CHECK(system(command) == 0); /* NOLINT(cert-env33-c): the path is mkdtemp's */
 }
 
-static dp_solo_job job_of(bench *b, bool resume)
+static dp_standalone_job job_of(bench *b, bool resume)
 {
     b->asked = 0;
-    return (dp_solo_job){.manifest = dp_view_of(b->manifest, b->manifest_size),
-                         .text = b->text,
-                         .folder = b->out,
-                         .steps = STEPS,
-                         .threads = 1,
-                         .rows = 2,
-                         .save_steps = 5,
-                         .resume = resume,
-                         .tell = tell,
-                         .stop = stop,
-                         .context = b};
+    return (dp_standalone_job){.manifest = dp_view_of(b->manifest, b->manifest_size),
+                               .text = b->text,
+                               .folder = b->out,
+                               .steps = STEPS,
+                               .threads = 1,
+                               .rows = 2,
+                               .save_steps = 5,
+                               .resume = resume,
+                               .tell = tell,
+                               .stop = stop,
+                               .context = b};
 }
 
 static dp_status train(bench *b, bool resume)
 {
-    const dp_solo_job job = job_of(b, resume);
-    return dp_solo_train(&job, &b->why);
+    const dp_standalone_job job = job_of(b, resume);
+    return dp_standalone_train(&job, &b->why);
 }
 
 static void damage(const bench *b, uint64_t step, off_t at)
@@ -136,8 +136,8 @@ static void stopped_within_any_step_it_ends_with_the_same_bits(void **state)
         CHECK_OK(train(&b, true));
     }
     CHECK(b.steps == STEPS && dp_hash_equal(&b.hash, &whole));
-    uint64_t steps[DP_SOLO_FILES_MAX];
-    CHECK(dp_solo_list(b.out, steps) == DP_SOLO_KEPT);
+    uint64_t steps[DP_STANDALONE_FILES_MAX];
+    CHECK(dp_standalone_list(b.out, steps) == DP_STANDALONE_KEPT);
     CHECK(steps[0] == STEPS && steps[1] < STEPS);
     close_bench(&b);
 }
@@ -226,8 +226,8 @@ static void a_model_that_nobody_else_computes_is_trained_and_measured_all_the_sa
     CHECK(access(model, F_OK) != 0);
     dp_trainer_score score;
     uint64_t steps = 0;
-    const dp_solo_look look = {.folder = b.out, .threads = 1};
-    CHECK_OK(dp_solo_eval(&look, &score, &steps, &b.why));
+    const dp_standalone_look look = {.folder = b.out, .threads = 1};
+    CHECK_OK(dp_standalone_eval(&look, &score, &steps, &b.why));
     CHECK(steps == STEPS && score.loss < 6);
     close_bench(&b);
 }
@@ -261,12 +261,12 @@ static void on_a_card_rows_are_more_and_as_many_as_it_holds(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bench b;
         open_bench(&b);
-        dp_solo_job job = job_of(&b, false);
+        dp_standalone_job job = job_of(&b, false);
         job.backend = &card;
         job.rows = cases[i].told;
         job.steps = 1;
         card_rows = cases[i].holds;
-        CHECK_STATUS(dp_solo_train(&job, &b.why), cases[i].rows == 0 ? DP_TOOBIG : DP_OK);
+        CHECK_STATUS(dp_standalone_train(&job, &b.why), cases[i].rows == 0 ? DP_TOOBIG : DP_OK);
         CHECK(b.rows == cases[i].rows);
         close_bench(&b);
     }
@@ -300,18 +300,18 @@ static void the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_
     uint64_t steps = 0;
     char tokens[128];
     snprintf(tokens, sizeof tokens, "%s/data/tokens-00000.bin", b.out);
-    dp_solo_look look = {.folder = b.out, .threads = 1};
-    CHECK_OK(dp_solo_eval(&look, &held, &steps, &b.why));
+    dp_standalone_look look = {.folder = b.out, .threads = 1};
+    CHECK_OK(dp_standalone_eval(&look, &held, &steps, &b.why));
     CHECK(steps == STEPS && held.loss > 0 && held.loss < 6 && held.bits_per_byte > 0);
     look.data = b.text; /* The same text once more, now all of it, as text and as tokens. */
-    CHECK_OK(dp_solo_eval(&look, &text, &steps, &b.why));
+    CHECK_OK(dp_standalone_eval(&look, &text, &steps, &b.why));
     look.data = tokens;
-    CHECK_OK(dp_solo_eval(&look, &shard, &steps, &b.why));
+    CHECK_OK(dp_standalone_eval(&look, &shard, &steps, &b.why));
     CHECK(text.loss == shard.loss && text.tokens == shard.tokens && text.tokens > held.tokens);
     look.data = "/dev/null";
-    CHECK(dp_solo_eval(&look, &text, &steps, &b.why) != DP_OK && b.why.text[0] != '\0');
+    CHECK(dp_standalone_eval(&look, &text, &steps, &b.why) != DP_OK && b.why.text[0] != '\0');
     look.folder = b.folder; /* as who gives the model's folder, or the wrong one */
-    CHECK_STATUS(dp_solo_eval(&look, &text, &steps, &b.why), DP_NOTFOUND);
+    CHECK_STATUS(dp_standalone_eval(&look, &text, &steps, &b.why), DP_NOTFOUND);
     CHECK(strstr(b.why.text, "holds no run of `dpnode train`") != NULL);
     close_bench(&b);
 }

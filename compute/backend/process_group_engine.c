@@ -1,17 +1,17 @@
 /* The first process of a group with a model: each call becomes a command to all processes
- * (dp_team_board). Opening begins in team_setup.c. */
-#include "compute/backend/team.h"
+ * (dp_process_group_board). Opening begins in process_group_setup.c. */
+#include "compute/backend/process_group.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_inside.h"
 
-struct dp_team_engine {
-    dp_team *team; /* borrowed */
-    dp_team_member member;
+struct dp_process_group_engine {
+    dp_process_group *team; /* borrowed */
+    dp_process_group_member member;
     const dp_model *model; /* borrowed */
     size_t n;
     bool moved;   /* the others have not seen the weights as they are */
@@ -24,11 +24,11 @@ struct dp_team_engine {
 
 /* ---- Telling. */
 
-static dp_status meet(dp_team_engine *e)
+static dp_status meet(dp_process_group_engine *e)
 {
     uint32_t culprit = 0;
     const dp_status status =
-        dp_process_barrier_wait(&e->member.board->gate, 0, DP_TEAM_WAIT_US, &culprit);
+        dp_process_barrier_wait(&e->member.board->gate, 0, DP_PROCESS_GROUP_WAIT_US, &culprit);
     if (status == DP_OK) {
         return DP_OK;
     }
@@ -39,14 +39,14 @@ static dp_status meet(dp_team_engine *e)
 }
 
 /* All do it, each with its status on the board. */
-static dp_status tell_all(dp_team_engine *e, dp_team_command command)
+static dp_status tell_all(dp_process_group_engine *e, dp_process_group_command command)
 {
     if (e->broken) {
         return DP_IO;
     }
     e->member.board->command = command;
     DP_TRY(meet(e));
-    dp_team_member_obey(&e->member);
+    dp_process_group_member_obey(&e->member);
     return meet(e);
 }
 
@@ -58,9 +58,9 @@ static bool breaks(dp_status status)
 
 /* The rank whose status breaks the group, preferably one that failed by itself; processes: none
  * does. */
-static uint32_t breaker_of(const dp_team_engine *e)
+static uint32_t breaker_of(const dp_process_group_engine *e)
 {
-    const dp_team_board *const b = e->member.board;
+    const dp_process_group_board *const b = e->member.board;
     uint32_t found = e->team->processes;
     for (uint32_t rank = e->team->processes; rank-- > 0;) {
         const bool first = found == e->team->processes || b->statuses[rank] != DP_CLOSED;
@@ -70,9 +70,9 @@ static uint32_t breaker_of(const dp_team_engine *e)
 }
 
 /* The same; the first status that is not DP_OK, by rank. */
-static dp_status tell(dp_team_engine *e, dp_team_command command)
+static dp_status tell(dp_process_group_engine *e, dp_process_group_command command)
 {
-    const dp_team_board *const b = e->member.board;
+    const dp_process_group_board *const b = e->member.board;
     DP_TRY(tell_all(e, command));
     const uint32_t breaker = breaker_of(e);
     if (breaker < e->team->processes) {
@@ -87,16 +87,16 @@ static dp_status tell(dp_team_engine *e, dp_team_command command)
     return DP_OK;
 }
 
-void dp_team_engine_close(dp_team_engine *e)
+void dp_process_group_engine_close(dp_process_group_engine *e)
 {
     if (e == NULL) {
         return;
     }
     if (e->member.entered && !e->broken) {
-        e->member.board->command = DP_TEAM_QUIT;
+        e->member.board->command = DP_PROCESS_GROUP_QUIT;
         DP_IGNORE(meet(e)); /* A process that is gone need not quit. */
     }
-    dp_team_member_close(&e->member);
+    dp_process_group_member_close(&e->member);
     for (size_t i = 0; i < DP_OPTIM_VECTORS_MAX; i++) {
         dp_free(e->whole[i]);
     }
@@ -107,10 +107,10 @@ void dp_team_engine_close(dp_team_engine *e)
 
 /* Opens NCCL between the cards; without it sums go through shared memory, and a line says so.
  * DP_IO: a process is gone. */
-static dp_status link_cards(dp_team_engine *e, dp_why *why)
+static dp_status link_cards(dp_process_group_engine *e, dp_why *why)
 {
-    dp_team_board *const b = e->member.board;
-    const dp_team_cards *const cards = e->team->cards;
+    dp_process_group_board *const b = e->member.board;
+    const dp_process_group_cards *const cards = e->team->cards;
     char name[DP_DEVICE_NAME_MAX] = "";
     dp_why cause = {{0}};
     dp_status status = cards->inner->parts->library(name, &cause);
@@ -118,7 +118,7 @@ static dp_status link_cards(dp_team_engine *e, dp_why *why)
         status = cards->inner->parts->link_id(&b->link_id, &cause);
     }
     if (status == DP_OK) {
-        status = tell_all(e, DP_TEAM_LINK);
+        status = tell_all(e, DP_PROCESS_GROUP_LINK);
         atomic_store(&b->link_failed, false);
         for (uint32_t rank = e->team->processes; rank-- > 0 && !e->broken;) {
             /* Rather one that failed by itself than one that was told of it. */
@@ -143,10 +143,11 @@ static dp_status link_cards(dp_team_engine *e, dp_why *why)
     return DP_OK;
 }
 
-dp_status dp_team_open_with(dp_team_engine **out, dp_team *team, const dp_engine_setup *setup,
-                            const dp_team_body *body, dp_why *why)
+dp_status dp_process_group_open_with(dp_process_group_engine **out, dp_process_group *team,
+                                     const dp_engine_setup *setup,
+                                     const dp_process_group_body *body, dp_why *why)
 {
-    dp_team_engine *const e = dp_alloc(1, sizeof *e);
+    dp_process_group_engine *const e = dp_alloc(1, sizeof *e);
     if (e == NULL) {
         return DP_NOMEM;
     }
@@ -159,46 +160,47 @@ dp_status dp_team_open_with(dp_team_engine **out, dp_team *team, const dp_engine
     e->member.pool = body->pool;
     e->member.backend = body->backend;
     e->member.engine = body->engine;
-    dp_status status = dp_team_set_up(team, &e->member, setup, why);
+    dp_status status = dp_process_group_set_up(team, &e->member, setup, why);
     e->broken = status != DP_OK; /* Not all are there to be told to quit. */
     if (status == DP_OK && body->engine != NULL) {
         status = link_cards(e, why);
     }
     if (status != DP_OK) {
-        dp_team_engine_close(e);
+        dp_process_group_engine_close(e);
         return status;
     }
     *out = e;
     return DP_OK;
 }
 
-dp_status dp_team_open(dp_team_engine **out, dp_team *team, const dp_engine_setup *setup,
-                       dp_gpt *gpt, dp_pool *pool, dp_why *why)
+dp_status dp_process_group_open(dp_process_group_engine **out, dp_process_group *team,
+                                const dp_engine_setup *setup, dp_gpt *gpt, dp_pool *pool,
+                                dp_why *why)
 {
-    const dp_team_body body = {.gpt = gpt, .pool = pool};
-    return dp_team_open_with(out, team, setup, &body, why);
+    const dp_process_group_body body = {.gpt = gpt, .pool = pool};
+    return dp_process_group_open_with(out, team, setup, &body, why);
 }
 
-const char *dp_team_problem(const dp_team_engine *e)
+const char *dp_process_group_problem(const dp_process_group_engine *e)
 {
     return e->problem.text;
 }
 
 /* ---- The calls. */
 
-void dp_team_moved(dp_team_engine *e)
+void dp_process_group_moved(dp_process_group_engine *e)
 {
     e->moved = true;
 }
 
-void dp_team_drop(dp_team_engine *e)
+void dp_process_group_drop(dp_process_group_engine *e)
 {
     e->dropped = true;
     e->summed = false;
 }
 
 /* Checked before any process begins, so that a batch is added whole or not at all. */
-static bool are_tokens(const dp_team_engine *e, const uint32_t *tokens, size_t n)
+static bool are_tokens(const dp_process_group_engine *e, const uint32_t *tokens, size_t n)
 {
     const uint32_t vocab = e->model->config.vocab;
     size_t known = 0;
@@ -209,9 +211,9 @@ static bool are_tokens(const dp_team_engine *e, const uint32_t *tokens, size_t n
 }
 
 /* The first one's weights, where the others find them. */
-static dp_status show_weights(dp_team_engine *e)
+static dp_status show_weights(dp_process_group_engine *e)
 {
-    const dp_team_member *const m = &e->member;
+    const dp_process_group_member *const m = &e->member;
     const float *const x =
         m->engine != NULL ? m->backend->values(m->engine, DP_VECTOR_X) : dp_gpt_params(m->gpt);
     if (x == NULL) {
@@ -221,9 +223,10 @@ static dp_status show_weights(dp_team_engine *e)
     return DP_OK;
 }
 
-dp_status dp_team_step(dp_team_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
+dp_status dp_process_group_step(dp_process_group_engine *e, const dp_gpt_batch *batch, float scale,
+                                double *loss_sum)
 {
-    dp_team_board *const b = e->member.board;
+    dp_process_group_board *const b = e->member.board;
     const size_t most = (size_t)e->member.rows_max * e->member.context;
     const size_t n = batch->rows * batch->length;
     if (batch->rows == 0 || batch->rows > e->member.rows_max || batch->length == 0 ||
@@ -237,14 +240,14 @@ dp_status dp_team_step(dp_team_engine *e, const dp_gpt_batch *batch, float scale
     b->length = (uint32_t)batch->length;
     b->scale = scale;
     /* After a sum lane 0 holds it and the others parts of it. */
-    b->clean = e->dropped  ? DP_TEAM_CLEAN_ALL
-               : e->summed ? DP_TEAM_CLEAN_OTHERS
-                           : DP_TEAM_CLEAN_NONE;
+    b->clean = e->dropped  ? DP_PROCESS_GROUP_CLEAN_ALL
+               : e->summed ? DP_PROCESS_GROUP_CLEAN_OTHERS
+                           : DP_PROCESS_GROUP_CLEAN_NONE;
     b->moved = e->moved;
     if (e->moved) {
         DP_TRY(show_weights(e));
     }
-    DP_TRY(tell(e, DP_TEAM_STEP));
+    DP_TRY(tell(e, DP_PROCESS_GROUP_STEP));
     e->moved = false;
     e->dropped = false;
     e->summed = false;
@@ -256,20 +259,20 @@ dp_status dp_team_step(dp_team_engine *e, const dp_gpt_batch *batch, float scale
     return isfinite(sum) ? DP_OK : DP_DIVERGED;
 }
 
-static dp_status sum_up(dp_team_engine *e)
+static dp_status sum_up(dp_process_group_engine *e)
 {
     if (e->dropped) {
-        DP_TRY(tell(e, DP_TEAM_DROP));
+        DP_TRY(tell(e, DP_PROCESS_GROUP_DROP));
         e->dropped = false;
     }
     if (!e->summed) {
-        DP_TRY(tell(e, DP_TEAM_REDUCE));
+        DP_TRY(tell(e, DP_PROCESS_GROUP_REDUCE));
         e->summed = true;
     }
     return DP_OK;
 }
 
-dp_status dp_team_norm(dp_team_engine *e, double *norm)
+dp_status dp_process_group_norm(dp_process_group_engine *e, double *norm)
 {
     DP_TRY(sum_up(e));
     *norm = e->member.board->norm;
@@ -277,7 +280,7 @@ dp_status dp_team_norm(dp_team_engine *e, double *norm)
 }
 
 /* n floats of the host for the i-th that is gathered. */
-static float *whole_of(dp_team_engine *e, size_t i)
+static float *whole_of(dp_process_group_engine *e, size_t i)
 {
     if (e->whole[i] == NULL) {
         e->whole[i] = dp_alloc(e->n, sizeof(float));
@@ -288,7 +291,7 @@ static float *whole_of(dp_team_engine *e, size_t i)
     return e->whole[i];
 }
 
-const float *dp_team_gradients(dp_team_engine *e)
+const float *dp_process_group_gradients(dp_process_group_engine *e)
 {
     if (sum_up(e) != DP_OK) {
         return NULL;
@@ -297,32 +300,34 @@ const float *dp_team_gradients(dp_team_engine *e)
         return dp_zero_lane_of(e->member.zero, 0).grads;
     }
     /* Each card has its part of them. */
-    return tell(e, DP_TEAM_SUMS) == DP_OK ? dp_zero_shared(e->member.zero) : NULL;
+    return tell(e, DP_PROCESS_GROUP_SUMS) == DP_OK ? dp_zero_shared(e->member.zero) : NULL;
 }
 
-dp_status dp_team_update(dp_team_engine *e, const dp_optim_options *options, double norm)
+dp_status dp_process_group_update(dp_process_group_engine *e, const dp_optim_options *options,
+                                  double norm)
 {
-    dp_team_board *const b = e->member.board;
+    dp_process_group_board *const b = e->member.board;
     DP_TRY(sum_up(e));
     if (e->moved) { /* The others' copies of the weights are old, and each moves its own part. */
         b->rows = 0;
-        b->clean = DP_TEAM_CLEAN_NONE;
+        b->clean = DP_PROCESS_GROUP_CLEAN_NONE;
         b->moved = true;
         DP_TRY(show_weights(e));
-        DP_TRY(tell(e, DP_TEAM_STEP));
+        DP_TRY(tell(e, DP_PROCESS_GROUP_STEP));
         e->moved = false;
     }
     b->options = *options;
     b->norm = norm;
-    return tell(e, DP_TEAM_UPDATE);
+    return tell(e, DP_PROCESS_GROUP_UPDATE);
 }
 
-dp_status dp_team_reset(dp_team_engine *e)
+dp_status dp_process_group_reset(dp_process_group_engine *e)
 {
-    return tell(e, DP_TEAM_RESET);
+    return tell(e, DP_PROCESS_GROUP_RESET);
 }
 
-dp_status dp_team_lend(dp_team_engine *e, dp_optim_vector out[DP_OPTIM_VECTORS_MAX], size_t *count)
+dp_status dp_process_group_lend(dp_process_group_engine *e,
+                                dp_optim_vector out[DP_OPTIM_VECTORS_MAX], size_t *count)
 {
     const size_t skipped = e->member.engine != NULL ? 1 : 0; /* x */
     uint32_t i = 0;
@@ -332,7 +337,7 @@ dp_status dp_team_lend(dp_team_engine *e, dp_optim_vector out[DP_OPTIM_VECTORS_M
             return DP_IO;
         }
         e->member.board->vector = i;
-        DP_TRY(tell(e, DP_TEAM_GATHER));
+        DP_TRY(tell(e, DP_PROCESS_GROUP_GATHER));
         memcpy(whole, dp_zero_shared(e->member.zero), e->n * sizeof(float));
         out[i] = (dp_optim_vector){.name = e->member.vectors[skipped + i].name, .values = whole};
         i++;
@@ -341,12 +346,12 @@ dp_status dp_team_lend(dp_team_engine *e, dp_optim_vector out[DP_OPTIM_VECTORS_M
     return DP_OK;
 }
 
-const dp_optim_vector *dp_team_card_x(const dp_team_engine *e)
+const dp_optim_vector *dp_process_group_card_x(const dp_process_group_engine *e)
 {
     return &e->member.vectors[0];
 }
 
-dp_status dp_team_take(dp_team_engine *e, uint64_t updates)
+dp_status dp_process_group_take(dp_process_group_engine *e, uint64_t updates)
 {
     const size_t count = e->member.n_vectors;
     if (count == 0) {
@@ -357,12 +362,12 @@ dp_status dp_team_take(dp_team_engine *e, uint64_t updates)
         e->member.board->vector = i;
         e->member.board->last = i + 1 == count;
         memcpy(dp_zero_shared(e->member.zero), e->whole[i], e->n * sizeof(float));
-        DP_TRY(tell(e, DP_TEAM_SCATTER));
+        DP_TRY(tell(e, DP_PROCESS_GROUP_SCATTER));
     }
     return DP_OK;
 }
 
-uint64_t dp_team_updates(const dp_team_engine *e)
+uint64_t dp_process_group_updates(const dp_process_group_engine *e)
 {
     return e->member.engine != NULL ? e->member.backend->updates(e->member.engine)
                                     : dp_zero_optim(e->member.zero)->steps;

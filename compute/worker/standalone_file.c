@@ -1,4 +1,4 @@
-#include "compute/worker/solo_file.h"
+#include "compute/worker/standalone_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,11 +38,11 @@ static float read_f32(dp_reader *r)
     return value;
 }
 
-void dp_solo_head_write(const dp_solo_head *head, uint8_t out[DP_SOLO_HEAD_BYTES])
+void dp_standalone_head_write(const dp_standalone_head *head, uint8_t out[DP_STANDALONE_HEAD_BYTES])
 {
     const dp_trainer_place *const p = &head->place;
     const uint64_t numbers[] = {p->steps, p->done, p->tokens, p->skipped, p->spikes, p->updates};
-    dp_writer w = dp_writer_of(out, DP_SOLO_HEAD_BYTES);
+    dp_writer w = dp_writer_of(out, DP_STANDALONE_HEAD_BYTES);
     dp_write_bytes(&w, magic, sizeof magic);
     dp_write_u32(&w, VERSION);
     dp_write_bytes(&w, head->manifest.bytes, sizeof head->manifest.bytes);
@@ -61,20 +61,20 @@ void dp_solo_head_write(const dp_solo_head *head, uint8_t out[DP_SOLO_HEAD_BYTES
     for (size_t i = 0; i < DP_SPIKE_WINDOW; i++) {
         write_f32(&w, p->losses.recent[i]);
     }
-    dp_assert(!w.full && w.size == DP_SOLO_HEAD_BYTES);
+    dp_assert(!w.full && w.size == DP_STANDALONE_HEAD_BYTES);
 }
 
-static bool is_possible(const dp_solo_head *head)
+static bool is_possible(const dp_standalone_head *head)
 {
     return head->rows >= 1 && head->rows <= DP_GPT_ROWS_MAX && head->vectors >= 1 &&
            head->vectors <= DP_TRAINER_VECTORS_MAX && head->elements >= 1 &&
            head->elements <= DP_OBJECT_BYTES_MAX / sizeof(float);
 }
 
-dp_status dp_solo_head_read(dp_solo_head *head, dp_view bytes)
+dp_status dp_standalone_head_read(dp_standalone_head *head, dp_view bytes)
 {
     dp_reader r = dp_reader_of(bytes);
-    dp_solo_head read = {.rows = 0};
+    dp_standalone_head read = {.rows = 0};
     dp_trainer_place *const p = &read.place;
     uint64_t *const numbers[] = {&p->steps,   &p->done,   &p->tokens,
                                  &p->skipped, &p->spikes, &p->updates};
@@ -142,7 +142,7 @@ static bool name_is(const char *name, uint64_t *steps)
     return strcmp(end, ".ckpt") == 0;
 }
 
-size_t dp_solo_list(const char *folder, uint64_t steps[DP_SOLO_FILES_MAX])
+size_t dp_standalone_list(const char *folder, uint64_t steps[DP_STANDALONE_FILES_MAX])
 {
     DIR *const dir = opendir(folder);
     size_t count = 0;
@@ -153,8 +153,8 @@ size_t dp_solo_list(const char *folder, uint64_t steps[DP_SOLO_FILES_MAX])
         if (!name_is(entry->d_name, &found)) {
             continue;
         }
-        size_t at = count < DP_SOLO_FILES_MAX ? count : DP_SOLO_FILES_MAX - 1;
-        if (count == DP_SOLO_FILES_MAX && steps[at] >= found) {
+        size_t at = count < DP_STANDALONE_FILES_MAX ? count : DP_STANDALONE_FILES_MAX - 1;
+        if (count == DP_STANDALONE_FILES_MAX && steps[at] >= found) {
             continue; /* The oldest of too many. */
         }
         while (at > 0 && steps[at - 1] < found) {
@@ -162,7 +162,7 @@ size_t dp_solo_list(const char *folder, uint64_t steps[DP_SOLO_FILES_MAX])
             at--;
         }
         steps[at] = found;
-        count += count < DP_SOLO_FILES_MAX;
+        count += count < DP_STANDALONE_FILES_MAX;
     }
     if (dir != NULL) {
         closedir(dir);
@@ -173,10 +173,10 @@ size_t dp_solo_list(const char *folder, uint64_t steps[DP_SOLO_FILES_MAX])
 /* Removes old checkpoints; a failure is harmless. */
 static void prune(const char *folder)
 {
-    uint64_t steps[DP_SOLO_FILES_MAX];
+    uint64_t steps[DP_STANDALONE_FILES_MAX];
     char path[PATH_MAX];
-    const size_t count = dp_solo_list(folder, steps);
-    for (size_t i = DP_SOLO_KEPT; i < count; i++) {
+    const size_t count = dp_standalone_list(folder, steps);
+    for (size_t i = DP_STANDALONE_KEPT; i < count; i++) {
         if (path_of(folder, steps[i], "", path, NULL) == DP_OK) {
             unlink(path);
         }
@@ -214,18 +214,18 @@ static dp_status put_vector(sink *s, const float *x, size_t n, dp_why *why)
     return DP_OK;
 }
 
-static dp_status put_all(sink *s, dp_trainer *trainer, dp_solo_head *head, dp_hash *hash,
+static dp_status put_all(sink *s, dp_trainer *trainer, dp_standalone_head *head, dp_hash *hash,
                          dp_why *why)
 {
     dp_optim_vector vectors[DP_TRAINER_VECTORS_MAX];
-    uint8_t bytes[DP_SOLO_HEAD_BYTES];
+    uint8_t bytes[DP_STANDALONE_HEAD_BYTES];
     head->vectors = (uint32_t)dp_trainer_vectors(trainer, vectors);
     if (head->vectors == 0) {
         return dp_why_set(why, DP_IO, "the device does not give the weights back");
     }
     head->elements = dp_trainer_elements(trainer);
     head->place = dp_trainer_place_of(trainer);
-    dp_solo_head_write(head, bytes);
+    dp_standalone_head_write(head, bytes);
     dp_digest_init(&s->digest, domain);
     DP_TRY(put_hashed(s, dp_view_of(bytes, sizeof bytes), why));
     for (uint32_t i = 0; i < head->vectors; i++) {
@@ -247,8 +247,8 @@ static dp_status sync_folder(const char *folder, dp_why *why)
     return status;
 }
 
-dp_status dp_solo_save(const char *folder, dp_trainer *trainer, dp_solo_head *head, dp_hash *hash,
-                       dp_why *why)
+dp_status dp_standalone_save(const char *folder, dp_trainer *trainer, dp_standalone_head *head,
+                             dp_hash *hash, dp_why *why)
 {
     char path[PATH_MAX];
     char half[PATH_MAX];
@@ -298,11 +298,12 @@ static dp_status get(int fd, void *out, size_t size, const char *path, dp_why *w
     return DP_OK;
 }
 
-static dp_status get_head(int fd, uint8_t bytes[DP_SOLO_HEAD_BYTES], dp_solo_head *head,
+static dp_status get_head(int fd, uint8_t bytes[DP_STANDALONE_HEAD_BYTES], dp_standalone_head *head,
                           const char *path, dp_why *why)
 {
-    DP_TRY(get(fd, bytes, DP_SOLO_HEAD_BYTES, path, why));
-    const dp_status status = dp_solo_head_read(head, dp_view_of(bytes, DP_SOLO_HEAD_BYTES));
+    DP_TRY(get(fd, bytes, DP_STANDALONE_HEAD_BYTES, path, why));
+    const dp_status status =
+        dp_standalone_head_read(head, dp_view_of(bytes, DP_STANDALONE_HEAD_BYTES));
     return status == DP_OK ? DP_OK
                            : dp_why_set(why, status,
                                         "%.400s is no checkpoint that this program "
@@ -310,14 +311,15 @@ static dp_status get_head(int fd, uint8_t bytes[DP_SOLO_HEAD_BYTES], dp_solo_hea
                                         path, dp_status_text(status));
 }
 
-dp_status dp_solo_peek(const char *folder, uint64_t steps, dp_solo_head *head, dp_why *why)
+dp_status dp_standalone_peek(const char *folder, uint64_t steps, dp_standalone_head *head,
+                             dp_why *why)
 {
     char path[PATH_MAX];
-    uint8_t bytes[DP_SOLO_HEAD_BYTES];
+    uint8_t bytes[DP_STANDALONE_HEAD_BYTES];
     int fd = -1;
     DP_TRY(path_of(folder, steps, "", path, why));
     DP_TRY(dp_file_open(path, &fd, why));
-    dp_solo_head read;
+    dp_standalone_head read;
     dp_status status = get_head(fd, bytes, &read, path, why);
     close(fd);
     if (status == DP_OK && read.place.steps != steps) {
@@ -346,12 +348,12 @@ static dp_status get_vector(int fd, dp_digest *digest, uint8_t *piece, dp_optim_
     return DP_OK;
 }
 
-static dp_status get_all(int fd, const dp_solo_head *head, dp_trainer *trainer, uint8_t *piece,
-                         const char *path, dp_why *why)
+static dp_status get_all(int fd, const dp_standalone_head *head, dp_trainer *trainer,
+                         uint8_t *piece, const char *path, dp_why *why)
 {
     dp_optim_vector vectors[DP_TRAINER_VECTORS_MAX];
-    uint8_t bytes[DP_SOLO_HEAD_BYTES];
-    dp_solo_head read;
+    uint8_t bytes[DP_STANDALONE_HEAD_BYTES];
+    dp_standalone_head read;
     dp_digest digest;
     dp_hash kept;
     DP_TRY(get_head(fd, bytes, &read, path, why));
@@ -376,8 +378,8 @@ static dp_status get_all(int fd, const dp_solo_head *head, dp_trainer *trainer, 
                : dp_why_set(why, status, "%.400s is of a place that no step leads to", path);
 }
 
-dp_status dp_solo_load(const char *folder, const dp_solo_head *head, dp_trainer *trainer,
-                       dp_why *why)
+dp_status dp_standalone_load(const char *folder, const dp_standalone_head *head,
+                             dp_trainer *trainer, dp_why *why)
 {
     char path[PATH_MAX];
     int fd = -1;

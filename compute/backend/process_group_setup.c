@@ -9,15 +9,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_inside.h"
 
-static dp_status send_order(int socket, const dp_team_order *order, const int fds[DP_TEAM_FDS])
+static dp_status send_order(int socket, const dp_process_group_order *order,
+                            const int fds[DP_PROCESS_GROUP_FDS])
 {
     union {
         struct cmsghdr head; /* for its alignment */
-        char bytes[CMSG_SPACE(DP_TEAM_FDS * sizeof(int))];
+        char bytes[CMSG_SPACE(DP_PROCESS_GROUP_FDS * sizeof(int))];
     } control = {.bytes = {0}};
-    dp_team_order copy = *order;
+    dp_process_group_order copy = *order;
     struct iovec part = {.iov_base = &copy, .iov_len = sizeof copy};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
@@ -26,8 +27,8 @@ static dp_status send_order(int socket, const dp_team_order *order, const int fd
     struct cmsghdr *const head = CMSG_FIRSTHDR(&message);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(DP_TEAM_FDS * sizeof(int));
-    memcpy(CMSG_DATA(head), fds, DP_TEAM_FDS * sizeof(int));
+    head->cmsg_len = CMSG_LEN(DP_PROCESS_GROUP_FDS * sizeof(int));
+    memcpy(CMSG_DATA(head), fds, DP_PROCESS_GROUP_FDS * sizeof(int));
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof copy ? DP_OK : DP_IO;
 }
 
@@ -38,7 +39,7 @@ static dp_status make_board(int *fd, size_t bytes, uint32_t processes)
     if (made < 0) {
         return DP_IO;
     }
-    dp_team_board *board = MAP_FAILED;
+    dp_process_group_board *board = MAP_FAILED;
     if (ftruncate(made, (off_t)bytes) == 0) {
         board = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
     }
@@ -56,19 +57,20 @@ static dp_status make_board(int *fd, size_t bytes, uint32_t processes)
     return DP_OK;
 }
 
-static dp_team_order order_of(const dp_team *team, const dp_engine_setup *setup)
+static dp_process_group_order order_of(const dp_process_group *team, const dp_engine_setup *setup)
 {
     const size_t tokens = (size_t)setup->rows_max * setup->model->config.context;
-    return (dp_team_order){.model = setup->model->config,
-                           .setup = *setup,
-                           .zero = {.optim = {.model = setup->model,
-                                              .kind = setup->optimizer,
-                                              .weights = setup->weights,
-                                              .seed = setup->seed},
-                                    .processes = team->processes,
-                                    .lanes = team->lanes,
-                                    .wait_us = DP_TEAM_WAIT_US},
-                           .board_bytes = sizeof(dp_team_board) + 2 * tokens * sizeof(uint32_t)};
+    return (dp_process_group_order){.model = setup->model->config,
+                                    .setup = *setup,
+                                    .zero = {.optim = {.model = setup->model,
+                                                       .kind = setup->optimizer,
+                                                       .weights = setup->weights,
+                                                       .seed = setup->seed},
+                                             .processes = team->processes,
+                                             .lanes = team->lanes,
+                                             .wait_us = DP_PROCESS_GROUP_WAIT_US},
+                                    .board_bytes = sizeof(dp_process_group_board) +
+                                                   2 * tokens * sizeof(uint32_t)};
 }
 
 static uint64_t now_ms(void)
@@ -96,9 +98,9 @@ static bool wait_for(int socket, uint32_t most_ms)
     }
 }
 
-static dp_status hear_one(const dp_team *team, uint32_t rank, dp_why *why)
+static dp_status hear_one(const dp_process_group *team, uint32_t rank, dp_why *why)
 {
-    dp_team_verdict verdict;
+    dp_process_group_verdict verdict;
     if (!wait_for(team->others[rank].socket, team->open_ms)) {
         /* An answer that came later would be taken for one to the next order. */
         DP_IGNORE(kill(team->others[rank].pid, SIGKILL) != 0);
@@ -118,7 +120,7 @@ static dp_status hear_one(const dp_team *team, uint32_t rank, dp_why *why)
 
 /* Receives every answer, so that none is taken for one to a later order. Returns the last status
  * that is not DP_OK. */
-static dp_status hear_all(const dp_team *team, dp_why *why)
+static dp_status hear_all(const dp_process_group *team, dp_why *why)
 {
     dp_status status = DP_OK;
     for (uint32_t rank = 1; rank < team->processes; rank++) {
@@ -129,12 +131,13 @@ static dp_status hear_all(const dp_team *team, dp_why *why)
 }
 
 /* Opens the own member, sends the orders and waits for all answers. */
-static dp_status gather_all(const dp_team *team, dp_team_member *own, dp_team_order *order,
-                            const int fds[DP_TEAM_FDS], dp_why *why)
+static dp_status gather_all(const dp_process_group *team, dp_process_group_member *own,
+                            dp_process_group_order *order, const int fds[DP_PROCESS_GROUP_FDS],
+                            dp_why *why)
 {
     /* Open the own member first: if that fails, no other process waits. Processes that wait at the
      * barrier of a first process that leaves go back to their socket. */
-    DP_TRY(dp_team_member_open(own, order, fds, why));
+    DP_TRY(dp_process_group_member_open(own, order, fds, why));
     for (uint32_t rank = 1; rank < team->processes; rank++) {
         order->zero.rank = rank;
         order->device = team->cards != NULL ? team->cards->devices[rank] : 0;
@@ -145,15 +148,15 @@ static dp_status gather_all(const dp_team *team, dp_team_member *own, dp_team_or
     return hear_all(team, why);
 }
 
-dp_status dp_team_set_up(const dp_team *team, dp_team_member *own, const dp_engine_setup *setup,
-                         dp_why *why)
+dp_status dp_process_group_set_up(const dp_process_group *team, dp_process_group_member *own,
+                                  const dp_engine_setup *setup, dp_why *why)
 {
-    dp_team_order order = order_of(team, setup);
+    dp_process_group_order order = order_of(team, setup);
     if (own->engine != NULL) {
         order.backend = team->cards->inner;
         memcpy(order.path, team->cards->path, sizeof order.path);
     }
-    int fds[DP_TEAM_FDS] = {-1, -1};
+    int fds[DP_PROCESS_GROUP_FDS] = {-1, -1};
     dp_status status = make_board(&fds[0], order.board_bytes, team->processes);
     if (status == DP_OK) {
         status = dp_zero_make(&fds[1], &order.zero);
@@ -161,7 +164,7 @@ dp_status dp_team_set_up(const dp_team *team, dp_team_member *own, const dp_engi
     if (status == DP_OK) {
         status = gather_all(team, own, &order, fds, why);
     }
-    for (size_t i = 0; i < DP_TEAM_FDS; i++) {
+    for (size_t i = 0; i < DP_PROCESS_GROUP_FDS; i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
         }

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_inside.h"
 
 /* With the card's own words, where it has them. */
-static dp_status said(const dp_team_member *m, dp_status status, dp_why *why)
+static dp_status said(const dp_process_group_member *m, dp_status status, dp_why *why)
 {
     const char *const problem = m->backend->problem(m->engine);
     return status == DP_OK || status == DP_DIVERGED || problem[0] == '\0'
@@ -15,12 +15,12 @@ static dp_status said(const dp_team_member *m, dp_status status, dp_why *why)
                : dp_why_set(why, status, "%s", problem);
 }
 
-static const dp_optim *part_of(const dp_team_member *m)
+static const dp_optim *part_of(const dp_process_group_member *m)
 {
     return dp_zero_optim(m->zero);
 }
 
-static size_t vector_bytes(const dp_team_member *m)
+static size_t vector_bytes(const dp_process_group_member *m)
 {
     return part_of(m)->setup.model->n_elements * sizeof(float);
 }
@@ -29,7 +29,7 @@ static size_t vector_bytes(const dp_team_member *m)
 
 static dp_status give(void *context, float *lane, dp_why *why)
 {
-    dp_team_member *const m = context;
+    dp_process_group_member *const m = context;
     const float *const gradients = m->backend->gradients(m->engine);
     if (gradients == NULL) {
         return said(m, DP_IO, why);
@@ -40,7 +40,7 @@ static dp_status give(void *context, float *lane, dp_why *why)
 
 static dp_status sum(void *context, const float *part, double *squares, dp_why *why)
 {
-    dp_team_member *const m = context;
+    dp_process_group_member *const m = context;
     const dp_backend_parts *const parts = m->backend->parts;
     return said(
         m, part == NULL ? parts->sum(m->engine, squares) : parts->put_sum(m->engine, part, squares),
@@ -50,7 +50,7 @@ static dp_status sum(void *context, const float *part, double *squares, dp_why *
 static dp_status move(void *context, const dp_optim_options *options, double norm, float *shared,
                       dp_why *why)
 {
-    dp_team_member *const m = context;
+    dp_process_group_member *const m = context;
     const dp_optim *const o = part_of(m);
     DP_TRY(said(m, m->backend->update(m->engine, options, norm), why));
     if (shared == NULL) {
@@ -66,30 +66,30 @@ static dp_status move(void *context, const dp_optim_options *options, double nor
 
 static dp_status take(void *context, const float *shared, dp_why *why)
 {
-    dp_team_member *const m = context;
+    dp_process_group_member *const m = context;
     const dp_backend_parts *const parts = m->backend->parts;
     return said(m, shared == NULL ? parts->spread(m->engine) : parts->put_x(m->engine, shared),
                 why);
 }
 
-dp_zero_card dp_team_card_of(dp_team_member *m)
+dp_zero_card dp_process_group_card_of(dp_process_group_member *m)
 {
     return (dp_zero_card){.context = m, .give = give, .sum = sum, .move = move, .take = take};
 }
 
 /* ---- Commands. */
 
-static dp_status clean(dp_team_member *m, dp_team_clean which)
+static dp_status clean(dp_process_group_member *m, dp_process_group_clean which)
 {
-    return which == DP_TEAM_CLEAN_ALL      ? m->backend->drop(m->engine)
-           : which == DP_TEAM_CLEAN_OTHERS ? m->backend->parts->keep_part(m->engine)
-                                           : DP_OK;
+    return which == DP_PROCESS_GROUP_CLEAN_ALL      ? m->backend->drop(m->engine)
+           : which == DP_PROCESS_GROUP_CLEAN_OTHERS ? m->backend->parts->keep_part(m->engine)
+                                                    : DP_OK;
 }
 
-static dp_status do_step(dp_team_member *m, dp_why *why)
+static dp_status do_step(dp_process_group_member *m, dp_why *why)
 {
-    dp_team_board *const b = m->board;
-    const dp_gpt_batch batch = dp_team_rows_of(m, m->rank);
+    dp_process_group_board *const b = m->board;
+    const dp_gpt_batch batch = dp_process_group_rows_of(m, m->rank);
     b->losses[m->rank] = 0;
     if (b->moved && m->rank > 0) {
         DP_TRY(said(m, m->backend->parts->put_x(m->engine, dp_zero_shared(m->zero)), why));
@@ -100,12 +100,12 @@ static dp_status do_step(dp_team_member *m, dp_why *why)
                : said(m, m->backend->step(m->engine, &batch, b->scale, &b->losses[m->rank]), why);
 }
 
-static dp_status do_drop(dp_team_member *m, dp_why *why)
+static dp_status do_drop(dp_process_group_member *m, dp_why *why)
 {
-    return said(m, clean(m, DP_TEAM_CLEAN_ALL), why);
+    return said(m, clean(m, DP_PROCESS_GROUP_CLEAN_ALL), why);
 }
 
-static dp_status do_reduce(dp_team_member *m, dp_why *why)
+static dp_status do_reduce(dp_process_group_member *m, dp_why *why)
 {
     double norm;
     double loss;
@@ -117,25 +117,25 @@ static dp_status do_reduce(dp_team_member *m, dp_why *why)
     return DP_OK;
 }
 
-static dp_status do_update(dp_team_member *m, dp_why *why)
+static dp_status do_update(dp_process_group_member *m, dp_why *why)
 {
     return dp_zero_update(m->zero, NULL, &m->board->options, m->board->norm, why);
 }
 
-static dp_status do_reset(dp_team_member *m, dp_why *why)
+static dp_status do_reset(dp_process_group_member *m, dp_why *why)
 {
     return said(m, m->backend->reset(m->engine), why);
 }
 
 /* The own part of n floats to its place in the shared ones. */
-static void share_part(const dp_team_member *m, const float *values)
+static void share_part(const dp_process_group_member *m, const float *values)
 {
     const dp_optim *const o = part_of(m);
     memcpy(dp_zero_shared(m->zero) + o->first, values + o->first,
            (o->last - o->first) * sizeof *values);
 }
 
-static dp_status do_sums(dp_team_member *m, dp_why *why)
+static dp_status do_sums(dp_process_group_member *m, dp_why *why)
 {
     const float *const gradients = m->backend->gradients(m->engine);
     if (gradients == NULL) {
@@ -145,7 +145,7 @@ static dp_status do_sums(dp_team_member *m, dp_why *why)
     return DP_OK;
 }
 
-static dp_status do_gather(dp_team_member *m, dp_why *why)
+static dp_status do_gather(dp_process_group_member *m, dp_why *why)
 {
     const uint32_t vector = m->board->vector;
     if (vector == 0) { /* All come at once. */
@@ -160,7 +160,7 @@ static dp_status do_gather(dp_team_member *m, dp_why *why)
     return DP_OK;
 }
 
-static dp_status do_scatter(dp_team_member *m, dp_why *why)
+static dp_status do_scatter(dp_process_group_member *m, dp_why *why)
 {
     const dp_optim *const o = part_of(m);
     dp_assert(m->board->vector < m->n_vectors);
@@ -172,11 +172,11 @@ static dp_status do_scatter(dp_team_member *m, dp_why *why)
 
 static bool is_over(void *context)
 {
-    dp_team_member *const m = context;
+    dp_process_group_member *const m = context;
     return atomic_load(&m->board->link_failed) || dp_zero_is_over(m->zero);
 }
 
-static dp_status do_link(dp_team_member *m, dp_why *why)
+static dp_status do_link(dp_process_group_member *m, dp_why *why)
 {
     const dp_card_link link = {.id = m->board->link_id, .is_over = is_over, .context = m};
     const dp_status status = m->backend->parts->link(m->engine, &link, why);
@@ -186,7 +186,9 @@ static dp_status do_link(dp_team_member *m, dp_why *why)
     return status;
 }
 
-const dp_team_do dp_team_card_commands[DP_TEAM_COMMANDS] = {
-    [DP_TEAM_STEP] = do_step,       [DP_TEAM_DROP] = do_drop,   [DP_TEAM_REDUCE] = do_reduce,
-    [DP_TEAM_UPDATE] = do_update,   [DP_TEAM_RESET] = do_reset, [DP_TEAM_GATHER] = do_gather,
-    [DP_TEAM_SCATTER] = do_scatter, [DP_TEAM_SUMS] = do_sums,   [DP_TEAM_LINK] = do_link};
+const dp_process_group_do dp_process_group_card_commands[DP_PROCESS_GROUP_COMMANDS] = {
+    [DP_PROCESS_GROUP_STEP] = do_step,       [DP_PROCESS_GROUP_DROP] = do_drop,
+    [DP_PROCESS_GROUP_REDUCE] = do_reduce,   [DP_PROCESS_GROUP_UPDATE] = do_update,
+    [DP_PROCESS_GROUP_RESET] = do_reset,     [DP_PROCESS_GROUP_GATHER] = do_gather,
+    [DP_PROCESS_GROUP_SCATTER] = do_scatter, [DP_PROCESS_GROUP_SUMS] = do_sums,
+    [DP_PROCESS_GROUP_LINK] = do_link};
