@@ -26,7 +26,7 @@ typedef enum dp_status {
     DP_CORRUPT,     /* A store or state contradicts itself. */
     DP_DIVERGED,    /* A number is not finite, or replicas differ. */
     DP_UNSUPPORTED, /* Not available on this machine or in this build. */
-    DP_BUSY,        /* Somebody else holds it: a lock, a port, a directory. */
+    DP_BUSY,        /* Held elsewhere: a lock, a port, a directory. */
     DP_STATUS_COUNT
 } dp_status;
 

@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "bench/clock.h"
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 
 enum { REPEAT_MAX = 1000 };
 
@@ -27,7 +27,7 @@ struct settings {
 };
 
 static dp_status open_engine(dp_engine **e, const dp_model *model, const struct settings *s,
-                             dp_team *team)
+                             dp_process_group *team)
 {
     const unsigned long threads = team == NULL ? s->threads : s->threads / s->processes;
     const dp_engine_setup setup = {.model = model,
@@ -61,7 +61,7 @@ static dp_status time_step(dp_engine *e, const dp_gpt_batch *batch, double *seco
     return DP_OK;
 }
 
-static dp_status measure(const struct settings *s, const dp_model *model, dp_team *team,
+static dp_status measure(const struct settings *s, const dp_model *model, dp_process_group *team,
                          double seconds[2])
 {
     static double times[2][REPEAT_MAX];
@@ -116,7 +116,7 @@ static bool parse(int argc, char **argv, struct settings *s)
         unsigned long *value;
         unsigned long most;
     } numbers[] = {{"--repeat", &s->repeat, REPEAT_MAX},
-                   {"--processes", &s->processes, DP_GATE_PROCESSES_MAX},
+                   {"--processes", &s->processes, DP_PROCESS_BARRIER_PROCESSES_MAX},
                    {"--threads", &s->threads, DP_POOL_THREADS_MAX},
                    {"--rows", &s->rows, DP_GPT_ROWS_MAX},
                    {"--length", &s->length, 1 << 20}};
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
                          .repeat = 5,
                          .processes = 2,
                          .threads = dp_pool_threads_default()};
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     dp_model model = {0};
     double seconds[2];
     dp_why why = {{0}};
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
     }
     s.config = dp_model_preset_find(s.preset)->config;
     s.config.context = (uint32_t)s.length;
-    dp_status status = dp_team_start(&team, (uint32_t)s.processes, 0, &why);
+    dp_status status = dp_process_group_start(&team, (uint32_t)s.processes, 0, &why);
     if (status == DP_OK) {
         status = dp_model_open(&model, &s.config, &why);
     }
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
         status = measure(&s, &model, team, seconds);
     }
     dp_model_close(&model);
-    dp_team_close(team);
+    dp_process_group_close(team);
     if (status != DP_OK) {
         fprintf(stderr, "bench_team: %s %s\n", dp_status_text(status), why.text);
         return 1;

@@ -15,13 +15,12 @@
  *     checkpoint; print {"step"}
  *   dpnode-worker --model WEIGHTS                      print the model section of a manifest that
  *     can start from them
- *   dpnode-worker train FOLDER ...                     train without peers (solo_tool.h)
+ *   dpnode-worker train FOLDER ...                     train without peers (standalone_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
- *   dpnode-worker --look [--backend B] [--patience S]  processors, memory and device here (look.h),
- *                                                      as a line of JSON; S seconds for a part of
- *                                                      the self-test, under a tool that slows it
- *                                                      down
+ *   dpnode-worker --look [--backend B] [--patience S]  machine information (machine_info.h) as a
+ *                                                      line of JSON; S seconds for a part of the
+ *                                                      self-test, under a tool that slows it down
  *   dpnode-worker --plan MANIFEST [--threads N] [--processes N] [--memory MIB] [--backend B] what
  *                                                      training takes here, on each card where B
  *                                                      names several, as a line of JSON; "-": stdin
@@ -42,7 +41,7 @@
 #include "compute/backend/backend_cpu.h"
 #include "compute/backend/plan.h"
 #include "compute/backend/plugin.h"
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 #include "compute/format/export.h"
 #include "compute/format/hf_import.h"
 #include "compute/format/prepare.h"
@@ -50,9 +49,9 @@
 #include "compute/machine/pool.h"
 #include "compute/machine/tool.h"
 #include "compute/worker/data_tool.h"
-#include "compute/worker/look.h"
-#include "compute/worker/solo.h"
-#include "compute/worker/solo_tool.h"
+#include "compute/worker/machine_info.h"
+#include "compute/worker/standalone.h"
+#include "compute/worker/standalone_tool.h"
 #include "compute/worker/worker.h"
 
 enum { LINE_BYTES_MAX = 1 << 16 };
@@ -76,7 +75,7 @@ typedef struct arguments {
     uint64_t nice;
     uint64_t celsius_max; /* 0: none, as below */
     uint64_t watts_max;
-    uint64_t memory;     /* MiB; 0: what is there */
+    uint64_t memory;     /* MiB; 0: all that is usable */
     uint64_t patience;   /* seconds; 0: the usual */
     uint64_t data;       /* bytes of shards, where the manifest does not list them yet */
     const char *backend; /* NULL: not told */
@@ -147,7 +146,7 @@ static bool parse(int argc, char **argv, arguments *args)
         uint64_t *value;
     } numbers[] = {{'f', 0, 1 << 20, &args->fd},
                    {'t', 0, DP_POOL_THREADS_MAX, &args->threads},
-                   {'o', 1, DP_GATE_PROCESSES_MAX, &args->processes},
+                   {'o', 1, DP_PROCESS_BARRIER_PROCESSES_MAX, &args->processes},
                    {'n', 0, 19, &args->nice},
                    {'C', 0, 150, &args->celsius_max},
                    {'W', 0, 100000, &args->watts_max},
@@ -182,9 +181,9 @@ static int export_solo(const arguments *args, char **words)
 {
     dp_why why = {{0}};
     uint64_t steps = 0;
-    const dp_solo_look look = {.folder = words[0], .threads = (size_t)args->threads};
+    const dp_standalone_look look = {.folder = words[0], .threads = (size_t)args->threads};
     const dp_export_job to = {.folder = words[1], .gguf = args->gguf, .llmc = args->llmc};
-    const dp_status status = dp_solo_export(&look, &to, &steps, &why);
+    const dp_status status = dp_standalone_export(&look, &to, &steps, &why);
     if (status != DP_OK) {
         return dp_tool_complain(status, &why);
     }
@@ -261,7 +260,7 @@ static dp_status read_manifest(const char *path, dp_manifest *manifest, dp_why *
     return status;
 }
 
-/* As dp_plan_make. choice: who computes. */
+/* As dp_plan_make, for the devices of choice. */
 static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice,
                            const dp_manifest *manifest, dp_plan *plan, dp_why *why)
 {
@@ -276,7 +275,7 @@ static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice
                                      .data = on_cpu ? data : 0,
                                      .processes = processes,
                                      .lanes = processes};
-    return dp_team_plan_choice(choice, &request, plan, why);
+    return dp_process_group_plan_choice(choice, &request, plan, why);
 }
 
 static dp_status tell_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
@@ -300,8 +299,8 @@ static int plan(const arguments *args, const char *path)
     return print_line(status, &why, &line);
 }
 
-/* Whether this machine could train it: the model before the text is read, which may take long, then
- * with its shards. */
+/* *fits: this machine can train the model. Checked before the text is read, which may take long,
+ * and again with the shards. */
 static dp_status prepare_what_fits(const arguments *args, const dp_prepare_job *job,
                                    dp_prepared *made, bool *fits, dp_why *why)
 {
@@ -353,7 +352,7 @@ static int look(const arguments *args)
                          args->patience == 0 ? DP_PLUGIN_CHECK_MS
                                              : (uint32_t)args->patience * 1000);
     dp_buf_init(&line, LINE_BYTES_MAX);
-    return print_line(dp_look_json(&choice, &line), &why, &line);
+    return print_line(dp_machine_info_json(&choice, &line), &why, &line);
 }
 
 static const char *backend_of(const arguments *args)
@@ -362,16 +361,16 @@ static const char *backend_of(const arguments *args)
 }
 
 /* NULL: this process alone. */
-static dp_team *start_team(const arguments *args)
+static dp_process_group *start_team(const arguments *args)
 {
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     dp_why why = {{0}};
     const uint32_t cards = dp_plugin_count(backend_of(args)); /* A process each. */
     const uint32_t processes = cards > 1 ? cards : (uint32_t)args->processes;
     if (processes < 2) {
         return NULL;
     }
-    if (dp_team_start(&team, processes, 0, &why) != DP_OK) {
+    if (dp_process_group_start(&team, processes, 0, &why) != DP_OK) {
         dp_why sentence;
         DP_IGNORE(dp_why_set(&sentence, DP_NOMEM, "%.400s; one computes", why.text));
         tell(sentence.text);
@@ -405,20 +404,21 @@ static int serve(const arguments *args)
     if (args->nice > 0) {
         lower_priority((int)args->nice);
     }
-    dp_team *team = start_team(args); /* Before there is a thread, or a card in use. */
+    dp_process_group *team = start_team(args); /* Before there is a thread, or a card in use. */
     dp_plugin_choice choice;
     dp_plugin_choose_own(&choice, backend_of(args), DP_PLUGIN_CHECK_MS);
     dp_plugin_yield(&choice, backend_of(args));
     if (choice.line.text[0] != '\0') {
         tell(choice.line.text);
     }
-    dp_team_take_choice(team, &choice, tell);
+    dp_process_group_take_choice(team, &choice, tell);
     if (choice.backend == dp_backend_cpu() && args->processes < 2) {
-        dp_team_close(team); /* Of cards that there are not. */
+        dp_process_group_close(team); /* Of cards that there are not. */
         team = NULL;
     }
     const dp_worker_options options = {
-        .threads = team == NULL ? (size_t)args->threads : threads_of(args, dp_team_processes(team)),
+        .threads = team == NULL ? (size_t)args->threads
+                                : threads_of(args, dp_process_group_processes(team)),
         .backend = choice.backend,
         .device = choice.device,
         .team = team,
@@ -427,7 +427,7 @@ static int serve(const arguments *args)
         .watts_max = (uint32_t)args->watts_max,
         .exit_when_closed = true};
     const dp_status status = dp_worker_serve((int)args->fd, &options);
-    dp_team_close(team);
+    dp_process_group_close(team);
     if (status == DP_OK || status == DP_CLOSED) {
         return EX_OK;
     }
@@ -443,10 +443,10 @@ int main(int argc, char **argv)
         return dp_data_tool(argc - 2, argv + 2);
     }
     if (argc > 1 && strcmp(argv[1], "train") == 0) {
-        return dp_solo_tool_train(argc - 1, argv + 1);
+        return dp_standalone_tool_train(argc - 1, argv + 1);
     }
     if (argc > 1 && strcmp(argv[1], "eval") == 0) {
-        return dp_solo_tool_eval(argc - 1, argv + 1);
+        return dp_standalone_tool_eval(argc - 1, argv + 1);
     }
     if (!parse(argc, argv, &args)) {
         return usage(stderr);

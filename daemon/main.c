@@ -102,80 +102,6 @@ static void make_folders(const char *dir)
     }
 }
 
-static dp_status load_identity(dp_daemon *daemon, dp_why *why)
-{
-    static const char name[] = "identity.key";
-    const char *dir = daemon->config->dir;
-    dp_buf file;
-    dp_buf_init(&file, 4096);
-    dp_status status = dp_dir_read_secret(dir, name, &file, why);
-    if (status == DP_DENIED) {
-        return status; /* why names the file, and what to do. */
-    }
-    if (status == DP_OK) {
-        status = dp_identity_decode(dp_buf_view(&file), &daemon->identity);
-    } else if (status == DP_NOTFOUND) {
-        uint8_t bytes[DP_IDENTITY_FILE_BYTES];
-        dp_entropy seed;
-        randombytes_buf(seed.bytes, sizeof seed.bytes);
-        dp_identity_of_seed(&seed, &daemon->identity);
-        dp_identity_encode(&daemon->identity, bytes);
-        status = dp_dir_write_secret(dir, name, dp_view_of(bytes, sizeof bytes));
-        sodium_memzero(&seed, sizeof seed);
-        sodium_memzero(bytes, sizeof bytes);
-    }
-    if (file.data != NULL) {
-        sodium_memzero(file.data, file.size);
-    }
-    dp_buf_close(&file);
-    return status == DP_OK
-               ? DP_OK
-               : dp_why_set(why, status, "%s/%s: %s", dir, name, dp_status_text(status));
-}
-
-static void use_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES])
-{
-    dp_sign_key_of_seed(seed, &daemon->root);
-    daemon->has_root = true;
-}
-
-/* A key that is there and cannot be used is an error: else the founder would find out when its run
- * needs it. */
-static dp_status load_root(dp_daemon *daemon, dp_why *why)
-{
-    const char *dir = daemon->config->dir;
-    dp_buf file;
-    dp_buf_init(&file, DP_ROOT_SEED_BYTES);
-    dp_status status = dp_dir_read_secret(dir, "root.key", &file, why);
-    if (status == DP_OK && file.size != DP_ROOT_SEED_BYTES) {
-        status = DP_CORRUPT;
-    }
-    if (status == DP_OK) {
-        use_root(daemon, file.data);
-    } else if (status == DP_CORRUPT || status == DP_TOOBIG) {
-        dp_why_set(why, status, "%s/root.key is not a root key: it has not %d bytes", dir,
-                   DP_ROOT_SEED_BYTES);
-    }
-    if (file.data != NULL) {
-        sodium_memzero(file.data, file.size);
-    }
-    dp_buf_close(&file);
-    return status == DP_NOTFOUND ? DP_OK : status;
-}
-
-dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
-                              dp_why *why)
-{
-    const dp_status status =
-        dp_dir_write_secret(daemon->config->dir, "root.key", dp_view_of(seed, DP_ROOT_SEED_BYTES));
-    if (status != DP_OK) {
-        return dp_why_set(why, status, "the root key could not be written: %s",
-                          dp_status_text(status));
-    }
-    use_root(daemon, seed);
-    return DP_OK;
-}
-
 static void on_entry(void *context, const dp_diary_entry *entry)
 {
     const dp_daemon *daemon = context;
@@ -314,8 +240,8 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
 {
     dp_store_report report = {0};
     DP_TRY(open_store(daemon, &report, why));
-    DP_TRY(load_identity(daemon, why));
-    DP_TRY(load_root(daemon, why));
+    DP_TRY(dp_daemon_load_identity(daemon, why));
+    DP_TRY(dp_daemon_load_root(daemon, why));
     dp_status status = dp_facts_load(daemon->store, facts);
     if (status == DP_NOTFOUND || status == DP_CORRUPT) {
         status = enter_again(daemon, report.meta_rebuilt || status == DP_CORRUPT,

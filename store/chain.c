@@ -192,8 +192,8 @@ dp_status dp_chain_each(dp_store *store, const dp_hash *run, uint64_t from, uint
     dp_status status = dp_query_next(&query);
     while (status == DP_OK) {
         dp_chain_record row;
-        /* Slots follow each other without a hole. A row of another slot says that one is missing,
-         * whatever else is in it. */
+        /* Slots follow each other without a gap. A row of another slot means that one is missing,
+         * also if that row is damaged. */
         if (dp_column_u64(&query, 1) == expected) {
             status = read_row(&query, &row);
         } else {

@@ -308,7 +308,7 @@ dp_status dp_store_reindex(dp_store *store, dp_store_report *report)
     return status;
 }
 
-/* ---- chunks.db is damaged: what can still be read moves into the new one. */
+/* ---- chunks.db is damaged: its readable rows move into a new one. */
 
 /* Copies rows in one direction up to the damage. Returns the status that ended it: DP_NOTFOUND
  * after the last row. */

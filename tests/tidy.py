@@ -66,9 +66,10 @@ ROOMS = {
     "daemon": {
         "host": "",
         "net": "host",
-        "peer": "host net",
-        "control": "host net peer",
-        ".": "control host net peer",
+        "trainer": "host",
+        "peer": "host net trainer",
+        "control": "host net peer trainer",
+        ".": "control host net peer trainer",
     },
     "cli": {".": "", "doctor": ".", "verbs": ". doctor"},
 }

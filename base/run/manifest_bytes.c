@@ -27,7 +27,7 @@ typedef struct field {
     field_type type;
     size_t offset;
     uint16_t since;    /* the version that brought it, */
-    uint32_t standard; /* ... and its value in those before; what came later has four bytes */
+    uint32_t standard; /* ... and its value in earlier versions; new fields have four bytes */
 } field;
 
 #define FIELD_SINCE(since_, type_, member, standard_)                                              \

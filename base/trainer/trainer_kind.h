@@ -179,7 +179,7 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_KIND_COUNT
 } dp_trainer_kind;
 
-/* What a record does with the publication of this node: nothing, counts it, leaves it out. */
+/* Effect of a record on the publication of this node: none, counted, left out. */
 typedef enum dp_settle {
     DP_SETTLE_NONE = 0,
     DP_SETTLE_INCLUDED = 1,

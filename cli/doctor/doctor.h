@@ -29,7 +29,7 @@ typedef struct dp_finding {
 typedef struct dp_doctor {
     const char *version;  /* of dpnode */
     const char *root;     /* before /proc and /dev: "", or a test's own */
-    const json_t *worker; /* compute/worker/look.h */
+    const json_t *worker; /* compute/worker/machine_info.h */
     const char *worker_why;
     const json_t *check; /* daemon/control/check.h, its lines as an object */
     const char *check_why;

@@ -42,5 +42,7 @@ DP_MUST int dp_invite_own(dp_client *client, char **token, dp_control_error *err
 DP_MUST int dp_run_create(dp_client *client, const dp_run_input *input, const char *name,
                           dp_on_notice *on_notice, void *context, json_t **result,
                           dp_control_error *error);
+/* cmd_run_keys.c: the keys of a manifest, as a table or as JSON; an exit status. */
+int dp_run_print_keys(const dp_cmd *cmd);
 
 #endif

@@ -43,8 +43,8 @@ enum {
     DP_DEVICE_NAME_MAX = 96
 };
 
-/* Sizes of all types in the table: they tell a plugin of another build apart, even if nobody raised
- * the version. */
+/* Sizes of all types in the table: they tell a plugin of another build apart, even with the same
+ * version. */
 #define DP_BACKEND_LAYOUT                                                                          \
     {                                                                                              \
         (uint32_t)sizeof(dp_backend), (uint32_t)sizeof(dp_engine_setup),                           \
@@ -112,8 +112,8 @@ typedef struct dp_engine_setup {
     dp_recompute recompute;
     dp_gpt_packs packs;
     size_t threads; /* host threads of each process; 0: the default of the machine */
-    /* Process group of this host (team.h); plugins ignore it; NULL: this process only. */
-    struct dp_team *team;
+    /* Process group of this host (process_group.h); plugins ignore it; NULL: this process only. */
+    struct dp_process_group *team;
     /* The part of the arena whose moments are here, and the number of parts (dp_optim_cut). */
     size_t part;
     size_t parts; /* 0: one, the whole. More than 1 only if the table has parts. */

@@ -73,7 +73,7 @@ static dp_gpt_batch batch_of(const twins *t)
     return (dp_gpt_batch){.x = t->tokens, .y = t->tokens + 1, .rows = ROWS, .length = LENGTH};
 }
 
-/* What is handed out of the gradients, as one vector. */
+/* Compares the gradients, as one vector. */
 static dp_status same_gradients(const twins *t)
 {
     const float *const got = t->of[0]->gradients(t->engines[0]);
@@ -104,7 +104,7 @@ static void keep_early(void *context, const float *gradients, const float *besid
     }
 }
 
-/* What was told early is what the gradients have come to. */
+/* Gradients reported during backward must equal the final ones. */
 static dp_status same_early(const twins *t)
 {
     const float *const gradients = t->of[0]->gradients(t->engines[0]);

@@ -9,7 +9,8 @@
 
 enum { UPDATES = 3 };
 
-/* Scaled losses, a decay and an eps that are felt: what forgets one of them goes another way. */
+/* Loss scale, decay and eps large enough that an optimizer without one of them gives other
+ * weights. */
 static const dp_optim_options options = {.lr = 1e-2F,
                                          .beta1 = 0.9F,
                                          .beta2 = 0.95F,

@@ -64,7 +64,7 @@ float *dp_backend_cpu_write(dp_engine *e, dp_vector v)
 {
     if (dp_backend_cpu_is_of_gpt(e, v)) {
         if (e->team != NULL) {
-            dp_team_moved(e->team);
+            dp_process_group_moved(e->team);
         }
         return dp_gpt_params_to_write(e->gpt);
     }
@@ -84,35 +84,37 @@ static void engine_close(dp_engine *e)
     for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
         dp_free(e->owned[v]);
     }
-    dp_team_engine_close(e->team);
+    dp_process_group_engine_close(e->team);
     dp_optim_close(&e->optim);
     dp_gpt_close(e->gpt);
     dp_pool_close(e->pool);
     dp_free(e);
 }
 
-/* What trains: the whole optimizer here, or its parts in a team. */
+/* Opens the optimizer: the whole one here, or its parts in a process group. */
 static dp_status open_training(dp_engine *e, const dp_engine_setup *setup, dp_why *why)
 {
     const dp_optim_setup optim = {.model = setup->model,
                                   .kind = setup->optimizer,
                                   .weights = setup->weights,
                                   .seed = setup->seed};
-    return setup->team == NULL ? dp_optim_init(&e->optim, &optim)
-                               : dp_team_open(&e->team, setup->team, setup, e->gpt, e->pool, why);
+    return setup->team == NULL
+               ? dp_optim_init(&e->optim, &optim)
+               : dp_process_group_open(&e->team, setup->team, setup, e->gpt, e->pool, why);
 }
 
 static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const dp_ops *ops,
                              dp_why *why)
 {
-    const struct dp_team *const team = setup->team;
+    const struct dp_process_group *const team = setup->team;
     e->model = setup->model;
     e->n = setup->model->n_elements;
     e->alone = setup->alone;
     e->encoding = DP_VECTOR_NONE;
-    e->rows = team == NULL ? setup->rows_max : dp_team_rows(setup->rows_max, dp_team_lanes(team));
+    e->rows = team == NULL ? setup->rows_max
+                           : dp_process_group_rows(setup->rows_max, dp_process_group_lanes(team));
     if (team != NULL) {
-        dp_team_bind(team);
+        dp_process_group_bind(team);
     }
     DP_TRY(dp_pool_open(&e->pool, setup->threads));
     const dp_gpt_options options = {.rows_max = e->rows,
@@ -156,7 +158,7 @@ dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup, c
     if (e == NULL) {
         return DP_NOMEM;
     }
-    dp_assert(setup->team == NULL || ops == NULL); /* The others compute with what is best. */
+    dp_assert(setup->team == NULL || ops == NULL); /* The other processes use the fastest table. */
     const dp_status status = engine_open(e, setup, ops, why);
     if (status != DP_OK) {
         engine_close(e);
@@ -168,7 +170,7 @@ dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup, c
 
 static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *why)
 {
-    if (setup->parts > 1) { /* Its teams are inside it (team.h). */
+    if (setup->parts > 1) { /* Its teams are inside it (process_group.h). */
         return dp_why_set(why, DP_UNSUPPORTED, "an engine of the CPU holds the whole, no part");
     }
     return dp_backend_cpu_create(out, setup, NULL, why);
@@ -176,7 +178,7 @@ static dp_status create(dp_engine **out, const dp_engine_setup *setup, dp_why *w
 
 static const char *problem(const dp_engine *e)
 {
-    return e->team != NULL ? dp_team_problem(e->team) : "";
+    return e->team != NULL ? dp_process_group_problem(e->team) : "";
 }
 
 /* ---- Vectors. */
@@ -252,7 +254,7 @@ static dp_status snapshot(dp_engine *e, dp_vector to, dp_vector feedback, dp_vec
 static dp_status reset(dp_engine *e)
 {
     if (e->team != NULL) {
-        return dp_team_reset(e->team);
+        return dp_process_group_reset(e->team);
     }
     dp_optim_reset(&e->optim);
     return DP_OK;
@@ -261,7 +263,7 @@ static dp_status reset(dp_engine *e)
 static dp_status drop(dp_engine *e)
 {
     if (e->team != NULL) {
-        dp_team_drop(e->team);
+        dp_process_group_drop(e->team);
     } else {
         dp_gpt_zero_grads(e->gpt);
     }
@@ -270,7 +272,7 @@ static dp_status drop(dp_engine *e)
 
 static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, double *loss_sum)
 {
-    return e->team != NULL ? dp_team_step(e->team, batch, factor, loss_sum)
+    return e->team != NULL ? dp_process_group_step(e->team, batch, factor, loss_sum)
                            : dp_gpt_step(e->gpt, batch, factor, loss_sum);
 }
 
@@ -295,13 +297,13 @@ static void on_final(dp_engine *e, dp_backend_final final, dp_vector beside, voi
 
 static const float *gradients_of(dp_engine *e)
 {
-    return e->team != NULL ? dp_team_gradients(e->team) : dp_gpt_grads(e->gpt);
+    return e->team != NULL ? dp_process_group_gradients(e->team) : dp_gpt_grads(e->gpt);
 }
 
 static dp_status norm_of(dp_engine *e, double *norm)
 {
     if (e->team != NULL) {
-        return dp_team_norm(e->team, norm);
+        return dp_process_group_norm(e->team, norm);
     }
     *norm = dp_norm(dp_gpt_grads(e->gpt), e->n, e->optim.partial, e->pool);
     return DP_OK;
@@ -310,7 +312,7 @@ static dp_status norm_of(dp_engine *e, double *norm)
 static dp_status update(dp_engine *e, const dp_optim_options *options, double norm)
 {
     if (e->team != NULL) {
-        return dp_team_update(e->team, options, norm);
+        return dp_process_group_update(e->team, options, norm);
     }
     return dp_optim_step_with(&e->optim, dp_backend_cpu_write(e, DP_VECTOR_X), dp_gpt_grads(e->gpt),
                               options, e->pool, norm);
@@ -321,7 +323,7 @@ static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX]
     size_t count;
     out[0] = (dp_optim_vector){.name = "x", .values = dp_backend_cpu_write(e, DP_VECTOR_X)};
     if (e->team != NULL) {
-        return dp_team_lend(e->team, out + 1, &count) == DP_OK ? 1 + count : 0;
+        return dp_process_group_lend(e->team, out + 1, &count) == DP_OK ? 1 + count : 0;
     }
     return 1 + dp_optim_vectors(&e->optim, out + 1);
 }
@@ -329,7 +331,7 @@ static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX]
 static dp_status take_state(dp_engine *e, uint64_t updates)
 {
     if (e->team != NULL) {
-        return dp_team_take(e->team, updates);
+        return dp_process_group_take(e->team, updates);
     }
     e->optim.steps = updates;
     return DP_OK;
@@ -337,7 +339,7 @@ static dp_status take_state(dp_engine *e, uint64_t updates)
 
 static uint64_t updates_of(const dp_engine *e)
 {
-    return e->team != NULL ? dp_team_updates(e->team) : e->optim.steps;
+    return e->team != NULL ? dp_process_group_updates(e->team) : e->optim.steps;
 }
 
 /* ---- Looking at a model. */

@@ -5,7 +5,7 @@
 #define DP_COMPUTE_BACKEND_BACKEND_CPU_INSIDE_H
 
 #include "compute/backend/backend.h"
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 #include "compute/model/gpt.h"
 #include "compute/model/optim.h"
 
@@ -13,9 +13,9 @@ struct dp_engine {
     const dp_model *model; /* borrowed */
     dp_pool *pool;
     dp_gpt *gpt;
-    dp_optim optim;       /* unused with a process group, which has its own */
-    dp_team_engine *team; /* the process group's engine; NULL: this process alone */
-    uint32_t rows;        /* most rows of a batch of gpt */
+    dp_optim optim;                /* unused with a process group, which has its own */
+    dp_process_group_engine *team; /* the process group's engine; NULL: this process alone */
+    uint32_t rows;                 /* most rows of a batch of gpt */
     bool alone;
     dp_backend_final final; /* called during the next step; NULL: no call */
     dp_vector final_beside;

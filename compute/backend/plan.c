@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 #include "compute/codec/codec.h"
 #include "compute/cpu/ops.h"
 #include "compute/data/loader.h"
@@ -63,7 +63,7 @@ static uint64_t judged_of(const dp_manifest *manifest, const dp_model *model)
     return judged ? sizeof(uint16_t) * (uint64_t)model->n_elements : 0;
 }
 
-/* What rows and ladder do not change. */
+/* Counts the memory that does not depend on rows and recomputation. */
 static void count_fixed(dp_plan *plan, const dp_plan_request *request, const dp_model *model)
 {
     const dp_manifest *const m = request->manifest;
@@ -112,7 +112,8 @@ static dp_plan_step step_of(const dp_plan *plan, const dp_plan_request *request,
                             const dp_model *model, dp_recompute recompute, uint32_t rows)
 {
     const bool team = request->processes > 0;
-    const dp_gpt_options options = {.rows_max = team ? dp_team_rows(rows, request->lanes) : rows,
+    const dp_gpt_options options = {.rows_max =
+                                        team ? dp_process_group_rows(rows, request->lanes) : rows,
                                     .precision = dp_precision_of_kind(request->manifest->precision),
                                     .recompute = recompute,
                                     .packs = plan->packs};
@@ -172,7 +173,7 @@ static void choose(dp_plan *plan, const dp_plan_request *request)
         }
     }
     if (plan->steps[chosen].rows == 0) {
-        chosen = DP_RECOMPUTE_LAYER; /* What is said to be missing is the least. */
+        chosen = DP_RECOMPUTE_LAYER; /* Report the smallest missing amount. */
     }
     plan->recompute = chosen;
     plan->rows = plan->steps[chosen].rows;
@@ -266,7 +267,7 @@ static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *reques
         const uint32_t value = value_that_fits(request, &levers[i]);
         if (value > 0) {
             const size_t used = strlen(advice);
-            /* What does not fit into the sentence stays unsaid. */
+            /* A setting that does not fit into the sentence is left out. */
             DP_IGNORE(snprintf(advice + used, sizeof advice - used, "%s%s %" PRIu32,
                                used == 0 ? "" : " or ", levers[i].key, value) < 0);
         }

@@ -20,7 +20,7 @@ typedef struct dp_plan_request {
     uint64_t data;
     bool loaded;        /* the shards are in memory already (only to compute a budget) */
     uint32_t rows;      /* of the micro-batch; 0: the largest that fits */
-    uint32_t processes; /* of a process group (team.h); 0: no group */
+    uint32_t processes; /* of a process group (process_group.h); 0: no group */
     uint32_t lanes;     /* gradient lanes of the group */
     bool alone;         /* standalone: no anchors and no blobs */
 } dp_plan_request;

@@ -22,7 +22,7 @@ enum {
     PARTS_MAX = 64 /* that a self-test may tell of; ours has eighteen */
 };
 
-/* What the process that tries a plugin reports. */
+/* The result of the process that tests a plugin. */
 typedef struct verdict {
     dp_status status;
     dp_why why;
@@ -234,7 +234,7 @@ static dp_status begin_trial(trial *out, const char *path, uint32_t device, dp_w
     }
     const pid_t child = fork();
     if (child == 0) {
-        /* Whoever waits for it may be killed. */
+        /* The waiting process may be killed. */
         DP_IGNORE(prctl(PR_SET_PDEATHSIG, SIGKILL) != 0);
         close(ends[0]);
         report(ends[1], path, device);
@@ -323,8 +323,8 @@ static bool add_device(dp_plugin_choice *to, uint32_t device)
     return !known;
 }
 
-/* "cuda:0,cuda:1" or "cuda:0,1" as name and devices. False: what stands behind the colon are no
- * numbers of devices. */
+/* "cuda:0,cuda:1" or "cuda:0,1" as name and devices. False: the text after the colon is no list of
+ * device numbers. */
 static bool split(const char *wanted, char name[NAME_MAX + 1], dp_plugin_choice *out)
 {
     const char *const colon = strchr(wanted, ':');

@@ -11,14 +11,14 @@
 #include <limits.h>
 
 #include "compute/backend/backend.h"
-#include "compute/machine/gate.h"
+#include "compute/machine/process_barrier.h"
 
 enum {
     DP_PLUGIN_CHECK_MS = 20 * 1000, /* of each part of the self-test, the first one with loading */
     /* the limit of the whole test, as a multiple of that, for slow cards and busy machines;
      * shorter than the daemon's wait for HELLO */
     DP_PLUGIN_CHECK_PARTS = 3,
-    DP_PLUGIN_DEVICES_MAX = DP_GATE_PROCESSES_MAX
+    DP_PLUGIN_DEVICES_MAX = DP_PROCESS_BARRIER_PROCESSES_MAX
 };
 #define DP_PLUGIN_SYMBOL "dp_backend_query"
 
@@ -40,7 +40,8 @@ DP_MUST dp_status dp_plugin_try(const char *path, uint32_t device, uint32_t time
 typedef struct dp_plugin_choice {
     const dp_backend *backend; /* never NULL */
     uint32_t device;
-    uint32_t n_devices; /* that were named and passed; several train as one (team_cards.h) */
+    uint32_t
+        n_devices; /* that were named and passed; several train as one (process_group_cards.h) */
     uint32_t devices[DP_PLUGIN_DEVICES_MAX]; /* device is the first */
     char path[PATH_MAX];                     /* of the plugin; "" for the CPU */
     bool missed; /* a device was asked for by name, and the CPU was chosen */

@@ -79,7 +79,7 @@ bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest, uint32
            same_but_for_the_seed(codec, &after);
 }
 
-/* Such a codec exists, and what it does not use is 0. */
+/* True if the codec exists and its unused options are 0. */
 static bool is_valid(const dp_codec *codec)
 {
     const dp_codec_row *const row = dp_codec_row_of((unsigned)codec->kind);

@@ -1,4 +1,4 @@
-/* What the codecs with one scale per block share. */
+/* Helpers of codecs with one scale per block. */
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif

@@ -28,7 +28,7 @@ static uint16_t encode_block(const dp_codec_ops *ops, const float *a, size_t len
 {
     const float most = dp_float_of_bits(largest);
     uint16_t half = 0;
-    if (most >= 0x1p-26F) { /* What is smaller has no half, and its first has no inverse. */
+    if (most >= 0x1p-26F) { /* Smaller values have no half, and their first step no inverse. */
         uint64_t sums[2];
         const uint32_t top = dp_element_top(largest);
         ops->powers(a, length, FIRST_SHARE * most, top, code, sums);

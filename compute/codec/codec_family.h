@@ -1,5 +1,5 @@
-/* What each codec gives to codec.c: one run to bytes and back; and what several codecs share.
- * Private to codec*.c.
+/* The interface of one codec to codec.c, a codec run to bytes and back, and helpers that several
+ * codecs share. Private to codec*.c.
  *
  * A new codec is a row of base/run/codec_kind.h and a file that defines dp_codec_<name>. */
 #ifndef DP_COMPUTE_CODEC_CODEC_FAMILY_H
@@ -8,23 +8,24 @@
 #include "compute/codec/codec.h"
 #include "compute/cpu/codec_ops.h"
 
-/* One run to be written. */
+/* One codec run to write. */
 typedef struct dp_codec_slice {
     const dp_codec_ops *ops;
     const dp_codec *codec;
-    uint64_t at; /* its number in the blob */
+    uint64_t at; /* number of the run in the blob */
     const float *a;
     size_t length; /* 1 .. DP_CODEC_RUN */
 } dp_codec_slice;
 
 typedef struct dp_codec_family {
-    /* No run takes more. */
+    /* The longest run. */
     size_t (*run_bytes_max)(const dp_codec *codec);
-    /* Append the run to out, which has room. DP_DIVERGED as in dp_codec_encode. */
+    /* Appends the run to out, which has room. DP_DIVERGED as in dp_codec_encode. */
     dp_status (*write)(const dp_codec_slice *slice, dp_writer *out);
-    /* Read run cursor->at of run->length elements: fill the rest of *run. Total. */
+    /* Reads run cursor->at of run->length elements into the rest of *run. Accepts any bytes:
+     * DP_BADMSG. */
     dp_status (*read)(dp_codec_cursor *cursor, dp_codec_run *run);
-    /* Set energy or square of n <= DP_CODEC_ABREAST runs that were read; NULL: read has done it. */
+    /* Sets energy or square of n <= DP_CODEC_ABREAST runs; NULL: read has done it. */
     void (*measure)(dp_codec_run *runs, size_t n);
 } dp_codec_family;
 
@@ -57,7 +58,7 @@ uint16_t dp_codec_mean(uint64_t numerator, uint64_t denominator, uint32_t top);
  * padding. Returns whether something follows. */
 bool dp_codec_values_write(const dp_codec_slice *slice, const uint16_t *index, size_t k,
                            dp_writer *out);
-/* Sets count (k, or 0 where nothing follows), value, energy and what else there is but index. */
+/* Sets count (k, or 0 if nothing follows), value, energy and all else but index. DP_BADMSG. */
 dp_status dp_codec_values_read(dp_codec_cursor *cursor, size_t k, dp_codec_run *run);
 size_t dp_codec_values_bytes_max(const dp_codec *codec);
 
@@ -82,34 +83,34 @@ static inline size_t dp_codec_block_length(const dp_codec *codec, size_t left)
     return left < codec->block ? left : codec->block;
 }
 
-/* So many blocks has a full run. */
+/* Blocks of a full run. */
 static inline size_t dp_codec_blocks(const dp_codec *codec)
 {
     return DP_CODEC_RUN / codec->block;
 }
 
-/* Weight of a code of 4 bits that does not exist: sums of the others in a block, 4096 at most each,
- * stay below it. */
+/* Marks a code of 4 bits that does not exist: above any sum of real ones in a block, at most 4096
+ * each. */
 enum { DP_CODEC_NO_CODE = 1 << 21, DP_CODEC_CODES_MAX = 256 };
 _Static_assert(DP_CODEC_CODES_MAX * 4096 < DP_CODEC_NO_CODE &&
                    DP_CODEC_NO_CODE <= UINT32_MAX / DP_CODEC_CODES_MAX,
                "sums of weights neither reach it nor wrap");
 
-/* Two elements of 4 bits in each byte, the first in the lower half; the last byte of an odd number
- * is filled with 0. */
+/* Writes two elements of 4 bits per byte, the first in the lower half; an odd last byte is filled
+ * with 0. */
 void dp_codec_pack_nibbles(const uint8_t *nibble, size_t n, dp_writer *out);
-/* false: the input ends, or is not filled with 0. */
+/* Reads them. False: the input is too short, or the fill is not 0. */
 bool dp_codec_unpack_nibbles(dp_reader *in, size_t n, uint8_t *nibble);
 
-/* What the 16 codes of 4 bits stand for, with a scale s per block: s times unit, with energy s^2
+/* The values of the 16 codes of 4 bits, with a scale s per block: s times unit, with energy s^2
  * times square. */
 typedef struct dp_codec_codes {
     float unit[16];
-    uint32_t square[16]; /* in units of 2^-shift; DP_CODEC_NO_CODE: none is written so */
+    uint32_t square[16]; /* in units of 2^-shift; DP_CODEC_NO_CODE: no such code */
     uint32_t shift;
 } dp_codec_codes;
 
-/* Blocks of u16 s, fp16, and 4 bits per element. */
+/* Reads blocks: u16 s (fp16), then 4 bits per element. DP_BADMSG. */
 DP_MUST dp_status dp_codec_read_codes(const dp_codec_codes *codes, dp_codec_cursor *cursor,
                                       dp_codec_run *run);
 

@@ -1,5 +1,5 @@
-/* fp16: each element as the nearest half, ties to even, at most 65504; what passes that stays in
- * the error feedback. */
+/* fp16: each element as the nearest half, ties to even, at most 65504; error feedback keeps the
+ * rest. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* fp32 and what it shares with bf16: elements as they are. */
+/* fp32, elements as they are, and its helpers that bf16 shares. */
 #include <string.h>
 
 #include "base/mutation.h"

@@ -1,6 +1,6 @@
-/* random: one element of every keep, drawn from the seed, values by codec_values.c; positions take
- * no bits. A control for sparse at the same number of values: who has the choice should not train
- * with it. The last of a run's strata may be shorter. */
+/* random: one element of every keep, chosen by the seed, values by codec_values.c; positions take
+ * no bits. A control for sparse with the same number of values, not for use. The last of a run's
+ * strata may be shorter. */
 #include "base/rng.h"
 #include "compute/codec/codec_family.h"
 

@@ -23,7 +23,7 @@ static uint8_t bit_at(bool bit, size_t i)
     return (uint8_t)((bit ? 1U : 0U) << (i % 8));
 }
 
-/* Two means about the mean; high: who belongs to the upper. */
+/* The two means below and above the mean; high: true for values of the upper one. */
 static centroids split(const dp_codec_slice *slice, const float *v, size_t k, uint8_t *high)
 {
     const uint32_t largest = slice->ops->largest(v, k);

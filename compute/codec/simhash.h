@@ -22,7 +22,8 @@
 #include "base/bytes.h"
 #include "base/run/judged.h"
 
-/* Of the decoded blob of n elements. Checks first; on failure out is untouched. */
+/* The likeness of a blob of n elements, decoded. Checks first: DP_BADMSG, DP_VERSION, DP_NOMEM; on
+ * failure out is untouched. */
 DP_MUST dp_status dp_simhash(dp_view blob, size_t n, uint8_t out[DP_LIKENESS_BYTES]);
 
 #endif

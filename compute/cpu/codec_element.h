@@ -1,5 +1,5 @@
-/* What a codec's loop does with one float: the same for all tables and for kernels, so that only
- * order and width differ. */
+/* The operations of codecs on one float, shared by all tables and by kernels, so that only order
+ * and width differ. */
 #ifndef DP_COMPUTE_CPU_CODEC_ELEMENT_H
 #define DP_COMPUTE_CPU_CODEC_ELEMENT_H
 
@@ -84,7 +84,7 @@ DP_ELEMENT uint16_t dp_element_mean(uint64_t numerator, uint64_t denominator, ui
     return dp_half_of(quotient * unit, false);
 }
 
-/* 0..7: which power of two is nearest to y, 2^(j - 7), or 0 for none. */
+/* 0..7: the nearest power of two to y, 2^(j - 7), or 0 for none. */
 DP_ELEMENT uint32_t dp_element_power(float y)
 {
     const int32_t field = (int32_t)((dp_float_bits(y) + 0x400000U) >> 23);

@@ -11,7 +11,7 @@ enum {
     OCTAVE = 0x00800000 /* distance of the bits of x and 2 x */
 };
 
-/* What is in a vector beyond n never counts. */
+/* Lanes beyond n are never counted. */
 typedef struct candidates {
     uint32_t key[DP_CODEC_RUN + DP_LANES];
     uint32_t at[DP_CODEC_RUN + DP_LANES];

@@ -1,5 +1,5 @@
-/* The loops inside the codecs and the outer step: one table per instruction set, all with the same
- * bits. The first table is plain loops, the definition of right.
+/* The loops of the codecs and of the outer step: one table per instruction set, all with the same
+ * bits. The first table, plain loops, is the reference.
  *
  * n <= DP_CODEC_RUN everywhere; vectors do not overlap and need no alignment. "Magnitude of a in
  * units of top" is the integer of codec_family.h: floor(|a| 2^(174 - top)). */
@@ -62,7 +62,7 @@ typedef struct dp_codec_ops {
 
 /* Plain loops. */
 const dp_codec_ops *dp_codec_ops_reference(void);
-/* The tables that run on this machine, slowest first; NULL behind the last. */
+/* The tables that this machine can run, slowest first; NULL after the last. */
 const dp_codec_ops *dp_codec_ops_at(size_t index);
 const dp_codec_ops *dp_codec_ops_best(void);
 

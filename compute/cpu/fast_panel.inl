@@ -12,7 +12,7 @@ struct rows {
     size_t a_group;
 };
 
-/* A panel, and what is asked for while it is multiplied: the next one. */
+/* A panel, and the next one, which is prefetched while this one is multiplied. */
 struct panel {
     size_t k;
     const float *b;    /* [k][DP_PANEL] */

@@ -1,5 +1,5 @@
-/* Products of rounded inputs without instructions for it: the numbers of bf16 or fp16 as fp32, and
- * the products of fast_gemm.inl. As fast as fp32 at best: what these tables give is the same
+/* Products of rounded inputs without special instructions: bf16 or fp16 values as fp32, and the
+ * products of fast_gemm.inl. At best as fast as fp32; the point of these tables is the same
  * arithmetic on every machine. */
 
 typedef uint32_t dp_uvec __attribute__((vector_size(DP_LANES * 4)));

@@ -1,5 +1,5 @@
-/* What all matrix products of an instruction set share: how the sums of DP_GROUP rows times
- * DP_PANEL columns go to memory. */
+/* The stores of matrix products, shared by all products of an instruction set: how the sums of
+ * DP_GROUP rows times DP_PANEL columns go to memory. */
 
 #define DP_PANEL_VECS (DP_PANEL / DP_LANES)
 
@@ -12,9 +12,9 @@
  * DP_OPS_DEPTH terms. */
 #define DP_BLOCK_COLUMNS 1024
 
-/* While a group is multiplied a line of what is needed next is asked for every few terms: what the
- * processor sees coming by itself begins anew with each panel, and a panel that is not in a cache
- * then costs its first group twice its time. */
+/* Prefetch: every few terms of a group one line of the next data is requested. The processor's own
+ * prefetch starts anew with each panel, and a panel outside the caches then doubles the time of its
+ * first group. */
 #define DP_AHEAD_TERMS 4
 #define DP_LINE_FLOATS 16
 #define DP_AHEAD(k) ((k) / DP_AHEAD_TERMS * DP_LINE_FLOATS)
@@ -91,8 +91,8 @@ DP_INLINE const float *next_panel(const dp_gemm *g, const struct block *block, s
     return panel_of(g, 0, block->end < g->n ? block->end : 0);
 }
 
-/* What begins at (row, column) of a product, terms from depth on; skip and rows are the
- * caller's. */
+/* The target at (row, column) of a product, for terms from depth on; the caller sets skip and
+ * rows. */
 DP_INLINE struct target target_of(const dp_gemm *g, size_t depth, size_t row, size_t column)
 {
     struct target t = {
@@ -208,7 +208,7 @@ DP_INLINE void store_past(const struct target *t, size_t rows, dp_vec sum[DP_GRO
     }
 }
 
-/* What goes past the caches, has fewer rows or columns, or rows to skip. */
+/* Stores for targets past the caches, with fewer rows or columns, or with rows to skip. */
 DP_INLINE void store_other(const struct target *t, size_t rows, dp_vec sum[DP_GROUP][DP_PANEL_VECS])
 {
     if (t->rows == rows && t->columns == DP_PANEL) {

@@ -29,7 +29,7 @@ DP_ANYWHERE float dp_float_of_bits(uint32_t bits)
     return value;
 }
 
-/* A half without sign that is finite: what scales and centroids are. */
+/* True for a finite half without sign, as scales and centroids are. */
 DP_ANYWHERE bool dp_half_is_magnitude(uint16_t half)
 {
     return half <= DP_HALF_MAX;
@@ -49,8 +49,8 @@ DP_ANYWHERE float dp_half_value(uint16_t half)
     return (float)dp_half_grid(half) * 0x1p-24F;
 }
 
-/* The half nearest to a finite value >= 0 (ties to even), at most DP_HALF_MAX. With up: the least
- * one not below. */
+/* The half nearest to a finite value >= 0 (ties to even), at most DP_HALF_MAX. With up: the
+ * smallest half not below it. */
 DP_ANYWHERE uint16_t dp_half_of(double value, bool up)
 {
     if (value >= 65504.0) {

@@ -1,11 +1,11 @@
 /* The operations of the engine on ranges of rows, as a table per instruction set; no threads, no
  * memory, no model.
  *
- * dp_ops_reference() is the definition of right: plain loops. dp_ops_best() does the same in
- * vectors of this machine. All matrices are row-major fp32, pointers do not overlap unless said,
- * "ld" is the distance of rows in elements. An output element is summed in an order that depends on
- * the shape of the whole operation only, so callers may split rows and columns among threads as
- * they like and get the same bits. */
+ * dp_ops_reference() is the reference: plain loops. dp_ops_best() does the same in vectors of this
+ * machine. All matrices are row-major fp32, pointers do not overlap unless noted, "ld" is the
+ * distance of rows in elements. The order of a sum depends only on the shape of the whole
+ * operation, so that callers may divide rows and columns among threads in any way and get the same
+ * bits. */
 #ifndef DP_COMPUTE_CPU_OPS_H
 #define DP_COMPUTE_CPU_OPS_H
 
@@ -39,8 +39,8 @@ typedef struct dp_gemm {
     const float *add; /* [m][n] or NULL; may be c */
     size_t ld_add;
     const float *bias; /* [n] or NULL */
-    /* column < n near which to begin, behind the last comes the first: speed only. Threads with the
-     * same b then do not all ask for the same part of it at once */
+    /* First column, below n; after the last comes column 0. For speed only: threads with the same b
+     * then read different parts of it at a time. */
     size_t begin;
 } dp_gemm;
 
@@ -55,9 +55,8 @@ typedef struct dp_gemm_tn {
     size_t ldb;
     float *c; /* [m][n] */
     size_t ldc;
-    bool fresh; /* c holds nothing yet and is not read; the same bits as if it held 0 */
-    /* c is not asked for again soon: speed only. A fresh one may then go past the caches, and
-     * memory is not read first */
+    bool fresh; /* c is not read; the same bits as if it held 0 */
+    /* c is not used again soon. For speed only: a fresh one may be written past the caches. */
     bool cold;
     float *scratch; /* DP_OPS_TILE_SCRATCH floats, 64-byte aligned */
 } dp_gemm_tn;
@@ -127,7 +126,7 @@ typedef struct dp_classifier {
     size_t vocab;
     /* c > 0: of c * tanh(logit / c) instead of the logit (Gemma Team 2024); 0: none */
     float softcap;
-    float scale;   /* 0: the logits are spoiled; else they become scale * d(loss)/d(logits) */
+    float scale;   /* 0: the logits are overwritten; else they become scale * d(loss)/d(logits) */
     float *losses; /* [rows], nats */
 } dp_classifier;
 
@@ -160,11 +159,11 @@ typedef struct dp_activation {
 typedef struct dp_ops {
     /* "reference", "generic", "avx2", "avx512", and these with "-bf16" or "-fp16"; "avx512bf16" */
     const char *name;
-    /* Of the inputs of gemm and gemm_tn: they are rounded to it (b when it is packed), products and
-     * sums are fp32. A table may round what attention multiplies too (q, k, v, probabilities,
-     * gradients), and take bf16 below 2^-126 as 0. */
+    /* Precision of the inputs of gemm and gemm_tn, which are rounded to it (b when it is packed);
+     * products and sums are fp32. A table may also round the inputs of products in attention (q, k,
+     * v, probabilities, gradients), and take bf16 below 2^-126 as 0. */
     dp_precision precision;
-    size_t terms; /* of a column that a float of a packed panel holds */
+    size_t terms; /* elements of a column in one float of a packed panel */
     size_t panel; /* columns of a packed panel */
 
     /* packed: dp_packed_floats(ops, k, n). b is [k][n], or [n][k] if transposed, at ld. */
@@ -241,7 +240,7 @@ const dp_ops *dp_ops_best_in(dp_precision precision);
 /* Every fp32 table of this build that this processor can run, slowest first; NULL beyond the last.
  * For tests. */
 const dp_ops *dp_ops_at(size_t index);
-/* The same of a precision; the first is the definition. */
+/* The same of a precision; the first is the reference. */
 const dp_ops *dp_ops_at_in(dp_precision precision, size_t index);
 
 #endif

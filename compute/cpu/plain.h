@@ -1,4 +1,4 @@
-/* The plain loops of plain_*.c, which plain.c puts into a table. What each does stands in ops.h. */
+/* The plain loops of plain_*.c, which plain.c puts into a table. ops.h describes each. */
 #ifndef DP_COMPUTE_CPU_PLAIN_H
 #define DP_COMPUTE_CPU_PLAIN_H
 

@@ -1,5 +1,5 @@
-/* The precisions of training: to what the inputs of matrix products are rounded. Sums, parameters
- * and everything else stay fp32.
+/* The precisions of training: the formats to which inputs of matrix products are rounded. Sums,
+ * parameters and all else stay fp32.
  *
  * bf16: nearest, ties to even; above the largest finite value infinity. fp16: the same, with a
  * spacing of 2^-24 below 2^-14. A NaN stays a NaN. */
@@ -55,9 +55,9 @@ static inline float dp_round_to(dp_precision precision, float x)
 
 /* "fp32", "bf16", "fp16". */
 const char *dp_precision_name(dp_precision precision);
-/* What train.precision stands for. */
+/* The precision of a manifest's train.precision. */
 dp_precision dp_precision_of_kind(dp_precision_kind kind);
-/* False when the name is none of these. */
+/* False: no such name. */
 bool dp_precision_of(const char *name, dp_precision *out);
 
 #endif

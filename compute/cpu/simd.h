@@ -1,8 +1,8 @@
 /* Vectors of DP_LANES floats for the kernels of one instruction set; included by one fast_<isa>.c
- * after it has chosen DP_LANES and the target. Plain operators work on the types; here stands only
- * what they cannot say.
+ * after it has chosen DP_LANES and the target. Plain operators work on the types; the functions
+ * here do the rest.
  *
- * NaN goes through all of them: dp_max and dp_min return b when either is NaN. */
+ * NaN passes through all of them: dp_max and dp_min return b when either is NaN. */
 #ifndef DP_COMPUTE_CPU_SIMD_H
 #define DP_COMPUTE_CPU_SIMD_H
 
@@ -12,8 +12,8 @@
 
 #define DP_INLINE static inline __attribute__((always_inline))
 
-/* Moves a pointer on, and hides from the compiler by how much: in loops of many rows it would keep
- * the address of each. */
+/* Advances a pointer and hides the distance from the compiler, which in loops of many rows would
+ * keep the address of each. */
 #define DP_STEP(p, n)                                                                              \
     do {                                                                                           \
         (p) += (n);                                                                                \

@@ -163,7 +163,7 @@ static dp_status forward_of(const dp_cuda_activation *act, void *y, cudaStream_t
                      (const T *)act->x, act->rows, act->width, even, (T *)y);
 }
 
-/* What backward is given beside the activation. */
+/* Further arguments of backward. */
 typedef struct back {
     const void *dy;
     size_t ld_dy;

@@ -1,4 +1,4 @@
-/* What the warpgroups of attention_wgmma.cu and attention_wgmma_back.cu share: products of whole
+/* Helpers of the warpgroups of attention_wgmma.cu and attention_wgmma_back.cu: products of whole
  * tiles, a ring of tiles that the copy engine fills, the causal mask. */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_GROUP_CUH
 #define DP_COMPUTE_CUDA_ATTENTION_GROUP_CUH

@@ -1,4 +1,4 @@
-/* What attention.cu hands to its paths. */
+/* The arguments that attention.cu gives to its paths. */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_INSIDE_CUH
 #define DP_COMPUTE_CUDA_ATTENTION_INSIDE_CUH
 
@@ -20,7 +20,7 @@ static __device__ inline T *dp_head_of(void *x, size_t ld, size_t first_token, s
     return (T *)x + first_token * ld + head * width;
 }
 
-/* Whether the driver makes what the copy engine asks for. */
+/* True if the driver can make the maps of the copy engine. */
 bool dp_attention_wgmma_known(void);
 
 /* Those of tensor cores want halves, heads of 64 or 128, and rows at 16 bytes. */

@@ -95,8 +95,9 @@ static __device__ inline void mask(float (&s)[COLUMNS / 8][4], int query, int ke
     }
 }
 
-/* Scores become probabilities over the largest of each row so far, sums of rows follow it; shrink:
- * what the output must be multiplied with. unit: scores times it are exponents of 2. */
+/* Online softmax: turns scores into probabilities relative to the largest score of each row so far,
+ * and updates the sums of rows. shrink: the factor for the output so far. unit: scores times unit
+ * are exponents of 2. */
 template <int COLUMNS>
 static __device__ inline void soften(float (&s)[COLUMNS / 8][4], float (&largest)[2],
                                      float (&sum)[2], float (&shrink)[2], float unit)

@@ -83,7 +83,7 @@ static inline CUtensorMapDataType dp_tile_map_type(const dp_fp16 *)
 
 #endif
 
-/* Whether maps can be made here. */
+/* True if maps can be made on this machine. */
 static inline bool dp_tile_map_known(void)
 {
 #if defined(__CUDACC__)

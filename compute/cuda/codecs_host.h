@@ -1,4 +1,4 @@
-/* What the host tells kernels of blobs. C alone: it knows compute/codec/codec.h. */
+/* Descriptions of blobs that the host passes to kernels. C only: it knows compute/codec/codec.h. */
 #ifndef DP_COMPUTE_CUDA_CODECS_HOST_H
 #define DP_COMPUTE_CUDA_CODECS_HOST_H
 
@@ -10,7 +10,7 @@
 
 /* The codec's options, of a whole vector; bytes and runs are NULL. */
 dp_cuda_blob dp_cuda_blob_of(const dp_codec *codec);
-/* Whether its runs differ in length, so that dp_cuda_blob needs runs. */
+/* True if its runs differ in length, so that dp_cuda_blob needs runs. */
 bool dp_cuda_runs_differ(const dp_codec *codec);
 /* runs(n) + 1 offsets of a blob of these n elements. Total, as dp_codec_check_at: DP_BADMSG,
  * DP_VERSION. */

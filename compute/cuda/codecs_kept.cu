@@ -178,7 +178,7 @@ static __device__ unsigned write_run(choice &c, unsigned k, const dp_cuda_blob &
 
 /* ---- Runs. */
 
-/* What the kernels of runs share. */
+/* Helpers of the kernels of runs. */
 struct kept_runs {
     const float *a;
     size_t n;

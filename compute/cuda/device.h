@@ -27,10 +27,10 @@ typedef struct dp_cuda_device {
      * host, beside the rest of backward */
     cudaStream_t side;
     cudaEvent_t done;               /* of dp_cuda_wait */
-    cudaEvent_t before;             /* what the side stream waits for on the other */
+    cudaEvent_t before;             /* event on the compute stream that the side stream waits for */
     cudaEvent_t encoded;            /* the end of the encoding under way */
     uint32_t wait_ms;               /* DP_CUDA_WAIT_MS, unless a test says less */
-    bool (*is_over)(void *context); /* asked while it is waited; NULL: nobody (link.h) */
+    bool (*is_over)(void *context); /* polled while waiting; NULL: not polled (link.h) */
     void *is_over_context;
     bool lost;      /* a call failed in a way that stays */
     bool capturing; /* what is put on the compute stream becomes a graph (graph.h) */
@@ -53,12 +53,12 @@ void dp_cuda_device_close(dp_cuda_device *device);
 DP_MUST dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream);
 /* The same for what is before an event that was recorded. */
 DP_MUST dp_status dp_cuda_wait_for(dp_cuda_device *device, cudaEvent_t event);
-/* Whether an event that was recorded has come, without waiting. DP_IO. */
+/* *came: the recorded event has come. Does not wait. DP_IO. */
 DP_MUST dp_status dp_cuda_has_come(dp_cuda_device *device, cudaEvent_t event, bool *came);
 /* After a launcher: DP_IO becomes the sentence of the launch that failed, others pass through. */
 DP_MUST dp_status dp_cuda_launch_status(dp_cuda_device *device, dp_status status, const char *what);
-/* What DP_CUDA does with an error. DP_OK for 0; DP_NOMEM: the card's memory is spent, which does
- * not stay; DP_IO. */
+/* Handles an error of DP_CUDA. DP_OK for 0; DP_NOMEM: no memory on the card, which does not last;
+ * DP_IO. */
 DP_MUST dp_status dp_cuda_check(dp_cuda_device *device, int error, const char *call,
                                 const char *file, int line);
 

@@ -1,6 +1,6 @@
-/* What the near kernels read and write: elements of fp32, bf16 and fp16 in memory, floats in
- * registers, eight at a time. The same source is device code for nvcc and C++ for the emulator of
- * the tests; only what a card has an instruction for is written twice. */
+/* Element access of the near kernels: fp32, bf16 and fp16 in memory, floats in registers, eight at
+ * a time. The same source is device code for nvcc and C++ for the emulator of the tests; only
+ * operations for which a card has an instruction are written twice. */
 #ifndef DP_COMPUTE_CUDA_ELEMENT_CUH
 #define DP_COMPUTE_CUDA_ELEMENT_CUH
 

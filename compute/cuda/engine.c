@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 #include "compute/cuda/claim.h"
 
 enum {
@@ -75,7 +75,7 @@ static dp_plan_step largest_step(const dp_cuda_shape *shape, uint64_t budget, ui
     return best;
 }
 
-/* What is planned is one card's share; rows are said of all. */
+/* The plan is of one card's share; its rows are those of all cards. */
 static void count_cards(dp_plan *plan, const dp_cuda_shape *shape, uint32_t wanted)
 {
     const uint64_t cards = shape->parts;
@@ -91,10 +91,10 @@ static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request
     const dp_manifest *const m = all->manifest;
     const uint32_t cards = (uint32_t)shape->parts;
     dp_plan_request own = *all;
-    own.rows = dp_team_rows(all->rows, cards);
+    own.rows = dp_process_group_rows(all->rows, cards);
     const dp_plan_request *const request = &own;
     const uint32_t together = all->rows != 0 ? all->rows : m->batch_rows;
-    const uint32_t wanted = dp_team_rows(together, cards);
+    const uint32_t wanted = dp_process_group_rows(together, cards);
     const uint32_t most = wanted < DP_GPT_ROWS_MAX ? wanted : DP_GPT_ROWS_MAX;
     const uint64_t batch = (uint64_t)most * m->context;
     const uint64_t enough = batch < TOKENS_ENOUGH ? batch : TOKENS_ENOUGH;
@@ -121,7 +121,7 @@ static void fill_plan(dp_plan *plan, dp_cuda_shape *shape, const dp_plan_request
         }
     }
     if (plan->steps[chosen].rows == 0 || plan->steps[chosen].rows < request->rows) {
-        chosen = DP_RECOMPUTE_LAYER; /* What is said to be missing is the least. */
+        chosen = DP_RECOMPUTE_LAYER; /* Report the smallest missing amount. */
     }
     plan->recompute = (dp_recompute)chosen;
     plan->rows = plan->steps[chosen].rows < request->rows ? 0 : plan->steps[chosen].rows;
@@ -362,9 +362,10 @@ dp_status dp_cuda_create(dp_engine **out, const dp_engine_setup *setup, dp_why *
     if (setup->rows_max == 0 || (unsigned)setup->recompute >= DP_RECOMPUTE_STEPS) {
         return dp_why_set(why, DP_BADARG, "no rows, or no such step of the recompute ladder");
     }
-    if (setup->parts > DP_GATE_PROCESSES_MAX || (setup->part > 0 && setup->part >= setup->parts)) {
+    if (setup->parts > DP_PROCESS_BARRIER_PROCESSES_MAX ||
+        (setup->part > 0 && setup->part >= setup->parts)) {
         return dp_why_set(why, DP_BADARG, "no part %zu of %zu: %d at most", setup->part,
-                          setup->parts, DP_GATE_PROCESSES_MAX);
+                          setup->parts, DP_PROCESS_BARRIER_PROCESSES_MAX);
     }
     if (setup->model->n_elements > DP_CODEC_ELEMENTS_MAX || setup->rows_max > DP_GPT_ROWS_MAX) {
         return dp_why_set(why, DP_TOOBIG, "a model of %zu numbers is too large: %zu at most",

@@ -14,9 +14,9 @@
 #include "compute/cuda/graph.h"
 #include "compute/cuda/link.h"
 #include "compute/cuda/net.h"
-#include "compute/machine/gate.h"
+#include "compute/machine/process_barrier.h"
 
-/* What decides how much memory an engine takes. */
+/* The settings that determine the memory of an engine. */
 typedef struct dp_cuda_shape {
     const dp_model *model;
     dp_precision type;
@@ -54,7 +54,7 @@ enum { DP_CUDA_PIECES_MAX = DP_MODEL_LAYERS_MAX + 2 /* the model's end, layers, 
 /* Gradients that come to the host while backward goes on (backend.h, on_final), each piece behind
  * its own event. */
 typedef struct dp_cuda_final {
-    dp_backend_final tell; /* by the next step; NULL: nobody */
+    dp_backend_final tell; /* called during the next step; NULL: no call */
     dp_vector beside;      /* comes along, to mirror; DP_VECTOR_NONE: none */
     void *context;
     cudaEvent_t come[DP_CUDA_PIECES_MAX]; /* of each piece; NULL: not opened yet */
@@ -142,7 +142,8 @@ static inline float *dp_cuda_vector(const dp_engine *e, dp_vector v)
 {
     return e->vectors[v];
 }
-/* Before a write to v: what was made from it is old then. Not of a vector that is being encoded. */
+/* Call before a write to v: marks results made from it as old. Not for a vector that is being
+ * encoded. */
 static inline float *dp_cuda_writing(dp_engine *e, dp_vector v)
 {
     dp_assert(!e->publication.begun || e->publication.from != v);
@@ -170,7 +171,8 @@ extern const dp_backend_parts dp_cuda_parts;
 
 /* As backend.h says. */
 void dp_cuda_e_on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context);
-/* Before a pass that completes a batch: whether somebody is told, and it is to run as it is. */
+/* Call before a pass that completes a batch: true if gradients are reported, so that the pass runs
+ * without a graph. */
 bool dp_cuda_final_begin(dp_engine *e);
 /* Behind its launches, with what became of them: tells of each piece when it has come. */
 DP_MUST dp_status dp_cuda_final_end(dp_engine *e, dp_status launched);

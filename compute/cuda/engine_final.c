@@ -41,7 +41,7 @@ bool dp_cuda_final_begin(dp_engine *e)
 {
     e->final.pieces = 0;
     e->net.final = NULL;
-    /* Without memory nobody is told, which backend.h allows. */
+    /* Without memory nothing is reported, which backend.h allows. */
     const bool beside = e->final.beside != DP_VECTOR_NONE;
     if (e->final.tell != NULL && dp_cuda_mirror(e, &e->mirror_other) == DP_OK &&
         (!beside || dp_cuda_mirror(e, &e->mirror) == DP_OK)) {

@@ -88,7 +88,7 @@ dp_status dp_cuda_mirror(dp_engine *e, float **mirror)
 {
     void *memory;
     if (mirror == &e->mirror_other) {
-        e->final.here = false; /* Whoever asks writes to it. */
+        e->final.here = false; /* The caller writes to it. */
     }
     if (*mirror != NULL) {
         return DP_OK;

@@ -22,7 +22,8 @@ static bool muon_takes(const dp_cuda_optimizer *o, size_t tensor)
     return o->kind == DP_OPTIM_MUON && t->n_dims == 2 && t->slot < DP_LAYER_SLOTS;
 }
 
-/* What a product makes at once stands side by side in one tensor: q, k and v, gates and ups. */
+/* The matrices that lie side by side in one tensor, because one product makes them: q, k and v,
+ * gates and ups. */
 static size_t shares_of(const dp_model *model, const dp_tensor *tensor, share shares[SHARES_MAX])
 {
     const size_t columns = tensor->shape[1];

@@ -47,7 +47,7 @@ typedef struct dp_cuda_optimizer {
 
 /* Sizes; device and gemm come later. Owns host_partial. DP_BADARG, DP_NOMEM. */
 DP_MUST dp_status dp_cuda_optimizer_open(dp_cuda_optimizer *o, const dp_optim_setup *setup);
-/* The same without the host's half, for who only counts. */
+/* The same without the host's half, for counting only. */
 DP_MUST dp_status dp_cuda_optimizer_sizes(dp_cuda_optimizer *o, const dp_optim_setup *setup);
 void dp_cuda_optimizer_close(dp_cuda_optimizer *o);
 void dp_cuda_optimizer_carve(dp_cuda_optimizer *o, dp_cuda_arena *arena);

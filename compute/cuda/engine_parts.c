@@ -86,7 +86,7 @@ static void lanes_of(const dp_engine *e, float *own, float *lanes[])
 /* Elements [at, at + n) of every part go to whom they belong. n: of the own. */
 static dp_status exchange(dp_engine *e, size_t at, size_t n, float *const lanes[])
 {
-    dp_cuda_move moves[2 * DP_GATE_PROCESSES_MAX];
+    dp_cuda_move moves[2 * DP_PROCESS_BARRIER_PROCESSES_MAX];
     const size_t stage = stage_of(&e->shape);
     size_t count = 0;
     for (size_t part = 0; part < e->shape.parts; part++) {
@@ -129,7 +129,7 @@ static dp_status sum(dp_engine *e, double *squares)
     e->final.here = false;
     const size_t largest = largest_of(&e->shape);
     const size_t stage = stage_of(&e->shape);
-    float *lanes[DP_GATE_PROCESSES_MAX];
+    float *lanes[DP_PROCESS_BARRIER_PROCESSES_MAX];
     dp_assert(e->link != NULL);
     for (size_t at = 0; at < largest; at += stage) {
         const size_t n = left_of(e->optim.n, at, stage);
@@ -164,7 +164,7 @@ static dp_status keep_part(dp_engine *e)
 
 static dp_status spread(dp_engine *e)
 {
-    dp_cuda_move moves[2 * DP_GATE_PROCESSES_MAX];
+    dp_cuda_move moves[2 * DP_PROCESS_BARRIER_PROCESSES_MAX];
     float *const x = dp_cuda_writing(e, DP_VECTOR_X);
     size_t count = 0;
     dp_assert(e->link != NULL);

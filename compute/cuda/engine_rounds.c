@@ -1,4 +1,4 @@
-/* What a round does with blobs, on the card, to the bit. */
+/* The calls of a round on blobs, on the card, to the bit. */
 #include "compute/cuda/engine_rounds.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Rounds by the host, on copies of the vectors: what has no kernel yet, and what finds no room on
- * the card for the blobs. */
+/* Rounds on the host, with copies of the vectors: for codecs without a kernel, and for blobs
+ * without room on the card. */
 #include "compute/cuda/engine_rounds.h"
 
 #include "compute/codec/feedback.h"

@@ -23,7 +23,7 @@ enum {
     DP_GEMM_ALIGN = 16 /* bytes: what the widest loads of a kernel want */
 };
 
-/* What decides which algorithm is best. Compared as bytes: no padding. */
+/* The properties that determine the best algorithm. Compared as bytes: no padding. */
 typedef struct dp_gemm_key {
     uint64_t m;
     uint64_t n;
@@ -48,7 +48,7 @@ typedef struct dp_gemm_cache {
     char purpose[128];
 } dp_gemm_cache;
 
-/* Whether all of its matrices begin at DP_GEMM_ALIGN. */
+/* True if all of its matrices begin at DP_GEMM_ALIGN. */
 bool dp_gemm_is_aligned(const dp_cuda_product *product);
 dp_gemm_key dp_gemm_key_of(const dp_cuda_product *product);
 

@@ -1,5 +1,5 @@
-/* One matrix product, and the kernel that makes any of them, slowly: what cuBLASLt does not take,
- * and all in the emulated build. */
+/* One matrix product, and a slow kernel for any product: for those that cuBLASLt refuses, and for
+ * all in the emulated build. */
 #ifndef DP_COMPUTE_CUDA_GEMM_PLAIN_H
 #define DP_COMPUTE_CUDA_GEMM_PLAIN_H
 

@@ -35,7 +35,7 @@ typedef dp_status (*dp_cuda_work)(void *context);
 /* key is not 0. Statuses of the work, DP_IO. */
 DP_MUST dp_status dp_cuda_graphs_run(dp_cuda_graphs *graphs, uint64_t key, dp_cuda_work work,
                                      void *context);
-/* Forgets all: what they read or wrote is no longer there. */
+/* Forgets all graphs, whose memory is no longer there. */
 void dp_cuda_graphs_close(dp_cuda_graphs *graphs);
 
 #endif

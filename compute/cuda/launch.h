@@ -21,7 +21,7 @@
 
 enum { DP_SHARED_WITHOUT_ASKING = 48 * 1024 };
 
-/* Whether the launch before was taken. The words of what went wrong stay for cudaGetLastError. */
+/* True if the launch before was accepted. Error texts stay for cudaGetLastError. */
 static inline dp_status dp_cuda_launched(void)
 {
     return cudaPeekAtLastError() == cudaSuccess ? DP_OK : DP_IO;

@@ -33,17 +33,17 @@ DP_MUST dp_status dp_cuda_link_library(const char *file, char name[DP_DEVICE_NAM
 /* For one link, by the first of those that will open it. DP_UNSUPPORTED with a sentence. */
 DP_MUST dp_status dp_cuda_link_id(const char *file, dp_card_link_id *out, dp_why *why);
 
-/* As rank of count; all must come. device and link's context are borrowed until close.
- * DP_UNSUPPORTED: NCCL cannot, or not all came in wait_ms; DP_IO: somebody is gone; DP_NOMEM; each
- * but that with a sentence. */
+/* Opens a link as rank of count; all must call it. device and link's context are borrowed until
+ * close. DP_UNSUPPORTED: NCCL cannot, or a card did not come in wait_ms; DP_IO: another process is
+ * gone; DP_NOMEM; all but that with a sentence. */
 DP_MUST dp_status dp_cuda_link_open(dp_cuda_link **out, const char *file, dp_cuda_device *device,
                                     const dp_card_link *link, uint32_t rank, uint32_t count,
                                     uint32_t wait_ms, dp_why *why);
-void dp_cuda_link_close(dp_cuda_link *link); /* Accepts NULL. What is under way is given up. */
+void dp_cuda_link_close(dp_cuda_link *link); /* Accepts NULL. Aborts moves in progress. */
 
-/* Puts the moves on the stream, all at once: what one sends another of them must take, in the order
- * of the list for each two. Returns when they are on it. DP_IO: device->problem, and the device
- * counts as lost. */
+/* Puts all moves on the stream at once: every send must have its receive on the other card, in the
+ * order of the list for each two cards. Returns when they are on the stream. DP_IO:
+ * device->problem, and the device counts as lost. */
 DP_MUST dp_status dp_cuda_link_run(dp_cuda_link *link, const dp_cuda_move *moves, size_t n,
                                    cudaStream_t stream);
 

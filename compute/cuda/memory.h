@@ -1,5 +1,5 @@
-/* One block of a card's memory, handed out in pieces that live as long as it does. Whoever counts
- * and whoever takes run the same code: with no block under it an arena only counts. */
+/* One block of a card's memory, handed out in pieces that live as long as the block. Counting and
+ * allocating run the same code: without a block an arena only counts. */
 #ifndef DP_COMPUTE_CUDA_MEMORY_H
 #define DP_COMPUTE_CUDA_MEMORY_H
 

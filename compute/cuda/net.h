@@ -50,8 +50,7 @@ typedef struct dp_cuda_layer {
     float *rstd2;
 } dp_cuda_layer;
 
-/* What has been put on the stream so far makes all terms of gradients [first, n). first falls from
- * call to call. */
+/* The work on the stream so far completes gradients [first, n). first falls from call to call. */
 typedef dp_status (*dp_cuda_net_final)(void *context, size_t first);
 
 typedef struct dp_cuda_net {
@@ -98,7 +97,7 @@ typedef struct dp_cuda_net {
     size_t rows;
     size_t length;
     size_t n;                /* rows * length */
-    dp_cuda_net_final final; /* told by backward; NULL: nobody is */
+    dp_cuda_net_final final; /* called by backward; NULL: no call */
     void *final_context;
 } dp_cuda_net;
 
@@ -120,9 +119,9 @@ DP_MUST dp_status dp_cuda_net_logits(dp_cuda_net *net, float **out);
 
 /* From tokens to last. */
 DP_MUST dp_status dp_cuda_net_forward(dp_cuda_net *net);
-/* What the ladder did not keep of a layer and backward needs at once. */
+/* Computes again what backward needs of a layer and the ladder has not kept. */
 DP_MUST dp_status dp_cuda_net_again(dp_cuda_net *net, size_t layer);
-/* Whether norms and activations are dropped one by one. */
+/* True if norms and activations are dropped one by one. */
 static inline bool dp_cuda_net_drops_norms(const dp_cuda_net *net)
 {
     return net->recompute == DP_RECOMPUTE_NORMS || net->recompute == DP_RECOMPUTE_ATTENTION;

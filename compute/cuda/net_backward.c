@@ -121,7 +121,7 @@ static dp_status to_input(dp_cuda_net *net, size_t layer)
     DP_TRY(linear_back(net, layer, DP_LAYER_QKV_W, net->d_qkv, net->d_small, net->sizes.width));
     DP_TRY(weight_grads(net, layer, DP_LAYER_QKV_W, at->norm1, net->d_qkv));
     DP_TRY(qkv_bias_grads(net, layer));
-    /* What comes out is what the layer before has added to. */
+    /* The result is the value that the layer before has added to. */
     return norm_back(net, layer, DP_LAYER_NORM1_W, net->d_middle, net->dx,
                      layer == 0 ? NULL : dp_cuda_net_grad(net, layer - 1, DP_LAYER_DOWN_B));
 }

@@ -12,7 +12,7 @@ enum {
 
 static_assert(4 * NARROW_MAX >= DP_MODEL_WIDTH_MAX, "a row fits a block");
 
-/* What both kernels are given; pointers without a type are in dp_cuda_norm. */
+/* Arguments of both kernels; pointers without a type are in dp_cuda_norm. */
 typedef struct norm_shape {
     size_t rows;
     size_t width;
@@ -269,7 +269,7 @@ static dp_status forward(const dp_cuda_norm *norm, const void *add, void *sum, v
                      shape, (const S *)norm->x, (const T *)add, (S *)sum, (T *)y);
 }
 
-/* What backward is given beside the norm. */
+/* Further arguments of backward. */
 typedef struct back {
     const void *dy;
     const void *residual;

@@ -99,7 +99,7 @@ void dp_nvml_look(const char *bus, dp_device *out)
         if (l.power(device, &number) == NVML_OK) {
             out->watts = number / MILLIWATTS;
         }
-        /* What runs there is others' work unless nobody else has the card open. */
+        /* The load is that of other programs unless no other process has the card open. */
         if (others_of(&l, device) > 0 && l.rates(device, &rates) == NVML_OK) {
             out->percent = rates.gpu;
         }

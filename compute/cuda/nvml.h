@@ -1,7 +1,6 @@
-/* What NVIDIA's management library says of a card: heat, power and how busy it is. The library
- * comes with the driver and is opened when it is asked; without it, or where it does not know, the
- * numbers are those of dp_device that mean "not known". Looks only, changes nothing. Any thread,
- * one at a time. */
+/* Readings of NVIDIA's management library for a card: heat, power and load. The library comes with
+ * the driver and is opened on demand; without it, or where it has no value, the numbers are those
+ * of dp_device that mean "unknown". Changes nothing. Any thread, one at a time. */
 #ifndef DP_COMPUTE_CUDA_NVML_H
 #define DP_COMPUTE_CUDA_NVML_H
 

@@ -1,4 +1,4 @@
-/* What the optimizers' kernels share. Private to optim*.cu. */
+/* Helpers of the optimizers' kernels. Private to optim*.cu. */
 #ifndef DP_COMPUTE_CUDA_OPTIM_CUH
 #define DP_COMPUTE_CUDA_OPTIM_CUH
 

@@ -137,7 +137,7 @@ DP_MUST dp_status dp_cuda_muon_move(float *x, size_t stride, const float *o, siz
                                     size_t columns, uint32_t decays, double root,
                                     const dp_cuda_muon_terms *terms, cudaStream_t stream);
 
-/* ---- Weights kept in bf16, to the bit (optim.h, chance.h). */
+/* ---- Weights kept in bf16, to the bit (optim.h, stochastic_rounding.h). */
 
 /* Before the step: a master whose nearest bf16 is not x starts from x. */
 DP_MUST dp_status dp_cuda_masters(float *master, const float *x, size_t n, cudaStream_t stream);

@@ -37,7 +37,7 @@ static __device__ __forceinline__ void sum_items(const dp_cuda_items &items, uns
     }
 }
 
-/* Whether all have this codec. */
+/* True if all blobs have this codec. */
 static bool all_are(const dp_cuda_items &items, uint32_t kind, uint32_t block)
 {
     for (uint32_t i = 0; i < items.count; i++) {

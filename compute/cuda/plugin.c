@@ -74,9 +74,9 @@ static const dp_backend *table(void)
 
 __attribute__((visibility("default"))) const dp_backend *dp_backend_query(uint32_t version)
 {
-    /* NCCL joins cards of one host alone (link.h): it need not listen where others reach it.
-     * Whoever loads a plugin has no other thread that looks at the environment, and what the owner
-     * says counts. */
+    /* NCCL joins cards of one host only (link.h), so it need not listen where other hosts reach it.
+     * The process that loads a plugin has no other thread that reads the environment, and a setting
+     * of the owner has priority. */
     DP_IGNORE(setenv("NCCL_SOCKET_IFNAME", "lo", 0) != 0); /* NOLINT(concurrency-mt-unsafe) */
     return version == DP_BACKEND_VERSION ? table() : NULL;
 }

@@ -1,8 +1,7 @@
-/* Kernels over whole vectors of the arena: what backend.h says of add, subtract, scale, snapshot
- * and load, to the bit. Copies and zeros are the runtime's (api.h).
- *
- * n floats each, at 256 bytes, not overlapping. bad: a number in device memory, set to 1 where some
- * result is not finite, else left as it is. */
+/* Kernels over whole vectors of the arena: add, subtract, scale, snapshot and load of backend.h, to
+ * the bit. Copies and zeros are the runtime's (api.h). n floats each, at 256 bytes, not
+ * overlapping. bad: a number in device memory, set to 1 if some result is not finite, else
+ * unchanged. */
 #ifndef DP_COMPUTE_CUDA_VECTORS_H
 #define DP_COMPUTE_CUDA_VECTORS_H
 

@@ -207,7 +207,7 @@ static inline void dp_group_close(void)
  * as -1. */
 __shared__ int dp_registers_spare;
 
-/* What each thread begins with. */
+/* Registers of a thread at the start. */
 static inline int dp_registers_given(void)
 {
     return DP_SM_REGISTERS / (int)blockDim.x / 8 * 8;

@@ -66,7 +66,7 @@ void dp_data_close(dp_data *data)
     *data = (dp_data){0};
 }
 
-/* What the shards that are here say together. */
+/* Sets text_bytes and vocab from the attached shards. */
 static void look_at_parts(dp_data *data)
 {
     bool says = true;

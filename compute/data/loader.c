@@ -161,7 +161,7 @@ static uint32_t end_in(const lot *l, const dp_loader_place *place)
     return holds ? (uint32_t)from + place->rows : 0;
 }
 
-/* What was asked for, once it is there. */
+/* Waits for the prefetched lot. */
 static void await_next(dp_loader *loader)
 {
     pthread_mutex_lock(&loader->lock);

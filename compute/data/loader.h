@@ -1,11 +1,10 @@
 /* Prefetching of training batches: while micro-batches are computed, a thread copies the tokens of
- * those that come next and so touches their pages. Changes no batch: which tokens a sample names is
- * decided by data.h alone. Nothing in here needs to be saved: who goes on from the same sample gets
- * the same rows.
+ * the next ones, which also loads their pages. Batches do not change: data.h alone maps samples to
+ * tokens. There is no state to save.
  *
- * Samples come in lots of several micro-batches, the one that is lent from and the next. A thread
- * that is woken may take the caller's processor for a turn, so it is woken once a lot and not each
- * time. One thread calls; the loader has one of its own. */
+ * Samples come in lots of several micro-batches, the one that is lent from and the next. The thread
+ * is woken once per lot, because each wake-up may take the caller's processor for a moment. One
+ * thread calls; the loader has one of its own. */
 #ifndef DP_COMPUTE_DATA_LOADER_H
 #define DP_COMPUTE_DATA_LOADER_H
 
@@ -28,28 +27,27 @@ typedef struct dp_loader_place {
     uint64_t sample;
     uint32_t rows;
     bool own;      /* of the member's line, not the run's (base/run/reach.h) */
-    uint64_t left; /* with these, up to the end of a range; 0: there is no end */
+    uint64_t left; /* samples up to the end of the range, with these; 0: no end */
 } dp_loader_place;
 
 typedef struct dp_loader_rows {
     const uint32_t *x; /* [rows][length] */
-    const uint32_t *y; /* one token on */
+    const uint32_t *y; /* [rows][length], x shifted by one token */
 } dp_loader_rows;
 
 /* DP_NOMEM, and DP_AGAIN when the system gives no more threads. */
 DP_MUST dp_status dp_loader_open(dp_loader **out, const dp_loader_setup *setup);
 void dp_loader_close(dp_loader *loader); /* Accepts NULL. Joins the thread. */
-/* The rows of place, lent until the next take. Rows after them are prepared, none behind the end of
- * the range, since nobody knows yet whose those are; another place than the next is fetched by the
- * caller itself. DP_BADARG: the data is too short; DP_AGAIN: its shard is not here; the last loan
- * is over. */
+/* The rows of place, lent until the next take. The rows after them are prefetched, but none beyond
+ * the end of the range; any place but the next one is read by the caller's thread. DP_BADARG: the
+ * data is too short; DP_AGAIN: its shard is not attached; in both cases the last loan is over. */
 DP_MUST dp_status dp_loader_take(dp_loader *loader, const dp_loader_place *place,
                                  dp_loader_rows *rows);
-/* What its lots take. */
+/* Bytes of the lots of a loader. */
 uint64_t dp_loader_bytes(size_t length, uint32_t rows_max);
-/* How many takes found their rows prepared. */
+/* Number of takes whose rows were prefetched. */
 uint64_t dp_loader_ahead(const dp_loader *loader);
-/* How often its thread was woken for a lot. */
+/* Number of wake-ups of the thread. */
 uint64_t dp_loader_lots(const dp_loader *loader);
 
 #endif

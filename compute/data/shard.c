@@ -89,7 +89,7 @@ dp_status dp_shard_write(const uint32_t *ids, size_t count, uint32_t vocab, uint
     return DP_OK;
 }
 
-/* Sets the tokens from what follows the header. */
+/* Sets the tokens from the bytes after the header. */
 static dp_status finish(dp_shard *shard, const dp_reader *reader, uint64_t n_tokens, dp_why *why)
 {
     const size_t left = dp_reader_left(reader);

@@ -1,16 +1,6 @@
-/* The list of the shards of one run: what a manifest names when its data is more than one object.
- * Each shard is an object of its own (base/digest.h: chunks of at most 4 MiB, a hash over their
- * hashes), so that a node fetches from any holder just the shards that hold its samples.
- *
- *   offset size
- *        0    4  "DPT1"
- *        4    2  version 1
- *        6    2  0
- *        8    4  vocab: every token is less
- *       12    4  shards n, 1..DP_SHARDS_MAX
- *       16    8  tokens of all
- *       24    8  bytes of the text they stand for, 0 unknown
- *       32  48n  32 root | u64 bytes | u64 tokens */
+/* The list of the shards of one run, which a manifest names if its data is more than one object.
+ * Each shard is an object of its own (base/digest.h), so that a node fetches only the shards that
+ * hold its samples. */
 #ifndef DP_COMPUTE_DATA_SHARD_TABLE_H
 #define DP_COMPUTE_DATA_SHARD_TABLE_H
 
@@ -42,11 +32,11 @@ typedef struct dp_shard_table {
 } dp_shard_table;
 
 bool dp_shard_table_is(dp_view bytes);
-/* Total; bytes are borrowed. DP_BADMSG, DP_VERSION, DP_TOOBIG. */
+/* Opens a table. Accepts any bytes, which are borrowed. DP_BADMSG, DP_VERSION, DP_TOOBIG. */
 DP_MUST dp_status dp_shard_table_open(dp_shard_table *table, dp_view bytes, dp_why *why);
 /* index < n_shards */
 dp_shard_row dp_shard_table_row(const dp_shard_table *table, uint32_t index);
-/* Append a table to out. DP_BADARG (no rows), DP_TOOBIG, DP_NOMEM. */
+/* Appends a table to out. DP_BADARG (no rows), DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_shard_table_write(const dp_shard_row *rows, uint32_t n_rows, uint32_t vocab,
                                        uint64_t text_bytes, dp_buf *out);
 

@@ -43,7 +43,7 @@ static dp_status write_generation(const dp_bpe *bpe, const char *folder, dp_why 
 
 typedef enum target { TRANSFORMERS, LLAMA_CPP, LLM_C } target;
 
-/* What is written, and how. */
+/* The target of an export and its types. */
 typedef struct form {
     target target;
     dp_gguf_type gguf;
@@ -121,7 +121,8 @@ static dp_status write_all(const form *f, const dp_export_inputs *in, const dp_m
 {
     const dp_model_config config = dp_manifest_model(manifest);
     if (f->target ==
-        TRANSFORMERS) { /* Before there is a folder: one without a model helps nobody. */
+        /* Checked before the folder is made: a folder without a model is useless. */
+        TRANSFORMERS) {
         DP_TRY(dp_hf_config_check(&config, why));
     }
     DP_TRY(dp_folder_make(folder, why));

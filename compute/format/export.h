@@ -1,11 +1,10 @@
-/* A state as files that other programs read: Hugging Face's transformers, llama.cpp, llm.c. */
+/* Exports a state for other programs: Hugging Face's transformers, llama.cpp, llm.c. */
 #ifndef DP_COMPUTE_FORMAT_EXPORT_H
 #define DP_COMPUTE_FORMAT_EXPORT_H
 
 #include "base/bytes.h"
 
-/* Paths of the inputs, and of the folder, which is made unless it is there. At most one of gguf and
- * llmc. */
+/* Paths of the inputs, and of the folder, which is made if absent. At most one of gguf and llmc. */
 typedef struct dp_export_job {
     const char *manifest;
     const char *state;
@@ -15,9 +14,9 @@ typedef struct dp_export_job {
     const char *llmc; /* a name of dp_llmc_type_of: folder/model.bin alone */
 } dp_export_job;
 
-/* Without gguf and llmc: model.safetensors, config.json, generation_config.json and tokenizer.json.
- * DP_BADARG, DP_BADMSG, DP_UNSUPPORTED (the other program computes no such model), DP_IO,
- * DP_NOSPACE ... with a sentence. */
+/* Writes the export; without gguf and llmc: model.safetensors, config.json, generation_config.json
+ * and tokenizer.json. DP_BADARG, DP_BADMSG, DP_UNSUPPORTED (the other program has no such model),
+ * DP_IO, DP_NOSPACE, DP_NOTFOUND, DP_NOMEM, with a sentence. */
 DP_MUST dp_status dp_export(const dp_export_job *job, dp_why *why);
 
 /* The contents of the three files. */
@@ -26,7 +25,7 @@ typedef struct dp_export_inputs {
     dp_view state;
     dp_view tokenizer;
 } dp_export_inputs;
-/* The same of what is in memory; paths of inputs in job are not looked at. */
+/* The same from memory; the paths of inputs in job are ignored. */
 DP_MUST dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in,
                                   dp_why *why);
 

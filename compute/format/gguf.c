@@ -31,7 +31,7 @@ bool dp_gguf_type_of(const char *text, dp_gguf_type *type)
     return false;
 }
 
-/* What a tensor of ours is called there; a Llama's may be several. */
+/* Names of tensors in the file; a tensor of a Llama may become several. */
 static const char *const names[DP_SLOTS][DP_MODEL_PARTS_MAX] = {
     [DP_LAYER_NORM1_W] = {"attn_norm.weight"},
     [DP_LAYER_NORM1_B] = {"attn_norm.bias"},

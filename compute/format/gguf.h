@@ -32,11 +32,11 @@ typedef enum dp_gguf_type {
 /* "f32", "f16", "bf16", "q8_0". False: none of these. */
 bool dp_gguf_type_of(const char *text, dp_gguf_type *type);
 
-/* Append a file. matrices: their type; vectors and positions stay F32, and rows that no block
- * divides become F16 instead of Q8_0. Ids above the tokenizer's up to the model's vocabulary are
- * written as unused tokens. DP_BADARG with a sentence when llama.cpp has no such model: a soft cap,
- * ReLU2, a Llama without gates, a tokenizer with more tokens than the model. DP_TOOBIG, DP_NOMEM:
- * out is as before. */
+/* Appends a file. matrices: the type of matrices; vectors and positions stay F32, and rows that are
+ * no multiple of a block become F16 in place of Q8_0. Ids from the tokenizer's count up to the
+ * model's vocabulary are written as unused tokens. DP_BADARG with a sentence: llama.cpp has no such
+ * model (a soft cap, ReLU2, a Llama without gates, a tokenizer with more tokens than the model).
+ * DP_TOOBIG, DP_NOMEM. On failure out is unchanged. */
 DP_MUST dp_status dp_gguf_write(const dp_model *model, const float *theta, const dp_bpe *bpe,
                                 dp_gguf_type matrices, dp_buf *out, dp_why *why);
 

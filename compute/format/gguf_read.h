@@ -1,5 +1,5 @@
-/* A GGUF file of version 3, read: pairs and tensors lent, every range checked. For tests of what
- * gguf.h writes, and safe with what others wrote. Layout in gguf.h. */
+/* Reads a GGUF file of version 3: pairs and tensors are lent, every range is checked. For tests of
+ * gguf.h, and safe with files of others. The layout is in gguf.h. */
 #ifndef DP_COMPUTE_FORMAT_GGUF_READ_H
 #define DP_COMPUTE_FORMAT_GGUF_READ_H
 
@@ -12,15 +12,15 @@ typedef struct dp_gguf_tensor {
     dp_view name;
     dp_gguf_type type;
     uint32_t n_dims;
-    uint64_t dims[DP_GGUF_DIMS_MAX]; /* the fastest first; 1 where there is none */
+    uint64_t dims[DP_GGUF_DIMS_MAX]; /* the fastest first; 1 beyond n_dims */
     uint64_t elements;
     dp_view bytes;
 } dp_gguf_tensor;
 
 typedef struct dp_gguf dp_gguf;
 
-/* file: borrowed until close. DP_BADMSG, DP_VERSION, DP_TOOBIG, DP_UNSUPPORTED (a type of tensor
- * that is not written here) with a sentence, DP_NOMEM; then *out is untouched. */
+/* Opens file, borrowed until close. DP_BADMSG, DP_VERSION, DP_TOOBIG, DP_UNSUPPORTED (a type of
+ * tensor that gguf.h does not write) with a sentence, DP_NOMEM; *out is untouched. */
 DP_MUST dp_status dp_gguf_open(dp_gguf **out, dp_view file, dp_why *why);
 void dp_gguf_close(dp_gguf *file); /* Accepts NULL. */
 
@@ -32,7 +32,7 @@ const dp_gguf_tensor *dp_gguf_find(const dp_gguf *file, const char *name);
  * DP_NOTFOUND. */
 DP_MUST dp_status dp_gguf_value(const dp_gguf *file, const char *key, uint32_t *type,
                                 dp_view *value);
-/* All elements as fp32; out: as many floats. */
+/* All elements as fp32; out holds as many floats. */
 void dp_gguf_floats(const dp_gguf_tensor *tensor, float *out);
 
 #endif

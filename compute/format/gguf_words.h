@@ -1,4 +1,4 @@
-/* The tokenizer's pairs of a GGUF file, and how pairs are written. Private to compute/gguf*.c. */
+/* Writes pairs of a GGUF file, and those of the tokenizer. Private to compute/format/gguf*.c. */
 #ifndef DP_COMPUTE_FORMAT_GGUF_WORDS_H
 #define DP_COMPUTE_FORMAT_GGUF_WORDS_H
 
@@ -15,7 +15,7 @@ enum {
     DP_GGUF_ARRAY = 9
 };
 
-/* Pairs that are appended and counted; after a failure the rest does nothing. */
+/* Pairs that are appended and counted; after a failure further calls do nothing. */
 typedef struct dp_gguf_pairs {
     dp_buf *out;
     uint64_t count;
@@ -32,7 +32,7 @@ void dp_gguf_pair_u32(dp_gguf_pairs *pairs, const char *key, uint32_t value);
 void dp_gguf_pair_real(dp_gguf_pairs *pairs, const char *key, float value);
 void dp_gguf_pair_text(dp_gguf_pairs *pairs, const char *key, const char *value);
 
-/* tokenizer.ggml.*: vocab entries, those that bpe has not as unused ones. */
+/* tokenizer.ggml.*: vocab entries; those that bpe lacks are marked as unused. */
 void dp_gguf_words(dp_gguf_pairs *pairs, const dp_bpe *bpe, uint32_t vocab);
 
 #endif

@@ -282,7 +282,7 @@ static dp_status write_tensors(const dp_model *model, const float *theta, dp_llm
     return DP_OK;
 }
 
-/* What llm.c computes: GPT-2 as it was published. */
+/* True for the models of llm.c: GPT-2 as published. */
 static dp_status check_model(const dp_model *model, dp_why *why)
 {
     const dp_model_config *const m = &model->config;

@@ -35,18 +35,17 @@ typedef enum dp_llmc_type { DP_LLMC_FP32 = 3, DP_LLMC_BF16 = 5 } dp_llmc_type; /
 
 /* "f32", "bf16". */
 bool dp_llmc_type_of(const char *name, dp_llmc_type *type);
-/* Whether it begins like one. */
+/* True if the bytes begin like such a file. */
 bool dp_llmc_is(dp_view bytes);
-/* The model that a file holds, resolved and checked, from its header and its size. Total.
- * DP_BADMSG, DP_VERSION, DP_BADARG (dp_model_config_check), with a sentence; then *config is
+/* The model in a file, resolved and checked, from its header and its size. Accepts any bytes.
+ * DP_BADMSG, DP_VERSION, DP_BADARG (dp_model_config_check), with a sentence; *config is
  * untouched. */
 DP_MUST dp_status dp_llmc_config(dp_view bytes, dp_model_config *config, dp_why *why);
-/* Fills theta (the model's arena, padding 0) from a file whose config is the model's, else
- * DP_BADARG. Also as dp_llmc_config, and DP_DIVERGED (a weight is not finite); then theta may not
- * be used. */
+/* Fills theta (the model's arena, padding 0) from a file with this model, else DP_BADARG. Also as
+ * dp_llmc_config, and DP_DIVERGED (a weight is not finite); theta is then undefined. */
 DP_MUST dp_status dp_llmc_read(dp_view bytes, const dp_model *model, float *theta, dp_why *why);
-/* Append the file. bf16 rounds to nearest, ties to even. DP_UNSUPPORTED: llm.c computes no such
- * model; DP_TOOBIG, DP_NOMEM. */
+/* Appends a file. bf16 rounds to nearest, ties to even. DP_UNSUPPORTED: llm.c has no such model;
+ * DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_llmc_write(const dp_model *model, const float *theta, dp_llmc_type type,
                                 dp_buf *out, dp_why *why);
 

@@ -1,5 +1,5 @@
-/* What a run begins with: text or tokens, and perhaps weights, become the objects that its manifest
- * names. No training here. */
+/* Prepares a run: text or tokens, and perhaps weights, become the objects that its manifest names.
+ * No training here. */
 #ifndef DP_COMPUTE_FORMAT_PREPARE_H
 #define DP_COMPUTE_FORMAT_PREPARE_H
 
@@ -15,14 +15,14 @@ typedef struct dp_prepared {
     uint64_t shards;
     uint64_t data_bytes; /* of all shards */
     uint64_t text_bytes;
-    uint64_t vocab; /* tokens that the tokenizer has: fewer than asked for if the text is poor */
+    uint64_t vocab; /* tokens of the tokenizer: fewer than asked for if the text is poor */
 } dp_prepared;
 
 typedef struct dp_prepare_job {
     const char *text;   /* UTF-8 text; a folder of data (corpus.h); or one of files (tokenize.h) */
-    const char *folder; /* where the files go (base/run/prepared.h); made unless it is there */
-    /* to start from: a Hugging Face folder (hf_import.h), or a file of llm.c (llmc.h), whose data
-     * must be a folder with its tokenizer; NULL: the seed */
+    const char *folder; /* target of the files (base/run/prepared.h); made if absent */
+    /* First weights: a Hugging Face folder (hf_import.h), or a file of llm.c (llmc.h), whose data
+     * must be a folder with its tokenizer; NULL: from the seed. */
     const char *weights;
 } dp_prepare_job;
 
@@ -40,7 +40,7 @@ DP_MUST dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest,
 DP_MUST dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
                                    dp_prepared *prepared, dp_why *why);
 
-/* The model of weights to start from, as weights of a job names them. */
+/* The model of first weights, named as in weights of a job. */
 DP_MUST dp_status dp_prepare_model(const char *weights, dp_model_config *config, dp_why *why);
 
 #endif

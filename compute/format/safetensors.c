@@ -8,7 +8,7 @@
 
 enum { ENTRY_BYTES_MAX = 256, HEADER_ALIGN = 8 };
 
-/* What one tensor of the model is in the file, one after the other; called with each. */
+/* Called for each part of each tensor of the model, in the order of the file. */
 typedef dp_status (*on_part)(const dp_tensor *tensor, const dp_tensor_part *part, void *context);
 
 static dp_status each_part(const dp_model *model, on_part call, void *context)

@@ -6,9 +6,8 @@
 #include "base/bytes.h"
 #include "compute/model/model.h"
 
-/* Append a whole file with the tensors of theta (in the model's arena) as F32, without the arena's
- * padding, under the names of dp_model_parts. A head that is tied to the token embedding is not
- * written. DP_TOOBIG, DP_NOMEM. */
+/* Appends a whole file with the tensors of theta (in the model's arena) as F32, without the arena's
+ * padding, under the names of dp_model_parts. A tied head is not written. DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_safetensors_write(const dp_model *model, const float *theta, dp_buf *out);
 
 #endif

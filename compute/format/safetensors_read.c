@@ -52,7 +52,7 @@ static bool read_count(const json_t *json, uint64_t *out)
     return true;
 }
 
-/* What is wrong with an entry, or NULL. */
+/* The fault of an entry, or NULL. */
 static const char *read_shape(const json_t *shape, dp_safetensors_tensor *tensor)
 {
     if (!json_is_array(shape) || json_array_size(shape) > DP_SAFETENSORS_DIMS_MAX) {

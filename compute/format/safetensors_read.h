@@ -1,9 +1,8 @@
-/* A safetensors file, read: its header checked against its size, its tensors lent. The bytes are a
- * stranger's: whatever they are, the result is a table of ranges that lie inside the file and apart
- * from each other, or a sentence. Layout of the file in safetensors.h; which tensor goes where in a
- * model is hf_import.h's.
+/* Reads a safetensors file: checks its header against its size and lends its tensors. The bytes are
+ * untrusted: any bytes give a table of ranges inside the file that do not overlap, or a sentence.
+ * The layout is in safetensors.h; hf_import.h maps tensors to a model.
  *
- * As the reference reader does, ranges must cover all that follows the header, without holes
+ * As in the reference reader, ranges must cover all that follows the header, without holes
  * (safetensors' own README, section Format, 2023). */
 #ifndef DP_COMPUTE_FORMAT_SAFETENSORS_READ_H
 #define DP_COMPUTE_FORMAT_SAFETENSORS_READ_H
@@ -36,18 +35,18 @@ typedef struct dp_safetensors_tensor {
     dp_view bytes; /* elements of the type, little-endian, at any alignment; lent by the file */
 } dp_safetensors_tensor;
 
-/* file: the whole of it, borrowed until close. DP_BADMSG, DP_TOOBIG with a sentence, DP_NOMEM; then
- * *out is untouched. */
+/* Opens a whole file, borrowed until close. DP_BADMSG, DP_TOOBIG with a sentence, DP_NOMEM; *out is
+ * untouched. */
 DP_MUST dp_status dp_safetensors_open(dp_safetensors **out, dp_view file, dp_why *why);
 void dp_safetensors_close(dp_safetensors *file); /* Accepts NULL. */
 /* DP_NOTFOUND: no tensor has this name. */
 DP_MUST dp_status dp_safetensors_find(const dp_safetensors *file, const char *name,
                                       dp_safetensors_tensor *tensor);
-/* The name after this one, NULL: the first; NULL when there is none. Lent until close. */
+/* The name after this one, or with NULL the first; NULL: no more. Lent until close. */
 const char *dp_safetensors_next(const dp_safetensors *file, const char *name);
 
-/* Elements first .. first + n as fp32. DP_BADARG: outside of the tensor; DP_UNSUPPORTED: a type
- * that is not read; DP_DIVERGED: one is not finite. Then out holds what came before it. */
+/* Reads elements first .. first + n - 1 as fp32. DP_BADARG: outside the tensor; DP_UNSUPPORTED: a
+ * type that is not read; DP_DIVERGED: one is not finite; out then holds those before it. */
 DP_MUST dp_status dp_safetensors_floats(const dp_safetensors_tensor *tensor, uint64_t first,
                                         size_t n, float *out);
 

@@ -54,8 +54,7 @@ static dp_status read_all(int fd, const char *path, dp_buf *out, dp_why *why)
 
 dp_status dp_file_open(const char *path, int *fd, dp_why *why)
 {
-    /* Without O_NONBLOCK a pipe that nobody writes to would never open; it changes nothing for
-     * files. */
+    /* Without O_NONBLOCK opening a pipe without a writer would block; it has no effect on files. */
     const int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (opened < 0) {
         return failed(why, "open", path);
@@ -224,7 +223,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Nothing for what is no plain file. */
+/* Adds the path of a regular file; ignores others. */
 static dp_status add_path(dp_file_list *list, const char *folder, const char *name, size_t most,
                           dp_why *why)
 {

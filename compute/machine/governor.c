@@ -64,7 +64,7 @@ void dp_governor_told(dp_governor *governor, int32_t celsius, uint32_t watts)
 {
     const uint32_t heat = by_heat(governor, celsius);
     const uint32_t power = by_power(governor, watts);
-    /* Who was too hot begins anew with little, whatever power says of a card that rests. */
+    /* After a stop for heat the share starts low, whatever power a resting card shows. */
     governor->share = governor->share == 0 || heat < power ? heat : power;
 }
 

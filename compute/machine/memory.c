@@ -28,8 +28,8 @@ uint64_t dp_memory_available(const char *meminfo)
     return bytes;
 }
 
-/* The number in <folder>/<name>; 0 for "max", no such file, and what no machine reaches, which v1
- * writes where there is none. */
+/* The number in <folder>/<name>; 0 for "max", for no such file, and for numbers above any machine's
+ * memory, which version 1 writes for no limit. */
 static uint64_t number_in(const char *folder, const char *name)
 {
     char line[DP_CGROUP_LINE_MAX];

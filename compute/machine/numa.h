@@ -1,4 +1,4 @@
-/* Memory nodes of this machine, which sockets are: a process that stays on one has its memory
+/* NUMA nodes of this machine, usually its sockets: a process that stays on one has its memory
  * near. */
 #ifndef DP_COMPUTE_MACHINE_NUMA_H
 #define DP_COMPUTE_MACHINE_NUMA_H
@@ -8,13 +8,13 @@
 
 enum { DP_NUMA_NODES_MAX = 64 };
 
-/* Where Linux tells of them: node<i>/cpulist, as "0-23,48-71". */
+/* Linux's folder of nodes, with node<i>/cpulist, as "0-23,48-71". */
 #define DP_NUMA_FOLDER "/sys/devices/system/node"
 
-/* The calling thread, and those that it starts from now on, stay on the processors of one node:
- * that of index among those that have processors which this thread may use, where there are exactly
- * count of them and more than one. Memory follows by first touch. False: it is otherwise, or cannot
- * be read; then nothing has changed. */
+/* Binds the calling thread, and threads that it starts later, to the processors of one node: number
+ * index of the nodes whose processors this thread may use, if there are exactly count of them and
+ * more than one. Memory follows by first touch. False: another number of nodes, or unreadable;
+ * nothing has changed. */
 bool dp_numa_bind(const char *folder, uint32_t index, uint32_t count);
 
 #endif

@@ -66,8 +66,8 @@ static void share_out(dp_pool *pool, size_t n_tasks)
     }
 }
 
-/* The system keeps niceness per thread: who makes a running process nicer reaches its first thread
- * only. Becoming less nice may be forbidden, and then this thread stays as it is. */
+/* Niceness is a property of a thread: renice of a process reaches its first thread only. Becoming
+ * less nice may be forbidden; then this thread stays as it is. */
 static void follow_nice(int wanted, int *own)
 {
     if (wanted != *own) {

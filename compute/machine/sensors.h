@@ -1,4 +1,5 @@
-/* What the machine's own sensors tell of its processors: the kernel's hwmon files. No card. */
+/* The sensors of the machine's processors: the kernel's hwmon files. Cards have their own
+ * (backend.h). */
 #ifndef DP_COMPUTE_MACHINE_SENSORS_H
 #define DP_COMPUTE_MACHINE_SENSORS_H
 
@@ -6,8 +7,7 @@
 
 #define DP_SENSORS_FOLDER "/sys/class/hwmon"
 
-/* The hottest sensor of a processor below folder, degrees Celsius; INT32_MIN: there is none that
- * can be read. */
+/* The hottest sensor of a processor below folder, degrees Celsius; INT32_MIN: no readable one. */
 int32_t dp_sensors_celsius(const char *folder);
 
 #endif

@@ -1,4 +1,4 @@
-/* Microseconds of the clock that never jumps, and what a trainer's time goes to. */
+/* Microseconds of the monotonic clock, and the time of a trainer by activity. */
 #ifndef DP_COMPUTE_MACHINE_STOPWATCH_H
 #define DP_COMPUTE_MACHINE_STOPWATCH_H
 
@@ -14,17 +14,16 @@ static inline uint64_t dp_now_us(void)
 }
 
 typedef enum dp_lap {
-    DP_LAP_REST,    /* looking for commands, and what stands below no other name */
-    DP_LAP_WORK,    /* micro-batches, and waiting for their samples */
-    DP_LAP_PUBLISH, /* what leaves: the snapshot, its encoding, what is measured of it */
-    DP_LAP_APPLY,   /* a record: theta, and what is settled */
-    DP_LAP_STATE,   /* the bytes of the state and their root */
+    DP_LAP_REST,    /* waiting for commands, and all else */
+    DP_LAP_WORK,    /* micro-batches, and waits for their samples */
+    DP_LAP_PUBLISH, /* publications: snapshot, encoding, measurements */
+    DP_LAP_APPLY,   /* records: theta and settling */
+    DP_LAP_STATE,   /* bytes of states and their roots */
     DP_LAP_TELL,    /* files and messages to the daemon */
     DP_LAPS
 } dp_lap;
 
-/* Splits the time in which it runs among laps, of which one goes on at any time. A zeroed one
- * stands still at 0. */
+/* Divides running time among laps, of which one is current. A zeroed one is stopped at 0. */
 typedef struct dp_laps {
     bool runs;
     dp_lap lap;
@@ -32,7 +31,7 @@ typedef struct dp_laps {
     uint64_t total_us[DP_LAPS]; /* up to since_us */
 } dp_laps;
 
-/* Another lap from now on. Returns the one that ends, for who comes back to it. */
+/* Makes lap the current one. Returns the one before, so that the caller can return to it. */
 static inline dp_lap dp_laps_enter(dp_laps *laps, dp_lap lap)
 {
     const uint64_t now = dp_now_us();
@@ -43,14 +42,14 @@ static inline dp_lap dp_laps_enter(dp_laps *laps, dp_lap lap)
     return before;
 }
 
-/* Runs from now on, or stands. */
+/* Starts or stops the time. */
 static inline void dp_laps_set(dp_laps *laps, bool runs)
 {
     dp_laps_enter(laps, laps->lap);
     laps->runs = runs;
 }
 
-/* Of all laps, up to the last call of the two above. */
+/* Sum over all laps, up to the last call of the two above. */
 static inline uint64_t dp_laps_total(const dp_laps *laps)
 {
     uint64_t total = 0;

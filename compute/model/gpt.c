@@ -147,8 +147,8 @@ void dp_gpt_grads_at(dp_gpt *gpt, float *grads)
     gpt->unwritten = false;
 }
 
-/* Whether each of its gradients is the sum of a product, which backward can write without having
- * read it. */
+/* True if each gradient of the tensor is the sum of a product, which backward can write without a
+ * read. */
 static bool is_product(const dp_gpt *gpt, const dp_tensor *tensor)
 {
     return tensor == dp_model_head(gpt->model) ||
@@ -180,7 +180,7 @@ static dp_status check_tokens(const dp_gpt *gpt, const uint32_t *tokens, size_t 
     return DP_OK;
 }
 
-/* What products on so many rows take, in rows. */
+/* The cost of products on so many rows, in rows. */
 static size_t cost_of(size_t rows)
 {
     const size_t left = rows % SLICE_GROUP;

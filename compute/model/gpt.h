@@ -1,10 +1,10 @@
-/* The decoder-only transformer on the CPU, of every family in model.h: parameters, gradients,
- * forward and backward of whole micro-batches. Not the optimizer (optim.h) and not the loop around
- * it (trainer.h).
+/* The decoder-only transformer on the CPU, for every family in model.h: parameters, gradients,
+ * forward and backward of whole micro-batches. The optimizer is in optim.h, the loop around both in
+ * trainer.h.
  *
- * All memory is taken at open. Results depend on the model, the weights, the micro-batches and the
- * precision, never on the number of threads or on what is recomputed: same machine and build, same
- * bits. One thread at a time may call. */
+ * All memory is allocated at open. Results depend on the model, the weights, the micro-batches and
+ * the precision, but not on the number of threads or on recomputation: the same bits on the same
+ * machine and build. One thread at a time may call. */
 #ifndef DP_COMPUTE_MODEL_GPT_H
 #define DP_COMPUTE_MODEL_GPT_H
 
@@ -24,15 +24,15 @@ typedef struct dp_gpt dp_gpt;
 /* Tokens of one micro-batch, borrowed for the call. */
 typedef struct dp_gpt_batch {
     const uint32_t *x; /* [rows][length] inputs */
-    const uint32_t *y; /* [rows][length] targets: usually x one token on */
+    const uint32_t *y; /* targets: usually x shifted by one token */
     size_t rows;       /* 1 .. rows_max */
     size_t length;     /* 1 .. context */
 } dp_gpt_batch;
 
-/* What backward computes once more instead of forward keeping it for every layer: less memory, more
- * time. Each step includes those before it. Per token and layer stay: everything; all but norms and
- * activation; also less the output of attention; the block's input alone, so that a third of the
- * products is done twice (Chen et al. 2016). */
+/* Activations that backward computes again, so that forward need not keep them for every layer:
+ * less memory, more time. Each step includes those before it. Kept per token and layer: everything;
+ * all but norms and activation; also without the output of attention; only the input of the block,
+ * so that a third of the products is computed twice (Chen et al. 2016). */
 typedef enum dp_recompute {
     DP_RECOMPUTE_NOTHING,
     DP_RECOMPUTE_NORMS,
@@ -41,10 +41,10 @@ typedef enum dp_recompute {
     DP_RECOMPUTE_STEPS
 } dp_recompute;
 
-/* The weights as products take them, once onward and once for backward. Kept: all of them, made
- * anew only when the parameters have changed, so that the micro-batches of a step, an evaluation
- * and a sample pack once. Shared: room for one layer or the head, made in every call when its turn
- * comes: less memory, more time per call. Same bits either way. */
+/* Packed weights, in the layout of matrix products, for forward and for backward. Kept: all of
+ * them, packed again only when the parameters have changed, so that the micro-batches of a step, an
+ * evaluation and a sample share them. Shared: room for one layer or the head, packed in every call:
+ * less memory, more time. Same bits either way. */
 typedef enum dp_gpt_packs { DP_GPT_PACKS_KEPT, DP_GPT_PACKS_SHARED, DP_GPT_PACKS } dp_gpt_packs;
 
 struct dp_ops;
@@ -56,24 +56,24 @@ typedef struct dp_gpt_options {
     dp_recompute recompute;
     dp_gpt_packs packs;
     const struct dp_ops *ops; /* NULL: the fastest table of the precision */
-    bool grads_elsewhere;     /* none of its own: dp_gpt_grads_at comes before what needs them */
+    /* no own gradients: dp_gpt_grads_at comes before calls that need them */
+    bool grads_elsewhere;
 } dp_gpt_options;
 
 /* model is borrowed until close. Parameters and gradients start at 0: call dp_model_init or load
  * into dp_gpt_params_to_write. DP_BADARG, DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_gpt_open(dp_gpt **out, const dp_model *model, const dp_gpt_options *options);
 void dp_gpt_close(dp_gpt *gpt); /* Accepts NULL. */
-/* Bytes that dp_gpt_open will take, to fit a machine before trying; 0 for arguments it would
- * refuse. */
+/* Bytes that dp_gpt_open allocates; 0 for arguments that it refuses. */
 size_t dp_gpt_bytes(const dp_model *model, const dp_gpt_options *options);
 
 /* The same in parts, for a pool of so many threads; all in bytes. */
 typedef struct dp_gpt_memory {
     uint64_t params;
     uint64_t grads;
-    uint64_t packed;      /* weights as products take them */
+    uint64_t packed;      /* packed weights */
     uint64_t scratch;     /* of the threads */
-    uint64_t activations; /* and their gradients: what grows with rows */
+    uint64_t activations; /* with their gradients: all that grows with rows */
 } dp_gpt_memory;
 
 dp_gpt_memory dp_gpt_memory_of(const dp_model *model, const dp_gpt_options *options,
@@ -82,19 +82,18 @@ dp_gpt_memory dp_gpt_memory_of(const dp_model *model, const dp_gpt_options *opti
 const dp_model *dp_gpt_model(const dp_gpt *gpt);
 /* Arenas of model->n_elements floats, 64-byte aligned, lent until close. */
 const float *dp_gpt_params(const dp_gpt *gpt);
-/* The parameters to write into before the next dp_gpt_step, _loss or _logits, which then packs them
- * anew. Who writes again after that asks again: else products would go on with the old weights
- * (DP_PARANOID asserts it). */
+/* The parameters to write to before the next dp_gpt_step, _loss or _logits, which packs them again.
+ * Call it before each later write too; otherwise products use old packs (DP_PARANOID asserts
+ * it). */
 float *dp_gpt_params_to_write(dp_gpt *gpt);
-/* dp_gpt_loss and _logits compute with these parameters (n_elements floats, borrowed, which nobody
- * changes meanwhile) until a step, dp_gpt_params_to_write, or another call of this; NULL: with the
- * own ones. Costs nothing while they stay the same. */
+/* Makes dp_gpt_loss and _logits use these parameters (n_elements floats, borrowed, unchanged
+ * meanwhile) until a step, dp_gpt_params_to_write, or another call of this; NULL: the own ones.
+ * Costs nothing while they stay the same. */
 void dp_gpt_look_at(dp_gpt *gpt, const float *params);
-/* To be written between calls. */
+/* The gradients; write to them only between calls. */
 float *dp_gpt_grads(dp_gpt *gpt);
 void dp_gpt_zero_grads(dp_gpt *gpt);
-/* From now on these are the gradients, with what they hold: n_elements floats, 64-byte aligned,
- * borrowed. */
+/* Replaces the gradients, with their values: n_elements floats, 64-byte aligned, borrowed. */
 void dp_gpt_grads_at(dp_gpt *gpt, float *grads);
 
 /* Forward and backward: grads += scale * d(sum of losses over the batch's tokens)/d(params). For
@@ -104,12 +103,11 @@ void dp_gpt_grads_at(dp_gpt *gpt, float *grads);
  * and must be zeroed. */
 DP_MUST dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale,
                               double *loss_sum);
-/* Told during backward, on the thread that called dp_gpt_step: gradients of elements first ..
- * n_elements - 1 have all their terms. first falls from call to call, at the borders of layers, and
- * ends with 0. */
+/* Called during backward, on the thread of dp_gpt_step: gradients of elements first .. n_elements -
+ * 1 are final. first falls from call to call, at borders of layers, and ends with 0. */
 typedef void (*dp_gpt_final)(void *context, size_t first);
-/* For the next dp_gpt_step alone, the one of a step's last micro-batch (bucket.h hands out in
- * pieces of one size). What was told before DP_DIVERGED is spoiled like the rest. NULL: nobody. */
+/* Sets final for the next dp_gpt_step only, that of a step's last micro-batch (bucket.h makes
+ * pieces of one size). After DP_DIVERGED the reported values are invalid too. NULL: no calls. */
 void dp_gpt_on_final(dp_gpt *gpt, dp_gpt_final final, void *context);
 /* Forward only; grads untouched. */
 DP_MUST dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum);

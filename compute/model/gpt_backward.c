@@ -21,7 +21,7 @@ static void linear_back(const dp_gpt *gpt, dp_slot slot, const float *d_out, flo
                               .begin = dp_gpt_begin(range.first, gpt->tokens, from)});
 }
 
-/* Whether norms are dropped one by one; a whole layer done again has them. */
+/* True if norms are dropped one by one; recomputing a whole layer includes them. */
 static bool norms_again(const dp_gpt *gpt)
 {
     return gpt->recompute == DP_RECOMPUTE_NORMS || gpt->recompute == DP_RECOMPUTE_ATTENTION;

@@ -1,4 +1,4 @@
-/* What the gpt_*.c files share: the engine's buffers and how a step is cut into tasks. */
+/* The engine's buffers and the tasks of a step. Private to gpt_*.c. */
 #ifndef DP_COMPUTE_MODEL_GPT_INSIDE_H
 #define DP_COMPUTE_MODEL_GPT_INSIDE_H
 
@@ -7,11 +7,10 @@
 
 enum {
     DP_GPT_ALIGN_FLOATS = 16, /* 64 bytes: a cache line and the widest vector */
-    DP_GPT_SLICE_MAX = 144,   /* its rows of the widest activation stay in a 2 MiB cache */
-    DP_GPT_RUN_MAX = 8,       /* tiles: what a run adds to stays in a 1 MiB cache */
-    DP_GPT_TASKS_MIN = 16,    /* of a thread, so that the last one to end is soon done */
-    DP_GPT_COLD =
-        1 << 24 /* parameters: 64 MiB of gradients leave every cache before they are read */
+    DP_GPT_SLICE_MAX = 144,   /* tokens: rows of the widest activation fit a 2 MiB cache */
+    DP_GPT_RUN_MAX = 8,       /* tiles: the gradients of a run fit a 1 MiB cache */
+    DP_GPT_TASKS_MIN = 16,    /* per thread, so that threads end nearly together */
+    DP_GPT_COLD = 1 << 24     /* parameters: 64 MiB of gradients exceed every cache */
 };
 
 /* Floats that one token has in a buffer of its kind. */
@@ -55,7 +54,7 @@ typedef struct dp_gpt_layer {
 
 struct dp_gpt_norm_kind;
 
-/* Which products: of forward, or of backward with the transposed weights. */
+/* The direction of products: forward, or backward with transposed weights. */
 typedef enum dp_gpt_way { DP_GPT_ONWARD, DP_GPT_BACK, DP_GPT_WAYS } dp_gpt_way;
 
 struct dp_gpt {
@@ -75,10 +74,10 @@ struct dp_gpt {
     void *memory;        /* of everything below */
 
     float *params;
-    /* that the running call computes with: params, or others (dp_gpt_look_at) */
+    /* parameters of the running call: params, or those of dp_gpt_look_at */
     const float *weights;
     float *grads;
-    bool grads_elsewhere; /* they are not of its memory */
+    bool grads_elsewhere; /* grads are the caller's memory */
     dp_gpt_layer *layers;
     float *angles; /* [T][head] of dp_rope_angles; NULL: positions are learned */
     float *last;   /* [N][C] residual stream after the last layer */
@@ -106,16 +105,17 @@ struct dp_gpt {
     dp_gpt_batch batch;
     size_t tokens;     /* rows * length */
     size_t slice;      /* tokens of one task */
-    size_t layer;      /* that the running tasks treat */
+    size_t layer;      /* layer of the running tasks */
     size_t head_slice; /* tokens of one task of the head */
     size_t head_first; /* first token of the running part of the head */
     size_t head_count;
     float scale;
     bool backward;
-    bool unwritten;   /* gradients of products are to count as zeros, whatever stands there */
-    bool first_terms; /* they were when the running step began: it writes them instead of adding */
+    bool unwritten; /* gradients of products count as 0, whatever their memory holds */
+    /* unwritten was true when the step began: it writes gradients and does not add */
+    bool first_terms;
 
-    /* Of the running or the next step: who is told of final gradients; NULL: nobody. */
+    /* Receiver of final gradients in the running or next step; NULL: none. */
     dp_gpt_final final;
     void *final_context;
 };
@@ -134,8 +134,8 @@ static inline dp_gpt_range dp_gpt_slice(const dp_gpt *gpt, size_t task)
     return (dp_gpt_range){first, left < gpt->slice ? left : gpt->slice};
 }
 
-/* Tokens of a task, so that the threads end together and multiply whole groups of rows. Slices only
- * share out work: no sum runs over them, so they may follow the number of threads. threads > 0. */
+/* Tokens of a task, so that threads end together and multiply whole groups of rows. Slices only
+ * divide work: no sum runs over them, so they may depend on the number of threads. threads > 0. */
 size_t dp_gpt_slice_of(size_t tokens, size_t threads);
 
 static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
@@ -143,14 +143,14 @@ static inline size_t dp_gpt_slices(size_t tokens, size_t slice)
     return (tokens + slice - 1) / slice;
 }
 
-/* The column of n with which the product of a slice begins, that of its token `first` of all: so
- * threads do not all ask for the same part of a weight at once. */
+/* The first column, of n, of the product of a slice whose first token is `first` of all: threads
+ * then read different parts of a weight at a time. */
 static inline size_t dp_gpt_begin(size_t first, size_t all, size_t n)
 {
     return first * n / all;
 }
 
-/* Whether gradients of weights go past the caches. */
+/* True if gradients of weights are written past the caches. */
 static inline bool dp_gpt_cold(const dp_gpt *gpt)
 {
     return gpt->model->n_elements >= DP_GPT_COLD;
@@ -161,8 +161,8 @@ static inline size_t dp_gpt_tiles(size_t n)
     return (n + DP_OPS_TILE - 1) / DP_OPS_TILE;
 }
 
-/* Columns of a weight's gradient that a task takes, when all tasks together have so many tiles: of
- * as many tiles side by side as leave every thread enough tasks. */
+/* Columns of a weight's gradient per task, when all tasks have so many tiles: as many tiles side by
+ * side as leave every thread enough tasks. */
 static inline size_t dp_gpt_run(const dp_gpt *gpt, size_t tiles)
 {
     const size_t run = tiles / (DP_GPT_TASKS_MIN * dp_pool_threads(gpt->pool));
@@ -174,7 +174,7 @@ static inline float *dp_gpt_scratch(const dp_gpt *gpt, size_t worker)
     return gpt->scratch + worker * gpt->scratch_size;
 }
 
-/* NULL when this model has no such tensor. */
+/* NULL: the model has no such tensor. */
 static inline const float *dp_gpt_weight(const dp_gpt *gpt, size_t layer, dp_slot slot)
 {
     const dp_tensor *const tensor = dp_model_tensor(gpt->model, layer, slot);
@@ -196,14 +196,14 @@ DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t r
 /* Sets every buffer of gpt, from base on, and returns the floats they take. With base NULL it only
  * counts. Needs what dp_gpt_setup sets; layers may then be NULL. */
 size_t dp_gpt_carve(dp_gpt *gpt, float *base);
-/* Of the packs, kept or shared. */
+/* Floats of the packs, kept or shared. */
 size_t dp_gpt_packed_floats(const dp_gpt *gpt);
-/* What follows from the model and the options. */
+/* The fields that follow from the model and the options. */
 dp_gpt dp_gpt_setup(const dp_model *model, const dp_gpt_options *options);
 
 /* ---- gpt_norm.c: the norms of the residual stream, LayerNorm or RMSNorm. */
 
-/* Which one: of the running layer, or behind the layers. */
+/* The place of a norm: in the running layer, or after all layers. */
 typedef enum dp_gpt_place { DP_GPT_NORM1, DP_GPT_NORM2, DP_GPT_NORM_LAST } dp_gpt_place;
 
 typedef struct dp_gpt_norm {
@@ -242,15 +242,16 @@ void dp_gpt_qk_grads(const dp_gpt *gpt, size_t tile);
 
 /* ---- gpt_pack.c: the weights as products take them. */
 
-/* The parameters may change now. */
+/* Marks the packs as stale: the parameters may change. */
 void dp_gpt_packs_stale(dp_gpt *gpt);
-/* Before forward: asserts, with DP_PARANOID, that nobody wrote parameters without a word. */
+/* Call before forward: asserts, with DP_PARANOID, that no parameters were written without
+ * dp_gpt_params_to_write. */
 void dp_gpt_packs_check(dp_gpt *gpt);
-/* Those of the running layer, and of the head, unless kept ones are good. Whatever is shared lives
- * until the next call. */
+/* Packs the running layer, or the head, unless kept packs are valid. Shared packs live until the
+ * next call. */
 void dp_gpt_pack_layer(dp_gpt *gpt, dp_gpt_way way);
 void dp_gpt_pack_head(dp_gpt *gpt);
-/* All layers and the head have been packed that way. */
+/* Marks all packs of this direction as valid. */
 void dp_gpt_packs_good(dp_gpt *gpt, dp_gpt_way way);
 
 /* ---- gpt_forward.c */

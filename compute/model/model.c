@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/rng.h"
 
-/* What a size in the table below counts. NONE as rows: the tensor is a vector. */
+/* Sizes in the table below. NONE as rows: the tensor is a vector. */
 typedef enum extent {
     NONE,
     WIDTH,
@@ -17,7 +17,7 @@ typedef enum extent {
     FUSED, /* q, k and v */
     HEAD,  /* head width */
     HIDDEN,
-    GATED, /* what goes into the activation */
+    GATED, /* inputs of the activation */
     VOCAB,
     CONTEXT
 } extent;

@@ -26,8 +26,7 @@
 #include "base/status.h"
 
 enum {
-    DP_ARENA_ALIGN =
-        64, /* elements: 256 bytes, so that tensors share no cache line and no vector */
+    DP_ARENA_ALIGN = 64, /* elements, 256 bytes: tensors share no cache line and no vector */
     DP_TENSOR_NAME_MAX = 64,
     DP_MODEL_PARTS_MAX = 3
 };
@@ -52,7 +51,7 @@ typedef enum dp_slot {
     DP_LAYER_SLOTS,
     DP_SLOT_EMBED = DP_LAYER_SLOTS, /* [V][C], first in the arena */
     DP_SLOT_POSITIONS,              /* [T][C] */
-    DP_SLOT_NORM_W,                 /* behind the layers */
+    DP_SLOT_NORM_W,                 /* after the layers */
     DP_SLOT_NORM_B,
     DP_SLOT_HEAD, /* [V][C] */
     DP_SLOTS
@@ -77,25 +76,25 @@ typedef struct dp_tensor {
 } dp_tensor;
 
 typedef struct dp_model {
-    dp_model_config config; /* resolved: no zero stands for something else */
+    dp_model_config config; /* resolved (dp_model_config_resolve) */
     dp_tensor *tensors;     /* owned */
     size_t n_tensors;
     size_t n_elements;         /* of the arena, with padding: a multiple of DP_ARENA_ALIGN */
     size_t n_parameters;       /* without padding */
-    int32_t at[DP_SLOTS];      /* index of the (first layer's) tensor; -1: this model has none */
-    int32_t tensors_per_layer; /* index of the next layer's is so much larger */
+    int32_t at[DP_SLOTS];      /* index of the tensor, in layer 0 for those of layers; -1: none */
+    int32_t tensors_per_layer; /* distance of the indices of two layers */
 } dp_model;
 
 /* Builds the tensor table. Checks config first (dp_model_config_check): DP_BADARG and a sentence;
  * DP_NOMEM. Pair: dp_model_close. */
 DP_MUST dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *why);
 void dp_model_close(dp_model *model);
-/* NULL when no tensor has this name. */
+/* NULL: no tensor has this name. */
 const dp_tensor *dp_model_find(const dp_model *model, const char *name);
-/* The tensor of a layer, or with layer 0 one at the ends; NULL when this model has none of its
+/* The tensor of a layer, or with layer 0 one outside the layers; NULL: the model has none of its
  * kind. */
 const dp_tensor *dp_model_tensor(const dp_model *model, size_t layer, dp_slot slot);
-/* The weight of the head, which is the embedding where they are tied. */
+/* The weight of the head; with a tied head it is the embedding. */
 const dp_tensor *dp_model_head(const dp_model *model);
 
 /* A tensor as Hugging Face has it. */
@@ -106,7 +105,7 @@ typedef struct dp_tensor_part {
     bool transposed;               /* the file has [columns][rows of the tensor] */
 } dp_tensor_part;
 
-/* Returns how many parts the tensor has. */
+/* Returns the number of parts. */
 size_t dp_model_parts(const dp_model *model, const dp_tensor *tensor,
                       dp_tensor_part parts[DP_MODEL_PARTS_MAX]);
 

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "compute/cpu/half.h"
-#include "compute/model/chance.h"
 #include "compute/model/optim_inside.h"
+#include "compute/model/stochastic_rounding.h"
 
 #define NORM_MAX 1e18 /* Above it the squares of fp32 values come near their end. */
 
@@ -281,8 +281,8 @@ static void round_task(void *ctx, size_t index, size_t worker)
     (void)worker;
     const dp_optim_piece *piece = &job->optim->pieces[index];
     if (job->optim->setup.weights == DP_WEIGHTS_BF16_SR) {
-        const dp_chance_key key = {.seed = job->optim->setup.seed, .step = job->optim->steps};
-        dp_chance_bf16(job->params + piece->from, piece->to - piece->from, piece->from, &key);
+        const dp_stochastic_key key = {.seed = job->optim->setup.seed, .step = job->optim->steps};
+        dp_stochastic_bf16(job->params + piece->from, piece->to - piece->from, piece->from, &key);
         return;
     }
     const float *const master = job->optim->master + (piece->from - job->optim->first);

@@ -1,5 +1,4 @@
-/* What optim.c and the optimizers behind it (optim_layer.c, optim_muon.c) share. Private to
- * these. */
+/* The job that optim.c gives to the optimizers (optim_layer.c, optim_muon.c). Private to these. */
 #ifndef DP_COMPUTE_MODEL_OPTIM_INSIDE_H
 #define DP_COMPUTE_MODEL_OPTIM_INSIDE_H
 
@@ -18,8 +17,8 @@ typedef struct dp_optim_job {
     const dp_ops *ops;
     dp_optim *optim;
     const dp_optim_options *options;
-    /* what the step moves, so that element i of the arena is x[i - x_first]: parameters or
-     * masters */
+    /* the weights that the step moves, parameters or masters: element i of the arena is x[i -
+     * x_first] */
     float *x;
     size_t x_first;
     const float *grads; /* whole arena */
@@ -41,7 +40,7 @@ void dp_optim_lamb(dp_optim_job *job, dp_pool *pool);
 void dp_optim_lars(dp_optim_job *job, dp_pool *pool);
 void dp_optim_muon(dp_optim_job *job, dp_pool *pool);
 
-/* Whether Muon turns this tensor: a matrix inside a block of the model. */
+/* True if Muon takes this tensor: a matrix inside a block of the model. */
 bool dp_muon_takes(const dp_tensor *tensor);
 /* Scratch for the largest such matrix of the part. DP_NOMEM. */
 DP_MUST dp_status dp_muon_open(dp_muon **out, const dp_optim *optim);

@@ -58,7 +58,8 @@ bool dp_muon_takes(const dp_tensor *tensor)
     return tensor->n_dims == 2 && tensor->slot < DP_LAYER_SLOTS;
 }
 
-/* What a product makes at once stands side by side in one tensor: q, k and v, gates and ups. */
+/* The matrices that lie side by side in one tensor, because one product makes them: q, k and v,
+ * gates and ups. */
 static size_t shares_of(const dp_model *model, const dp_tensor *tensor, struct share shares[3])
 {
     const size_t columns = tensor->shape[1];

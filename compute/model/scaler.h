@@ -25,9 +25,9 @@ typedef struct dp_scaler {
 } dp_scaler;
 
 dp_scaler dp_scaler_start(void);
-/* After each step. finite: loss and all gradients were. */
+/* Call after each step. finite: loss and all gradients were. */
 void dp_scaler_told(dp_scaler *scaler, bool finite);
-/* Whether these values, read from a checkpoint, are ones that the rules can lead to. */
+/* True if the rules can lead to these values, read from a checkpoint. */
 bool dp_scaler_is_possible(const dp_scaler *scaler);
 
 #endif

@@ -1,6 +1,6 @@
-/* Learning rate as a pure function of the tokens that the run has committed, so that every node and
- * every restart agrees without any state, to the last bit: in a run that exchanges gradients it
- * moves what all replicas hold. */
+/* The learning rate as a pure function of the tokens that the run has committed, to the last bit
+ * the same on every node and after every restart: in a run that exchanges gradients it moves the
+ * replicated weights. */
 #ifndef DP_COMPUTE_MODEL_SCHEDULE_H
 #define DP_COMPUTE_MODEL_SCHEDULE_H
 
@@ -29,15 +29,15 @@ DP_MUST dp_status dp_schedule_check(const dp_schedule *schedule, dp_why *why);
  * floor (constant: peak). */
 double dp_schedule_lr(const dp_schedule *schedule, uint64_t committed_tokens);
 
-/* What train.batch_rule multiplies the rate with: none: 1; linear: B/B0 (Goyal et al. 2017); sqrt:
+/* Factor of train.batch_rule on the rate: none: 1; linear: B/B0 (Goyal et al. 2017); sqrt:
  * sqrt(B/B0) (Krizhevsky 2014; for Adam, Malladi et al. 2022). B0 is train.batch_reference in
  * tokens; if that is 0, or with none: 1.
  *
- * B is the batch behind one update, in tokens: b = train.batch * model.context of one optimizer
- * step, times the contributors when round.steps_max is 1, for then a round averages the gradients
- * of one step of each (synchronous data parallelism). With more local steps each node keeps its own
- * batch, whoever else contributes: B = b. contributors: blobs that the newest ROUND record lists,
- * which all nodes agree on; 0 (none yet) counts as 1. */
+ * B is the batch of one update, in tokens: b = train.batch * model.context of one optimizer step,
+ * times the contributors when round.steps_max is 1, because a round then averages the gradients of
+ * one step of each (synchronous data parallelism). With more local steps each node keeps its own
+ * batch: B = b for any number of contributors. contributors: blobs in the newest ROUND record, on
+ * which all nodes agree; 0 (none yet) counts as 1. */
 double dp_schedule_batch_factor(const dp_manifest *manifest, uint32_t contributors);
 
 #endif

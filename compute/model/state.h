@@ -28,10 +28,10 @@ static inline uint64_t dp_state_bytes(size_t n, uint32_t moments)
     return DP_STATE_HEADER_BYTES + (1 + (uint64_t)moments) * 4 * (uint64_t)n;
 }
 
-/* Append the header alone, for who appends the vectors after it. DP_TOOBIG, DP_NOMEM; then out is
- * as before. */
+/* Appends only the header, for callers that append the vectors themselves. DP_TOOBIG, DP_NOMEM: out
+ * is unchanged. */
 DP_MUST dp_status dp_state_write_header(uint64_t round, size_t n, uint32_t moments, dp_buf *out);
-/* Append the state to out; m NULL: there is none. Same errors. */
+/* Appends the state to out; m NULL: none. Same statuses. */
 DP_MUST dp_status dp_state_write(uint64_t round, const float *theta, const float *m, size_t n,
                                  dp_buf *out);
 
@@ -45,13 +45,15 @@ typedef struct dp_state {
     dp_view second;   /* v: the same, or empty */
 } dp_state;
 
-/* Total. DP_BADMSG, DP_VERSION; no value is looked at. */
+/* Accepts any bytes; checks no values. DP_BADMSG, DP_VERSION. */
 DP_MUST dp_status dp_state_open(dp_state *state, dp_view bytes);
-/* Theta of a state of n elements, whatever follows. Total: also DP_BADMSG (other than n),
- * DP_DIVERGED (a value is not finite); then nothing is written. */
+/* Reads theta of a state of n elements; other vectors may follow. Accepts any bytes: DP_BADMSG
+ * (also: not n elements), DP_VERSION, DP_DIVERGED (a value is not finite); on failure theta is
+ * untouched. */
 DP_MUST dp_status dp_state_read(dp_view bytes, uint64_t *round, float *theta, size_t n);
 
-/* n floats as little-endian bytes and back: how a, F and other vectors of one node travel. */
+/* n floats as little-endian bytes, the form of a, F and other vectors in files and messages.
+ * DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_floats_write(const float *x, size_t n, dp_buf *out);
 /* DP_BADMSG unless bytes are exactly n floats, DP_DIVERGED if one is not finite. */
 DP_MUST dp_status dp_floats_check(dp_view bytes, size_t n);

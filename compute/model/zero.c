@@ -14,7 +14,7 @@ enum { PAGE = 4096 };
 
 static const uint64_t magic = 0x00316f72657a5044U; /* "DPzero1" and a NUL */
 
-/* What the first pages hold. */
+/* Contents of the first pages. */
 struct header {
     uint64_t magic;
     uint64_t elements;
@@ -22,8 +22,9 @@ struct header {
     uint32_t lanes;
     uint32_t kind;
     uint32_t weights;
-    dp_gate gate;
-    dp_optim_options options[DP_GATE_PROCESSES_MAX]; /* of each process, for the running step */
+    dp_process_barrier gate;
+    dp_optim_options
+        options[DP_PROCESS_BARRIER_PROCESSES_MAX]; /* of each process, for the running step */
     double losses[DP_ZERO_LANES_MAX];
 };
 
@@ -50,15 +51,16 @@ static size_t pages(size_t bytes)
 static size_t bytes_of(size_t n, size_t lanes)
 {
     return pages(sizeof(struct header)) + (lanes + 1) * pages(n * sizeof(float)) +
-           pages((dp_norm_blocks(n) + DP_GATE_PROCESSES_MAX) * sizeof(double)); /* of parts too */
+           pages((dp_norm_blocks(n) + DP_PROCESS_BARRIER_PROCESSES_MAX) *
+                 sizeof(double)); /* of parts too */
 }
 
 static dp_status check_setup(const dp_zero_setup *setup)
 {
-    const bool possible = setup->processes > 0 && setup->processes <= DP_GATE_PROCESSES_MAX &&
-                          setup->lanes >= setup->processes && setup->lanes <= DP_ZERO_LANES_MAX &&
-                          setup->rank < setup->processes &&
-                          (setup->card == NULL || setup->lanes == setup->processes);
+    const bool possible =
+        setup->processes > 0 && setup->processes <= DP_PROCESS_BARRIER_PROCESSES_MAX &&
+        setup->lanes >= setup->processes && setup->lanes <= DP_ZERO_LANES_MAX &&
+        setup->rank < setup->processes && (setup->card == NULL || setup->lanes == setup->processes);
     return possible ? DP_OK : DP_BADARG;
 }
 
@@ -84,7 +86,7 @@ static dp_status fill_header(int fd, const dp_zero_setup *setup)
     struct header *const header = memory;
     const struct header wanted = header_of(setup);
     memcpy(header, &wanted, offsetof(struct header, gate));
-    const dp_status status = dp_gate_make(&header->gate, setup->processes);
+    const dp_status status = dp_process_barrier_make(&header->gate, setup->processes);
     munmap(memory, sizeof(struct header));
     return status;
 }
@@ -146,7 +148,7 @@ static dp_status map_memory(dp_zero *s, int fd, dp_why *why)
 
 static dp_status take_place(dp_zero *s, dp_why *why)
 {
-    const dp_status status = dp_gate_enter(&s->header->gate, s->setup.rank);
+    const dp_status status = dp_process_barrier_enter(&s->header->gate, s->setup.rank);
     if (status != DP_OK) {
         return dp_why_set(why, status, "place %u of the %u processes is taken or was",
                           s->setup.rank, s->setup.processes);
@@ -209,7 +211,7 @@ void dp_zero_close(dp_zero *s)
         return;
     }
     if (s->entered) {
-        dp_gate_leave(&s->header->gate, s->setup.rank);
+        dp_process_barrier_leave(&s->header->gate, s->setup.rank);
     }
     if (s->header != NULL) {
         munmap(s->header, s->bytes);
@@ -246,7 +248,7 @@ static dp_status meet(dp_zero *s, const char *what, dp_why *why)
 {
     uint32_t culprit = 0;
     const dp_status status =
-        dp_gate_wait(&s->header->gate, s->setup.rank, s->setup.wait_us, &culprit);
+        dp_process_barrier_wait(&s->header->gate, s->setup.rank, s->setup.wait_us, &culprit);
     if (status == DP_TIMEOUT) {
         return dp_why_set(why, status, "process %u of %u did not come %s within %llu ms", culprit,
                           s->setup.processes, what, (unsigned long long)(s->setup.wait_us / 1000U));
@@ -258,11 +260,11 @@ static dp_status meet(dp_zero *s, const char *what, dp_why *why)
     return DP_OK;
 }
 
-/* What else waits for this process learns that it will not come. */
+/* Leaves the barrier after a failure, so that other processes do not wait for this one. */
 static dp_status give_up(dp_zero *s, dp_status status)
 {
     if (status != DP_OK && status != DP_DIVERGED && s->entered) {
-        dp_gate_leave(&s->header->gate, s->setup.rank);
+        dp_process_barrier_leave(&s->header->gate, s->setup.rank);
         s->entered = false;
     }
     return status;
@@ -271,7 +273,7 @@ static dp_status give_up(dp_zero *s, dp_status status)
 bool dp_zero_is_over(void *zero)
 {
     const dp_zero *const s = zero;
-    return !s->entered || dp_gate_is_over(&s->header->gate, s->setup.rank);
+    return !s->entered || dp_process_barrier_is_over(&s->header->gate, s->setup.rank);
 }
 
 /* Elements [first, last) of the tree over the lanes, cut at blocks from first on. */
@@ -326,7 +328,7 @@ static size_t blocks_before(const dp_zero *s, size_t part)
     return blocks;
 }
 
-/* The own share of the sums, and of the squares of what they give. */
+/* Sums the own part of the gradients, and the squares of the result. */
 static dp_status sum_up(dp_zero *s, dp_why *why)
 {
     const dp_zero_card *const card = s->setup.card;
@@ -366,7 +368,7 @@ dp_status dp_zero_reduce(dp_zero *s, double *norm, double *loss, dp_why *why)
     return DP_OK;
 }
 
-/* Everybody's parts but the own. */
+/* Copies the parts of the other processes. */
 static void gather(const dp_zero *s, float *params)
 {
     const size_t first = s->optim.first;

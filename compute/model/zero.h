@@ -24,48 +24,48 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "compute/machine/gate.h"
+#include "compute/machine/process_barrier.h"
 #include "compute/model/optim.h"
 
 enum { DP_ZERO_LANES_MAX = 64 };
 
 typedef struct dp_zero dp_zero;
 
-/* Gradients, moments and weights that are on a card of this process (team_card.c); then a process
- * has one lane, which it does not fill itself, and the card's own part of everything is that of
- * dp_optim_cut. A status that is not DP_OK or DP_DIVERGED ends the group; each with a sentence. */
+/* Gradients, moments and weights on a card of this process (process_group_card.c). The process then
+ * has one lane, which the card fills, and the part of dp_optim_cut. Any status but DP_OK and
+ * DP_DIVERGED ends the group; each comes with a sentence. */
 typedef struct dp_zero_card {
     void *context;
-    bool linked; /* cards reach each other: the pointers to shared memory below are NULL */
-    /* The gradients, n floats, to lane. Only without a link. */
+    bool linked; /* cards have a direct link: the pointers to shared memory below are NULL */
+    /* Copies the gradients, n floats, to lane. Only without a link. */
     dp_status (*give)(void *context, float *lane, dp_why *why);
-    /* The own part of the gradients = part, or what all cards add. squares: of its blocks, as
-     * backend.h says. */
+    /* The own part of the gradients = part, or with a link the sum over all cards. squares: of its
+     * blocks, as in backend.h. */
     dp_status (*sum)(void *context, const float *part, double *squares, dp_why *why);
-    /* The optimizer's step on the own part of the weights; that part to its place in shared, n
-     * floats. */
+    /* The optimizer's step on the own part of the weights; copies that part to its place in shared,
+     * n floats. */
     dp_status (*move)(void *context, const dp_optim_options *options, double norm, float *shared,
                       dp_why *why);
-    /* All weights from shared, or from the cards that have them. */
+    /* Takes all weights from shared, or with a link from the cards that have them. */
     dp_status (*take)(void *context, const float *shared, dp_why *why);
 } dp_zero_card;
 
-/* The same in all processes but for rank and card. */
+/* Equal in all processes but for rank and card. */
 typedef struct dp_zero_setup {
     dp_optim_setup optim; /* part and parts are set from rank and processes */
-    uint32_t processes;   /* 1 .. DP_GATE_PROCESSES_MAX */
+    uint32_t processes;   /* 1 .. DP_PROCESS_BARRIER_PROCESSES_MAX */
     uint32_t lanes;       /* processes .. DP_ZERO_LANES_MAX */
     uint32_t rank;
-    uint64_t wait_us;   /* for the slowest, at each of three meetings per step */
-    dp_zero_card *card; /* borrowed until close; NULL: all is here */
+    uint64_t wait_us;   /* limit for the slowest process, at each of three barriers per step */
+    dp_zero_card *card; /* borrowed until close; NULL: the CPU computes */
 } dp_zero_setup;
 
-/* A memfd of the right size that cannot shrink, to be inherited or sent. The caller closes it.
- * DP_BADARG, DP_NOMEM, DP_IO. */
+/* Makes a memfd of the right size that cannot shrink, to be inherited or sent. The caller closes
+ * it. DP_BADARG, DP_NOMEM, DP_IO. */
 DP_MUST dp_status dp_zero_make(int *fd, const dp_zero_setup *setup);
 /* Maps fd, which may be closed afterwards, and takes the place of rank. pool is borrowed, may be
- * NULL. DP_BADARG: it was made for another setup, or is no such memory; DP_BUSY: this rank is
- * taken; DP_CLOSED: its process has died; DP_NOMEM, DP_IO. */
+ * NULL. DP_BADARG: made for another setup, or no such memory; DP_BUSY: the rank is taken;
+ * DP_CLOSED: its process has died; DP_NOMEM, DP_IO. */
 DP_MUST dp_status dp_zero_join(dp_zero **out, int fd, const dp_zero_setup *setup, dp_pool *pool,
                                dp_why *why);
 void dp_zero_close(
@@ -73,31 +73,31 @@ void dp_zero_close(
 
 /* The own lanes are [first, first + count). */
 uint32_t dp_zero_lanes(const dp_zero *zero, uint32_t *first);
-/* One of them: [n_elements] to be filled, and the sum of its losses. Lent; written between update
- * (or a reduce whose step is skipped) and reduce only. They hold what was left there: begin with
- * zero. */
+/* A lane: gradients [n_elements] to fill, and the sum of its losses. Lent; write to it only between
+ * update (or a reduce whose step is skipped) and reduce. It holds old values: set it to zero
+ * first. */
 typedef struct dp_zero_lane {
     float *grads;
     double *loss;
 } dp_zero_lane;
 dp_zero_lane dp_zero_lane_of(dp_zero *zero, uint32_t lane);
 
-/* Whether another process has died or left, or did not come in time. zero: a dp_zero, of the
- * calling thread. */
+/* True if another process has died, left, or was late. zero: a dp_zero, of the calling thread. */
 bool dp_zero_is_over(void *zero);
 
-/* Sums of all lanes. *norm: length of the gradient, *loss: of all losses; the same bits everywhere,
- * so that all decide alike whether to take the step. DP_CLOSED, DP_TIMEOUT with a sentence. */
+/* Sums all lanes. *norm: length of the gradient; *loss: sum of all losses; the same bits in every
+ * process, so that all decide alike whether to take the step. DP_CLOSED, DP_TIMEOUT with a
+ * sentence. */
 DP_MUST dp_status dp_zero_reduce(dp_zero *zero, double *norm, double *loss, dp_why *why);
 /* One step with the summed gradient: moves the own part of params (NULL with a card) and takes the
- * others'. options: the same everywhere, else DP_BADARG. DP_DIVERGED: the norm is too large,
- * everywhere; nothing has changed. DP_CLOSED, DP_TIMEOUT with a sentence. */
+ * other parts. options: equal in all processes, else DP_BADARG. DP_DIVERGED in all processes: the
+ * norm is too large, and nothing has changed. DP_CLOSED, DP_TIMEOUT with a sentence. */
 DP_MUST dp_status dp_zero_update(dp_zero *zero, float *params, const dp_optim_options *options,
                                  double norm, dp_why *why);
-/* Lanes of all. */
+/* Lanes of all processes. */
 uint32_t dp_zero_lanes_all(const dp_zero *zero);
-/* The weights that are shared, [n_elements]: what all wrote there in the update before. Between
- * updates they are anybody's channel. */
+/* The shared weights, [n_elements], as the last update wrote them. Between updates any process may
+ * use this memory. */
 float *dp_zero_shared(dp_zero *zero);
 /* The optimizer of the own part, for checkpoints; with a card it has no vectors, only its
  * bounds. */

@@ -23,7 +23,7 @@ typedef struct item {
 struct dp_consensus_sum {
     item items[DP_CONSENSUS_ITEMS_MAX];
     size_t n_items;
-    size_t first; /* of the vector: what is added up */
+    size_t first; /* range of the vector */
     size_t end;
     size_t at; /* where the next run begins */
     const dp_codec_ops *ops;
@@ -41,7 +41,7 @@ float dp_consensus_factor(const dp_consensus_items *items, size_t i)
     uint64_t elements;
 
     if (!items->steps || dp_codec_peek(items->blobs[i], &codec, &elements) != DP_OK) {
-        return share; /* What is no blob is found where it is decoded. */
+        return share; /* An invalid blob is found when it is decoded. */
     }
     return share * ((float)dp_codec_gain(codec.kind, codec.keep) * 0x1p-16F);
 }

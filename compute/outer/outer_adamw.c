@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "compute/codec/codec.h"
 
-/* What an element of the step needs beside its four numbers. */
+/* Constants of a step, for each element. */
 typedef struct terms {
     float scale; /* of the gradient */
     float keep1; /* 1 - beta1 */
@@ -74,7 +74,7 @@ dp_status dp_outer_adamw_step(const dp_model *model, const dp_outer_adamw *optio
                .eps = options->eps};
     bool finite = true;
     for (size_t i = 0; i < model->n_tensors; i++) {
-        /* Up to the next tensor: what is between them is zero and stays so. */
+        /* Up to the next tensor: the padding between is zero and stays so. */
         const size_t at = model->tensors[i].offset;
         const size_t end =
             i + 1 < model->n_tensors ? model->tensors[i + 1].offset : model->n_elements;

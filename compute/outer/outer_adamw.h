@@ -33,8 +33,8 @@ typedef struct dp_outer_adamw {
 
 /* |g| of n floats. */
 double dp_outer_adamw_norm(const float *g, size_t n);
-/* All vectors: model->n_elements floats. g: the mean gradient, after it the new theta. DP_DIVERGED:
- * a result is not finite, and none of g, m and v may be used. */
+/* One step. All vectors: model->n_elements floats. g: the mean gradient, replaced by the new theta.
+ * DP_DIVERGED: a result is not finite; g, m and v are then undefined. */
 DP_MUST dp_status dp_outer_adamw_step(const dp_model *model, const dp_outer_adamw *options,
                                       const float *theta, float *m, float *v, float *g);
 

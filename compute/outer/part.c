@@ -82,7 +82,7 @@ dp_status dp_part_energy(dp_view blob, dp_part_place place, unsigned __int128 *e
 
 /* ---- A sum. */
 
-/* What is known of a sum while it is encoded. */
+/* Measurements of a sum while it is encoded. */
 typedef struct measured {
     double squares[2];     /* |g|^2, |g - decode(runs)|^2 */
     dp_codec_tally energy; /* of the runs before those that wait */

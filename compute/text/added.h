@@ -1,5 +1,5 @@
-/* Tokens that stand in text as they are, such as <|endoftext|>: finding them before the text is cut
- * into pieces. */
+/* Added tokens, which stand in text as they are, such as <|endoftext|>: finds them before
+ * pretokenization. */
 #ifndef DP_COMPUTE_TEXT_ADDED_H
 #define DP_COMPUTE_TEXT_ADDED_H
 
@@ -26,10 +26,9 @@ typedef struct dp_added {
 } dp_added;
 
 void dp_added_close(dp_added *added);
-/* DP_BADARG (empty), DP_EXISTS (the text), DP_TOOBIG (DP_ADDED_MAX), DP_NOMEM. */
+/* Adds a token. DP_BADARG (empty), DP_EXISTS (the text), DP_TOOBIG (DP_ADDED_MAX), DP_NOMEM. */
 DP_MUST dp_status dp_added_add(dp_added *added, dp_added_token token);
-/* The leftmost token that starts at at or later, the longest if several start there. False:
- * none. */
+/* The leftmost token that starts at or after at; of several the longest. False: none. */
 bool dp_added_next(const dp_added *added, dp_view text, size_t at, size_t *begin,
                    const dp_added_token **token);
 

@@ -2,10 +2,10 @@
  * training, and the file that Hugging Face's tokenizers call tokenizer.json. No files are opened
  * here.
  *
- * Text becomes tokens in this order: added tokens that are not normalised are cut out; what lies
- * between them is brought to normal form C if the file says so; the other added tokens are cut out;
- * the rest is cut into pieces (pieces.h); a piece that is a token is that token if the file says so
- * (ignore_merges); else its bytes are merged (merges.h).
+ * Encoding has these steps: added tokens that are not normalised are cut out; the text between
+ * them is brought to normal form C if the file says so; the other added tokens are cut out; the
+ * rest is cut into pieces (pretokenizer.h); a piece that is a token becomes that token if the file
+ * says so (ignore_merges); the bytes of other pieces are merged (merges.h).
  *
  * Tokens trained here: the 256 bytes first, in order of the code points by which tokenizer.json
  * writes them ('!' is 0), then one per merge that makes a new string; pieces of GPT-2. Everything
@@ -22,7 +22,7 @@
 enum {
     DP_BPE_TOKENS_MIN = 256,
     DP_BPE_TOKENS_MAX =
-        262144, /* ids are less; the largest published byte-level vocabularies have 201,088 */
+        262144, /* limit of ids; the largest published byte-level vocabularies have 201,088 */
     DP_BPE_TOKEN_BYTES_MAX = 256, /* of one token */
     DP_BPE_JSON_BYTES_MAX = 64 << 20
 };
@@ -40,47 +40,47 @@ void dp_tokens_close(dp_tokens *tokens);
 /* DP_NOMEM: as before. */
 DP_MUST dp_status dp_tokens_append(dp_tokens *tokens, const uint32_t *ids, size_t count);
 
-/* Merge the most frequent pair of neighbours within pieces until there are n_tokens, or no pair
- * occurs twice; the least pair of ids wins a tie. DP_BADARG (n_tokens, empty text), DP_BADMSG (not
- * UTF-8), DP_NOMEM; why may be NULL. */
+/* Trains a tokenizer: merges the most frequent pair of neighbours within pieces until there are
+ * n_tokens, or no pair occurs twice; the smallest pair of ids wins a tie. DP_BADARG (n_tokens,
+ * empty text), DP_BADMSG (not UTF-8), DP_NOMEM; why may be NULL. */
 DP_MUST dp_status dp_bpe_train(dp_bpe **out, dp_view text, size_t n_tokens, dp_why *why);
 void dp_bpe_close(dp_bpe *bpe); /* Accepts NULL. */
 
-/* One more than the highest id: what a model's vocabulary must hold. */
+/* The highest id plus 1: the smallest vocabulary of a model. */
 size_t dp_bpe_count(const dp_bpe *bpe);
-/* The bytes of a token, lent until close; empty for an id that no token has. */
+/* The bytes of a token, lent until close; empty for an unused id. */
 dp_view dp_bpe_token(const dp_bpe *bpe, uint32_t id);
-/* Make text a special token with the next id. DP_BADARG (empty), DP_EXISTS, DP_TOOBIG, DP_NOMEM. */
+/* Makes text a special token with the next id. DP_BADARG (empty), DP_EXISTS, DP_TOOBIG,
+ * DP_NOMEM. */
 DP_MUST dp_status dp_bpe_add_special(dp_bpe *bpe, dp_view text, uint32_t *id);
 /* Id of the added token with this text; false if there is none. */
 bool dp_bpe_special(const dp_bpe *bpe, dp_view text, uint32_t *id);
 
-/* The token behind each document: the first that it has of <|endoftext|>, <|end_of_text|>, </s> and
- * <|end|>. */
+/* The token after each document: the first that exists of <|endoftext|>, <|end_of_text|>, </s> and
+ * <|end|>. False: none. */
 bool dp_bpe_end_of_text(const dp_bpe *bpe, uint32_t *id);
 
-/* An encoder keeps what it learned about frequent pieces. One thread at a time; bpe is borrowed
- * until close. */
+/* An encoder caches frequent pieces. One thread at a time; bpe is borrowed until close. */
 typedef struct dp_encoder dp_encoder;
 
-/* DP_NOMEM, DP_UNSUPPORTED (pieces.h). */
+/* DP_NOMEM, DP_UNSUPPORTED (pretokenizer.h). */
 DP_MUST dp_status dp_encoder_open(dp_encoder **out, const dp_bpe *bpe, dp_why *why);
 void dp_encoder_close(dp_encoder *encoder); /* Accepts NULL. */
-/* Append the tokens of text, which may be empty. DP_BADMSG (not UTF-8, endless marks), DP_TOOBIG (a
- * piece), DP_NOMEM: then tokens are as before. */
+/* Appends the tokens of text, which may be empty. DP_BADMSG (not UTF-8, or too many combining
+ * marks), DP_TOOBIG (a piece), DP_NOMEM: tokens are unchanged. */
 DP_MUST dp_status dp_encode(dp_encoder *encoder, dp_view text, dp_tokens *tokens, dp_why *why);
 
-/* All three at once, for one text. */
+/* Opens an encoder, encodes one text, and closes it. */
 DP_MUST dp_status dp_bpe_encode(const dp_bpe *bpe, dp_view text, dp_tokens *tokens, dp_why *why);
-/* Append the bytes of the tokens, which need not be UTF-8. DP_BADARG (id), DP_TOOBIG, DP_NOMEM. */
+/* Appends the bytes of the tokens, which may be no UTF-8. DP_BADARG (id), DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_bpe_decode(const dp_bpe *bpe, const uint32_t *ids, size_t count, dp_buf *out);
 
-/* tokenizer.json, the same bytes for the same tokenizer. */
+/* Appends tokenizer.json, the same bytes for the same tokenizer. DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_bpe_save(const dp_bpe *bpe, dp_buf *out);
-/* Total. Reads byte-level BPE of the kinds of GPT-2, Llama-3 and Qwen, exactly or not at all:
- * DP_BADMSG or DP_UNSUPPORTED with a sentence. All bytes must have a token, merges must make tokens
- * of the vocabulary, ids be unique and below DP_BPE_TOKENS_MAX; some ids may have no token.
- * Truncation, padding and post-processor are not looked at: they are about single inputs, not about
+/* Reads byte-level BPE of the kinds of GPT-2, Llama-3 and Qwen, exactly or not at all. Accepts any
+ * bytes: DP_BADMSG or DP_UNSUPPORTED with a sentence, DP_NOMEM. All bytes must have a token, merges
+ * must make tokens of the vocabulary, ids must be unique and below DP_BPE_TOKENS_MAX; some ids may
+ * be unused. Truncation, padding and post-processor are ignored: they concern single inputs, not
  * the stream that a model trains on. */
 DP_MUST dp_status dp_bpe_load(dp_bpe **out, dp_view json, dp_why *why);
 

@@ -127,7 +127,7 @@ static dp_status encode_pieces(dp_encoder *e, dp_view text, dp_tokens *tokens, d
 
 typedef dp_status encode_part(dp_encoder *e, dp_view text, dp_tokens *tokens, dp_why *why);
 
-/* Added tokens become themselves, what lies between them goes to part. */
+/* Appends added tokens as they are, and passes the text between them to part. */
 static dp_status around_added(dp_encoder *e, const dp_added *added, encode_part *part, dp_view text,
                               dp_tokens *tokens, dp_why *why)
 {

@@ -1,5 +1,5 @@
-/* What bpe*.c share: the tokenizer as a struct, and its construction. Private to compute/bpe*.c and
- * their tests. */
+/* The tokenizer as a struct, and its construction. Private to compute/text/bpe*.c and their
+ * tests. */
 #ifndef DP_COMPUTE_TEXT_BPE_PARTS_H
 #define DP_COMPUTE_TEXT_BPE_PARTS_H
 
@@ -18,10 +18,10 @@ struct dp_bpe {
     dp_pretokenizer_kind pieces;
     bool nfc;           /* normal form C before pieces */
     bool ignore_merges; /* a piece that is a token is not merged */
-    dp_view *tokens;    /* by id; empty where there is none */
+    dp_view *tokens;    /* by id; empty: unused */
     uint32_t count;
     uint32_t capacity;
-    uint8_t *blocks[DP_BPE_BLOCKS_MAX]; /* where bytes of tokens stand; they never move */
+    uint8_t *blocks[DP_BPE_BLOCKS_MAX]; /* hold the bytes of tokens, which never move */
     size_t n_blocks;
     size_t block_used;
     dp_words words;     /* bytes of tokens that merges can make -> index */
@@ -42,8 +42,8 @@ DP_MUST dp_status dp_bpe_add_bytes(dp_bpe *bpe);
 DP_MUST dp_status dp_bpe_put_token(dp_bpe *bpe, uint32_t id, dp_view bytes);
 /* The same with the next id. */
 DP_MUST dp_status dp_bpe_add_token(dp_bpe *bpe, dp_view bytes);
-/* A token that stands in text as it is; its id may be new, or that of a token made of the same
- * text. As above, also DP_BADMSG (endless marks). */
+/* Adds a token that stands in text as it is; its id may be new, or that of a token with the same
+ * text. As above, also DP_BADMSG (too many combining marks). */
 typedef struct dp_bpe_added {
     dp_view text;
     uint32_t id;
@@ -53,10 +53,10 @@ typedef struct dp_bpe_added {
 DP_MUST dp_status dp_bpe_put_added(dp_bpe *bpe, const dp_bpe_added *added);
 
 bool dp_bpe_find(const dp_bpe *bpe, dp_view bytes, uint32_t *id);
-/* Next merge; its result is the token of the joined bytes. DP_NOTFOUND if there is none, DP_EXISTS
- * if the pair merges already, DP_BADARG (ids), DP_TOOBIG, DP_NOMEM. */
+/* Adds the next merge; its result is the token of the joined bytes. DP_NOTFOUND: no such token;
+ * DP_EXISTS: the pair merges already; DP_BADARG (ids), DP_TOOBIG, DP_NOMEM. */
 DP_MUST dp_status dp_bpe_add_merge(dp_bpe *bpe, uint32_t left, uint32_t right);
-/* Fills byte -> id; false if a byte has no token. Before encoding. */
+/* Fills byte -> id, before encoding; false: a byte has no token. */
 bool dp_bpe_seal(dp_bpe *bpe);
 
 /* The code point by which tokenizer.json writes a byte: itself where it prints, else 256 and up. */

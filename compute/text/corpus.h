@@ -1,6 +1,6 @@
-/* A folder of token shards with its table, as it is written by tokenizing and checked before a run:
- * tokenizer.json, tokens-00000.bin and so on (base/run/prepared.h), shards.bin. Tokens come in from
- * outside; no text here (tokenize.h). */
+/* A folder of token shards with its table, written by tokenizing and checked before a run:
+ * tokenizer.json, tokens-00000.bin and so on (base/run/prepared.h), shards.bin. Tokens come from
+ * tokenize.h. */
 #ifndef DP_COMPUTE_TEXT_CORPUS_H
 #define DP_COMPUTE_TEXT_CORPUS_H
 
@@ -27,7 +27,7 @@ typedef struct dp_corpus {
     const char *folder;
     uint64_t shard_tokens;
     uint32_t vocab;
-    dp_buf bytes; /* of the shard under way, with room for its header */
+    dp_buf bytes; /* of the current shard, with room for its header */
     uint64_t tokens_here;
     uint64_t text_here;
     dp_shard_row *rows;
@@ -40,10 +40,10 @@ typedef struct dp_corpus {
 DP_MUST dp_status dp_corpus_open(dp_corpus *corpus, const dp_bpe *bpe, const char *folder,
                                  uint64_t shard_tokens);
 void dp_corpus_close(dp_corpus *corpus);
-/* Tokens that follow those before; a full shard is written. DP_BADARG (a token outside the
- * tokenizer), DP_TOOBIG (shards), DP_IO, DP_NOSPACE, DP_NOMEM. */
+/* Appends tokens; writes each full shard. DP_BADARG (a token outside the tokenizer), DP_TOOBIG
+ * (shards), DP_IO, DP_NOSPACE, DP_NOMEM. */
 DP_MUST dp_status dp_corpus_add(dp_corpus *corpus, const uint32_t *ids, size_t count, dp_why *why);
-/* The last shard and the table. DP_BADARG: there are no tokens. *root: of the table as an
+/* Writes the last shard and the table. DP_BADARG: there are no tokens. *root: of the table as an
  * object. */
 DP_MUST dp_status dp_corpus_finish(dp_corpus *corpus, dp_hash *root, dp_why *why);
 
@@ -55,9 +55,9 @@ typedef struct dp_corpus_sum {
     dp_hash root;
 } dp_corpus_sum;
 
-/* Read all of a folder: table, each shard against its hash and its vocabulary, and the tokenizer. A
- * sentence names the first file that is wrong. DP_BADHASH, DP_BADMSG, DP_BADARG, DP_NOTFOUND, DP_IO
- * ... */
+/* Reads a whole folder: the table, each shard against its hash and its vocabulary, and the
+ * tokenizer. DP_BADHASH, DP_BADMSG, DP_BADARG, DP_NOTFOUND, DP_IO, DP_NOMEM, with a sentence that
+ * names the first bad file. */
 DP_MUST dp_status dp_corpus_verify(const char *folder, dp_corpus_sum *sum, dp_why *why);
 
 #endif

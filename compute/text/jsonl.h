@@ -7,15 +7,15 @@
 
 enum { DP_JSONL_LINE_MAX = 64 << 20 }; /* bytes */
 
-/* The text of one line, which may end in a line end. A zeroed one is empty and open. */
+/* Parses lines, which may end in a line end. A zeroed one is empty and open. */
 typedef struct dp_jsonl {
     void *root; /* json_t of the last line, which owns its text */
 } dp_jsonl;
 
 void dp_jsonl_close(dp_jsonl *jsonl);
-/* Total. *text is lent until the next call or close; it is UTF-8 and may hold NUL. Empty for a
- * blank line. DP_BADMSG (no object, no such field, not a text; other fields may be anything),
- * DP_TOOBIG; why does not name the line. */
+/* The text of one line, lent until the next call or close: UTF-8, may hold NUL, empty for a blank
+ * line. Accepts any bytes. DP_BADMSG (no object, no such field, not a text; other fields may be
+ * anything), DP_TOOBIG; why does not name the line. */
 DP_MUST dp_status dp_jsonl_read(dp_jsonl *jsonl, dp_view line, const char *field, dp_view *text,
                                 dp_why *why);
 

@@ -1,5 +1,5 @@
-/* Byte-pair merges: which two neighbouring tokens become which third, in order of rank, and their
- * application to a piece. Knows ids only, no bytes. */
+/* Byte-pair merges: pairs of tokens and their results, by rank, and their application to a piece.
+ * Knows ids only, no bytes. */
 #ifndef DP_COMPUTE_TEXT_MERGES_H
 #define DP_COMPUTE_TEXT_MERGES_H
 
@@ -10,7 +10,7 @@
 #include "base/status.h"
 
 enum {
-    DP_MERGES_MAX = 1 << 20, /* Llama-3 has 280,147: every way to each token */
+    DP_MERGES_MAX = 1 << 20, /* Llama-3 has 280,147: every split of each token */
     DP_MERGES_PROBES_MAX = 1024
 };
 #define DP_NO_MERGE UINT32_MAX
@@ -31,8 +31,8 @@ typedef struct dp_merges {
 } dp_merges;
 
 void dp_merges_close(dp_merges *merges);
-/* The next rank. DP_EXISTS (the pair), DP_TOOBIG (DP_MERGES_MAX; or pairs chosen so that finding
- * one takes more than DP_MERGES_PROBES_MAX looks), DP_NOMEM. */
+/* Adds a merge of the next rank. DP_EXISTS (the pair), DP_TOOBIG (DP_MERGES_MAX; or pairs chosen so
+ * that a search takes more than DP_MERGES_PROBES_MAX probes), DP_NOMEM. */
 DP_MUST dp_status dp_merges_add(dp_merges *merges, dp_merge merge);
 /* Rank of the merge of left and right, or DP_NO_MERGE. */
 uint32_t dp_merges_find(const dp_merges *merges, uint32_t left, uint32_t right);
@@ -46,10 +46,10 @@ typedef struct dp_merge_room {
 
 void dp_merge_room_close(dp_merge_room *room);
 
-/* Again and again: of all neighbours that merge, those of the least rank, the leftmost first,
- * become one (Sennrich et al. 2016, algorithm 1, with ties as in Hugging Face's tokenizers). ids is
- * rewritten and *count lowered. Time n log n, or n^2 for pieces of at most DP_MERGES_SHORT ids,
- * where it is less. DP_NOMEM: ids is as before. */
+/* Applies merges repeatedly: of all pairs of neighbours that merge, the lowest rank first, the
+ * leftmost first (Sennrich et al. 2016, algorithm 1, with ties as in Hugging Face's tokenizers).
+ * Rewrites ids and lowers *count. Time n log n, or n^2 for pieces of at most DP_MERGES_SHORT ids,
+ * where that is faster. DP_NOMEM: ids is unchanged. */
 enum { DP_MERGES_SHORT = 96 };
 DP_MUST dp_status dp_merges_apply(const dp_merges *merges, dp_merge_room *room, uint32_t *ids,
                                   size_t *count);

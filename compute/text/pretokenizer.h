@@ -1,10 +1,10 @@
-/* Text cut into the pieces within which byte-pair merges happen: the patterns of GPT-2, Llama-3 and
- * Qwen2, run by pcre2. No merges here (merges.h).
+/* Pretokenization: cuts text into the pieces within which byte-pair merges happen, with the
+ * patterns of GPT-2, Llama-3 and Qwen2, run by pcre2. No merges here (merges.h).
  *
- * Patterns are known by their text and no other is run: a pattern from a file could mean another
- * thing to pcre2 than to the program that trained with it, and could be made to never end. Adding
- * one is adding a row in pieces.c, after a comparison. White space is spelled out as Unicode's
- * White_Space, because \s of pcre2 has U+180E besides. */
+ * Only known patterns are run: pcre2 could read a pattern of a file in another way than the program
+ * that trained with it, and a pattern could be made to never end. A new one is a row in
+ * pretokenizer.c, after a comparison. White space is spelled out as Unicode's White_Space, because
+ * \s of pcre2 also has U+180E. */
 #ifndef DP_COMPUTE_TEXT_PRETOKENIZER_H
 #define DP_COMPUTE_TEXT_PRETOKENIZER_H
 
@@ -21,7 +21,7 @@ typedef enum dp_pretokenizer_kind {
     DP_PRETOKENIZER_KINDS
 } dp_pretokenizer_kind;
 
-/* A longer piece is refused: merging it would need 32 bytes of memory for each of its bytes. */
+/* A longer piece is refused: merging takes 32 bytes of memory for each of its bytes. */
 enum { DP_PIECE_BYTES_MAX = 64 << 20 };
 
 /* The pattern as tokenizer.json writes it. */
@@ -36,8 +36,8 @@ typedef struct dp_pretokenizer dp_pretokenizer;
 DP_MUST dp_status dp_pretokenizer_open(dp_pretokenizer **out, dp_pretokenizer_kind kind,
                                        dp_why *why);
 void dp_pretokenizer_close(dp_pretokenizer *pieces); /* Accepts NULL. */
-/* Size of the piece that starts at at < text.size, at least 1; pieces follow one another without
- * gaps. text is UTF-8 (utf8.h), at the start of a character. DP_TOOBIG: longer than
+/* The size, at least 1, of the piece that starts at at < text.size; pieces follow one another
+ * without gaps. text is UTF-8 (utf8.h), and at is the start of a character. DP_TOOBIG: longer than
  * DP_PIECE_BYTES_MAX, or the matcher gave up. */
 DP_MUST dp_status dp_pretokenizer_next(dp_pretokenizer *pieces, dp_view text, size_t at,
                                        size_t *size, dp_why *why);

@@ -222,7 +222,7 @@ static bool several_documents(const dp_tokenize_job *job)
     return job->n_paths > 1 || format_of(job, job->paths[0]) == DP_INPUT_JSONL;
 }
 
-/* What comes by a pipe comes once; keeping all of it, of whatever size, is the caller's choice. */
+/* A pipe can be read only once; keeping its contents, of any size, is left to the caller. */
 static dp_status check_read_twice(const dp_tokenize_job *job, dp_why *why)
 {
     for (size_t i = 0; i < job->n_paths; i++) {

@@ -1,5 +1,5 @@
-/* Files of text, JSON lines or tokens to a folder of token shards (corpus.h), with a tokenizer that
- * is given or trained. */
+/* Tokenizes files of text, JSON lines or tokens into a folder of token shards (corpus.h), with a
+ * given or a trained tokenizer. */
 #ifndef DP_COMPUTE_TEXT_TOKENIZE_H
 #define DP_COMPUTE_TEXT_TOKENIZE_H
 
@@ -11,7 +11,7 @@
 enum {
     DP_TOKENIZE_FILES_MAX = 4096,
     DP_TOKENIZE_TRAIN_BYTES =
-        64 << 20 /* of text that a tokenizer is trained on, from the start of the input */
+        64 << 20 /* text for training a tokenizer, from the start of the input */
 };
 
 typedef enum dp_input_format {
@@ -29,7 +29,8 @@ typedef struct dp_tokenize_job {
     const char *field;     /* of JSON lines */
     const char *tokenizer; /* path of a tokenizer.json; NULL: train one of vocab tokens */
     uint32_t vocab;
-    /* token after each document. NULL: the tokenizer's own, or with one document none; "": none */
+    /* Token after each document. NULL: the tokenizer's own, or none for a single document; "":
+     * none. */
     const char *separator;
     const char *folder;
     uint64_t shard_tokens;
@@ -40,12 +41,12 @@ typedef struct dp_tokenized {
     uint64_t documents;
 } dp_tokenized;
 
-/* A text file is one document, a line of JSON lines another; documents of tokens stand there as
- * they are. A tokenizer that is trained gets <|endoftext|> if there are several documents. With a
- * tokenizer that is given each input is read once, and may be a pipe. Errors name file and line. */
+/* Tokenizes all paths. A text file is one document, a line of JSON lines another; files of tokens
+ * are taken as they are. A trained tokenizer gets <|endoftext|> if there are several documents.
+ * With a given tokenizer each input is read once, and may be a pipe. Errors name file and line. */
 DP_MUST dp_status dp_tokenize(const dp_tokenize_job *job, dp_tokenized *made, dp_why *why);
 
-/* False if there is no such format: auto, text, jsonl, tokens, nanogpt. */
+/* False: no such format; auto, text, jsonl, tokens, nanogpt exist. */
 bool dp_input_format_of(const char *name, dp_input_format *format);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/mutation.h"
 #include "base/run/samples.h"
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 #include "compute/model/state.h"
 #include "compute/trainer/trainer_inside.h"
 
@@ -48,10 +48,12 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                           "that this run asks for; --backend cpu has them",
                           t->backend->name);
     }
-    dp_team *const team = dp_team_serves(setup->team, t->backend) ? setup->team : NULL;
+    dp_process_group *const team =
+        dp_process_group_serves(setup->team, t->backend) ? setup->team : NULL;
     const dp_plan_request request = {.manifest = m,
-                                     .processes = team != NULL ? dp_team_processes(team) : 0,
-                                     .lanes = team != NULL ? dp_team_lanes(team) : 0,
+                                     .processes =
+                                         team != NULL ? dp_process_group_processes(team) : 0,
+                                     .lanes = team != NULL ? dp_process_group_lanes(team) : 0,
                                      .threads = setup->threads,
                                      .data = setup->alone ? 0 : dp_manifest_data_bytes(m),
                                      .loaded = true,

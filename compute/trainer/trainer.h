@@ -40,11 +40,11 @@ typedef struct dp_trainer_setup {
     size_t threads;            /* 0: the default of the machine */
     const dp_backend *backend; /* NULL: the CPU */
     uint32_t device;           /* of the backend */
-    /* Process group of this host (team.h), for the backends that it serves; NULL: none. Borrowed
-     * until close. */
-    struct dp_team *team;
-    /* Standalone (solo.h): x is theta, batches go through the data in passes, and the schedule
-     * alone sets the rate. Only init, load, work, eval, sample, last and the calls of
+    /* Process group of this host (process_group.h), for the backends that it serves; NULL: none.
+     * Borrowed until close. */
+    struct dp_process_group *team;
+    /* Standalone (standalone.h): x is theta, batches go through the data in passes, and the
+     * schedule alone sets the rate. Only init, load, work, eval, sample, last and the calls of
      * trainer_keep.h may be used. */
     bool alone;
     /* alone: rows of every micro-batch, so that nothing depends on the clock; at least 1 */

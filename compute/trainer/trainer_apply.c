@@ -1,4 +1,4 @@
-/* The outer step by a record, what it settles of the own work, and pairwise averaging. */
+/* Applies a record: the outer step, and the settling of the own work. Also pairwise averaging. */
 #include "base/mutation.h"
 #include "compute/trainer/trainer_inside.h"
 
@@ -44,7 +44,7 @@ static dp_status outer_step(dp_trainer *t, const dp_trainer_record *record)
 }
 
 /* While theta moves, x holds its displacement from the anchor, and a pending anchor its own from
- * theta. *moved: what theta's new values are worth. */
+ * theta. *moved: the status of theta's new values. */
 static dp_status move_theta(dp_trainer *t, const dp_trainer_record *record, dp_status *moved)
 {
     const dp_backend *const b = t->backend;

@@ -52,7 +52,7 @@ static dp_status tell_part(dp_trainer_early *early, uint32_t part, size_t first,
     return DP_OK;
 }
 
-/* A dp_bucket_take. What cannot be encoded the publication will say. */
+/* A dp_bucket_take. The publication reports a part that cannot be encoded. */
 static void take_bucket(void *context, size_t index, size_t first, size_t last)
 {
     dp_trainer_early *const early = context;

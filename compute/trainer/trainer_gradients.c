@@ -1,7 +1,7 @@
-/* The trainer of a run that exchanges gradients (round.exchange): one batch, then it waits for the
- * record; the step is the optimizer's, taken on the mean by every replica alike (outer_adamw.h), so
- * x is theta and no optimizer is local. What is done on the host here passes through it anyway:
- * gradients are encoded and states are hashed there. */
+/* The trainer of a run that exchanges gradients (round.exchange): it computes one batch and waits
+ * for the record. Every replica takes the optimizer's step on the mean gradient (outer_adamw.h), so
+ * x is theta and there is no local optimizer. The work here is on the host, where the data passes
+ * anyway: gradients are encoded and states are hashed there. */
 #include <math.h>
 #include <string.h>
 
@@ -97,7 +97,8 @@ dp_status dp_trainer_gather(dp_trainer *t)
     return load_work(t, DP_VECTOR_A);
 }
 
-/* The rate is a function of the record alone: who has just loaded a state takes the same step. */
+/* The rate is a function of the record alone, so a node that has just loaded a state takes the same
+ * step. */
 static dp_outer_adamw options_of(const dp_trainer *t, const dp_trainer_record *record)
 {
     const dp_manifest *const m = &t->manifest;

@@ -1,5 +1,5 @@
-/* What somebody else's update would do to theta (base/run/judged.h). Training stands still
- * meanwhile and goes on unchanged. */
+/* Judges a peer's update: its effect on theta (base/run/judged.h). Training pauses meanwhile and is
+ * unchanged afterwards. */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static uint64_t held_out(dp_trainer *t)
     return windows;
 }
 
-/* Sums that no number could hold end below that: whoever claims so many claims all there are. */
+/* The claimed samples, saturated at 2^62, which is more than all there are. */
 static uint64_t claimed(const dp_trainer_update *update)
 {
     const uint64_t most = UINT64_C(1) << 62;
@@ -53,8 +53,7 @@ static uint64_t windows_of(dp_trainer *t, const dp_trainer_update *update, windo
     return kind == HELD_OUT ? held_out(t) : claimed(update);
 }
 
-/* Sample number index of what was claimed: of the ranges one after the other, then of the own
- * line. */
+/* Sample number index of the claim: the ranges in order, then the own line. */
 static dp_status take_claimed(dp_trainer *t, const dp_trainer_update *update, uint64_t index)
 {
     const size_t context = t->manifest.context;

@@ -1,5 +1,4 @@
-/* What a trainer without peers keeps between processes: its place and its vectors. Writes no file
- * (solo_file.h does). */
+/* The place and the vectors that a standalone trainer keeps between processes. */
 #include "compute/trainer/trainer_keep.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* What a standalone trainer (solo.h) keeps between processes: its place in the run and the vectors
- * of its optimizer. Writes no file (solo_file.h does). Call between two steps, on the trainer's
- * thread. */
+/* The state that a standalone trainer (standalone.h) keeps between processes: its place in the run
+ * and the vectors of its optimizer. Writes no file (standalone_file.h does). Call between two
+ * steps, on the trainer's thread. */
 #ifndef DP_COMPUTE_TRAINER_TRAINER_KEEP_H
 #define DP_COMPUTE_TRAINER_TRAINER_KEEP_H
 

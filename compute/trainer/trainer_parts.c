@@ -1,6 +1,6 @@
-/* Records that are not a list of whole updates: rounds of parts (part.h), with what a publication
- * leaves where some parts do not count it, and records in slices (slices.h). What is done on the
- * host here is rare, or passes through it anyway. */
+/* Records other than lists of whole updates: rounds of parts (part.h), with the residual of parts
+ * that do not count a publication, and records in slices (slices.h). The work here is on the host;
+ * it is rare, or the data passes there anyway. */
 #include "compute/outer/part.h"
 #include "compute/outer/slices.h"
 #include "compute/trainer/trainer_inside.h"
@@ -34,7 +34,7 @@ static bool has_gains(const dp_trainer *t)
     return t->manifest.codec_gain == DP_ON && !dp_trainer_has_gradients(t);
 }
 
-/* What bytes holds is the one update of the record. */
+/* Makes the sum in bytes the only update of the record. */
 static dp_status join_slices(dp_trainer *t, dp_trainer_record *record)
 {
     static const uint32_t q_one = UINT32_C(1) << 31;

@@ -1,4 +1,4 @@
-/* The trainer's publications: what leaves the node, made while it trains on. */
+/* The trainer's publications, which are encoded while it trains on. */
 #include "compute/backend/backend_cpu.h"
 #include "compute/model/state.h"
 #include "compute/trainer/trainer_inside.h"
@@ -26,7 +26,7 @@ static dp_status gather(dp_trainer *t, dp_vector to, dp_vector e)
                                        : t->backend->snapshot(t->engine, to, e, from);
 }
 
-/* What a plugin made is looked at as a peer's is. */
+/* Checks a blob of a plugin like one of a peer. */
 static dp_status check_own(const dp_trainer *t, dp_view blob)
 {
     return t->backend == dp_backend_cpu() ? DP_OK : dp_codec_check(blob, t->n);
@@ -34,7 +34,7 @@ static dp_status check_own(const dp_trainer *t, dp_view blob)
 
 dp_codec dp_trainer_codec(const dp_trainer *t, bool dense, uint32_t keep)
 {
-    /* Once: who is left out for its slow line would else be so again. */
+    /* Only once: a node left out for its slow link would be left out again. */
     dp_codec codec = dense              ? dp_codec_dense_of_run(&t->manifest)
                      : t->left_out == 1 ? dp_codec_after_loss(&t->manifest, keep)
                                         : dp_codec_of_round(&t->manifest, keep);
@@ -52,8 +52,8 @@ dp_status dp_trainer_publish_start(dp_trainer *t, bool dense, uint32_t keep)
         return DP_BUSY;
     }
     const dp_codec codec = dp_trainer_codec(t, dense, keep);
-    /* What a codec that keeps some elements has left over goes on in small pieces: all at once it
-     * is the unsent rest of many rounds, which took the model from 2.07 to 2.91 nats per byte
+    /* A dense publication leaves e, the rest of a sparse codec, to later ones: sent at once, the
+     * unsent rest of many rounds took the model from 2.07 to 2.91 nats per byte
      * (docs/records/learning-quality-2026-11.md, a return from gossip). */
     t->apart =
         codec.keep == 0 && dp_codec_of_run(&t->manifest).keep != 0 && !dp_trainer_has_gradients(t);

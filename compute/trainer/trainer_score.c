@@ -69,7 +69,7 @@ dp_status dp_trainer_eval(dp_trainer *t, const dp_data *data, uint64_t tokens,
     return DP_OK;
 }
 
-/* What is not UTF-8 becomes U+FFFD, and NUL goes. */
+/* Replaces invalid UTF-8 by U+FFFD and drops NUL. */
 static dp_status append_clean(dp_buf *out, dp_view bytes)
 {
     size_t at = 0;

@@ -14,9 +14,10 @@ typedef struct dp_worker_options {
     /* NULL: the CPU, which also takes models that the backend cannot open. */
     const dp_backend *backend;
     uint32_t device; /* of the backend */
-    /* Process group of this host (team.h); NULL: none. Borrowed until dp_worker_serve returns. */
-    struct dp_team *team;
-    /* for the log, called on any thread of the worker; NULL: none */
+    /* Process group of this host (process_group.h); NULL: none. Borrowed until dp_worker_serve
+     * returns. */
+    struct dp_process_group *team;
+    /* for the log, called on the thread of dp_worker_serve; NULL: none */
     void (*tell)(const char *sentence);
     /* Limits kept by rests between micro-batches (governor.h); 0: none. */
     uint32_t celsius_max;

@@ -1,4 +1,4 @@
-/* JUDGE: what somebody else's update would do. */
+/* JUDGE: measures a peer's update and answers. */
 #include <string.h>
 
 #include "compute/codec/codec.h"

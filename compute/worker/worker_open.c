@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 #include "compute/cpu/ops.h"
 #include "compute/machine/pool.h"
 #include "compute/text/bpe.h"
@@ -64,7 +64,8 @@ static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
     dp_why why;
     if (setup->backend == NULL || setup->backend == dp_backend_cpu()) {
         const size_t threads = setup->threads != 0 ? setup->threads : dp_pool_threads_default();
-        const uint32_t processes = setup->team != NULL ? dp_team_processes(setup->team) : 1;
+        const uint32_t processes =
+            setup->team != NULL ? dp_process_group_processes(setup->team) : 1;
         char each[PROCESSES_TEXT_MAX] = "";
         if (processes > 1) {
             snprintf(each, sizeof each, "%u processes of ", processes);
@@ -74,8 +75,9 @@ static void name_device(const dp_trainer_setup *setup, char *text, size_t size)
     }
     const bool told = setup->backend->device(setup->device, &device, &why) == DP_OK;
     char cards[PROCESSES_TEXT_MAX] = "";
-    if (dp_team_serves(setup->team, setup->backend)) {
-        snprintf(cards, sizeof cards, "%u cards, the first ", dp_team_processes(setup->team));
+    if (dp_process_group_serves(setup->team, setup->backend)) {
+        snprintf(cards, sizeof cards, "%u cards, the first ",
+                 dp_process_group_processes(setup->team));
     }
     snprintf(text, size, "%s: %s%s", setup->backend->name, cards, told ? device.name : "?");
 }

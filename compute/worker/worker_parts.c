@@ -76,7 +76,7 @@ static dp_status tell_part(dp_worker *w, uint32_t part)
     return DP_OK;
 }
 
-/* The next batch may begin before TRAIN says so: what it is for follows from the state. */
+/* The next batch may begin before TRAIN, so its round follows from the state. */
 static void begin_part(dp_worker *w, uint32_t part)
 {
     dp_worker_early *const early = &w->early;
@@ -90,8 +90,8 @@ static void begin_part(dp_worker *w, uint32_t part)
     early->failed = false;
 }
 
-/* A dp_trainer_take_part. What cannot be told now goes with the publication; a daemon that is gone
- * is noticed there too. */
+/* A dp_trainer_take_part. A part that cannot be sent now goes with the publication, which also
+ * notices a lost daemon. */
 static void take_part(void *context, uint32_t part, size_t at, dp_view piece, bool last)
 {
     dp_worker *const w = context;
@@ -139,7 +139,7 @@ static bool was_told(const dp_worker *w, uint32_t p, const dp_trainer_msg *msg,
 
 /* ---- A publication. */
 
-/* The file of part p: of what was told of it, or a new one. */
+/* The file of part p: the one sent as EARLY, or a new one. */
 static dp_status part_file(dp_worker *w, uint32_t p, const dp_trainer_msg *msg,
                            const dp_part_blob *part, int *fd)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 #include "compute/machine/stopwatch.h"
 #include "compute/worker/worker_inside.h"
 
@@ -34,7 +34,7 @@ static void tell(const dp_worker *w, int32_t celsius, uint32_t watts)
     }
 }
 
-/* A limit on what no sensor tells does nothing, which somebody should know. */
+/* Reports, once, a limit without a sensor. */
 static void tell_blind(dp_worker *w, int32_t celsius, uint32_t watts)
 {
     const bool no_heat = w->governor.celsius_max != 0 && celsius == INT32_MIN;
@@ -54,7 +54,7 @@ static void look(dp_worker *w)
     int32_t celsius;
     uint32_t watts;
     const uint32_t device = w->backend == dp_backend_cpu() ? 0 : w->options.device;
-    dp_team_feel(w->options.team, w->backend, device, &celsius, &watts);
+    dp_process_group_feel(w->options.team, w->backend, device, &celsius, &watts);
     tell_blind(w, celsius, watts);
     dp_governor_told(&w->governor, celsius, watts);
     if ((w->governor.share < DP_GOVERNOR_WHOLE) != rested) {

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/list.h"
+#include "daemon/control/control_socket.h"
 #include "daemon/control/reply.h"
 #include "daemon/net/listener.h"
 
@@ -411,74 +412,13 @@ void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
 
 /* ---- opening ---- */
 
-static struct sockaddr_un address_of(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    return address;
-}
-
-static bool somebody_answers(const char *path)
-{
-    const struct sockaddr_un address = address_of(path);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return false;
-    }
-    /* AGAIN: it listens, but is too busy to accept. */
-    const bool answers =
-        connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
-    close(fd);
-    return answers;
-}
-
-/* Left behind by a daemon that was killed. Anything but a socket stays, and bind tells. */
-static void remove_stale(const char *path)
-{
-    struct stat about;
-    if (lstat(path, &about) == 0 && S_ISSOCK(about.st_mode)) {
-        DP_IGNORE(unlink(path) != 0);
-    }
-}
-
-/* Of the socket at path; "" for one in the working directory or the root. */
-static void folder_of(const char *path, char folder[DP_CONTROL_PATH_MAX + 1])
-{
-    snprintf(folder, DP_CONTROL_PATH_MAX + 1, "%s", path);
-    char *const slash = strrchr(folder, '/');
-    *(slash != NULL ? slash : folder) = '\0';
-}
-
-static void make_folder(const char *path)
-{
-    char folder[DP_CONTROL_PATH_MAX + 1];
-    folder_of(path, folder);
-    if (folder[0] != '\0') {
-        DP_IGNORE(mkdir(folder, 0700) != 0); /* It may be there; bind tells if not. */
-    }
-}
-
-/* A group may connect, and look, where the owner of the daemon has opened the socket's folder to
- * that group. */
-static mode_t mode_of_socket(const char *path)
-{
-    char folder[DP_CONTROL_PATH_MAX + 1];
-    struct stat of_folder;
-    struct stat of_socket;
-    folder_of(path, folder);
-    const bool opened = stat(folder, &of_folder) == 0 && lstat(path, &of_socket) == 0 &&
-                        of_folder.st_uid == geteuid() && of_folder.st_gid == of_socket.st_gid &&
-                        (of_folder.st_mode & S_IXGRP) != 0;
-    return opened ? S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP : S_IRUSR | S_IWUSR;
-}
-
 dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path, dp_why *why)
 {
     if (strlen(path) > DP_CONTROL_PATH_MAX) {
         return dp_why_set(why, DP_BADARG, "the socket path %s is longer than %d characters", path,
                           DP_CONTROL_PATH_MAX);
     }
-    if (somebody_answers(path)) {
+    if (dp_control_somebody_answers(path)) {
         return dp_why_set(why, DP_BUSY,
                           "another daemon answers on %s; use its socket or give --socket", path);
     }
@@ -489,9 +429,9 @@ dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path,
     control->daemon = daemon;
     dp_list_init(&control->clients);
     snprintf(control->path, sizeof control->path, "%s", path);
-    make_folder(path);
-    remove_stale(path);
-    const struct sockaddr_un address = address_of(path);
+    dp_control_make_folder(path);
+    dp_control_remove_stale(path);
+    const struct sockaddr_un address = dp_control_address_of(path);
     int error = 0;
     const dp_status status =
         dp_listener_open(&control->listener, daemon->loop, (const struct sockaddr *)&address,
@@ -501,7 +441,7 @@ dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path,
         return dp_why_set(why, DP_IO, "cannot make the control socket %s: %s", path,
                           uv_strerror(error));
     }
-    DP_IGNORE(chmod(path, mode_of_socket(path)) !=
+    DP_IGNORE(chmod(path, dp_control_mode_of_socket(path)) !=
               0); /* Then by umask its owner alone may use it. */
     *out = control;
     return DP_OK;

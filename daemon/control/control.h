@@ -49,7 +49,15 @@ bool dp_call_may_order(const dp_call *call);
 /* The name of the user whose process asks, or its number; "" where the system does not tell. */
 void dp_call_user(const dp_call *call, char *name, size_t size);
 
-/* control_look.c */
+/* control_run.c */
+/* False after an error reply: the node is in a run. */
+bool dp_call_must_be_idle(const dp_daemon *daemon, const dp_call *call);
+/* A notice: this phase begins, or has ended with this text. */
+void dp_call_progress(const dp_call *call, const char *phase, const char *text);
+/* The parameter "name" into the daemon's configuration; false after an error reply. */
+bool dp_call_take_name(const dp_daemon *daemon, const dp_call *call,
+                       const dp_pack_value *parameters, char name[DP_NAME_MAX + 1]);
+/* control_look.c, control_lists.c */
 dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events;
 /* control_why.c */
 dp_method dp_method_why;

@@ -54,6 +54,10 @@ void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause);
 void dp_daemon_again(dp_daemon *daemon, const char *cause);
 
 enum { DP_ROOT_SEED_BYTES = 32 };
+/* daemon_keys.c: the identity from the folder, made at the first start; the root key, if it is
+ * there. DP_DENIED: others may read it; DP_CORRUPT. why is set. */
+DP_MUST dp_status dp_daemon_load_identity(dp_daemon *daemon, dp_why *why);
+DP_MUST dp_status dp_daemon_load_root(dp_daemon *daemon, dp_why *why);
 /* Keep the run's root key in the directory; has_root and root are set. */
 DP_MUST dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
                                       dp_why *why);

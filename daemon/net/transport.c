@@ -12,7 +12,7 @@ enum { BULK_RETRY_MS = 500, STRIPE_RETRY_MS = 30000 };
 
 /* ---- links ---- */
 
-static dp_link *find_link(const dp_transport *transport, const dp_peer *peer)
+dp_link *dp_link_find(const dp_transport *transport, const dp_peer *peer)
 {
     for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
         dp_link *link = DP_LIST_ITEM(at, dp_link, item);
@@ -24,7 +24,7 @@ static dp_link *find_link(const dp_transport *transport, const dp_peer *peer)
 }
 
 /* Best effort: the authenticated close tells the other side that this end is alive and means it. */
-static void say_goodbye(dp_conn *conn)
+void dp_link_say_goodbye(dp_conn *conn)
 {
     if (conn->channel_open && dp_channel_finish(&conn->channel, &conn->out) == DP_OK) {
         dp_conn_say_last(conn); /* A courtesy; a peer that misses it sees a reset. */
@@ -51,8 +51,8 @@ static void drop_link(dp_transport *transport, dp_link *link)
     dp_free(link);
 }
 
-static bool dialing(const dp_transport *transport, const dp_peer *peer, dp_lane lane,
-                    uint8_t stripe)
+bool dp_link_dialing(const dp_transport *transport, const dp_peer *peer, dp_lane lane,
+                     uint8_t stripe)
 {
     for (dp_list *at = transport->conns.next; at != &transport->conns; at = at->next) {
         const dp_conn *conn = DP_LIST_ITEM(at, dp_conn, item);
@@ -75,8 +75,8 @@ void dp_link_dial_bulk(dp_transport *transport, dp_link *link, uint8_t stripe)
     if (stripe == 0) {
         link->bulk_retry_ms = uv_now(transport->config.loop) + BULK_RETRY_MS;
     }
-    if (dialing(transport, &link->peer, DP_LANE_BULK,
-                stripe)) { /* A long path: a second one would only replace the first. */
+    if (dp_link_dialing(transport, &link->peer, DP_LANE_BULK,
+                        stripe)) { /* A long path: a second one would only replace the first. */
         return;
     }
     plan.addrs[0] = link->lanes[DP_LANE_CONTROL]->addr;
@@ -94,7 +94,7 @@ void dp_link_dial_again(dp_transport *transport, dp_link *link)
                     .n_addrs = 1,
                     .addrs = {old->addr},
                     .ahead_ms = old->dial.ahead_ms};
-    if (!dialing(transport, &link->peer, DP_LANE_CONTROL, 0)) {
+    if (!dp_link_dialing(transport, &link->peer, DP_LANE_CONTROL, 0)) {
         DP_IGNORE(!dp_conn_dial(transport, &plan)); /* It is tried again. */
     }
 }
@@ -120,7 +120,7 @@ static bool keeps_new(const dp_transport *transport, const dp_conn *old, const d
 
 static void prove_bulk(dp_conn *conn)
 {
-    dp_link *link = find_link(conn->transport, &conn->channel.peer.node);
+    dp_link *link = dp_link_find(conn->transport, &conn->channel.peer.node);
     if (link == NULL || link->boot_id != conn->channel.peer_boot_id) {
         dp_conn_close(conn);
         return;
@@ -142,11 +142,11 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
     dp_transport *transport = conn->transport;
     const dp_transport_hooks *hooks = &transport->config.hooks;
     const dp_peer peer = conn->channel.peer.node;
-    dp_link *link = find_link(transport, &peer);
+    dp_link *link = dp_link_find(transport, &peer);
     if (link != NULL) {
         dp_conn *old = link->lanes[DP_LANE_CONTROL];
         if (!keeps_new(transport, old, conn)) {
-            say_goodbye(
+            dp_link_say_goodbye(
                 conn); /* The peer may hold it for the link until it hears of the other one. */
             dp_conn_close(conn);
             return;
@@ -162,14 +162,14 @@ static void prove_control(dp_conn *conn, const dp_channel_event *event)
                 old->deadline_ms = uv_now(transport->config.loop) + DP_TRANSPORT_HANDSHAKE_MS;
                 return;
             }
-            say_goodbye(old);
+            dp_link_say_goodbye(old);
             dp_conn_close(old);
             return;
         }
         drop_link(transport, link);
         hooks->link_down(hooks->context, &peer, DP_LINK_RESET);
         if (conn->closing ||
-            find_link(transport, &peer) != NULL) { /* The hook may have ended it all. */
+            dp_link_find(transport, &peer) != NULL) { /* The hook may have ended it all. */
             return;
         }
     }
@@ -267,7 +267,7 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
         if (!conn->outgoing && conn->channel_open && !transport->closing) {
             DP_IGNORE(!dp_conn_met(conn, false, true)); /* It is lost anyway. */
         }
-        dp_link *whole = conn->stripe > 0 ? find_link(transport, &conn->dial.expected) : NULL;
+        dp_link *whole = conn->stripe > 0 ? dp_link_find(transport, &conn->dial.expected) : NULL;
         if (whole != NULL) { /* An earlier program has one bulk connection and refuses others. */
             whole->stripe_retry_ms = uv_now(transport->config.loop) + STRIPE_RETRY_MS;
         }
@@ -279,7 +279,7 @@ void dp_link_lost(dp_conn *conn, dp_link_cause cause)
         }
         /* It may have come to us meanwhile: then this dial is of no interest any more. */
         const bool linked =
-            ours && conn->dial.expects_peer && find_link(transport, &expected) != NULL;
+            ours && conn->dial.expects_peer && dp_link_find(transport, &expected) != NULL;
         conn->dial.asked_again = false; /* The next address may have another clock, */
         conn->dial.older = false;       /* ... and another secret. */
         conn->dial.ahead_ms = 0;
@@ -395,7 +395,7 @@ void dp_transport_close(dp_transport *transport)
     }
     transport->closing = true;
     for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
-        say_goodbye(DP_LIST_ITEM(at, dp_link, item)->lanes[DP_LANE_CONTROL]);
+        dp_link_say_goodbye(DP_LIST_ITEM(at, dp_link, item)->lanes[DP_LANE_CONTROL]);
     }
     while (!dp_list_empty(&transport->links)) {
         drop_link(transport, DP_LIST_ITEM(transport->links.next, dp_link, item));
@@ -409,181 +409,4 @@ void dp_transport_close(dp_transport *transport)
     /* libuv calls close callbacks of one loop turn in any order, but connections no longer touch
      * the transport. */
     uv_close((uv_handle_t *)transport->tick, on_transport_closed);
-}
-
-/* ---- using it ---- */
-
-void dp_transport_dial(dp_transport *transport, const dp_peer *peer, const dp_addr *addrs,
-                       uint32_t n_addrs)
-{
-    static const dp_peer nobody = {{0}};
-    const dp_transport_hooks *hooks = &transport->config.hooks;
-    if (peer != NULL &&
-        (find_link(transport, peer) != NULL || dialing(transport, peer, DP_LANE_CONTROL, 0))) {
-        return;
-    }
-    dp_dial plan = {.lane = DP_LANE_CONTROL,
-                    .expects_peer = peer != NULL,
-                    .expected = peer != NULL ? *peer : nobody,
-                    .n_addrs = n_addrs < DP_ADDRS_MAX ? n_addrs : DP_ADDRS_MAX};
-    if (plan.n_addrs > 0) {
-        memcpy(plan.addrs, addrs, plan.n_addrs * sizeof addrs[0]);
-    }
-    if (!dp_conn_dial(transport, &plan)) {
-        hooks->link_down(hooks->context, &plan.expected, DP_LINK_REFUSED);
-    }
-}
-
-void dp_transport_hangup(dp_transport *transport, const dp_peer *peer)
-{
-    dp_link *link = find_link(transport, peer);
-    if (link != NULL) {
-        say_goodbye(link->lanes[DP_LANE_CONTROL]);
-        dp_link_lost(link->lanes[DP_LANE_CONTROL], DP_LINK_CLOSED);
-    }
-}
-
-static dp_status send_on(dp_conn *conn, dp_view bytes, uint64_t queue_max)
-{
-    if (dp_conn_waiting(conn) + bytes.size > queue_max) {
-        return DP_AGAIN;
-    }
-    DP_TRY(dp_channel_write(&conn->channel, bytes, &conn->out));
-    dp_conn_flush(conn);
-    return DP_OK;
-}
-
-dp_status dp_transport_give(dp_transport *transport, const dp_peer *peer, dp_buf *message)
-{
-    const dp_link *link = find_link(transport, peer);
-    const dp_conn *conn = link == NULL ? NULL : dp_link_stripe(link, message->size);
-    return conn == NULL ? DP_NOTFOUND : dp_bulk_send(conn->bulk, message);
-}
-
-static dp_status send_bulk(dp_transport *transport, const dp_peer *peer, dp_view bytes)
-{
-    dp_buf copy;
-    DP_TRY(dp_transport_buffer(transport, bytes.size, &copy));
-    dp_status status = dp_buf_append(&copy, bytes);
-    if (status == DP_OK) {
-        status = dp_transport_give(transport, peer, &copy);
-    }
-    dp_buf_close(&copy);
-    return status;
-}
-
-dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lane lane,
-                            dp_view bytes)
-{
-    if (lane == DP_LANE_BULK) {
-        return send_bulk(transport, peer, bytes);
-    }
-    const dp_link *link = find_link(transport, peer);
-    if (link == NULL) {
-        return DP_NOTFOUND;
-    }
-    dp_conn *conn = link->lanes[DP_LANE_CONTROL];
-    const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
-    if (status ==
-        DP_AGAIN) { /* It does not read what it must: treat it as frozen, at the next tick. */
-        conn->doom = DP_LINK_TIMEOUT;
-        return DP_NOTFOUND;
-    }
-    return status;
-}
-
-void dp_transport_send_all(dp_transport *transport, dp_view bytes)
-{
-    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
-        dp_conn *conn = DP_LIST_ITEM(at, dp_link, item)->lanes[DP_LANE_CONTROL];
-        if (send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE) == DP_AGAIN) {
-            conn->doom = DP_LINK_TIMEOUT;
-        }
-    }
-}
-
-void dp_transport_keys(dp_transport *transport, const dp_channel_psk *psk,
-                       const dp_channel_psk *older)
-{
-    transport->config.psk = *psk;
-    transport->config.has_older = older != NULL;
-    if (older != NULL) {
-        transport->config.older = *older;
-    }
-}
-
-void dp_transport_say(dp_transport *transport, dp_view hello)
-{
-    dp_assert(hello.size <= sizeof transport->hello);
-    memcpy(transport->hello, hello.data, hello.size);
-    transport->config.hello.size = hello.size;
-}
-
-void dp_transport_replay(dp_transport *transport)
-{
-    enum { REPLAY_MAX = 128 };
-    const dp_transport_hooks *hooks = &transport->config.hooks;
-    dp_peer peers[REPLAY_MAX];
-    uint32_t count = 0;
-    for (dp_list *at = transport->links.next; at != &transport->links && count < REPLAY_MAX;
-         at = at->next) {
-        peers[count++] = DP_LIST_ITEM(at, dp_link, item)->peer;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const dp_link *link = find_link(transport, &peers[i]); /* A hook may have ended it. */
-        if (link != NULL) {
-            const dp_conn *control = link->lanes[DP_LANE_CONTROL];
-            hooks->link_up(hooks->context, &peers[i], &control->addr,
-                           dp_view_of(link->credential, link->credential_bytes),
-                           dp_view_of(NULL, 0), control->outgoing);
-        }
-    }
-}
-
-uint64_t dp_transport_bulk_waiting(const dp_transport *transport, const dp_peer *peer)
-{
-    const dp_link *link = find_link(transport, peer);
-    return link == NULL ? UINT64_MAX : dp_link_bulk_waiting(link);
-}
-
-bool dp_transport_is_guest(const dp_transport *transport, const dp_peer *peer)
-{
-    const dp_transport_hooks *hooks = &transport->config.hooks;
-    uint8_t ignored[32];
-    return !hooks->known(hooks->context, peer, ignored);
-}
-
-uint64_t dp_transport_waiting(const dp_transport *transport, bool guests)
-{
-    uint64_t bytes = 0;
-    for (dp_list *at = transport->links.next; at != &transport->links; at = at->next) {
-        const dp_link *link = DP_LIST_ITEM(at, dp_link, item);
-        if (guests && !dp_transport_is_guest(transport, &link->peer)) {
-            continue;
-        }
-        for (uint32_t stripe = 0; stripe < DP_CHANNEL_STRIPES_MAX; stripe++) {
-            const dp_conn *conn = link->lanes[DP_LANE_BULK + stripe];
-            bytes += conn != NULL ? dp_conn_waiting(conn) : 0;
-        }
-    }
-    return bytes;
-}
-
-void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
-{
-    *stats = transport->stats;
-    stats->uplink = dp_path_uplink(&transport->line);
-    dp_transport_limits(transport, stats);
-    stats->connections = transport->n_conns;
-    stats->held = transport->held.bytes + dp_transport_waiting(transport, false);
-    stats->held_guests = transport->held.guests + dp_transport_waiting(transport, true);
-    stats->held_most = transport->held.most;
-    stats->held_limit = transport->held.limit;
-    stats->accepts_refused += dp_listener_turned_away(transport->listener);
-}
-
-void dp_addr_text(const dp_addr *addr, char text[DP_ADDR_TEXT_MAX])
-{
-    const dp_address address = dp_addr_address(addr);
-    dp_address_text(&address, text);
 }

@@ -203,4 +203,10 @@ void dp_transport_limits(const dp_transport *transport, dp_transport_stats *stat
 /* The socket is connected: what its path needs from the start. */
 void dp_conn_set_options(dp_conn *conn);
 
+/* transport.c */
+dp_link *dp_link_find(const dp_transport *transport, const dp_peer *peer);
+void dp_link_say_goodbye(dp_conn *conn);
+bool dp_link_dialing(const dp_transport *transport, const dp_peer *peer, dp_lane lane,
+                     uint8_t stripe);
+
 #endif

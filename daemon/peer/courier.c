@@ -7,14 +7,6 @@
 #include "gossip/record/wire.h"
 #include "store/object.h"
 
-/* What SIGKILL may cost of a fetch, at most: so many bytes, and what came in so long. Making chunks
- * durable is given a fifth of the time at most, so between two times there are four times what the
- * last one took, within these limits: on a disk that needs 3 ms for it a line of 30 MB/s loses 1.5
- * MB. */
-enum { FLUSH_BYTES = 16 * 1024 * 1024, FLUSH_SHARE = 4 };
-#define FLUSH_NS_MIN (50 * 1000000ULL)
-#define FLUSH_NS_MAX (1000 * 1000000ULL)
-
 static void release(dp_courier *courier)
 {
     if (courier->closing && courier->n_jobs == 0) {
@@ -79,7 +71,7 @@ static dp_pin pin_of(const dp_courier *courier, dp_object_use use, uint64_t roun
 
 /* ---- fetching ---- */
 
-static fetch *find_fetch(const dp_courier *courier, const dp_hash *root)
+fetch *dp_courier_find_fetch(const dp_courier *courier, const dp_hash *root)
 {
     for (uint32_t i = 0; i < courier->n_fetches; i++) {
         if (dp_hash_equal(&courier->fetches[i]->root, root)) {
@@ -91,10 +83,10 @@ static fetch *find_fetch(const dp_courier *courier, const dp_hash *root)
 
 bool dp_courier_fetches(const dp_courier *courier, const dp_hash *root)
 {
-    return find_fetch(courier, root) != NULL;
+    return dp_courier_find_fetch(courier, root) != NULL;
 }
 
-static void forget_fetch(dp_courier *courier, const dp_hash *root)
+void dp_courier_forget_fetch(dp_courier *courier, const dp_hash *root)
 {
     for (uint32_t i = 0; i < courier->n_fetches; i++) {
         if (dp_hash_equal(&courier->fetches[i]->root, root)) {
@@ -109,7 +101,7 @@ static void forget_fetch(dp_courier *courier, const dp_hash *root)
  * still wants. */
 static bool remember_fetch(dp_courier *courier, const dp_hash *root, uint64_t size)
 {
-    if (find_fetch(courier, root) != NULL) {
+    if (dp_courier_find_fetch(courier, root) != NULL) {
         return true;
     }
     fetch *entry = dp_alloc(1, sizeof *entry);
@@ -173,7 +165,7 @@ static giver *giver_of(fetch *entry, const dp_peer *peer)
     return NULL;
 }
 
-static void count_asked(fetch *entry, const dp_peer *peer)
+void dp_courier_count_asked(fetch *entry, const dp_peer *peer)
 {
     giver *asked = giver_of(entry, peer);
 
@@ -186,7 +178,7 @@ static void count_asked(fetch *entry, const dp_peer *peer)
     }
 }
 
-static void count_answered(fetch *entry, const dp_peer *peer)
+void dp_courier_count_answered(fetch *entry, const dp_peer *peer)
 {
     giver *asked = giver_of(entry, peer);
 
@@ -196,7 +188,7 @@ static void count_answered(fetch *entry, const dp_peer *peer)
 }
 
 /* Whoever was asked for chunks that have not come need not send them. */
-static void drop_rest(const dp_courier *courier, fetch *entry)
+void dp_courier_drop_rest(const dp_courier *courier, fetch *entry)
 {
     uint8_t bytes[64];
 
@@ -209,7 +201,7 @@ static void drop_rest(const dp_courier *courier, fetch *entry)
     entry->n_givers = 0;
 }
 
-static void ask(const dp_courier *courier, fetch *entry, const dp_peer *peer, uint32_t index)
+void dp_courier_ask(const dp_courier *courier, fetch *entry, const dp_peer *peer, uint32_t index)
 {
     uint8_t bytes[64];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
@@ -217,18 +209,18 @@ static void ask(const dp_courier *courier, fetch *entry, const dp_peer *peer, ui
     dp_wire_write_chunk_get(&writer, &entry->root, index);
     DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
                                 dp_view_of(bytes, writer.size)));
-    count_asked(entry, peer);
+    dp_courier_count_asked(entry, peer);
 }
 
 /* What was asked for while the store was looking goes out now, but for chunks that are here. */
 static void ask_held_back(const dp_courier *courier, const begin_job *begun)
 {
-    fetch *entry = find_fetch(courier, &begun->root);
+    fetch *entry = dp_courier_find_fetch(courier, &begun->root);
 
     for (uint32_t i = 0; entry != NULL && i < entry->n_held_back; i++) {
         const uint32_t index = entry->held_back[i].index;
         if (begun->status != DP_OK || !is_here(begun, index)) {
-            ask(courier, entry, &entry->held_back[i].peer, index);
+            dp_courier_ask(courier, entry, &entry->held_back[i].peer, index);
         } else if (entry->asked[index] > 0) {
             entry->asked[index]--;
         }
@@ -240,7 +232,7 @@ static void ask_held_back(const dp_courier *courier, const begin_job *begun)
 
 static void set_begun(const dp_courier *courier, const dp_hash *root)
 {
-    fetch *entry = find_fetch(courier, root);
+    fetch *entry = dp_courier_find_fetch(courier, root);
 
     if (entry != NULL) {
         entry->begun = true;
@@ -257,7 +249,7 @@ static void done_begin(dp_saver_job *job)
     set_begun(courier, &self->root);
     if (!courier->closing && self->status == DP_OK) {
         if (self->complete) {
-            forget_fetch(courier, &self->root);
+            dp_courier_forget_fetch(courier, &self->root);
         }
         /* A download that an earlier life began goes on where it was. Told of one chunk the node
          * asks for the next, which may be here too: it is told of in its turn, and nobody is
@@ -321,7 +313,7 @@ void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash
 void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
                           uint32_t index)
 {
-    fetch *entry = find_fetch(courier, root);
+    fetch *entry = dp_courier_find_fetch(courier, root);
     if (entry == NULL || index >= dp_object_chunks(entry->size)) {
         return;
     }
@@ -333,9 +325,9 @@ void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_has
         entry->asked[index]++;
     }
     if (dp_courier_ahead_take(courier, peer, root, index)) {
-        count_asked(entry, peer);
+        dp_courier_count_asked(entry, peer);
     } else if (entry->begun || entry->n_held_back == HELD_BACK_MAX) {
-        ask(courier, entry, peer, index);
+        dp_courier_ask(courier, entry, peer, index);
     } else {
         entry->held_back[entry->n_held_back++] = (held_back){.peer = *peer, .index = index};
     }
@@ -343,11 +335,11 @@ void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_has
 
 void dp_courier_cancel(dp_courier *courier, const dp_hash *root)
 {
-    fetch *entry = find_fetch(courier, root);
+    fetch *entry = dp_courier_find_fetch(courier, root);
 
     dp_courier_ahead_drop(courier, root);
     if (entry != NULL) { /* It stays: the same object may be begun again at once. */
-        drop_rest(courier, entry);
+        dp_courier_drop_rest(courier, entry);
         entry->n_held_back = 0;
         memset(entry->asked, 0, sizeof entry->asked);
     }
@@ -360,170 +352,4 @@ void dp_courier_get_manifest(dp_courier *courier, const dp_peer *peer)
     dp_wire_write_manifest_get(&writer);
     DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
                                 dp_view_of(bytes, writer.size)));
-}
-
-typedef struct put_job {
-    dp_saver_job job;
-    dp_courier *courier;
-    dp_peer peer;
-    dp_hash root;
-    uint64_t size;
-    uint32_t index;
-    dp_status status;
-    bool complete;
-    size_t n_bytes;
-    uint8_t bytes[];
-} put_job;
-
-/* Chunks gather in one transaction, which is what makes writing them fast; but a fetch must go on
- * where SIGKILL ended it. */
-static dp_status flush_in_time(dp_courier *courier, dp_store *store, size_t more)
-{
-    const uint64_t now_ns = uv_hrtime();
-    uint64_t wait_ns = courier->flush_took_ns * FLUSH_SHARE;
-
-    wait_ns = wait_ns < FLUSH_NS_MIN ? FLUSH_NS_MIN : wait_ns;
-    wait_ns = wait_ns > FLUSH_NS_MAX ? FLUSH_NS_MAX : wait_ns;
-    courier->unflushed += more;
-    if (courier->unflushed < FLUSH_BYTES && now_ns - courier->flushed_ns < wait_ns) {
-        return DP_OK;
-    }
-    courier->unflushed = 0;
-    DP_TRY(dp_object_flush(store));
-    courier->flushed_ns = uv_hrtime();
-    courier->flush_took_ns = courier->flushed_ns - now_ns;
-    return DP_OK;
-}
-
-static void run_put(dp_saver_job *job, dp_store *store)
-{
-    put_job *self = (put_job *)job;
-    dp_object_info info = {0};
-    self->status = dp_object_put_chunk(store, &self->root, self->index,
-                                       dp_view_of(self->bytes, self->n_bytes));
-    if (self->status == DP_NOTFOUND) {
-        /* Dropped here meanwhile; to the node NOTFOUND would mean that the peer lacks it. */
-        self->status = DP_AGAIN;
-    }
-    if (self->status == DP_OK &&
-        self->size > DP_CHUNK_BYTES_MIN) { /* One chunk: committed below. */
-        self->status = flush_in_time(self->courier, store, self->n_bytes);
-    }
-    if (self->status == DP_OK && dp_object_stat(store, &self->root, &info) == DP_OK &&
-        info.n_present == info.n_chunks) {
-        self->status = dp_object_commit(store, &self->root);
-        self->complete = self->status == DP_OK;
-    }
-}
-
-static void done_put(dp_saver_job *job)
-{
-    put_job *self = (put_job *)job;
-    dp_courier *courier = self->courier;
-    const dp_courier_hooks *hooks = &courier->config.hooks;
-    fetch *entry = find_fetch(courier, &self->root);
-    if (entry != NULL) {
-        entry->writing[self->index] = false;
-    }
-    if (!courier->closing) {
-        if (self->complete && entry != NULL) {
-            drop_rest(courier, entry); /* Of chunks that were asked of two. */
-            forget_fetch(courier, &self->root);
-        }
-        hooks->chunk(hooks->context, &self->peer, &self->root, self->index, self->status);
-    }
-    if (!courier->closing && self->complete) {
-        hooks->object(hooks->context, &self->root, self->size);
-    }
-    dp_free(self);
-    dp_courier_job_done(courier); /* Not earlier: a hook may close the courier. */
-}
-
-static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message)
-{
-    dp_wire_chunk chunk;
-    if (dp_wire_read_chunk(message, &chunk) != DP_OK) {
-        return;
-    }
-    const dp_courier_hooks *hooks = &courier->config.hooks;
-    fetch *entry = find_fetch(courier, &chunk.root);
-    if (dp_courier_ahead_take(courier, peer, &chunk.root, chunk.index) && chunk.found &&
-        entry != NULL && chunk.index < dp_object_chunks(entry->size) &&
-        entry->asked[chunk.index] < UINT8_MAX) {
-        entry->asked[chunk.index]++; /* The node has not asked for it yet, and will. */
-        count_asked(entry, peer);
-    }
-    if (!chunk.found && chunk.index == 0 && (entry == NULL || entry->asked[0] == 0)) {
-        /* The answer to INFO_GET of one that lacks it. */
-        hooks->chunk(hooks->context, peer, &chunk.root, 0, DP_NOTFOUND);
-        return;
-    }
-    if (entry == NULL || chunk.index >= dp_object_chunks(entry->size) ||
-        entry->asked[chunk.index] == 0) {
-        return; /* Nobody asked, or it came twice. */
-    }
-    entry->asked[chunk.index]--;
-    count_answered(entry, peer);
-    if (!chunk.found || chunk.bytes.size != dp_object_chunk_size(entry->size, chunk.index)) {
-        const dp_status status = chunk.found ? DP_BADHASH : DP_NOTFOUND;
-        hooks->chunk(hooks->context, peer, &chunk.root, chunk.index, status);
-        return;
-    }
-    if (entry->writing[chunk.index]) {
-        /* A slow disk makes the node ask others too; what they send would only make it slower. */
-        return;
-    }
-    put_job *job = dp_alloc(1, sizeof *job + chunk.bytes.size);
-    if (job == NULL) {
-        return;
-    }
-    job->job.run = run_put;
-    job->job.done = done_put;
-    job->courier = courier;
-    job->peer = *peer;
-    job->root = chunk.root;
-    job->size = entry->size;
-    job->index = chunk.index;
-    job->n_bytes = chunk.bytes.size;
-    memcpy(job->bytes, chunk.bytes.data, chunk.bytes.size);
-    entry->writing[chunk.index] = dp_courier_post(
-        courier, &job->job, entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK);
-    if (!entry->writing[chunk.index]) {
-        dp_free(job);
-    }
-}
-
-bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes)
-{
-    const dp_courier_hooks *hooks = &courier->config.hooks;
-    switch (dp_msg_type_of(bytes)) {
-    case DP_MSG_INFO: {
-        /* Loop thread only; too large for its stack to be lent often. */
-        static dp_hash leaves[DP_CHUNKS_MAX];
-        dp_wire_info info;
-        if (dp_wire_read_info(bytes, &info, leaves) == DP_OK) {
-            hooks->info(hooks->context, peer, &info.root, info.size, leaves);
-        }
-        return true;
-    }
-    case DP_MSG_CHUNK_DROP: {
-        dp_hash root;
-        if (dp_wire_read_chunk_drop(bytes, &root) == DP_OK) {
-            dp_courier_unserve(courier, peer, &root);
-        }
-        return true;
-    }
-    case DP_MSG_CHUNK:
-        take_chunk(courier, peer, bytes);
-        return true;
-    case DP_MSG_MANIFEST: {
-        dp_view manifest;
-        if (dp_wire_read_manifest(bytes, &manifest) == DP_OK) {
-            hooks->manifest(hooks->context, peer, manifest);
-        }
-        return true;
-    }
-    default:
-        return false;
-    }
 }

@@ -91,4 +91,12 @@ bool dp_courier_fetches(const dp_courier *courier, const dp_hash *root);
 /* A job has ended. Frees the courier when it is closing and this was the last one: call it last. */
 void dp_courier_job_done(dp_courier *courier);
 
+/* courier.c: fetches under way */
+fetch *dp_courier_find_fetch(const dp_courier *courier, const dp_hash *root);
+void dp_courier_forget_fetch(dp_courier *courier, const dp_hash *root);
+void dp_courier_drop_rest(const dp_courier *courier, fetch *entry);
+void dp_courier_count_asked(fetch *entry, const dp_peer *peer);
+void dp_courier_count_answered(fetch *entry, const dp_peer *peer);
+void dp_courier_ask(const dp_courier *courier, fetch *entry, const dp_peer *peer, uint32_t index);
+
 #endif

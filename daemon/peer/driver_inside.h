@@ -10,7 +10,7 @@
 #include "daemon/net/hello.h"
 #include "daemon/peer/courier.h"
 #include "daemon/peer/driver.h"
-#include "daemon/peer/trainer.h"
+#include "daemon/trainer/trainer.h"
 
 enum {
     DP_DRIVER_NAMES_MAX = 256,
@@ -265,5 +265,9 @@ void dp_driver_take_nothing(dp_driver *driver); /* the trainer is gone: forget w
 /* One of n_judges is over; NULL: nothing was measured. */
 void dp_driver_judged(dp_driver *driver, const dp_hash *root, const dp_judged *found);
 void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
+
+/* driver_told.c */
+dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why);
+dp_status dp_driver_check_manifest(const dp_driver *driver, dp_view bytes, dp_manifest *manifest);
 
 #endif

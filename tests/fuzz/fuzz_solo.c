@@ -3,17 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compute/worker/solo_file.h"
+#include "compute/worker/standalone_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    dp_solo_head head;
-    uint8_t again[DP_SOLO_HEAD_BYTES];
-    if (dp_solo_head_read(&head, dp_view_of(bytes, size)) == DP_OK) {
-        dp_solo_head_write(&head, again);
-        if (size != DP_SOLO_HEAD_BYTES || memcmp(bytes, again, size) != 0) {
+    dp_standalone_head head;
+    uint8_t again[DP_STANDALONE_HEAD_BYTES];
+    if (dp_standalone_head_read(&head, dp_view_of(bytes, size)) == DP_OK) {
+        dp_standalone_head_write(&head, again);
+        if (size != DP_STANDALONE_HEAD_BYTES || memcmp(bytes, again, size) != 0) {
             abort();
         }
     }

@@ -1,7 +1,7 @@
 /* Several cards of one host as one, a process each, on the emulator: the bits of one card that
  * takes their rows in turn, with NCCL (tests/cuda/nccl) and without, and an end where something
  * fails. */
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 
 #include <math.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 
 #include "compute/backend/backend_cpu.h"
 #include "compute/backend/plugin.h"
-#include "compute/backend/team_inside.h"
+#include "compute/backend/process_group_inside.h"
 #include "compute/cuda/link.h"
 #include "tests/cuda/fake_cuda.h"
 #include "tests/lib/check.h"
@@ -172,7 +172,7 @@ static void tell(const char *sentence)
 }
 
 typedef struct rig {
-    dp_team *team;
+    dp_process_group *team;
     const dp_backend *b;
     dp_engine *e;
 } rig;
@@ -186,8 +186,8 @@ static dp_status open_rig(rig *r, uint32_t cards, const exercise *job, const cha
     line[0] = '\0';
     fake_cuda_set(&(fake_cuda){.cards = CARDS_MAX});
     CHECK(setenv("FAKE_NCCL", nccl != NULL ? nccl : "", 1) == 0);
-    CHECK_OK(dp_team_start(&r->team, cards, 0, why));
-    CHECK_OK(dp_team_use_cards(r->team, cuda, "", devices, tell, &r->b, why));
+    CHECK_OK(dp_process_group_start(&r->team, cards, 0, why));
+    CHECK_OK(dp_process_group_use_cards(r->team, cuda, "", devices, tell, &r->b, why));
     setup.team = r->team;
     return r->b->create(&r->e, &setup, why);
 }
@@ -197,7 +197,7 @@ static void close_rig(rig *r)
     if (r->b != NULL) {
         r->b->close(r->e);
     }
-    dp_team_close(r->team);
+    dp_process_group_close(r->team);
     CHECK(fake_cuda_used() == 0);
 }
 
@@ -454,16 +454,16 @@ static void what_is_no_team_of_cards_is_refused(void **state)
     const dp_backend *b = NULL;
     dp_engine_setup setup = setup_of(&muon);
     dp_engine *e = NULL;
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     dp_why why = {{0}};
     char name[DP_DEVICE_NAME_MAX];
-    CHECK_OK(dp_team_start(&team, 2, 3, &why));
-    CHECK_STATUS(dp_team_use_cards(team, dp_backend_cpu(), "", devices, NULL, &b, &why),
+    CHECK_OK(dp_process_group_start(&team, 2, 3, &why));
+    CHECK_STATUS(dp_process_group_use_cards(team, dp_backend_cpu(), "", devices, NULL, &b, &why),
                  DP_UNSUPPORTED);
-    CHECK_STATUS(dp_team_use_cards(team, cuda, "", devices, NULL, &b, &why), DP_BADARG);
-    CHECK(dp_team_serves(team, dp_backend_cpu()) && !dp_team_serves(team, cuda));
-    CHECK(!dp_team_serves(NULL, cuda));
-    dp_team_close(team);
+    CHECK_STATUS(dp_process_group_use_cards(team, cuda, "", devices, NULL, &b, &why), DP_BADARG);
+    CHECK(dp_process_group_serves(team, dp_backend_cpu()) && !dp_process_group_serves(team, cuda));
+    CHECK(!dp_process_group_serves(NULL, cuda));
+    dp_process_group_close(team);
     fake_cuda_set(&(fake_cuda){0});
     setup.part = 2;
     setup.parts = 2;
@@ -493,19 +493,19 @@ static void several_cards_plan_one_s_share_of_the_moments(void **state)
     const uint32_t rows = m.batch_rows;
     const dp_plan_request request = {.manifest = &m, .threads = 1, .alone = true};
     fake_cuda_set(&(fake_cuda){.cards = 2});
-    CHECK_OK(dp_team_plan_choice(&choice, &request, &two, &why));
+    CHECK_OK(dp_process_group_plan_choice(&choice, &request, &two, &why));
     choice.n_devices = 1;
-    CHECK_OK(dp_team_plan_choice(&choice, &request, &one, &why));
+    CHECK_OK(dp_process_group_plan_choice(&choice, &request, &one, &why));
     CHECK(one.rows == rows && two.rows == rows);
     CHECK(two.weights == one.weights && two.moments < one.moments);
     CHECK(two.activations < one.activations && two.total < one.total);
     /* A card that is not there has no plan. */
     choice.n_devices = 2;
     choice.devices[1] = 2;
-    CHECK(dp_team_plan_choice(&choice, &request, &two, &why) == DP_BADARG);
+    CHECK(dp_process_group_plan_choice(&choice, &request, &two, &why) == DP_BADARG);
     /* The CPU's are what the request says. */
     choice = (dp_plugin_choice){.backend = dp_backend_cpu()};
-    CHECK_OK(dp_team_plan_choice(&choice, &request, &cpu, &why));
+    CHECK_OK(dp_process_group_plan_choice(&choice, &request, &cpu, &why));
     CHECK(cpu.rows > 0);
 }
 

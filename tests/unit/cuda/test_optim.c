@@ -5,7 +5,7 @@
 #include "compute/cpu/half.h"
 #include "compute/cpu/ops.h"
 #include "compute/cuda/optim.h"
-#include "compute/model/chance.h"
+#include "compute/model/stochastic_rounding.h"
 #include "tests/cuda/card.h"
 #include "tests/unit/compute/optim_rig.h"
 
@@ -330,10 +330,11 @@ static void weights_in_bf16_have_the_bits_of_the_cpu(void **state)
         master[100 * i + 7] = special[i];
     }
     for (size_t n = N - 9; n <= N; n++) {
-        const dp_chance_key key = {.seed = 0x123456789abcdefU + n, .step = (UINT64_C(1) << 40) + n};
+        const dp_stochastic_key key = {.seed = 0x123456789abcdefU + n,
+                                       .step = (UINT64_C(1) << 40) + n};
         const uint64_t first = (UINT64_C(1) << 36) + 8 * n;
         memcpy(wanted, master, sizeof wanted);
-        dp_chance_bf16(wanted, n, first, &key);
+        dp_stochastic_bf16(wanted, n, first, &key);
         float *const rounded = card_put(master, n * sizeof(float));
         uint64_t *const step = card_put(&key.step, sizeof key.step);
         CHECK_OK(dp_cuda_chance(rounded, n, first, key.seed, step, stream));

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "compute/cpu/half.h"
-#include "compute/model/chance.h"
+#include "compute/model/stochastic_rounding.h"
 
 static const dp_weights_kind ways[] = {DP_WEIGHTS_FP32, DP_WEIGHTS_BF16, DP_WEIGHTS_BF16_SR};
 enum { WAYS = 3 };
@@ -297,7 +297,7 @@ static void chance_is_drawn_by_the_place_in_the_arena(void **state)
     }
     dp_optim optim = open_optim(&r, DP_OPTIM_ADAMW, DP_WEIGHTS_BF16_SR);
     CHECK_OK(dp_optim_step(&optim, r.params, r.grads, &still, NULL, NULL));
-    dp_chance_bf16(expected, n, 0, &(dp_chance_key){.seed = 5, .step = 1});
+    dp_stochastic_bf16(expected, n, 0, &(dp_stochastic_key){.seed = 5, .step = 1});
     assert_memory_equal(r.params, expected, n * sizeof *expected);
     free(expected);
     dp_optim_close(&optim);

@@ -274,11 +274,12 @@ static void what_does_not_fit_the_memory_is_refused(void **state)
     CHECK_STATUS(dp_zero_join(&other, s.fd, &s.setup, NULL, &why), DP_BUSY);
     dp_zero_close(zero);
     CHECK_STATUS(dp_zero_join(&other, s.fd, &s.setup, NULL, &why), DP_CLOSED);
-    static const dp_zero_setup bad[] = {{.processes = 0, .lanes = 1},
-                                        {.processes = 2, .lanes = 1},
-                                        {.processes = 1, .lanes = DP_ZERO_LANES_MAX + 1},
-                                        {.processes = DP_GATE_PROCESSES_MAX + 1, .lanes = 64},
-                                        {.processes = 2, .lanes = 2, .rank = 2}};
+    static const dp_zero_setup bad[] = {
+        {.processes = 0, .lanes = 1},
+        {.processes = 2, .lanes = 1},
+        {.processes = 1, .lanes = DP_ZERO_LANES_MAX + 1},
+        {.processes = DP_PROCESS_BARRIER_PROCESSES_MAX + 1, .lanes = 64},
+        {.processes = 2, .lanes = 2, .rank = 2}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         setup = bad[i];
         setup.optim.model = &s.rig.model;

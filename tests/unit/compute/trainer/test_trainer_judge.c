@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "compute/backend/backend_cpu.h"
-#include "compute/backend/team.h"
+#include "compute/backend/process_group.h"
 #include "compute/trainer/trainer_keep.h"
 
 enum { ONE = 65536, STEPS = 6, ROWS_OF_GAIN = 8, SIX_WINDOWS = 6 * TINY_CONTEXT };
@@ -385,9 +385,9 @@ static void bytes_that_are_no_update_and_missing_memory_give_a_status(void **sta
 static float *two_rounds(const dp_manifest *m, uint32_t processes, bool judging, dp_view other,
                          dp_hash *root)
 {
-    dp_team *team = NULL;
+    dp_process_group *team = NULL;
     if (processes > 1) {
-        CHECK_OK(dp_team_start(&team, processes, 0, NULL));
+        CHECK_OK(dp_process_group_start(&team, processes, 0, NULL));
     }
     node x = node_open_with(m, (dp_trainer_setup){.member = {1}, .seed = 3, .team = team});
     const dp_trainer_update update = update_of(other);
@@ -413,7 +413,7 @@ static float *two_rounds(const dp_manifest *m, uint32_t processes, bool judging,
     CHECK(!judging || found.held.tokens > 0 || m->exchange == DP_EXCHANGE_GRADIENTS);
     float *const params = node_copy(dp_trainer_params(x.trainer), x.n);
     node_close(&x);
-    dp_team_close(team);
+    dp_process_group_close(team);
     return params;
 }
 

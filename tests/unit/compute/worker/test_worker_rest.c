@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "compute/backend/team_cards.h"
+#include "compute/backend/process_group_cards.h"
 #include "compute/worker/worker_inside.h"
 #include "tests/lib/check.h"
 
@@ -26,8 +26,8 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-void dp_team_feel(const dp_team *team, const dp_backend *backend, uint32_t device, int32_t *celsius,
-                  uint32_t *watts)
+void dp_process_group_feel(const dp_process_group *team, const dp_backend *backend, uint32_t device,
+                           int32_t *celsius, uint32_t *watts)
 {
     (void)team;
     (void)backend;

@@ -1,0 +1,108 @@
+/* Standalone training, without peers, in a folder of its own: it begins with a manifest and a text,
+ * resumes from its newest checkpoint, and is evaluated. The loop around a standalone trainer
+ * (trainer.h); prints nothing and knows no arguments (standalone_tool.h).
+ *
+ *   FOLDER/manifest.bin        canonical bytes, unsigned, with the hashes of tokenizer and data;
+ *                              times and keys are 0
+ *   FOLDER/data/               tokenizer.json, shards and perhaps first weights, as prepare.h makes
+ *                              them
+ *   FOLDER/step-*.ckpt         checkpoints (standalone_file.h)
+ *   FOLDER/lock                held by the process that trains here
+ *   FOLDER/model/              in Hugging Face's layout, once all steps are done, if transformers
+ *                              have a class for it
+ *
+ * The same manifest, text, build and kind of processor give the same bits after the same number of
+ * steps, for any number of threads, kills and resumes: batches follow from the number of the step,
+ * random choices from the manifest's seed, and every micro-batch has the rows that the first start
+ * chose, from the manifest alone unless a card is too small for them. There is no error feedback,
+ * because nothing is published. */
+#ifndef DP_COMPUTE_WORKER_STANDALONE_H
+#define DP_COMPUTE_WORKER_STANDALONE_H
+
+#include "compute/backend/plan.h"
+#include "compute/format/export.h"
+#include "compute/trainer/trainer.h"
+
+typedef enum dp_standalone_event_kind {
+    DP_STANDALONE_PREPARED, /* tokens */
+    DP_STANDALONE_PLAN,     /* plan; why if nothing fits */
+    DP_STANDALONE_NOTE,     /* why: an unusable checkpoint, a model that cannot be exported */
+    DP_STANDALONE_START,    /* steps, target, rows, threads, parameters */
+    DP_STANDALONE_STEP,     /* last, place, tokens_per_second, eta_s */
+    DP_STANDALONE_SAVED,    /* place, hash, took_s */
+    /* place and hash of the last checkpoint; stopped; exported; train_s; tokens_per_second of the
+     * whole process */
+    DP_STANDALONE_END
+} dp_standalone_event_kind;
+
+typedef struct dp_standalone_event {
+    dp_standalone_event_kind kind;
+    uint64_t steps;  /* done or dropped so far */
+    uint64_t target; /* steps in all */
+    uint64_t tokens;
+    uint64_t skipped;
+    uint64_t spikes; /* of skipped */
+    uint64_t parameters;
+    uint32_t rows;
+    uint32_t threads;
+    dp_trainer_last last;
+    double tokens_per_second; /* START: 0 */
+    double eta_s;
+    double train_s; /* seconds of this process in steps */
+    double took_s;
+    dp_hash hash;
+    bool stopped;        /* the caller ended it before the target */
+    bool exported;       /* FOLDER/model was written */
+    const dp_plan *plan; /* lent for the call, like why */
+    const char *why;
+} dp_standalone_event;
+
+typedef struct dp_standalone_job {
+    dp_view manifest; /* canonical; keys and hashes are ignored */
+    /* A text, or a folder of data (corpus.h); may be NULL with resume, which ignores it. */
+    const char *text;
+    const char *weights; /* first weights (prepare.h); NULL: from the seed; ignored with resume */
+    const char *folder;
+    uint64_t steps; /* in all; 0: up to train.total_tokens of the manifest */
+    size_t threads; /* of all processes; 0: the default of the machine */
+    /* Process group (process_group.h), whose processes share the threads; the bits depend on its
+     * gradient lanes. NULL: one process. */
+    struct dp_process_group *team;
+    /* Of a micro-batch; 0: about 2,048 tokens, on a card 8,192 or as many as fit. With resume: as
+     * at the start of the run. */
+    uint32_t rows;
+    uint64_t save_steps; /* steps between checkpoints; 0: by time only */
+    uint64_t save_s;     /* also a checkpoint after so many seconds; 0: never */
+    bool resume;
+    const dp_backend *backend; /* NULL: the CPU */
+    uint32_t device;           /* of the backend */
+    void (*tell)(void *context, const dp_standalone_event *event);
+    bool (*stop)(void *context); /* called after each micro-batch; true: save and end */
+    void *context;
+} dp_standalone_job;
+
+/* Trains up to the target, or until stop returns true. With resume: from the newest valid
+ * checkpoint. DP_EXISTS: the folder holds a run, and resume is false; DP_NOTFOUND: nothing to
+ * resume; DP_BADARG: the run began with another manifest; DP_BUSY: another process trains there;
+ * DP_TOOBIG: too little memory; DP_UNSUPPORTED: the backend cannot do it, or has failed; else the
+ * statuses of the parts. All with a sentence. */
+DP_MUST dp_status dp_standalone_train(const dp_standalone_job *job, dp_why *why);
+
+typedef struct dp_standalone_look {
+    const char *folder;
+    const char *data; /* a text or a token shard to measure on; NULL: the held-out data */
+    uint64_t tokens;  /* limit, rounded up to whole windows; 0: all */
+    size_t threads;
+} dp_standalone_look;
+
+/* Loss of the newest valid checkpoint; *steps: its steps. Takes no lock. DP_NOTFOUND and others,
+ * with a sentence. */
+DP_MUST dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *score,
+                                     uint64_t *steps, dp_why *why);
+
+/* Exports the newest valid checkpoint for other programs: the fields folder, gguf and llmc of to.
+ * *steps, lock and statuses as above. */
+DP_MUST dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
+                                       uint64_t *steps, dp_why *why);
+
+#endif

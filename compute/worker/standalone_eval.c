@@ -1,0 +1,140 @@
+/* The newest checkpoint of a folder, measured on what was held out or on data from outside, or
+ * exported. */
+#include <stdio.h>
+
+#include "compute/data/shard.h"
+#include "compute/machine/files.h"
+#include "compute/text/bpe.h"
+#include "compute/worker/standalone.h"
+#include "compute/worker/standalone_file.h"
+#include "compute/worker/standalone_folder.h"
+
+enum { WHOLE = 1000 }; /* per mille that is looked at, of data from outside */
+
+/* Bytes that were given: a token shard as it is, or text as this model's tokenizer cuts it. */
+static dp_status open_given(const dp_standalone_folder *folder, dp_buf *bytes, dp_data *data,
+                            dp_why *why)
+{
+    dp_shard shard;
+    dp_bpe *bpe = NULL;
+    dp_tokens tokens = {0};
+    DP_TRY(dp_bpe_load(&bpe, dp_buf_view(&folder->tokenizer), why));
+    const uint32_t vocab = (uint32_t)dp_bpe_count(bpe);
+    dp_status status = DP_OK;
+    if (dp_shard_open(&shard, dp_buf_view(bytes), NULL) != DP_OK) {
+        const uint64_t text_bytes = bytes->size;
+        status = dp_bpe_encode(bpe, dp_buf_view(bytes), &tokens, why);
+        if (status == DP_OK) {
+            dp_buf_clear(bytes);
+            status = dp_shard_write(tokens.ids, tokens.count, vocab, text_bytes, bytes);
+        }
+    }
+    if (status == DP_OK) {
+        status = dp_data_open(data, dp_buf_view(bytes), vocab, WHOLE, why);
+    }
+    dp_tokens_close(&tokens);
+    dp_bpe_close(bpe);
+    return status;
+}
+
+static dp_status score(const dp_standalone_look *look, const dp_standalone_folder *folder,
+                       dp_trainer *trainer, dp_trainer_score *out, dp_why *why)
+{
+    dp_buf bytes;
+    dp_data data = {0};
+    dp_buf_init(&bytes, DP_OBJECT_BYTES_MAX);
+    dp_status status = DP_OK;
+    if (look->data != NULL) {
+        status = dp_file_read(look->data, &bytes, why);
+        if (status == DP_OK) {
+            status = open_given(folder, &bytes, &data, why);
+        }
+    }
+    if (status == DP_OK) {
+        status = dp_trainer_eval(trainer, look->data != NULL ? &data : NULL, look->tokens, out);
+        if (status == DP_NOTFOUND) {
+            status = dp_why_set(
+                why, DP_BADARG,
+                look->data != NULL ? "the data has not even two tokens"
+                                   : "the run holds nothing out (data.val is 0); give --data FILE");
+        }
+    }
+    dp_data_close(&data);
+    dp_buf_close(&bytes);
+    return status;
+}
+
+/* A checkpoint may be replaced by a newer one meanwhile, or be damaged: then another one. */
+static dp_status load_newest(const dp_standalone_look *look, const dp_standalone_folder *folder,
+                             dp_trainer **trainer, uint64_t *steps, dp_why *why)
+{
+    uint64_t found[DP_STANDALONE_FILES_MAX];
+    const size_t count = dp_standalone_list(look->folder, found);
+    dp_status status = dp_why_set(why, DP_NOTFOUND, "%.300s holds no checkpoint", look->folder);
+    for (size_t i = 0; i < count; i++) {
+        dp_standalone_head head;
+        status = dp_standalone_peek(look->folder, found[i], &head, why);
+        if (status == DP_OK && *trainer == NULL) {
+            dp_trainer_setup setup = dp_standalone_folder_setup(folder);
+            setup.threads = look->threads;
+            setup.rows = head.rows;
+            DP_TRY(dp_trainer_open(trainer, &setup, why));
+        }
+        if (status == DP_OK) {
+            status = dp_standalone_load(look->folder, &head, *trainer, why);
+        }
+        if (status == DP_OK) {
+            *steps = found[i];
+            return DP_OK;
+        }
+    }
+    return status;
+}
+
+/* Close both in every case. */
+static dp_status open_newest(const dp_standalone_look *look, dp_standalone_folder *folder,
+                             dp_trainer **trainer, uint64_t *steps, dp_why *why)
+{
+    if (snprintf(folder->path, sizeof folder->path, "%s", look->folder) >= PATH_MAX) {
+        return dp_why_set(why, DP_BADARG, "the folder's path is too long");
+    }
+    DP_TRY(dp_standalone_folder_open(folder, why));
+    return load_newest(look, folder, trainer, steps, why);
+}
+
+dp_status dp_standalone_eval(const dp_standalone_look *look, dp_trainer_score *out, uint64_t *steps,
+                             dp_why *why)
+{
+    dp_standalone_folder folder = {.lock = -1};
+    dp_trainer *trainer = NULL;
+    dp_status status = open_newest(look, &folder, &trainer, steps, why);
+    if (status == DP_OK) {
+        status = score(look, &folder, trainer, out, why);
+    }
+    dp_trainer_close(trainer);
+    dp_standalone_folder_close(&folder);
+    return status;
+}
+
+dp_status dp_standalone_export(const dp_standalone_look *look, const dp_export_job *to,
+                               uint64_t *steps, dp_why *why)
+{
+    dp_standalone_folder folder = {.lock = -1};
+    dp_trainer *trainer = NULL;
+    dp_view state = {0};
+    dp_hash root;
+    dp_status status = open_newest(look, &folder, &trainer, steps, why);
+    if (status == DP_OK) {
+        status = dp_trainer_state_bytes(trainer, &state, &root);
+    }
+    if (status == DP_OK) {
+        const dp_export_inputs in = {.manifest =
+                                         dp_view_of(folder.canonical, folder.canonical_size),
+                                     .state = state,
+                                     .tokenizer = dp_buf_view(&folder.tokenizer)};
+        status = dp_export_views(to, &in, why);
+    }
+    dp_trainer_close(trainer);
+    dp_standalone_folder_close(&folder);
+    return status;
+}

@@ -1,0 +1,10 @@
+/* dpnode-worker train and eval: parses arguments for standalone.h and prints its events as lines of
+ * JSON. SIGINT and SIGTERM save and end. */
+#ifndef DP_COMPUTE_WORKER_STANDALONE_TOOL_H
+#define DP_COMPUTE_WORKER_STANDALONE_TOOL_H
+
+/* argv after "train" or "eval". Returns the exit status of the process. */
+int dp_standalone_tool_train(int argc, char **argv);
+int dp_standalone_tool_eval(int argc, char **argv);
+
+#endif

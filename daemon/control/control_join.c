@@ -1,0 +1,450 @@
+/* The method that brings this node into a run by a token: join. */
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "daemon/control/control.h"
+#include "daemon/control/found.h"
+#include "daemon/control/reply.h"
+#include "daemon/peer/allowance.h"
+#include "daemon/peer/driver.h"
+
+enum {
+    JOIN_CLOCK_MS = 3 * 1000,  /* since a clock was found that differs */
+    JOIN_CUT_MS = 15 * 1000,   /* who is there may cut us off for so long, overrun perhaps ... */
+    JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
+    JOIN_SLOW_MS = 40 * 1000,  /* ... or have let us connect; then there is more time, once */
+    JOIN_LOOK_MS = 100,        /* whether it is admitted; */
+    JOIN_QUIET_MS = 3 * 1000,  /* who waits is told after so long, */
+    JOIN_TELL_MS = 30 * 1000   /* ... and then so often */
+};
+#define MEMBER_MS (365ULL * 24 * 3600 * 1000)
+
+typedef struct joining {
+    dp_daemon *daemon;
+    dp_call call;
+    uv_timer_t timer;
+    uint64_t started_ms;
+    uint64_t waited_ms; /* what the timer has been set to so far */
+    /* that waits to be admitted: to see whether the node has left meanwhile */
+    const dp_driver *driver;
+    uint64_t told_ms; /* that it waits */
+    bool over;
+} joining;
+
+static void on_joining_closed(uv_handle_t *handle)
+{
+    dp_free(handle->data);
+}
+
+static void end_joining(joining *self)
+{
+    if (!self->over) {
+        self->over = true;
+        if (self->daemon->driver != NULL &&
+            (self->driver == NULL || self->driver == self->daemon->driver)) {
+            dp_driver_set_hooks(self->daemon->driver, NULL);
+        }
+        uv_close((uv_handle_t *)&self->timer, on_joining_closed);
+    }
+}
+
+typedef struct forget_job {
+    dp_saver_job job;
+} forget_job;
+
+static void run_forget_facts(dp_saver_job *job, dp_store *store)
+{
+    (void)job;
+    DP_IGNORE(dp_facts_forget(store)); /* Then the next start tries to enter again, and tells. */
+}
+
+static void done_forget_facts(dp_saver_job *job)
+{
+    dp_free(job);
+}
+
+/* The run is not entered after all: idle again, also after a restart. */
+static void forget_run(dp_daemon *daemon)
+{
+    dp_driver *driver = daemon->driver;
+    forget_job *forget = dp_alloc(1, sizeof *forget);
+    daemon->driver = NULL;
+    dp_driver_close(driver);
+    DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
+                                 NULL)); /* It was about this run. Not written: still paused. */
+    dp_facts_copy_forget(daemon->config->dir);
+    if (forget != NULL) {
+        forget->job.run = run_forget_facts;
+        forget->job.done = done_forget_facts;
+        if (dp_saver_post(daemon->saver, &forget->job, DP_SAVER_URGENT) != DP_OK) {
+            dp_free(forget);
+        }
+    }
+}
+
+static void give_up(joining *self, int exit, const char *code, const char *fix, const char *what,
+                    const char *why)
+{
+    dp_call_fail(&self->call, exit, code, fix, what, why);
+    end_joining(self);
+    forget_run(self->daemon);
+}
+
+/* Every connection that came about was cut by the other side, and more than one was. */
+static bool only_cut(const dp_transport_stats *stats)
+{
+    return stats->handshakes == 0 && stats->dials_cut > 1 &&
+           stats->dials_cut == stats->handshakes_failed;
+}
+
+/* Links come about, and each is ended at once: a member does so to one whose invite is revoked, or
+ * that was put out. */
+static bool only_ended(const dp_transport_stats *stats)
+{
+    return stats->handshakes > 1 && stats->links == 0;
+}
+
+/* The addresses that were tried, and what came of it, as a sentence. */
+static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
+{
+    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    size_t at = (size_t)snprintf(why, size, "for %llu s tried",
+                                 (unsigned long long)(dp_unix_ms() - self->started_ms) / 1000);
+    for (uint8_t i = 0; i < facts->n_addresses && at < size; i++) {
+        char text[DP_ADDRESS_TEXT_MAX];
+        dp_address_text(&facts->addresses[i], text);
+        at += (size_t)snprintf(why + at, size - at, "%s %s", i > 0 ? "," : "", text);
+    }
+    if (at < size && stats->handshakes > 0) {
+        snprintf(why + at, size - at, "; somebody is there, and has not told what the run is");
+    } else if (at < size && only_cut(stats)) {
+        snprintf(
+            why + at, size - at,
+            "; somebody is there and cuts every connection: of another run, or its join secret "
+            "was rotated twice since this token was made, or overrun by strangers");
+    } else if (at < size && stats->handshakes_failed > 0) {
+        snprintf(why + at, size - at, "; somebody takes connections there, and is slow");
+    } else if (at < size) {
+        snprintf(why + at, size - at, "; no connection came about");
+    }
+}
+
+#define CLOCK_FIX "timedatectl set-ntp true   # then join again"
+
+static void on_nobody(uv_timer_t *timer);
+
+static void wait_until(joining *self, uint64_t waited_ms)
+{
+    uv_timer_start(&self->timer, on_nobody, waited_ms - self->waited_ms, 0);
+    self->waited_ms = waited_ms;
+}
+
+static void on_nobody(uv_timer_t *timer)
+{
+    joining *self = timer->data;
+    char why[DP_TOKEN_ADDRESSES_MAX * (DP_ADDRESS_TEXT_MAX + 2) + 128];
+    dp_driver_view view;
+    dp_driver_look(self->daemon->driver, &view);
+    const dp_transport_stats *stats = &view.transport;
+    dp_wall_view clock;
+    if (dp_driver_clock(self->daemon->driver, &clock, why, sizeof why) && stats->links == 0) {
+        give_up(self, 75, "E0210", CLOCK_FIX, "this machine's clock and the run's differ", why);
+        return;
+    }
+    /* A machine that has too much to do answers late. */
+    const bool cut = only_cut(stats) || only_ended(stats);
+    const bool slow = stats->handshakes + stats->handshakes_failed > 0 && !cut;
+    const uint64_t until_ms = cut ? JOIN_CUT_MS : slow ? JOIN_SLOW_MS : JOIN_REACH_MS;
+    if (self->waited_ms < until_ms) {
+        wait_until(self, until_ms);
+        return;
+    }
+    tell_tried(self, stats, why, sizeof why);
+    if (only_ended(stats)) {
+        give_up(self, 77, "E0209", "ask for a new invite:  dpnode invite",
+                "the run does not take this node",
+                "its links are ended as soon as they stand: its invite was revoked, or it was "
+                "itself");
+        return;
+    }
+    give_up(self, 75, "E0202",
+            "check that the inviter's daemon runs and its port is open, then join again",
+            "nobody of the run answered", why);
+}
+
+static void on_join_progress(void *context, const char *phase, const char *text)
+{
+    joining *self = context;
+    dp_call_progress(&self->call, phase, text);
+    if (strcmp(phase, "clock") == 0) { /* Without a link soon, that is why. */
+        uv_timer_start(&self->timer, on_nobody, JOIN_CLOCK_MS, 0);
+    }
+}
+
+static void on_join_manifest(void *context)
+{
+    joining *self = context;
+    uv_timer_stop(&self->timer);
+    dp_call_progress(&self->call, "manifest", dp_driver_facts(self->daemon->driver)->name);
+}
+
+static void on_join_failed(void *context, dp_status status, const char *why)
+{
+    joining *self = context;
+    give_up(self, status == DP_NOSPACE ? 74 : 70, "E0206", "dpnode logs   # tells more",
+            "the run could not be entered", why);
+}
+
+/* False: the run does not take this node, and the join has failed. */
+static bool is_taken(joining *self)
+{
+    dp_why why;
+    const dp_status refused = dp_node_refused(dp_driver_node(self->daemon->driver), &why);
+    if (refused == DP_TOOBIG) {
+        give_up(self, 75, "E0211", "join again then, or ask its owner for a place",
+                "the run is full", why.text);
+    } else if (refused != DP_OK) {
+        give_up(self, 77, "E0209", "ask for a new invite:  dpnode invite",
+                "the run does not take this node", why.text);
+    }
+    return refused == DP_OK;
+}
+
+/* The next record admits it, if others do not come before it by the same invite. An observer is not
+ * admitted. */
+static bool waits_for_admission(const dp_daemon *daemon)
+{
+    const dp_facts *facts = dp_driver_facts(daemon->driver);
+    const dp_peer self = dp_identity_peer(&daemon->identity);
+    uint8_t ignored[32];
+    dp_credential own;
+    return !daemon->config->observer &&
+           dp_credential_check(dp_view_of(facts->credential, facts->credential_bytes), &facts->run,
+                               facts->root, NULL, 0, &own, NULL) == DP_OK &&
+           (own.caps & DP_CAP_TRAIN) != 0 &&
+           !dp_node_admitted(dp_driver_node(daemon->driver), &self, ignored);
+}
+
+static void reply_joined(joining *self)
+{
+    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    dp_driver_view view;
+    dp_packer packer;
+    dp_driver_look(self->daemon->driver, &view);
+    if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "run", facts->name);
+        dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
+        dp_pair_u64(&map, "round", view.node.round);
+        dp_pair_u64(&map, "ms", dp_unix_ms() - self->started_ms);
+        dp_group_end(&map);
+        dp_call_end(&self->call, &packer);
+    }
+    end_joining(self);
+}
+
+static void on_admission(uv_timer_t *timer)
+{
+    joining *self = timer->data;
+    if (self->daemon->driver != self->driver) {
+        dp_call_fail(&self->call, 70, "E0206", "dpnode join TOKEN   # again",
+                     "the run could not be entered", "the node has left it meanwhile");
+        end_joining(self);
+        return;
+    }
+    if (self->call.client != DP_CALL_NOBODY && !dp_call_alive(&self->call)) {
+        end_joining(self); /* Nobody waits any more; the node goes on. */
+        return;
+    }
+    if (!is_taken(self)) {
+        return;
+    }
+    if (!waits_for_admission(self->daemon)) {
+        reply_joined(self);
+        return;
+    }
+    const uint64_t now_ms = dp_unix_ms();
+    if (now_ms >= self->told_ms + JOIN_TELL_MS) {
+        self->told_ms = now_ms;
+        dp_call_progress(
+            &self->call, "admission",
+            "the run takes this node with its next record, which a majority of its voters decides; "
+            "Ctrl-C ends the waiting, not the node");
+    }
+}
+
+static void on_join_following(void *context)
+{
+    joining *self = context;
+    if (!is_taken(self)) {
+        return;
+    }
+    if (!waits_for_admission(self->daemon)) {
+        reply_joined(self);
+        return;
+    }
+    self->driver = self->daemon->driver;
+    self->told_ms = dp_unix_ms() - JOIN_TELL_MS + JOIN_QUIET_MS;
+    uv_timer_start(&self->timer, on_admission, JOIN_LOOK_MS, JOIN_LOOK_MS);
+}
+
+/* The facts of a newcomer, out of its token. */
+static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite, const char *name,
+                                dp_facts *facts)
+{
+    uint8_t serial[DP_CERT_SERIAL_BYTES];
+    *facts = (dp_facts){
+        .run = invite->run, .psk_epoch = invite->psk_epoch, .n_addresses = invite->n_addresses};
+    memcpy(facts->root, invite->root, sizeof facts->root);
+    memcpy(facts->join_secret, invite->join_secret, sizeof facts->join_secret);
+    memcpy(facts->addresses, invite->addresses, sizeof facts->addresses);
+    snprintf(facts->name, sizeof facts->name, "%s", invite->name);
+    snprintf(facts->node_name, sizeof facts->node_name, "%s", name);
+    randombytes_buf(serial, sizeof serial);
+    return dp_invite_redeem(invite, &daemon->identity, serial, dp_unix_ms(), MEMBER_MS,
+                            facts->credential, &facts->credential_bytes);
+}
+
+static dp_status open_by_token(dp_daemon *daemon, dp_view token, const char *name, dp_why *why)
+{
+    static dp_facts facts;
+    static dp_invite invite;
+    DP_TRY(dp_invite_parse(token, &invite, NULL, why));
+    dp_status status = dp_invite_check(&invite, dp_unix_ms(), NULL, why);
+    if (status == DP_OK) {
+        status = facts_of_token(daemon, &invite, name, &facts);
+    }
+    dp_invite_close(&invite);
+    if (status == DP_OK) {
+        status = dp_driver_open(&daemon->driver, daemon, &facts, why);
+    }
+    sodium_memzero(&facts, sizeof facts);
+    return status;
+}
+
+static void fail_join(const dp_call *call, dp_status status, const char *why)
+{
+    switch ((int)status) {
+    case DP_EXPIRED:
+        dp_call_fail(call, 65, "E0201", "ask for a new one:  dpnode invite",
+                     "this invite is past its time", why);
+        break;
+    case DP_AGAIN:
+        dp_call_fail(call, 75, "E0210", CLOCK_FIX, "this machine's clock and the run's differ",
+                     why);
+        break;
+    case DP_BADMSG:
+        dp_call_fail(call, 65, "E0203", "copy the whole token again",
+                     "this is not a whole invite token", why);
+        break;
+    case DP_BADSIG:
+    case DP_DENIED:
+        dp_call_fail(call, 65, "E0204", "ask the inviter for a new token",
+                     "this token was not made by its run", why);
+        break;
+    case DP_BUSY:
+        dp_call_fail(call, 73, "E0207", "start the daemon with another --listen",
+                     "the port is taken", why);
+        break;
+    default:
+        dp_call_fail(call, 65, "E0208", "dpnode token inspect TOKEN", "this token cannot be used",
+                     why[0] != '\0' ? why : dp_status_text(status));
+        break;
+    }
+}
+
+static void join(dp_daemon *daemon, const dp_call *call, dp_view token, const char *name)
+{
+    dp_why why = {""};
+    joining *self = dp_alloc(1, sizeof *self);
+    if (self == NULL || uv_timer_init(daemon->loop, &self->timer) != 0) {
+        dp_free(self);
+        dp_call_fail(call, 70, "E0199", "", "out of memory", "");
+        return;
+    }
+    self->daemon = daemon;
+    self->call = *call;
+    self->timer.data = self;
+    self->started_ms = dp_unix_ms();
+    const dp_status status = open_by_token(daemon, token, name, &why);
+    if (status != DP_OK) {
+        daemon->driver = NULL;
+        fail_join(call, status, why.text);
+        end_joining(self);
+        return;
+    }
+    const dp_driver_hooks hooks = {self, on_join_manifest, on_join_following, on_join_failed,
+                                   on_join_progress};
+    dp_driver_set_hooks(daemon->driver, &hooks);
+    wait_until(self, JOIN_CUT_MS);
+    dp_call_progress(call, "token", dp_driver_facts(daemon->driver)->name);
+}
+
+/* A token of the run that this node is in, whatever has become of the token since. Was the node
+ * away for two rotations of the join secret, then the token has what it lacks. */
+static bool is_own_run(dp_daemon *daemon, dp_view token)
+{
+    static dp_invite invite;
+    dp_why why = {""};
+    const dp_facts *const facts = dp_driver_facts(daemon->driver);
+    if (dp_invite_parse(token, &invite, NULL, &why) != DP_OK) {
+        return false;
+    }
+    const bool own = memcmp(invite.run.bytes, facts->run.bytes, sizeof facts->run.bytes) == 0 &&
+                     memcmp(invite.root, facts->root, sizeof facts->root) == 0;
+    if (own && dp_driver_token_secret(daemon->driver, &invite)) {
+        dp_diary_add(
+            daemon->diary, DP_LOG_WARN, "secret.token", 0, NULL,
+            "nobody answers this node, and its owner gives it a token of a later epoch: its "
+            "join secret is used");
+    }
+    dp_invite_close(&invite);
+    return own;
+}
+
+/* Whoever starts a machine again says join each time. */
+static void reply_member(const dp_daemon *daemon, const dp_call *call)
+{
+    dp_packer packer;
+    dp_driver_view view;
+    const dp_facts *const facts = dp_driver_facts(daemon->driver);
+    dp_driver_look(daemon->driver, &view);
+    if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
+        dp_group map = dp_map_begin(&packer);
+        dp_pair_text(&map, "run", facts->name);
+        dp_pair_hex(&map, "id", dp_view_of(facts->run.bytes, sizeof facts->run.bytes));
+        if (view.running) {
+            dp_pair_u64(&map, "round", view.node.round);
+        } else {
+            dp_pair_nil(&map, "round");
+        }
+        dp_pair_text(&map, "already", dp_call_state(daemon));
+        dp_group_end(&map);
+        dp_call_end(call, &packer);
+    }
+}
+
+void dp_method_run_join(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
+{
+    char name[DP_NAME_MAX + 1];
+    dp_view token = {0};
+    DP_IGNORE(!dp_pack_get_text(dp_pack_key(parameters, "token"),
+                                &token)); /* An empty one is refused by its reader. */
+    if (daemon->driver != NULL && is_own_run(daemon, token)) {
+        reply_member(daemon, call);
+        return;
+    }
+    if (dp_call_must_be_idle(daemon, call) && dp_call_take_name(daemon, call, parameters, name)) {
+        join(daemon, call, token, name);
+    }
+}
+
+void dp_run_join_unasked(dp_daemon *daemon, dp_view token)
+{
+    const dp_call nobody = {.daemon = daemon, .client = DP_CALL_NOBODY};
+    dp_assert(daemon->driver == NULL);
+    join(daemon, &nobody, token, daemon->config->name);
+}

@@ -1,0 +1,38 @@
+/* A restore under way, for driver_restore.c and driver_restore_rows.c. */
+#ifndef DP_DAEMON_PEER_DRIVER_RESTORE_INSIDE_H
+#define DP_DAEMON_PEER_DRIVER_RESTORE_INSIDE_H
+
+#include "daemon/peer/driver_inside.h"
+
+enum { DP_RESTORE_HISTORY = 256 /* rounds that are told again */ };
+
+typedef struct restore_job {
+    dp_saver_job job;
+    dp_driver *driver;
+    dp_node *node;
+    dp_status status;
+    const char *what; /* of a failure */
+    bool mended;      /* what is damaged has gone from the store: the next life can read it */
+    uint64_t slot;    /* of the last record that was read */
+    bool new_vote_key;
+    bool has_checkpoint;
+    uint64_t checkpoint_round;
+    uint64_t counted; /* rounds that list this node */
+    uint32_t n_rounds;
+    dp_diary_round rounds[DP_RESTORE_HISTORY]; /* ring of the newest */
+    dp_record record;
+    /* Blobs that may still be needed: what records list, or the results of their parts; the same of
+     * the vote; the parts of the own publication. */
+    dp_map wanted;
+    uint32_t pins_max;
+    dp_hash *pinned;
+} restore_job;
+
+dp_status dp_restore_objects(restore_job *self, dp_store *store);
+dp_status dp_restore_blobs(restore_job *self, dp_store *store);
+dp_status dp_restore_vote(restore_job *self, dp_store *store);
+dp_status dp_restore_pending(restore_job *self, dp_store *store);
+dp_status dp_restore_exchanges(restore_job *self, dp_store *store);
+dp_status dp_restore_proof(restore_job *self, dp_store *store);
+
+#endif

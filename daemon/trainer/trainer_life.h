@@ -1,0 +1,46 @@
+/* The trainer process as the daemon has it, for trainer.c and trainer_look.c. */
+#ifndef DP_DAEMON_TRAINER_TRAINER_LIFE_H
+#define DP_DAEMON_TRAINER_TRAINER_LIFE_H
+
+#include "base/list.h"
+#include "daemon/trainer/trainer.h"
+
+typedef struct packet {
+    dp_list item;
+    dp_trainer_msg msg;
+    int fds[DP_TRAINER_FDS_MAX];
+    uint32_t n_fds;
+} packet;
+
+/* One life of the process. Its memory goes when both handles are closed. */
+typedef struct life {
+    uv_process_t process;
+    uv_poll_t poll;
+    dp_trainer *trainer; /* NULL once the trainer has let go of it */
+    int socket;
+    uint32_t n_handles;
+    bool exited;
+    bool said_hello;
+    bool hung_up; /* it has closed its end, and nothing is read or sent any more */
+    dp_list queue;
+    uint32_t n_queued;
+    dp_trainer_msg incoming;
+} life;
+
+struct dp_trainer {
+    dp_trainer_config config;
+    char program[512];
+    char backend[512];
+    life *life;
+    uv_timer_t *restart; /* runs until HELLO, the end, or the next start */
+    dp_restart backoff;
+    /* uv_now when the life under way, or the last one, said HELLO; 0: it did not */
+    uint64_t began_ms;
+    uint32_t n_starts;
+    uint64_t deaths[DP_TRAINER_DEVICE_LIVES]; /* uv_now of the last that are its own, a ring */
+    uint32_t n_deaths;
+    dp_oom oom; /* of the life under way */
+    bool closing;
+};
+
+#endif

@@ -1,0 +1,20 @@
+/* The call of a trainer's program, from what its owner permits it. */
+#ifndef DP_DAEMON_TRAINER_TRAINER_WORDS_H
+#define DP_DAEMON_TRAINER_TRAINER_WORDS_H
+
+#include "daemon/trainer/trainer.h"
+
+enum { DP_TRAINER_WORDS_MAX = 16, DP_TRAINER_NUMBER_MAX = 24 };
+
+typedef struct dp_trainer_words {
+    char *at[DP_TRAINER_WORDS_MAX + 1]; /* ends with NULL; points into what it was made of */
+    size_t n;
+    char numbers[DP_TRAINER_WORDS_MAX][DP_TRAINER_NUMBER_MAX];
+} dp_trainer_words;
+
+/* program and backend ("": none is asked for) stay the caller's and must live as long. fd: of the
+ * trainer's end of the socket. */
+void dp_trainer_say(dp_trainer_words *all, const dp_trainer_config *config, char *program,
+                    char *backend, int fd);
+
+#endif

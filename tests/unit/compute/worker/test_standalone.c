@@ -1,0 +1,332 @@
+/* THREADS_TEST: training without peers in a folder: begun, stopped, taken up again, damaged,
+ * measured. */
+#include "tests/unit/compute/tiny_run.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compute/backend/backend_cpu.h"
+#include "compute/machine/files.h"
+#include "compute/worker/standalone.h"
+#include "compute/worker/standalone_file.h"
+
+enum { STEPS = 12 };
+
+/* A folder with a text, and what a job told. */
+typedef struct bench {
+    char folder[64];
+    char text[80];
+    char out[80];
+    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
+    size_t manifest_size;
+    uint64_t stop_after; /* micro-batches */
+    uint64_t asked;
+    uint64_t steps;
+    uint32_t rows; /* of micro-batches */
+    unsigned notes;
+    bool stopped;
+    bool planned;
+    bool exported;
+    dp_hash hash;
+    dp_why why;
+} bench;
+
+static void tell(void *context, const dp_standalone_event *event)
+{
+    bench *const b = context;
+    b->steps = event->kind == DP_STANDALONE_STEP ? event->steps : b->steps;
+    b->rows = event->kind == DP_STANDALONE_START ? event->rows : b->rows;
+    b->notes += event->kind == DP_STANDALONE_NOTE;
+    b->planned = b->planned || event->kind == DP_STANDALONE_PLAN;
+    if (event->kind == DP_STANDALONE_END) {
+        b->hash = event->hash;
+        b->stopped = event->stopped;
+        b->exported = event->exported;
+    }
+}
+
+static bool stop(void *context)
+{
+    bench *const b = context;
+    b->asked++;
+    return b->stop_after != 0 && b->asked > b->stop_after;
+}
+
+static void open_bench(bench *b)
+{
+    static char text[TINY_TEXT];
+    tiny_run run;
+    *b = (bench){.folder = "/tmp/dpnode-solo-XXXXXX"};
+    CHECK(mkdtemp(b->folder) != NULL);
+    snprintf(b->text, sizeof b->text, "%s/text", b->folder);
+    snprintf(b->out, sizeof b->out, "%s/out", b->folder);
+    tiny_run_text(text, sizeof text);
+    CHECK_OK(dp_file_write(b->folder, "text", dp_view_of(text, sizeof text), NULL));
+    tiny_run_open(&run, DP_CODEC_FP32, 0);
+    memcpy(b->manifest, run.manifest, run.manifest_size);
+    b->manifest_size = run.manifest_size;
+    tiny_run_close(&run);
+}
+
+static void close_bench(const bench *b)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", b->folder);
+    CHECK(system(command) == 0); /* NOLINT(cert-env33-c): the path is mkdtemp's */
+}
+
+static dp_standalone_job job_of(bench *b, bool resume)
+{
+    b->asked = 0;
+    return (dp_standalone_job){.manifest = dp_view_of(b->manifest, b->manifest_size),
+                               .text = b->text,
+                               .folder = b->out,
+                               .steps = STEPS,
+                               .threads = 1,
+                               .rows = 2,
+                               .save_steps = 5,
+                               .resume = resume,
+                               .tell = tell,
+                               .stop = stop,
+                               .context = b};
+}
+
+static dp_status train(bench *b, bool resume)
+{
+    const dp_standalone_job job = job_of(b, resume);
+    return dp_standalone_train(&job, &b->why);
+}
+
+static void damage(const bench *b, uint64_t step, off_t at)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/step-%012llu.ckpt", b->out, (unsigned long long)step);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    uint8_t byte = 0;
+    CHECK(fd >= 0 && pread(fd, &byte, 1, at) == 1);
+    byte ^= 1;
+    CHECK(pwrite(fd, &byte, 1, at) == 1);
+    close(fd);
+}
+
+static dp_hash uninterrupted(void)
+{
+    bench b;
+    open_bench(&b);
+    CHECK_OK(train(&b, false));
+    CHECK(b.steps == STEPS && !b.stopped && b.planned && b.exported && b.notes == 0);
+    close_bench(&b);
+    return b.hash;
+}
+
+static void stopped_within_any_step_it_ends_with_the_same_bits(void **state)
+{
+    (void)state;
+    const dp_hash whole = uninterrupted();
+    bench b;
+    open_bench(&b);
+    b.stop_after = 3; /* two micro-batches are a step */
+    CHECK_OK(train(&b, false));
+    CHECK(b.stopped && b.steps == 1);
+    for (unsigned lives = 0; b.stopped && lives < STEPS; lives++) {
+        CHECK_OK(train(&b, true));
+    }
+    CHECK(b.steps == STEPS && dp_hash_equal(&b.hash, &whole));
+    uint64_t steps[DP_STANDALONE_FILES_MAX];
+    CHECK(dp_standalone_list(b.out, steps) == DP_STANDALONE_KEPT);
+    CHECK(steps[0] == STEPS && steps[1] < STEPS);
+    close_bench(&b);
+}
+
+static void a_damaged_checkpoint_is_told_and_the_one_before_is_taken(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b);
+    CHECK_OK(train(&b, false));
+    const dp_hash whole = b.hash;
+    damage(&b, STEPS, 4000); /* in the weights */
+    CHECK_OK(train(&b, true));
+    CHECK(b.notes == 1 && dp_hash_equal(&b.hash, &whole));
+    damage(&b, STEPS, 0);
+    damage(&b, 10, 60); /* and in the head of the one before */
+    CHECK_STATUS(train(&b, true), DP_BADMSG);
+    CHECK(b.why.text[0] != '\0');
+    close_bench(&b);
+}
+
+static void what_does_not_belong_together_is_refused_with_a_sentence(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b);
+    CHECK_STATUS(train(&b, true), DP_NOTFOUND); /* nothing there */
+    CHECK(strstr(b.why.text, "there is no folder") != NULL);
+    CHECK_OK(train(&b, false));
+    CHECK_STATUS(train(&b, false), DP_EXISTS);
+    CHECK(strstr(b.why.text, "--resume") != NULL);
+    dp_manifest m;
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(b.manifest, b.manifest_size)));
+    m.lr_nano++;
+    CHECK_OK(dp_manifest_encode(&m, b.manifest, &b.manifest_size));
+    CHECK_STATUS(train(&b, true), DP_BADARG);
+    CHECK(strstr(b.why.text, "train.lr") != NULL);
+    m.lr_nano--;
+    m.created_ms++; /* which is no setting */
+    CHECK_OK(dp_manifest_encode(&m, b.manifest, &b.manifest_size));
+    CHECK_OK(train(&b, true));
+    char data[96];
+    snprintf(data, sizeof data, "%s/data", b.out);
+    CHECK_OK(dp_file_write(data, "tokens-00000.bin", dp_view_text("other"), NULL));
+    CHECK_STATUS(train(&b, true), DP_BADHASH);
+    close_bench(&b);
+}
+
+static void a_checkpoint_of_another_run_is_told_and_not_taken(void **state)
+{
+    (void)state;
+    bench own;
+    bench other;
+    dp_manifest m;
+    char command[320];
+    open_bench(&own);
+    open_bench(&other);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(other.manifest, other.manifest_size)));
+    m.lr_nano++;
+    CHECK_OK(dp_manifest_encode(&m, other.manifest, &other.manifest_size));
+    CHECK_OK(train(&own, false));
+    CHECK_OK(train(&other, false));
+    const dp_hash whole = own.hash;
+    snprintf(command, sizeof command, "cp %s/step-000000000012.ckpt %s/", other.out, own.out);
+    CHECK(system(command) == 0); /* NOLINT(cert-env33-c): the paths are mkdtemp's */
+    CHECK_OK(train(&own, true));
+    CHECK(own.notes == 1 && dp_hash_equal(&own.hash, &whole));
+    close_bench(&other);
+    close_bench(&own);
+}
+
+/* The bug: it was told as an error after the last step. */
+static void a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same(void **state)
+{
+    (void)state;
+    bench b;
+    dp_manifest m;
+    char model[96];
+    open_bench(&b);
+    CHECK_OK(dp_manifest_decode(&m, dp_view_of(b.manifest, b.manifest_size)));
+    m.softcap_milli = 15000;
+    CHECK_OK(dp_manifest_encode(&m, b.manifest, &b.manifest_size));
+    CHECK_OK(train(&b, false));
+    CHECK(b.steps == STEPS && b.notes == 1 && !b.exported);
+    snprintf(model, sizeof model, "%s/model", b.out);
+    CHECK(access(model, F_OK) != 0);
+    dp_trainer_score score;
+    uint64_t steps = 0;
+    const dp_standalone_look look = {.folder = b.out, .threads = 1};
+    CHECK_OK(dp_standalone_eval(&look, &score, &steps, &b.why));
+    CHECK(steps == STEPS && score.loss < 6);
+    close_bench(&b);
+}
+
+/* A card of so many rows, which the CPU plays. */
+static uint32_t card_rows;
+
+static dp_status plan_of_a_card(uint32_t index, const dp_plan_request *request, dp_plan *plan,
+                                dp_why *why)
+{
+    dp_plan_request own = *request;
+    own.budget = own.budget == 0 ? UINT64_MAX : own.budget;
+    const dp_status status = dp_backend_cpu()->plan(index, &own, plan, why);
+    if (status == DP_OK && request->rows > card_rows) {
+        return dp_why_set(why, DP_TOOBIG, "that does not fit");
+    }
+    plan->rows = request->rows == 0 ? card_rows : plan->rows;
+    return status;
+}
+
+static void on_a_card_rows_are_more_and_as_many_as_it_holds(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t holds;
+        uint32_t told;
+        uint32_t rows; /* 0: it is refused */
+    } cases[] = {{100, 0, TINY_ROWS}, {3, 0, 3}, {3, 1, 1}, {3, TINY_ROWS, 0}};
+    dp_backend card = *dp_backend_cpu();
+    card.plan = plan_of_a_card;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bench b;
+        open_bench(&b);
+        dp_standalone_job job = job_of(&b, false);
+        job.backend = &card;
+        job.rows = cases[i].told;
+        job.steps = 1;
+        card_rows = cases[i].holds;
+        CHECK_STATUS(dp_standalone_train(&job, &b.why), cases[i].rows == 0 ? DP_TOOBIG : DP_OK);
+        CHECK(b.rows == cases[i].rows);
+        close_bench(&b);
+    }
+}
+
+static void two_processes_do_not_train_in_one_folder(void **state)
+{
+    (void)state;
+    bench b;
+    char path[96];
+    open_bench(&b);
+    CHECK_OK(train(&b, false));
+    snprintf(path, sizeof path, "%s/lock", b.out);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    CHECK_STATUS(train(&b, true), DP_BUSY);
+    close(fd);
+    CHECK_OK(train(&b, true));
+    close_bench(&b);
+}
+
+static void the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_data(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b);
+    CHECK_OK(train(&b, false));
+    dp_trainer_score held;
+    dp_trainer_score text;
+    dp_trainer_score shard;
+    uint64_t steps = 0;
+    char tokens[128];
+    snprintf(tokens, sizeof tokens, "%s/data/tokens-00000.bin", b.out);
+    dp_standalone_look look = {.folder = b.out, .threads = 1};
+    CHECK_OK(dp_standalone_eval(&look, &held, &steps, &b.why));
+    CHECK(steps == STEPS && held.loss > 0 && held.loss < 6 && held.bits_per_byte > 0);
+    look.data = b.text; /* The same text once more, now all of it, as text and as tokens. */
+    CHECK_OK(dp_standalone_eval(&look, &text, &steps, &b.why));
+    look.data = tokens;
+    CHECK_OK(dp_standalone_eval(&look, &shard, &steps, &b.why));
+    CHECK(text.loss == shard.loss && text.tokens == shard.tokens && text.tokens > held.tokens);
+    look.data = "/dev/null";
+    CHECK(dp_standalone_eval(&look, &text, &steps, &b.why) != DP_OK && b.why.text[0] != '\0');
+    look.folder = b.folder; /* as who gives the model's folder, or the wrong one */
+    CHECK_STATUS(dp_standalone_eval(&look, &text, &steps, &b.why), DP_NOTFOUND);
+    CHECK(strstr(b.why.text, "holds no run of `dpnode train`") != NULL);
+    close_bench(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stopped_within_any_step_it_ends_with_the_same_bits),
+        cmocka_unit_test(a_damaged_checkpoint_is_told_and_the_one_before_is_taken),
+        cmocka_unit_test(what_does_not_belong_together_is_refused_with_a_sentence),
+        cmocka_unit_test(a_checkpoint_of_another_run_is_told_and_not_taken),
+        cmocka_unit_test(a_model_that_nobody_else_computes_is_trained_and_measured_all_the_same),
+        cmocka_unit_test(on_a_card_rows_are_more_and_as_many_as_it_holds),
+        cmocka_unit_test(two_processes_do_not_train_in_one_folder),
+        cmocka_unit_test(the_newest_checkpoint_is_measured_on_what_was_held_out_and_on_other_data),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
