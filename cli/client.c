@@ -13,7 +13,8 @@ enum { READ_BYTES = 64 * 1024 };
 
 static int fail_io(dp_control_error *error, const char *what)
 {
-    dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0103", "dpnode status   # does it still run?", what,
+    dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0103",
+                 "dpnode status   # tells whether it still runs", what,
                  "the daemon closed the connection");
     return error->exit;
 }
@@ -42,11 +43,11 @@ dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *
              strerror(cause)); /* NOLINT(concurrency-mt-unsafe): one thread */
     if (cause == EACCES || cause == EPERM) {
         dp_error_set(error, 77, "E0104", "run dpnode as the daemon's user",
-                     "the daemon's socket is not yours", why);
+                     "the daemon's socket belongs to another user", why);
     } else {
         dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101",
-                     "dpnode up   # or name its socket with --socket or DPNODE_SOCKET",
-                     "no daemon answers", why);
+                     "dpnode up   # or give its socket with --socket or DPNODE_SOCKET",
+                     "no daemon is running", why);
     }
     if (fd >= 0) {
         close(fd);
@@ -146,7 +147,7 @@ int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_
         return fail_memory(error);
     }
     if (!send_all(client)) {
-        return fail_io(error, "the daemon did not take the request");
+        return fail_io(error, "the daemon did not read the request");
     }
     for (;;) {
         size_t size = 0;

@@ -12,7 +12,7 @@
 static const dp_option common[] = {
     {"json", 0, NULL, "print JSON: one object, or one per line for a stream"},
     {"socket", 0, "PATH", "control socket of the daemon [DPNODE_SOCKET]"},
-    {"help", 'h', NULL, "show this"},
+    {"help", 'h', NULL, "show this help"},
 };
 enum { COMMON_COUNT = sizeof common / sizeof common[0] };
 
@@ -123,7 +123,7 @@ static dp_status unknown_option(const dp_cmd *cmd, const char *text, dp_control_
     }
     snprintf(why, sizeof why, "%.70s%s%s%s", text, nearest.best != NULL ? "; did you mean --" : "",
              nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
-    return refuse(cmd, error, "there is no such option", why);
+    return refuse(cmd, error, "unknown option", why);
 }
 
 /* argv[*at] starts with '-'. */
@@ -159,7 +159,7 @@ static dp_status take_option(dp_cmd *cmd, int argc, char **argv, int *at, dp_con
     if (value[0] == '\0' && names_file(option)) { /* It would be the working directory, or /. */
         char why[80];
         snprintf(why, sizeof why, "--%s is \"\"", option->name);
-        return refuse(cmd, error, "the name of a file or folder is empty", why);
+        return refuse(cmd, error, "an option's path is empty", why);
     }
     return store_option(cmd, option, slot, value, error);
 }
@@ -179,7 +179,7 @@ dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
             snprintf(why, sizeof why, "\"\"; usage: dpnode %s %s", verb->name, verb->arguments);
             return refuse(cmd, error, "an argument is empty", why);
         } else if (cmd->n_args == verb->n_args_max) {
-            return refuse(cmd, error, "there is one argument too many", argv[i]);
+            return refuse(cmd, error, "too many arguments", argv[i]);
         } else {
             cmd->args[cmd->n_args++] = argv[i];
         }
@@ -304,9 +304,10 @@ bool dp_cmd_number(const dp_cmd *cmd, const char *name, uint64_t least, uint64_t
         return true;
     }
     char why[160];
-    snprintf(why, sizeof why, "--%s is \"%.40s\"; it may be %llu to %llu", name, text,
-             (unsigned long long)least, (unsigned long long)most);
-    DP_IGNORE(refuse(cmd, error, "a number is out of place", why)); /* The caller gets false. */
+    snprintf(why, sizeof why, "--%s is \"%.40s\"; it must be a number from %llu to %llu", name,
+             text, (unsigned long long)least, (unsigned long long)most);
+    DP_IGNORE(
+        refuse(cmd, error, "an option's number is not valid", why)); /* The caller gets false. */
     return false;
 }
 
@@ -330,9 +331,10 @@ bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds, dp_c
         }
     }
     char why[160];
-    snprintf(why, sizeof why, "--%s is \"%.40s\"; write 90s, 15m, 24h or 7d", name, text);
+    snprintf(why, sizeof why, "--%s is \"%.40s\"; it must be a time such as 90s, 15m, 24h or 7d",
+             name, text);
     DP_IGNORE(
-        refuse(cmd, error, "a span of time is out of place", why)); /* The caller gets false. */
+        refuse(cmd, error, "an option's time is not valid", why)); /* The caller gets false. */
     return false;
 }
 

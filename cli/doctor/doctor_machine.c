@@ -74,14 +74,14 @@ static void look_program(const dp_doctor *doctor, const char *name, const json_t
 {
     const char *const version = dp_json_text(told, "version", "?");
     if (told == NULL) {
-        dp_finding_what(out, DP_FINDING_FAIL, "%s gives no answer", name);
+        dp_finding_what(out, DP_FINDING_FAIL, "%s does not answer", name);
         dp_finding_why(out, "%s", why);
         dp_finding_fix(out, "install %s beside dpnode, or add its folder to PATH", name);
     } else if (strcmp(version, doctor->version) != 0) {
-        dp_finding_what(out, DP_FINDING_FAIL, "%s is of version %.32s, dpnode of %s", name, version,
+        dp_finding_what(out, DP_FINDING_FAIL, "%s has version %.32s, dpnode has %s", name, version,
                         doctor->version);
-        dp_finding_why(out, "what they say to each other may have changed in between");
-        dp_finding_fix(out, "install the programs of one release");
+        dp_finding_why(out, "their protocol may differ");
+        dp_finding_fix(out, "install all programs from one release");
     } else {
         dp_finding_what(out, DP_FINDING_OK, "%s %s", name, version);
     }
@@ -97,7 +97,7 @@ static void look_daemon(const dp_doctor *doctor, dp_finding *out)
     look_program(doctor, "dpnoded", doctor->check, doctor->check_why, out);
     const char *const runs = dp_json_text(doctor->status, "version", doctor->version);
     if (out->level == DP_FINDING_OK && strcmp(runs, doctor->version) != 0) {
-        dp_finding_what(out, DP_FINDING_WARN, "the daemon that runs is of version %.32s", runs);
+        dp_finding_what(out, DP_FINDING_WARN, "the running daemon has version %.32s", runs);
         dp_finding_why(out, "it was started before dpnoded %s was installed", doctor->version);
         dp_finding_fix(out, "dpnode down; dpnode up");
     }
@@ -115,10 +115,11 @@ static void look_processes(const dp_doctor *doctor, dp_finding *out)
                         dp_json_text(doctor->worker, "kernels", "?"), usable, processes);
         return;
     }
-    dp_finding_what(out, DP_FINDING_WARN, "%lld processes are set, %lld processors are there",
-                    processes, usable);
-    dp_finding_why(out, "each keeps at least one of them busy, and all wait for the slowest");
-    dp_finding_fix(out, "dpnoded --processes 1, or as many as this machine has sockets");
+    dp_finding_what(out, DP_FINDING_WARN,
+                    "%lld processes are configured, %lld processors are available", processes,
+                    usable);
+    dp_finding_why(out, "each process needs a processor, and all wait for the slowest one");
+    dp_finding_fix(out, "dpnoded --processes 1   # or one per CPU socket");
 }
 
 static void look_cpu(const dp_doctor *doctor, dp_finding *out)
@@ -134,20 +135,21 @@ static void look_cpu(const dp_doctor *doctor, dp_finding *out)
     dp_finding_what(out, DP_FINDING_OK, "%s kernels, %lld of %lld processors", kernels, usable,
                     cpus);
     if (wanted > usable) {
-        dp_finding_what(out, DP_FINDING_WARN, "%lld threads are set, %lld processors are there",
-                        wanted, usable);
+        dp_finding_what(out, DP_FINDING_WARN,
+                        "%lld threads are configured, %lld processors are available", wanted,
+                        usable);
         dp_finding_why(out, quota > 0 && quota < cpus
-                                ? "the control group grants no more time"
-                                : "more threads than processors wait for each other");
-        dp_finding_fix(out, "dpnoded --threads 0 takes what the machine grants");
+                                ? "the control group grants no more CPU time"
+                                : "threads without a processor of their own wait for the others");
+        dp_finding_fix(out, "dpnoded --threads 0   # as many as the machine grants");
     } else if (strncmp(kernels, "generic", 7) == 0 || strncmp(kernels, "reference", 9) == 0) {
         out->level = DP_FINDING_WARN;
-        dp_finding_why(out, "there are kernels for AVX2 and AVX-512, and this processor shows "
-                            "neither: steps take several times as long");
-        dp_finding_fix(out, "in a virtual machine: pass the host's processor on (-cpu host)");
+        dp_finding_why(
+            out, "this processor has neither AVX2 nor AVX-512: training is several times slower");
+        dp_finding_fix(out, "in a virtual machine: start it with -cpu host");
     } else if (quota > 0 && quota < cpus) {
         dp_finding_what(out, DP_FINDING_OK,
-                        "%s kernels, %lld of %lld processors, as the control group grants", kernels,
+                        "%s kernels, %lld of %lld processors (limit of the control group)", kernels,
                         usable, cpus);
     }
     if (out->level == DP_FINDING_OK && dp_json_int(doctor->check, "processes", 1) > 1) {
@@ -169,13 +171,12 @@ static void look_memory(const dp_doctor *doctor, dp_finding *out)
     const dp_finding_level level = bytes < MEMORY_LEAST    ? DP_FINDING_FAIL
                                    : bytes < MEMORY_WANTED ? DP_FINDING_WARN
                                                            : DP_FINDING_OK;
-    dp_finding_what(out, level, "%s to train with%s%s%s", usable,
-                    granted > 0 ? "; the control group grants " : "", granted > 0 ? limit : "",
-                    granted > 0 ? " in all" : "");
+    dp_finding_what(out, level, "%s available for training%s%s", usable,
+                    granted > 0 ? "; limit of the control group: " : "", granted > 0 ? limit : "");
     if (level != DP_FINDING_OK) {
         dp_finding_why(out, "a model takes about 36 bytes for each parameter, and its activations");
-        dp_finding_fix(out, "end other programs, or raise the limit; dpnode doctor MANIFEST tells "
-                            "what a run takes");
+        dp_finding_fix(out, "end other programs, or raise the limit; dpnode doctor MANIFEST shows "
+                            "the need of a run");
     }
 }
 
@@ -221,32 +222,33 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
         snprintf(cards, sizeof cards, "; %lld cards, %s", n_cards,
                  dp_json_text(doctor->worker, "link", "?"));
     }
-    dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use%s", backend,
+    dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s available%s", backend,
                     dp_json_text(doctor->worker, "device", "?"), memory, cards);
     if (line[0] != '\0' && strcmp(backend, "cpu") == 0 && !has_card(doctor) &&
         strcmp(dp_json_text(doctor->check, "backend", ""), "auto") == 0) {
-        dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s to use; no card here", backend,
-                        dp_json_text(doctor->worker, "device", "?"), memory);
+        dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s available; this machine has no GPU",
+                        backend, dp_json_text(doctor->worker, "device", "?"), memory);
     } else if (line[0] != '\0' && strcmp(backend, "cpu") == 0) { /* Else it names who computes. */
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "%s", line);
-        dp_finding_fix(out, "mend what it names, or say that the CPU is meant: dpnoded --backend "
-                            "cpu");
+        dp_finding_fix(out, "dpnoded --backend cpu   # or correct the cause named above");
     } else if (strncmp(trains_on, "cpu:", 4) == 0 && strcmp(backend, "cpu") != 0) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out,
-                       "this node trains on %s: when its trainer began, another one had the card, "
-                       "or it was not ready (dpnode logs says which)",
+                       "this node trains on %s: the GPU was busy or not ready when the trainer "
+                       "started (dpnode logs tells which)",
                        trains_on);
-        dp_finding_fix(out, "end the other trainer, then dpnode down; dpnode up");
+        dp_finding_fix(out, "dpnode down; dpnode up   # after the other trainer has ended");
     } else if (celsius > CELSIUS_MAX) {
         out->level = DP_FINDING_WARN;
-        dp_finding_why(out, "it has %lld degrees Celsius, at which cards slow down", celsius);
-        dp_finding_fix(out, "look after its fans and filters");
+        dp_finding_why(out, "its temperature is %lld degrees Celsius, at which GPUs slow down",
+                       celsius);
+        dp_finding_fix(out, "check its fans and filters");
     } else if (busy >= BUSY_LEAST && !trains_there(doctor, backend)) {
         out->level = DP_FINDING_WARN;
-        dp_finding_why(out, "it is %lld %% busy with the work of other programs", busy);
-        dp_finding_fix(out, "end them, or take another card: dpnoded --backend %s:1", backend);
+        dp_finding_why(out, "other programs use %lld %% of it", busy);
+        dp_finding_fix(out, "dpnoded --backend %s:1   # another GPU, or end those programs",
+                       backend);
     }
 }
 
@@ -257,10 +259,11 @@ static void look_files(const dp_doctor *doctor, dp_finding *out)
     const dp_finding_level level = doctor->files_max < FILES_LEAST    ? DP_FINDING_FAIL
                                    : doctor->files_max < FILES_WANTED ? DP_FINDING_WARN
                                                                       : DP_FINDING_OK;
-    dp_finding_what(out, level, "%" PRIu64 " descriptors for a process", doctor->files_max);
+    dp_finding_what(out, level, "%" PRIu64 " file descriptors per process", doctor->files_max);
     if (level != DP_FINDING_OK) {
-        dp_finding_why(out, "each link takes two, and whom there is none for cannot connect");
-        dp_finding_fix(out, "ulimit -n 4096 before dpnode up, or LimitNOFILE=4096 in the unit");
+        dp_finding_why(out, "each link needs two descriptors; further peers cannot connect");
+        dp_finding_fix(out,
+                       "ulimit -n 4096   # before dpnode up; in a systemd unit: LimitNOFILE=4096");
     }
 }
 
@@ -271,9 +274,10 @@ static void look_shm(const dp_doctor *doctor, dp_finding *out)
     struct statvfs disk;
     snprintf(path, sizeof path, "%.400s/dev/shm", doctor->root);
     if (statvfs(path, &disk) != 0) {
-        dp_finding_what(out, DP_FINDING_WARN, "there is no /dev/shm");
-        dp_finding_why(out, "loaders of PyTorch trainers and the system tests want it; the "
-                            "built-in trainer does not");
+        dp_finding_what(out, DP_FINDING_WARN, "/dev/shm is missing");
+        dp_finding_why(
+            out,
+            "PyTorch data loaders and the system tests need it; the built-in trainer does not");
         dp_finding_fix(out, "mount -t tmpfs tmpfs /dev/shm");
         return;
     }
@@ -282,8 +286,9 @@ static void look_shm(const dp_doctor *doctor, dp_finding *out)
     dp_finding_what(out, bytes < SHM_WANTED ? DP_FINDING_WARN : DP_FINDING_OK,
                     "%s free in /dev/shm", text);
     if (bytes < SHM_WANTED) {
-        dp_finding_why(out, "loaders of PyTorch trainers and the system tests want more; the "
-                            "built-in trainer does not");
+        dp_finding_why(
+            out,
+            "PyTorch data loaders and the system tests need more; the built-in trainer does not");
         dp_finding_fix(out, "in a container: --shm-size 1g");
     }
 }
@@ -337,27 +342,27 @@ static void look_clock(const dp_doctor *doctor, dp_finding *out)
     const bool compared = skew_of(doctor, &skew_ms);
     const long long far = skew_ms < 0 ? -skew_ms : skew_ms;
     if (doctor->now_ms < YEAR_2026_MS) {
-        dp_finding_what(out, DP_FINDING_FAIL, "this machine's clock stands before 2026");
-        dp_finding_why(out, "invitations and certificates are checked against it");
+        dp_finding_what(out, DP_FINDING_FAIL, "this machine's clock is before 2026");
+        dp_finding_why(out, "invites and certificates are checked against it");
         dp_finding_fix(out, "timedatectl set-ntp true");
     } else if (clock != NULL) { /* By what others say in handshakes. */
         dp_finding_what(out, DP_FINDING_WARN, "%s", dp_json_text(clock, "text", ""));
-        dp_finding_why(out,
-                       "certificates and invitations are valid by a clock, so that one that is "
-                       "far off finds nobody");
+        dp_finding_why(out, "a node whose clock is far off finds its certificates expired or not "
+                            "yet valid, and no peer accepts it");
         dp_finding_fix(out, "timedatectl set-ntp true   # on the machine whose clock is wrong");
     } else if (compared && far > SKEW_MS_MAX) {
         dp_finding_what(out, DP_FINDING_WARN, "this clock is %lld s %s those of the run",
                         (far + 500) / 1000, skew_ms < 0 ? "behind" : "before");
-        dp_finding_why(out, "invitations and certificates end earlier or later here than there");
+        dp_finding_why(
+            out, "invites and certificates expire at another time here than on the other nodes");
         dp_finding_fix(out, "timedatectl set-ntp true");
     } else if (!doctor->clock_synchronised) {
-        dp_finding_what(out, DP_FINDING_WARN, "nobody keeps this machine's clock right");
-        dp_finding_why(out, "the kernel says that it is not synchronised; it will drift, and "
-                            "invitations and certificates are checked against it");
-        dp_finding_fix(out, "timedatectl set-ntp true, or apt install systemd-timesyncd");
+        dp_finding_what(out, DP_FINDING_WARN, "this machine's clock is not synchronized");
+        dp_finding_why(out, "no time service is active, so the clock drifts; invites"
+                            " and certificates are checked against it");
+        dp_finding_fix(out, "timedatectl set-ntp true   # or: apt install systemd-timesyncd");
     } else if (compared) {
-        dp_finding_what(out, DP_FINDING_OK, "synchronised; within %lld ms of the run", far);
+        dp_finding_what(out, DP_FINDING_OK, "synchronized; within %lld ms of the run", far);
     } else {
         dp_finding_what(out, DP_FINDING_OK, "synchronised");
     }
@@ -395,10 +400,9 @@ static void look_congestion(const dp_doctor *doctor, dp_finding *out)
         return;
     }
     dp_finding_what(out, DP_FINDING_WARN, "TCP uses %s", used);
-    dp_finding_why(
-        out, "on a line of 50 ms that loses one packet of a thousand bbr carries many "
-             "times as much; on a clean line nothing is lost, but after each pause longer than "
-             "its round trips others begin slowly, and a round has two");
+    dp_finding_why(out,
+                   "on a line with 50 ms and 0.1 %% packet loss, bbr is many times faster; on a "
+                   "clean line, the others restart slowly after each of a round's two pauses");
     dp_finding_fix(out, "%ssysctl -w net.ipv4.tcp_congestion_control=bbr",
                    strstr(known, "bbr") == NULL ? "modprobe tcp_bbr; " : "");
 }

@@ -36,7 +36,7 @@ static void look_directory(const dp_doctor *doctor, dp_finding *out)
     const char *const key = dp_json_text(doctor->check, "key_why", "");
     const bool is_closed = why[0] != '\0' || private[0] != '\0';
     if (key[0] != '\0') {
-        dp_finding_what(out, DP_FINDING_FAIL, "a key in %.160s is not its owner's alone", dir);
+        dp_finding_what(out, DP_FINDING_FAIL, "a key in %.160s is readable by other users", dir);
         dp_finding_why(out, "%s", key);
         dp_finding_fix(out, "chmod 600 %.160s/*.key   # as the daemon's user", dir);
     } else if (is_closed && strcmp(dp_json_text(doctor->status, "dir", ""), dir) == 0) {
@@ -44,18 +44,19 @@ static void look_directory(const dp_doctor *doctor, dp_finding *out)
     } else if (why[0] != '\0') {
         dp_finding_what(out, DP_FINDING_FAIL, "%.160s cannot be written", dir);
         dp_finding_why(out, "%s", why);
-        dp_finding_fix(out, "give the daemon another directory: dpnode up --dir PATH");
+        dp_finding_fix(out, "dpnode up --dir PATH   # another directory");
     } else if (private[0] != '\0') {
-        dp_finding_what(out, DP_FINDING_FAIL, "%.160s is not the node's alone", dir);
+        dp_finding_what(out, DP_FINDING_FAIL, "%.160s is accessible to other users", dir);
         dp_finding_why(out, "%s", private);
-        dp_finding_fix(out, "give the daemon a directory of its own: dpnode up --dir PATH");
+        dp_finding_fix(out, "dpnode up --dir PATH   # a directory of its own");
     } else if (network[0] != '\0') {
-        dp_finding_what(out, DP_FINDING_FAIL, "%.160s is no place for a store", dir);
+        dp_finding_what(out, DP_FINDING_FAIL, "%.160s cannot hold a store", dir);
         dp_finding_why(out, "%s", network);
-        dp_finding_fix(out, "dpnode up --dir PATH on a disk of this machine");
+        dp_finding_fix(out, "dpnode up --dir PATH   # on a local disk");
     } else {
         dp_finding_what(out, DP_FINDING_OK, "%.160s%s", dir,
-                        dp_json_int(doctor->check, "dir_exists", 0) != 0 ? "" : ", to be made");
+                        dp_json_int(doctor->check, "dir_exists", 0) != 0 ? ""
+                                                                         : ", not created yet");
     }
 }
 
@@ -86,24 +87,26 @@ static void look_space(const dp_doctor *doctor, dp_finding *out)
     if (free_bytes < kept + SPACE_LEAST) {
         out->level = DP_FINDING_FAIL;
         dp_print_bytes(kept, text);
-        dp_finding_why(out, "%s of it stay free as ballast and margin, and the rest holds no run",
-                       text);
+        dp_finding_why(
+            out, "%s stay free as disk reserve and margin, and the rest is too small for a run",
+            text);
     } else if (quota > 0 && quota < model) {
         out->level = DP_FINDING_WARN;
         dp_print_bytes(quota, text);
-        dp_finding_why(out, "store-max is %s, and the states of the run take up to %s", text,
+        dp_finding_why(out, "store-max is %s, and the states of the run need up to %s", text,
                        states);
     } else if (free_bytes < kept + (model > SPACE_WANTED ? model : SPACE_WANTED)) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out,
-                       "the states of a run take up to 16 bytes for each parameter%s%s; "
-                       "without room there are fewer checkpoints",
+                       "the states of a run need up to 16 bytes per parameter%s%s; with less space "
+                       "fewer checkpoints are kept",
                        model > 0 ? ", here " : "", model > 0 ? states : "");
     }
     if (out->level != DP_FINDING_OK) {
-        dp_finding_fix(out, quota > 0 && quota < model
-                                ? "dpnoded --store-max SIZE, or 0 for no quota"
-                                : "make room, or dpnode up --dir PATH on another disk");
+        dp_finding_fix(out,
+                       quota > 0 && quota < model
+                           ? "dpnoded --store-max SIZE   # 0: unlimited"
+                           : "dpnode up --dir PATH   # on another disk, or free space on this one");
     }
 }
 
@@ -115,9 +118,9 @@ static void look_disk(const dp_doctor *doctor, dp_finding *out)
     const uint64_t commit_us = bytes_of(doctor->check, "commit_us");
     dp_print_bytes(write, rate);
     if (why[0] != '\0') {
-        dp_finding_what(out, DP_FINDING_WARN, "the disk could not be tried");
+        dp_finding_what(out, DP_FINDING_WARN, "the disk could not be tested");
         dp_finding_why(out, "%s", why);
-        dp_finding_fix(out, "make room, or dpnode up --dir PATH on another disk");
+        dp_finding_fix(out, "dpnode up --dir PATH   # on another disk, or free space on this one");
         return;
     }
     if (write == 0) {
@@ -126,15 +129,15 @@ static void look_disk(const dp_doctor *doctor, dp_finding *out)
     const bool slow = write < WRITE_WANTED;
     const bool late = commit_us > COMMIT_US_MAX;
     dp_finding_what(out, slow || late ? DP_FINDING_WARN : DP_FINDING_OK,
-                    "the store writes %s/s, and a small row in %.1f ms", rate,
+                    "the store writes %s/s; a small row takes %.1f ms", rate,
                     (double)commit_us / 1000);
     if (late) {
-        dp_finding_why(out, "a round waits for two or three small rows of every voter");
+        dp_finding_why(out, "each round waits for two or three small rows of every voter");
     } else if (slow) {
-        dp_finding_why(out, "each update and each checkpoint is written whole");
+        dp_finding_why(out, "each update and each checkpoint is written completely");
     }
     if (slow || late) {
-        dp_finding_fix(out, "dpnode up --dir PATH on another disk");
+        dp_finding_fix(out, "dpnode up --dir PATH   # on another disk");
     }
 }
 
@@ -199,31 +202,34 @@ static void look_open_port(const dp_doctor *doctor, const json_t *run, dp_findin
     const long long members = dp_json_int(run, "members", 1);
     const json_t *const peers = json_object_get(doctor->peers, "peers");
     char own[160];
-    dp_finding_what(out, DP_FINDING_OK, "listens at port %lld, %lld link%s",
+    dp_finding_what(out, DP_FINDING_OK, "listens on port %lld; %lld link%s",
                     dp_json_int(doctor->status, "port", 0), links, links == 1 ? "" : "s");
     if (dp_json_flag(run, "refused")) {
         out->level = DP_FINDING_FAIL;
-        dp_finding_why(out, "every node that is reached cuts this one's connections: the run's "
-                            "join secret was rotated twice while it was away, or it was put out");
-        dp_finding_fix(out, "dpnode join TOKEN   # of a member's dpnode invite; identity and place "
-                            "are kept");
+        dp_finding_why(out, "every peer refuses this node: it was removed, or the join secret was "
+                            "rotated twice while it was away");
+        dp_finding_fix(out, "dpnode join TOKEN   # printed by dpnode invite on a member; this node "
+                            "keeps its identity");
     } else if (links == 0 && members > 1) {
         out->level = DP_FINDING_WARN;
-        dp_finding_why(out, "the run has %lld members, and none of them is connected", members);
-        dp_finding_fix(out, "dpnode why; dpnode peers shows where they were");
+        dp_finding_why(out, "the run has %lld members, and none is connected", members);
+        dp_finding_fix(out,
+                       "dpnode peers   # shows their last addresses; dpnode why shows the cause");
     } else if (none_answers(doctor->dialed, own, sizeof own)) {
         out->level = DP_FINDING_WARN;
         dp_finding_why(out,
-                       "others are told to dial %s, and nobody answers there from here: a firewall "
-                       "is in between, or a router that sends nothing back inside",
+                       "peers dial %s; no connection from here succeeds: a firewall blocks it, or "
+                       "the router does not loop it back",
                        own);
-        dp_finding_fix(out, "let TCP through to it; from another machine: nc -vz HOST PORT");
+        dp_finding_fix(
+            out,
+            "nc -vz HOST PORT   # test it from another machine; if it fails, open the TCP port");
     } else if (all_loopback(peers, true) && json_array_size(peers) > 1 &&
                !all_loopback(peers, false)) {
         out->level = DP_FINDING_WARN;
-        dp_finding_why(out, "others are told an address that only this machine can dial");
-        dp_finding_fix(out, "dpnode down; dpnode up --listen 0.0.0.0:7717, or set "
-                            "DPNODE_ADVERTISE");
+        dp_finding_why(out, "the advertised address works on this machine only");
+        dp_finding_fix(out,
+                       "dpnode down; dpnode up --listen 0.0.0.0:7717   # or set DPNODE_ADVERTISE");
     }
 }
 
@@ -234,7 +240,7 @@ static void look_port(const dp_doctor *doctor, dp_finding *out)
     if (run != NULL) {
         look_open_port(doctor, run, out);
     } else if (why[0] != '\0') {
-        dp_finding_what(out, DP_FINDING_FAIL, "a run could not listen at %.80s",
+        dp_finding_what(out, DP_FINDING_FAIL, "%.80s cannot be used for listening",
                         dp_json_text(doctor->check, "listen", "?"));
         dp_finding_why(out, "%s", why);
         dp_finding_fix(out, "dpnode up --listen ADDR:PORT");
@@ -253,47 +259,48 @@ static void look_run(const dp_doctor *doctor, dp_finding *out)
     const char *const trainer = dp_json_text(run, "trainer", "?");
     const char *const device = dp_json_text(run, "device", "");
     if (doctor->status == NULL) {
-        dp_finding_what(out, DP_FINDING_OK, "no daemon runs; dpnode up starts one");
+        dp_finding_what(out, DP_FINDING_OK, "no daemon is running; to start one: dpnode up");
         return;
     }
     const char *const lost = dp_json_text(doctor->status, "lost", "");
     if (lost[0] != '\0') {
-        dp_finding_what(out, DP_FINDING_FAIL, "the daemon is idle: it has lost its run");
+        dp_finding_what(out, DP_FINDING_FAIL,
+                        "the daemon is idle: it is no longer a member of its run");
         dp_finding_why(out, "%s", lost);
-        dp_finding_fix(out, "dpnode join TOKEN   # an invite of any member that may invite");
+        dp_finding_fix(out, "dpnode join TOKEN   # printed by dpnode invite on a member");
         return;
     }
     if (run == NULL) {
-        dp_finding_what(out, DP_FINDING_OK, "the daemon is idle: it belongs to no run");
+        dp_finding_what(out, DP_FINDING_OK, "the daemon is idle: it has no run");
         return;
     }
     if (json_is_null(json_object_get(run, "round"))) {
-        dp_finding_what(out, DP_FINDING_OK, "%.64s: %s, its round is not known yet",
+        dp_finding_what(out, DP_FINDING_OK, "%.64s: %s, round not known yet",
                         dp_json_text(run, "name", "?"), state);
         return;
     }
     dp_finding_what(out, DP_FINDING_OK, "%.64s: %s, round %lld%s%s", dp_json_text(run, "name", "?"),
-                    state, dp_json_int(run, "round", 0), device[0] != '\0' ? ", computed by " : "",
-                    device);
+                    state, dp_json_int(run, "round", 0), device[0] != '\0' ? ", on " : "", device);
     if (strcmp(trainer, "failing") == 0) {
         out->level = DP_FINDING_FAIL;
-        dp_finding_why(out,
-                       "the trainer dies again and again, %lld times so far; the next start "
-                       "is in %lld s",
+        dp_finding_why(out, "the trainer has crashed %lld times; it restarts in %lld s",
                        dp_json_int(run, "trainer_restarts", 0),
                        (dp_json_int(run, "trainer_next_ms", 0) + 999) / 1000);
-        dp_finding_fix(out, "dpnode logs   # the trainer's last words are there");
+        dp_finding_fix(out, "dpnode logs   # shows the trainer's last output");
     } else if (strcmp(state, "halted") == 0) {
         out->level = DP_FINDING_FAIL;
-        dp_finding_why(out, "a proof of a double vote, or of two forks, has stopped the run");
+        dp_finding_why(
+            out,
+            "a voter signed two records in one ballot, or two forks exist; the run has stopped");
         dp_finding_fix(out, "dpnode why");
     } else if (strcmp(state, "left") == 0) {
         out->level = DP_FINDING_WARN;
-        dp_finding_why(out, "this node is no member of the run any more");
+        dp_finding_why(out, "this node is no longer a member of the run");
         dp_finding_fix(out, "dpnode why");
     } else if (strcmp(state, "gossip") == 0 || dp_json_flag(run, "quorum") == 0) {
         out->level = DP_FINDING_WARN;
-        dp_finding_why(out, "no majority of the voters is heard: nodes average in pairs meanwhile");
+        dp_finding_why(out,
+                       "no majority of the voters is reachable; until then nodes average in pairs");
         dp_finding_fix(out, "dpnode why");
     }
 }
@@ -308,24 +315,25 @@ static void look_plan(const dp_doctor *doctor, dp_finding *out)
     dp_print_bytes(bytes_of(doctor->plan, "total"), total);
     dp_print_bytes(bytes_of(doctor->plan, "budget"), budget);
     if (doctor->text_why != NULL && doctor->text_why[0] != '\0') {
-        dp_finding_what(out, DP_FINDING_FAIL, "%.64s has no text that it could learn from",
-                        doctor->plan_name);
+        dp_finding_what(out, DP_FINDING_FAIL, "%.64s has no text to train on", doctor->plan_name);
         dp_finding_why(out, "%s", doctor->text_why);
         dp_finding_fix(out, "dpnode run validate MANIFEST");
     } else if (doctor->plan == NULL) {
-        dp_finding_what(out, DP_FINDING_FAIL, "what %.64s takes cannot be told", doctor->plan_name);
-        dp_finding_why(out, "dpnode-worker gave no plan of its memory");
+        dp_finding_what(out, DP_FINDING_FAIL, "the memory that %.64s needs is not known",
+                        doctor->plan_name);
+        dp_finding_why(out, "dpnode-worker printed no memory plan");
         dp_finding_fix(out, "dpnode run validate MANIFEST");
     } else if (!json_is_true(json_object_get(doctor->plan, "fits"))) {
-        dp_finding_what(out, DP_FINDING_FAIL, "%.64s does not fit: %s of %s", doctor->plan_name,
-                        total, budget);
+        dp_finding_what(out, DP_FINDING_FAIL, "%.64s does not fit: it needs %s, %s are available",
+                        doctor->plan_name, total, budget);
         dp_finding_why(out, "%s", dp_json_text(doctor->plan, "why", ""));
-        dp_finding_fix(out, "free memory, or change the setting that the reason names");
+        dp_finding_fix(out, "free memory, or change the setting named above");
     } else {
-        dp_finding_what(out, DP_FINDING_OK,
-                        "%.64s takes %s of %s, %lld sequences at a time, recomputed: %s",
-                        doctor->plan_name, total, budget, dp_json_int(doctor->plan, "rows", 0),
-                        dp_json_text(doctor->plan, "recompute", "?"));
+        dp_finding_what(
+            out, DP_FINDING_OK,
+            "%.64s fits: it needs %s of %s, trains %lld sequences at a time, recomputes: %s",
+            doctor->plan_name, total, budget, dp_json_int(doctor->plan, "rows", 0),
+            dp_json_text(doctor->plan, "recompute", "?"));
     }
 }
 

@@ -15,7 +15,7 @@ static void number(dp_table *table, const json_t *item, const char *key)
 static void print_members(const json_t *result)
 {
     static const char *const columns[] = {"MEMBER", "COUNTED", "SAMPLES", "LEASED",
-                                          "OWN",    "HOLES",   "LEASE",   ""};
+                                          "OWN",    "SKIPPED", "LEASE",   ""};
     dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x7e);
     size_t index = 0;
     const json_t *item = NULL;
@@ -39,18 +39,18 @@ static void print_samples(const json_t *result)
 {
     const long long pass = dp_json_int(result, "pass_samples", 0);
     const long long granted = dp_json_int(result, "granted", 0);
-    printf(
-        "  samples     %lld committed: %lld gone over in leases, %lld on members' own lines, %lld "
-        "holes, %lld twice\n",
-        dp_json_int(result, "samples", 0), dp_json_int(result, "leased", 0),
-        dp_json_int(result, "own", 0), dp_json_int(result, "holes", 0),
-        dp_json_int(result, "twice", 0));
+    printf("  samples     %lld committed: %lld from leases, %lld from members' own lines, %lld "
+           "skipped, %lld counted twice\n",
+           dp_json_int(result, "samples", 0), dp_json_int(result, "leased", 0),
+           dp_json_int(result, "own", 0), dp_json_int(result, "holes", 0),
+           dp_json_int(result, "twice", 0));
     if (pass > 0) {
-        printf("  the line    %lld granted, %.2f passes of %lld samples; %lld came back and wait\n",
+        printf("  leases      %lld samples granted, %.2f passes of %lld samples; %lld returned and "
+               "waiting\n",
                granted, (double)granted / (double)pass, pass, dp_json_int(result, "returned", 0));
     }
     if (dp_json_int(result, "lost", 0) > 0) {
-        printf("  given up    %lld samples came back and found no room\n",
+        printf("  dropped     %lld samples were returned when the list was full\n",
                dp_json_int(result, "lost", 0));
     }
 }
@@ -78,10 +78,10 @@ static void print_findings(const json_t *result)
         }
     }
     if (dp_json_int(result, "stopped", 0) > 0) {
-        printf(
-            "  record %lld cannot be counted; from there on only hashes, form and links could be "
-            "judged: %lld records hold in these, and what follows here is of the records before\n",
-            dp_json_int(result, "stopped", 0), dp_json_int(result, "loosely", 0));
+        printf("  record %lld cannot be applied; of the later records only hashes, form and links "
+               "were checked: %lld of them are valid. The numbers below are of the records before "
+               "it\n",
+               dp_json_int(result, "stopped", 0), dp_json_int(result, "loosely", 0));
     }
 }
 
@@ -99,11 +99,10 @@ static int run_audit(dp_cmd *cmd)
         return printed != 0 ? printed : answer;
     }
     const long long records = dp_json_int(result, "records", 0);
-    printf(
-        "%s %lld of %lld records hold, with %lld rounds: links, certificates, signatures, numbers, "
-        "leases\n",
-        dp_print_mark(n == 0), records, dp_json_int(result, "head", 0),
-        dp_json_int(result, "rounds", 0));
+    printf("%s %lld of %lld records are valid, with %lld rounds: links, certificates, signatures, "
+           "numbers, leases\n",
+           dp_print_mark(n == 0), records, dp_json_int(result, "head", 0),
+           dp_json_int(result, "rounds", 0));
     print_findings(result);
     print_samples(result);
     print_members(result);
@@ -115,7 +114,6 @@ const dp_verb dp_verb_audit = {
     .name = "audit",
     .run = run_audit,
     .arguments = "",
-    .summary =
-        "judge the chain once more from its first record, and list who trained on how many samples",
+    .summary = "verify the chain from its first record, and list the samples of each member",
     .examples = "  dpnode audit\n  dpnode audit --json | jq .twice\n",
 };

@@ -21,7 +21,7 @@ static int run_ls(dp_cmd *cmd)
         return dp_cmd_print(result);
     }
     if (json_array_size(json_object_get(result, "checkpoints")) == 0) {
-        printf("no checkpoint yet; the first comes with a round that this node has followed\n");
+        printf("no checkpoint yet; the first is saved after a round\n");
         json_decref(result);
         return 0;
     }
@@ -70,7 +70,7 @@ static int run_verify(dp_cmd *cmd)
         const int printed = dp_cmd_print(result);
         return printed != 0 ? printed : answer;
     }
-    printf("%s %lld good, %lld bad\n", dp_print_mark(bad == 0), good, bad);
+    printf("%s %lld checkpoints intact, %lld damaged\n", dp_print_mark(bad == 0), good, bad);
     json_decref(result);
     return answer;
 }
@@ -79,7 +79,7 @@ const dp_verb dp_verb_ckpt_verify = {
     .name = "ckpt verify",
     .run = run_verify,
     .arguments = "",
-    .summary = "read every checkpoint and compare each byte with its hash",
+    .summary = "read every checkpoint and check its hashes",
     .examples = "  dpnode ckpt verify\n",
 };
 
@@ -98,8 +98,8 @@ static bool form_is_known(const dp_cmd *cmd, dp_control_error *error)
         return true;
     }
     dp_error_set(error, DP_EXIT_USAGE, "E0403",
-                 "--gguf f32, f16, bf16 or q8_0; or --llmc f32 or bf16", "no such kind of file",
-                 known ? "--gguf and --llmc are one file each; give one of them" : type);
+                 "--gguf f32, f16, bf16 or q8_0; or --llmc f32 or bf16", "unknown file type",
+                 known ? "--gguf and --llmc exclude each other" : type);
     return false;
 }
 
@@ -121,8 +121,8 @@ static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_erro
         if (access(path, F_OK) != 0) {
             continue;
         }
-        dp_error_set(error, DP_EXIT_CANTCREATE, "E0407", "give another folder",
-                     "a model is there already", path);
+        dp_error_set(error, DP_EXIT_CANTCREATE, "E0407", "dpnode ckpt export OTHER_FOLDER",
+                     "the folder holds a model already", path);
         return true;
     }
     return false;
@@ -149,7 +149,7 @@ static int print_exported(const dp_cmd *cmd, json_t *result, const char *of)
 static int export_trained(const dp_cmd *cmd, const char *folder, const char *path)
 {
     static const dp_cli_failure failures[] = {
-        {DP_EXIT_DATA, "E0513", "dpnode eval FOLDER   # tells whether its checkpoints can be used",
+        {DP_EXIT_DATA, "E0513", "dpnode eval FOLDER   # checks its checkpoints",
          "the model cannot be exported"},
         {0, NULL, NULL, NULL},
     };
@@ -169,7 +169,8 @@ static int export_trained(const dp_cmd *cmd, const char *folder, const char *pat
     }
     json_t *const told = tool.exit == 0 ? json_loads(tool.answer, 0, NULL) : NULL;
     if (told == NULL) {
-        return dp_cli_tool_failed(cmd, &tool, failures, "look what ended it (memory?)");
+        return dp_cli_tool_failed(cmd, &tool, failures,
+                                  "dmesg | tail   # shows whether memory ran out");
     }
     json_t *const files = json_array();
     for (size_t i = 0; i < (one ? 1 : sizeof names / sizeof names[0]); i++) {
@@ -236,15 +237,15 @@ const dp_verb dp_verb_ckpt_export = {
     .name = "ckpt export",
     .run = run_export,
     .arguments = "DIR",
-    .summary = "write the model to a folder, as files that other programs read",
+    .summary = "write the model to a folder, in a format that other programs read",
     .examples =
         "  dpnode ckpt export ./model\n  dpnode ckpt export ./model --gguf q8_0\n"
         "  dpnode ckpt export ./model --gguf q8_0 --from run   # of dpnode train --out run\n",
     .n_args_min = 1,
     .n_args_max = 1,
-    .options = {{"gguf", 0, "TYPE", "model.gguf for llama.cpp instead: f32, f16, bf16 or q8_0"},
-                {"llmc", 0, "TYPE", "model.bin for llm.c instead: f32 or bf16"},
+    .options = {{"gguf", 0, "TYPE", "write model.gguf for llama.cpp: f32, f16, bf16 or q8_0"},
+                {"llmc", 0, "TYPE", "write model.bin for llm.c: f32 or bf16"},
                 {"from", 0, "FOLDER",
-                 "of `dpnode train`, whose newest checkpoint it is; no daemon"},
-                {"force", 0, NULL, "write over a model that is there"}},
+                 "folder of `dpnode train`: export its newest checkpoint, without a daemon"},
+                {"force", 0, NULL, "overwrite an existing model"}},
 };

@@ -24,7 +24,7 @@ static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const char *w
     char help[96];
     snprintf(help, sizeof help, "dpnode %s --help", cmd->verb->name);
     const dp_cli_failure rows[] = {{DP_EXIT_DATA, "E0501", help, what}, {0, NULL, NULL, NULL}};
-    return dp_cli_tool_failed(cmd, tool, rows, "try with less at once");
+    return dp_cli_tool_failed(cmd, tool, rows, "give fewer files at once");
 }
 
 /* Runs it: its answer, which the caller frees. NULL: *exit says how it failed. */
@@ -52,7 +52,7 @@ static int print_sum(const dp_cmd *cmd, const dp_cli_tool *tool, const char *fol
     char bytes[DP_PRINT_CELL_MAX];
     json_t *const sum = json_loads(tool->answer, 0, NULL);
     if (sum == NULL) {
-        return tool_failed(cmd, tool, "the answer cannot be read");
+        return tool_failed(cmd, tool, "its output cannot be parsed");
     }
     if (cmd->json) {
         return json_object_set_new(sum, "folder", json_string(folder)) == 0 ? dp_cmd_print(sum)
@@ -76,7 +76,7 @@ static int run_tokenize(dp_cmd *cmd)
     const char *const folder = dp_cmd_option(cmd, "out");
     if (folder == NULL) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode data tokenize FILE... --out FOLDER",
-                     "say where to write", "--out is missing");
+                     "the output folder is not given", "--out is missing");
         return dp_cmd_fail(cmd, &error);
     }
     dp_cli_words_add(&words, "data");
@@ -106,7 +106,7 @@ static int run_verify(dp_cmd *cmd)
     dp_cli_words_add(&words, "verify");
     add_files(&words, cmd);
     int exit = 0;
-    dp_cli_tool *const tool = run_tool(cmd, &words, "the folder is not what its table says", &exit);
+    dp_cli_tool *const tool = run_tool(cmd, &words, "the folder does not match its table", &exit);
     if (tool == NULL) {
         return exit;
     }
@@ -165,7 +165,7 @@ static int run_info(dp_cmd *cmd)
     dp_cli_words_option(&words, cmd, "--format");
     add_files(&words, cmd);
     int exit = 0;
-    dp_cli_tool *const tool = run_tool(cmd, &words, "this is no token shard", &exit);
+    dp_cli_tool *const tool = run_tool(cmd, &words, "this is not a token shard", &exit);
     if (tool == NULL) {
         return exit;
     }
@@ -178,7 +178,7 @@ const dp_verb dp_verb_data_tokenize = {
     .name = "data tokenize",
     .run = run_tokenize,
     .arguments = "FILE...",
-    .summary = "make token shards of text, JSON lines, or tokens of llm.c and nanoGPT",
+    .summary = "make token shards from text, JSON lines, or token files of llm.c and nanoGPT",
     .examples =
         "  dpnode data tokenize book.txt --out book --vocab 4096\n"
         "  dpnode data tokenize web.jsonl --tokenizer tokenizer.json --out web\n"
@@ -186,32 +186,33 @@ const dp_verb dp_verb_data_tokenize = {
         "  dpnode data tokenize train.bin --format nanogpt --tokenizer t.json --out train\n",
     .n_args_min = 1,
     .n_args_max = DP_ARGUMENTS_MAX,
-    .options = {{"out", 'o', "FOLDER", "where tokenizer.json, the shards and their table go"},
-                {"tokenizer", 0, "FILE", "tokenizer.json of GPT-2, Llama-3 or Qwen kind"},
-                {"vocab", 0, "N", "or train one of so many tokens on the input (default 1024)"},
-                {"format", 0, "FORMAT", "auto (by the name), text, jsonl, tokens, nanogpt"},
-                {"field", 0, "NAME", "field of JSON lines that has the text (default text)"},
+    .options = {{"out", 'o', "FOLDER", "folder for tokenizer.json, the shards and their table"},
+                {"tokenizer", 0, "FILE", "a tokenizer.json of the GPT-2, Llama-3 or Qwen family"},
+                {"vocab", 0, "N", "train a tokenizer with N entries on the input [1024]"},
+                {"format", 0, "FORMAT",
+                 "auto (by the file's name), text, jsonl, tokens or nanogpt [auto]"},
+                {"field", 0, "NAME", "field of each JSON line that holds the text [text]"},
                 {"separator", 0, "TOKEN",
-                 "after each document (default: the tokenizer's end of text; \"\": none)"},
-                {"shard-tokens", 0, "N", "tokens in a shard (default 100000000)"}},
+                 "text after each document; \"\": none [the tokenizer's end of text]"},
+                {"shard-tokens", 0, "N", "tokens per shard [100000000]"}},
 };
 
 const dp_verb dp_verb_data_info = {
     .name = "data info",
     .run = run_info,
     .arguments = "FILE...",
-    .summary = "tell format, tokens and vocabulary of token shards",
+    .summary = "show format, tokens and vocabulary of token shards",
     .examples = "  dpnode data info book/tokens-00000.bin\n",
     .n_args_min = 1,
     .n_args_max = DP_ARGUMENTS_MAX,
-    .options = {{"format", 0, "FORMAT", "nanogpt: they have no header that would tell"}},
+    .options = {{"format", 0, "FORMAT", "nanogpt, whose files have no header"}},
 };
 
 const dp_verb dp_verb_data_verify = {
     .name = "data verify",
     .run = run_verify,
     .arguments = "FOLDER",
-    .summary = "check shards against their table, hash by hash, and the tokenizer",
+    .summary = "check the hashes of the tokenizer and of all shards",
     .examples = "  dpnode data verify book\n",
     .n_args_min = 1,
     .n_args_max = 1,

@@ -34,10 +34,10 @@ static const char *ask(const char *program, const dp_cli_words *words, char *why
         return tool.answer;
     }
     snprintf(why, size, "%s",
-             status == DP_NOTFOUND   ? "there is no such program"
+             status == DP_NOTFOUND   ? "the program is not installed"
              : status != DP_OK       ? dp_status_text(status)
              : tool.words[0] != '\0' ? tool.words
-                                     : "it ended without a word");
+                                     : "it ended without output");
     return NULL;
 }
 
@@ -180,7 +180,7 @@ static void gather_programs(const dp_cmd *cmd, facts *all)
     answer = ask("dpnode-worker", &words, all->worker_why, sizeof all->worker_why);
     all->worker = answer != NULL ? json_loads(answer, 0, NULL) : NULL;
     if (answer != NULL && all->worker == NULL) {
-        snprintf(all->worker_why, sizeof all->worker_why, "its answer cannot be read");
+        snprintf(all->worker_why, sizeof all->worker_why, "its output cannot be parsed");
     }
 }
 
@@ -258,8 +258,8 @@ static int show(const dp_cmd *cmd, const dp_doctor *doctor)
         putchar('\n');
         dp_plan_print(doctor->plan);
     }
-    printf("\n%u ok, %u to look at, %u in the way\n", counts[DP_FINDING_OK],
-           counts[DP_FINDING_WARN], counts[DP_FINDING_FAIL]);
+    printf("\n%u passed, %u warning%s, %u failed\n", counts[DP_FINDING_OK], counts[DP_FINDING_WARN],
+           counts[DP_FINDING_WARN] == 1 ? "" : "s", counts[DP_FINDING_FAIL]);
     return fflush(stdout) == 0 ? answer : DP_EXIT_IO;
 }
 
@@ -312,10 +312,10 @@ const dp_verb dp_verb_doctor = {
     .name = "doctor",
     .run = run_doctor,
     .arguments = "[FILE]",
-    .summary = "check this machine and this node, and say what to do",
+    .summary = "check this machine and this node, and print a fix for each problem",
     .examples = "  dpnode doctor\n  dpnode doctor run.yaml     # and whether that run fits here\n",
     .n_args_max = 1,
-    .options = {{"dir", 0, "PATH", "directory that the daemon would have"},
-                {"listen", 0, "ADDR:PORT", "where it would listen"},
-                {"backend", 0, "NAME", "who would compute: auto, cpu, cuda, a plugin's path"}},
+    .options = {{"dir", 0, "PATH", "directory to check as the daemon's"},
+                {"listen", 0, "ADDR:PORT", "address to check as the daemon's"},
+                {"backend", 0, "NAME", "backend to check: auto, cpu, cuda, or a plugin's path"}},
 };

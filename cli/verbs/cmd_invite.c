@@ -38,14 +38,14 @@ static bool read_terms(const dp_cmd *cmd, terms *out, unsigned *role, dp_control
         return false;
     }
     if (out->expires_s > EXPIRES_S_MAX) {
-        dp_error_set(error, DP_EXIT_USAGE, "E0001", "--expires 365d, or less",
-                     "an invite cannot be valid for so long", dp_cmd_option(cmd, "expires"));
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode invite --expires 365d   # the longest",
+                     "an invite cannot be valid that long", dp_cmd_option(cmd, "expires"));
         return false;
     }
     for (unsigned i = 0; name != NULL && i <= ROLES; i++) {
         if (i == ROLES) {
             dp_error_set(error, DP_EXIT_USAGE, "E0001", "--role train, vote, invite or observe",
-                         "there is no such role", name);
+                         "unknown role", name);
             return false;
         }
         if (strcmp(name, roles[i].name) == 0) {
@@ -120,7 +120,7 @@ static int run_invite(dp_cmd *cmd)
     dp_print_span(until > now ? (until - now) / 1000 : 0, span);
     printf("%s\n", token);
     if (isatty(STDOUT_FILENO)) {
-        fprintf(stderr, "valid for %s, for %lld node%s%s\n", span, uses, uses == 1 ? "" : "s",
+        fprintf(stderr, "expires in %s, admits %lld node%s%s\n", span, uses, uses == 1 ? "" : "s",
                 uses == 0 ? " (no limit)" : "");
     }
     if (dp_cmd_option(cmd, "qr") != NULL || isatty(STDOUT_FILENO)) {
@@ -134,13 +134,14 @@ const dp_verb dp_verb_invite = {
     .name = "invite",
     .run = run_invite,
     .arguments = "",
-    .summary = "make an invite token for others",
+    .summary = "print an invite token for other nodes",
     .examples =
         "  dpnode invite                              # for one node that trains, for a day\n"
         "  dpnode invite --role vote --uses 2         # for nodes of people you trust\n"
         "  dpnode invite --uses 0 --expires 7d\n",
-    .options = {{"uses", 0, "N", "how many nodes may join by it; 0: any number [1]"},
-                {"expires", 0, "TIME", "how long it is valid: 90s, 15m, 24h, 7d [24h]"},
-                {"role", 0, "ROLE", "train, vote (and train), invite (and both), observe [train]"},
-                {"qr", 0, NULL, "draw it as a QR code, also when this is no terminal"}},
+    .options = {{"uses", 0, "N", "number of nodes that may join by it; 0: any number [1]"},
+                {"expires", 0, "TIME", "time until it expires: 90s, 15m, 24h, 7d [24h]"},
+                {"role", 0, "ROLE",
+                 "train; vote: also votes; invite: also invites; observe: only watches [train]"},
+                {"qr", 0, NULL, "print a QR code even if the output is not a terminal"}},
 };

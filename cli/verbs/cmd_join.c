@@ -51,12 +51,12 @@ static int run_join(dp_cmd *cmd)
     }
     const char *const already = dp_json_text(result, "already", NULL);
     if (already != NULL) {
-        printf("%s this node is in %s already (%s); dpnode status shows it\n", dp_print_mark(true),
-               dp_json_text(result, "run", "?"), already);
+        printf("%s this node is a member of %s already (%s); to see it: dpnode status\n",
+               dp_print_mark(true), dp_json_text(result, "run", "?"), already);
         json_decref(result);
         return 0;
     }
-    printf("%s joined %s at round %lld; dpnode rounds -f shows how it goes\n", dp_print_mark(true),
+    printf("%s joined %s at round %lld; to watch it: dpnode rounds -f\n", dp_print_mark(true),
            dp_json_text(result, "run", "?"), dp_json_int(result, "round", 0));
     json_decref(result);
     return 0;
@@ -66,11 +66,10 @@ const dp_verb dp_verb_join = {
     .name = "join",
     .run = run_join,
     .arguments = "TOKEN|FILE|-",
-    .summary = "join a run by its invite token and train with the others",
+    .summary = "join a run by its invite token and train",
     .examples = "  dpnode join DPN1-AQOM3QKT...\n  dpnode join token.txt         # keeps the token "
                 "out of the process list; - reads standard input\n"
                 "  DPNODE_TOKEN=DPN1-... dpnode join\n",
     .n_args_max = 1,
-    .options = {{"name", 0, "NAME", "name of this node for others [the host's name]"},
-                DP_START_OPTIONS},
+    .options = {{"name", 0, "NAME", "name of this node [the host's name]"}, DP_START_OPTIONS},
 };

@@ -35,11 +35,11 @@ static bool read_size(const dp_cmd *cmd, const char *name, uint64_t *bytes, dp_c
         return true;
     }
     snprintf(why, sizeof why,
-             "--%s is \"%.40s\"; it may be a size such as 200GB (or 200G for steps of 1024), or 0 "
-             "for none",
+             "--%s is \"%.40s\"; it must be a size such as 200GB (200G is in steps of 1024), or 0 "
+             "for unlimited",
              name, text);
     dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode limits --upload-month 200GB",
-                 "a size is out of place", why);
+                 "an option's size is not valid", why);
     return false;
 }
 
@@ -91,11 +91,11 @@ static bool is_known(const dp_cmd *cmd, const json_t *result, dp_control_error *
     for (int i = 0; i < LIMITS; i++) {
         if (dp_cmd_option(cmd, limits[i].option) != NULL &&
             json_object_get(result, limits[i].key) == NULL) {
-            snprintf(why, sizeof why, "it does not know --%s, and has not set it",
+            snprintf(why, sizeof why, "the daemon does not know --%s; nothing was set",
                      limits[i].option);
             dp_error_set(error, DP_EXIT_PROTOCOL, "E0102",
                          "dpnode down, then dpnode up   # with the installed version",
-                         "the daemon that runs is of an older version", why);
+                         "the running daemon is an older version", why);
             return false;
         }
     }
@@ -116,7 +116,7 @@ static void describe_rate(const struct limit *limit, const json_t *result, char 
             continue;
         }
         if (limits[i].kind == MONTH && dp_json_int(month, limits[i].rate, 1) == 0) {
-            snprintf(text, RATE_BYTES, "nothing now: %s is used up", limits[i].option);
+            snprintf(text, RATE_BYTES, "0 now, since %s is used up", limits[i].option);
         } else {
             dp_print_rate((uint64_t)dp_json_int(holds, limit->rate, 0), rate);
             snprintf(text, RATE_BYTES, "at most %s now%s%s", rate,
@@ -126,7 +126,7 @@ static void describe_rate(const struct limit *limit, const json_t *result, char 
     }
 }
 
-/* "; 2.6 Mbit/s in the mean": what is left of a month, over the time until it ends. */
+/* "; 2.6 Mbit/s on average until the end": what is left of a month, over the time until it ends. */
 static void describe_mean(const json_t *month, uint64_t cap, uint64_t used,
                           char text[DP_PRINT_CELL_MAX])
 {
@@ -136,7 +136,7 @@ static void describe_mean(const json_t *month, uint64_t cap, uint64_t used,
     text[0] = '\0';
     if (end > now && cap > used) {
         dp_print_rate((uint64_t)((double)(cap - used) * 1000 / (double)(end - now)), rate);
-        snprintf(text, DP_PRINT_CELL_MAX, "; %.20s in the mean", rate);
+        snprintf(text, DP_PRINT_CELL_MAX, "; %.20s on average until the end", rate);
     }
 }
 
@@ -156,7 +156,7 @@ static void describe(const struct limit *limit, const json_t *result, char value
         const uint64_t at = dp_print_now_ms();
         dp_print_span(end > at ? (end - at) / 1000 : 0, left);
         snprintf(value, DP_PRINT_CELL_MAX, "%llu", (unsigned long long)number);
-        snprintf(now, NOW_BYTES, "the next month begins in %s", left);
+        snprintf(now, NOW_BYTES, "next month begins in %s", left);
     } else {
         char used[DP_SIZE_TEXT_MAX];
         char rate[RATE_BYTES];
@@ -166,21 +166,21 @@ static void describe(const struct limit *limit, const json_t *result, char value
         const long long allowed = dp_json_int(month, limit->rate, 0); /* of the month alone */
         describe_rate(limit, result, rate);
         if (number == 0) {
-            snprintf(value, DP_PRINT_CELL_MAX, "not limited");
-            snprintf(now, NOW_BYTES, "%s in this month", used);
+            snprintf(value, DP_PRINT_CELL_MAX, "unlimited");
+            snprintf(now, NOW_BYTES, "%s this month", used);
         } else if (allowed == 0) {
-            snprintf(now, NOW_BYTES, "%s in this month: used up, training rests", used);
+            snprintf(now, NOW_BYTES, "%s this month: quota used up, training is stopped", used);
         } else {
             describe_mean(month, number, (uint64_t)dp_json_int(month, limit->used, 0), mean);
-            snprintf(now, NOW_BYTES, "%s in this month%s%s%s", used, rate[0] != '\0' ? ", " : "",
-                     rate, mean);
+            snprintf(now, NOW_BYTES, "%s this month%s%s%s", used, rate[0] != '\0' ? ", " : "", rate,
+                     mean);
         }
     }
 }
 
 static void print_limits(const json_t *result)
 {
-    static const char *const columns[] = {"LIMIT", "VALUE", "SAID BY", "NOW"};
+    static const char *const columns[] = {"LIMIT", "VALUE", "SET BY", "NOW"};
     const json_t *const from = json_object_get(result, "from");
     dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0);
     for (int i = 0; i < LIMITS; i++) {
@@ -220,13 +220,14 @@ const dp_verb dp_verb_limits = {
     .name = "limits",
     .run = run_limits,
     .arguments = "",
-    .summary = "show or set how much of its line this node takes; rounds, votes and signs of life "
-               "do not wait for it",
+    .summary =
+        "show or set the bandwidth limits of this node; rounds, votes and heartbeats are exempt",
     .examples = "  dpnode limits\n  dpnode limits --upload 5 --download 50\n  dpnode limits "
-                "--upload 0   # none\n  dpnode limits --upload-month 200GB --month-day 15\n",
-    .options = {{"upload", 0, "MBIT", "Mbit/s that leave at most; 0: any"},
-                {"download", 0, "MBIT", "Mbit/s that come at most; 0: any"},
-                {"upload-month", 0, "SIZE", "bytes that leave in a month at most; 0: any"},
-                {"download-month", 0, "SIZE", "bytes that come in a month at most; 0: any"},
-                {"month-day", 0, "DAY", "on which such a month begins, 00:00 UTC; 1 to 28"}},
+                "--upload 0   # unlimited\n  dpnode limits --upload-month 200GB --month-day 15\n",
+    .options = {{"upload", 0, "MBIT", "largest upload rate in Mbit/s; 0: unlimited"},
+                {"download", 0, "MBIT", "largest download rate in Mbit/s; 0: unlimited"},
+                {"upload-month", 0, "SIZE", "upload quota per month, such as 200GB; 0: unlimited"},
+                {"download-month", 0, "SIZE",
+                 "download quota per month, such as 200GB; 0: unlimited"},
+                {"month-day", 0, "DAY", "day on which the month begins, 00:00 UTC; 1 to 28"}},
 };

@@ -23,9 +23,8 @@ static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *er
         dp_error_set(error, DP_EXIT_NEGATIVE, "E0122", "", "nothing was changed", "");
         return false;
     }
-    dp_error_set(error, DP_EXIT_USAGE, "E0122",
-                 "dpnode status   # names the run that this is about",
-                 "this cannot be undone, and --yes was not given", question);
+    dp_error_set(error, DP_EXIT_USAGE, "E0122", "dpnode status   # names the run that this changes",
+                 "this cannot be undone and needs --yes", question);
     return false;
 }
 
@@ -59,7 +58,8 @@ static int run_revoke(dp_cmd *cmd)
     dp_control_error error;
     json_t *result = NULL;
     snprintf(question, sizeof question,
-             "%s will be cut off by every member and never be one again under its identity.",
+             "%s is removed from the run for good. Every member closes its links, and its identity "
+             "cannot join again.",
              cmd->args[0]);
     /* Nobody is asked about a peer that is not there. */
     if (ask(cmd, "why", "peer", cmd->args[0], 0, &result, &error) != 0) {
@@ -74,9 +74,9 @@ static int run_revoke(dp_cmd *cmd)
         return dp_cmd_print(result);
     }
     const char *text = dp_json_text(result, "text", "");
-    printf("%s %s is put out: links end now, %s\n", dp_print_mark(true),
+    printf("%s %s is removed: its links close now, %s\n", dp_print_mark(true),
            dp_json_text(result, "peer", "?"),
-           text[0] != '\0' ? text : "the next record says it to all");
+           text[0] != '\0' ? text : "the next record tells all members");
     json_decref(result);
     return 0;
 }
@@ -85,11 +85,11 @@ const dp_verb dp_verb_revoke = {
     .name = "revoke",
     .run = run_revoke,
     .arguments = "PEER",
-    .summary = "put a member out of the run for good; for its creator and admins",
+    .summary = "remove a member from the run for good; for the run's creator and admins",
     .examples = "  dpnode revoke bob\n  dpnode revoke q3x7aap2mfd4 --yes\n",
     .n_args_min = 1,
     .n_args_max = 1,
-    .options = {{"yes", 0, NULL, "do not ask"}},
+    .options = {{"yes", 0, NULL, "do not ask for confirmation"}},
 };
 
 /* ---- run fork ---- */
@@ -135,19 +135,19 @@ static int run_fork(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     return order_chain(cmd, "run.fork", round != 0 ? &round : NULL, round != 0 ? back : question,
-                       "this node starts anew, the others follow as they hear of it");
+                       "this node restarts; the others follow when they learn of it");
 }
 
 const dp_verb dp_verb_run_fork = {
     .name = "run fork",
     .run = run_fork,
     .arguments = "",
-    .summary = "begin the chain anew when its voters are lost, or go back to an earlier round; on "
-               "the node that created the run",
+    .summary =
+        "restart the chain after its voters are lost, or from an earlier round; needs the root key",
     .examples = "  dpnode run fork\n  dpnode run fork --to 1200   # a round of dpnode ckpt ls\n",
     .options = {{"to", 0, "ROUND",
-                 "undo all rounds after this one, of which there is a checkpoint"},
-                {"yes", 0, NULL, "do not ask"}},
+                 "restart after this round, of `dpnode ckpt ls`; later rounds are undone"},
+                {"yes", 0, NULL, "do not ask for confirmation"}},
 };
 
 /* ---- run merge ---- */
@@ -160,14 +160,15 @@ static int run_merge(dp_cmd *cmd)
         "way since, or has\nhalted. With this the chain of this node goes on; the other one ends: "
         "its "
         "nodes give up their rounds since then,\nkeep what they trained, and join this one.";
-    return order_chain(cmd, "run.merge", NULL, question, "its nodes join as they hear of it");
+    return order_chain(cmd, "run.merge", NULL, question,
+                       "the other nodes join when they learn of it");
 }
 
 const dp_verb dp_verb_run_merge = {
     .name = "run merge",
     .run = run_merge,
     .arguments = "",
-    .summary = "of two chains begun anew let this node's go on; with the root key",
+    .summary = "resolve a fork in favour of this node; needs the root key",
     .examples = "  dpnode run merge\n",
-    .options = {{"yes", 0, NULL, "do not ask"}},
+    .options = {{"yes", 0, NULL, "do not ask for confirmation"}},
 };

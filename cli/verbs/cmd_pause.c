@@ -22,21 +22,22 @@ static int change_state(const dp_cmd *cmd, const char *method, const char *sente
 
 static int run_pause(dp_cmd *cmd)
 {
-    return change_state(cmd, "pause",
-                        "paused: the machine is yours, the run goes on without you; dpnode resume");
+    return change_state(
+        cmd, "pause",
+        "paused; training continues on the other nodes. To train again: dpnode resume");
 }
 
 const dp_verb dp_verb_pause = {
     .name = "pause",
     .run = run_pause,
     .arguments = "",
-    .summary = "stop training, stay a member",
+    .summary = "stop training and stay a member",
     .examples = "  dpnode pause\n",
 };
 
 static int run_resume(dp_cmd *cmd)
 {
-    return change_state(cmd, "resume", "training again");
+    return change_state(cmd, "resume", "resumed training");
 }
 
 const dp_verb dp_verb_resume = {
@@ -83,7 +84,7 @@ static int run_drain(dp_cmd *cmd)
          !leave && *word != NULL; word++) {
         if (dp_cmd_option(cmd, *word) != NULL) {
             dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode drain --help",
-                         "this option goes with --leave only", *word);
+                         "this option needs --leave", *word);
             return dp_cmd_fail(cmd, &error);
         }
     }
@@ -95,7 +96,7 @@ static int run_drain(dp_cmd *cmd)
         return status == 0 && leave ? run_leave(cmd) : status;
     }
     printf("%s %s%s\n", dp_print_mark(dp_json_flag(result, "counted") == 1),
-           dp_json_text(result, "text", "?"), leave ? "" : "; the daemon ends");
+           dp_json_text(result, "text", "?"), leave ? "" : "; the daemon stops");
     json_decref(result);
     return leave ? run_leave(cmd) : 0;
 }
@@ -104,13 +105,12 @@ const dp_verb dp_verb_drain = {
     .name = "drain",
     .run = run_drain,
     .arguments = "",
-    .summary = "wait until a round has counted this node's work, then stop its daemon",
+    .summary = "wait until a round has counted this node's work, then stop the daemon",
     .examples = "  dpnode drain\n  dpnode drain --leave\n  dpnode drain --time 2m\n",
-    .options = {{"time", 0, "TIME", "wait so long at most (the daemon's drain-time: 25s)"},
-                {"leave", 0, NULL, "then leave the run for good; the daemon stays, idle"},
+    .options = {{"time", 0, "TIME", "longest wait [the daemon's drain-time, 25s]"},
+                {"leave", 0, NULL, "leave the run for good, then keep the daemon running, idle"},
                 {"keep-data", 0, NULL, "with --leave: keep model and votes in the directory"},
-                {"delete-run", 0, "NAME",
-                 "with --leave: also when no other node can decide rounds"}},
+                {"delete-run", 0, "NAME", "with --leave: allow it if the run ends with this node"}},
 };
 
 static int run_leave(dp_cmd *cmd)
@@ -139,7 +139,7 @@ static int run_leave(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf("%s left %s; its other members, if any, go on\n", dp_print_mark(true),
+    printf("%s left %s; training continues on its other members\n", dp_print_mark(true),
            dp_json_text(result, "run", "?"));
     json_decref(result);
     return 0;
@@ -149,9 +149,8 @@ const dp_verb dp_verb_leave = {
     .name = "leave",
     .run = run_leave,
     .arguments = "",
-    .summary = "leave the run for good; the daemon stays, idle",
+    .summary = "leave the run for good; the daemon keeps running, idle",
     .examples = "  dpnode leave\n  dpnode leave --keep-data\n",
     .options = {{"keep-data", 0, NULL, "keep model and votes in the directory"},
-                {"delete-run", 0, "NAME",
-                 "also when no other node can decide rounds: the run ends for all"}},
+                {"delete-run", 0, "NAME", "allow it if the run ends with this node"}},
 };

@@ -73,7 +73,7 @@ static void print_density(const json_t *round)
     }
     printf("  1 of %lld", keep);
     if (lost > 0) {
-        printf(", %.0f %% left over", 100 * lost);
+        printf(", %.0f %% deferred", 100 * lost);
     }
     if (strcmp(lines, "fit") != 0) {
         printf("  lines ");
@@ -125,7 +125,7 @@ void dp_rounds_print(const json_t *round)
     }
     print_density(round);
     if (!dp_json_flag(round, "counted")) {
-        printf("  without you");
+        printf("  not by this node");
     }
     print_left_out(round);
     putchar('\n');
@@ -147,17 +147,17 @@ static int on_round(void *context, const json_t *notice)
 
 static int run_rounds(dp_cmd *cmd)
 {
-    return run_stream(cmd, "rounds", on_round, "this node knows of no decided round yet");
+    return run_stream(cmd, "rounds", on_round, "no round is decided yet");
 }
 
 const dp_verb dp_verb_rounds = {
     .name = "rounds",
     .run = run_rounds,
     .arguments = "",
-    .summary = "list the last rounds: how many were counted, how long they took, the loss",
+    .summary = "list the last rounds: updates counted, duration, loss",
     .examples = "  dpnode rounds -n 50\n  dpnode rounds -f --json | jq .loss\n",
-    .options = {{"last", 'n', "N", "how many [20]"},
-                {"follow", 'f', NULL, "go on with new ones until Ctrl-C"}},
+    .options = {{"last", 'n', "N", "number of lines [20]"},
+                {"follow", 'f', NULL, "print new ones until Ctrl-C"}},
 };
 
 /* ---- logs ---- */
@@ -185,7 +185,7 @@ static int on_event(void *context, const json_t *notice)
 
 static int run_logs(dp_cmd *cmd)
 {
-    return run_stream(cmd, "events", on_event, "nothing has happened yet");
+    return run_stream(cmd, "events", on_event, "no events yet");
 }
 
 const dp_verb dp_verb_logs = {
@@ -194,8 +194,8 @@ const dp_verb dp_verb_logs = {
     .arguments = "",
     .summary = "list the last events of this node",
     .examples = "  dpnode logs -n 100\n  dpnode logs -f\n",
-    .options = {{"last", 'n', "N", "how many [20]"},
-                {"follow", 'f', NULL, "go on with new ones until Ctrl-C"}},
+    .options = {{"last", 'n', "N", "number of lines [20]"},
+                {"follow", 'f', NULL, "print new ones until Ctrl-C"}},
 };
 
 /* ---- why ---- */
@@ -215,7 +215,7 @@ static int ask_why(const dp_cmd *cmd, json_t **result, dp_control_error *error)
                  cmd->n_args > 1 ? cmd->args[1] : "");
         dp_error_set(error, DP_EXIT_USAGE, "E0001",
                      "dpnode why   or   dpnode why round 12   or   dpnode why peer NAME",
-                     "this question is not understood", why);
+                     "the arguments are not understood", why);
         return error->exit;
     }
     if (dp_client_open(&client, cmd->socket, error) != DP_OK) {
@@ -274,7 +274,7 @@ const dp_verb dp_verb_why = {
     .name = "why",
     .run = run_why,
     .arguments = "[[round] N | peer P]",
-    .summary = "explain what this node is doing, or why a round or a peer went as it did",
+    .summary = "explain the state of this node, of a round or of a peer",
     .examples = "  dpnode why\n  dpnode why 413\n  dpnode why peer bob\n",
     .n_args_max = 2,
 };

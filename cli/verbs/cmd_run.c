@@ -29,8 +29,9 @@ int dp_run_manifest_read(const char *path, const dp_model_config *model, dp_mani
     if (read != DP_OK && read != DP_TOOBIG) {
         char why[DP_CLI_PATH_MAX + 64];
         snprintf(why, sizeof why, "%.400s: %s", path,
-                 read == DP_BADARG ? "it is a folder, or no file" : dp_status_text(read));
-        dp_error_set(error, DP_EXIT_NOINPUT, "E0306", "give the path of a manifest, or --demo kjv",
+                 read == DP_BADARG ? "it is not a file" : dp_status_text(read));
+        dp_error_set(error, DP_EXIT_NOINPUT, "E0306",
+                     "dpnode run create FILE   # the path of a manifest, or --demo kjv",
                      "the manifest cannot be read", why);
         dp_buf_close(&buf);
         return error->exit;
@@ -53,7 +54,7 @@ static int demo_manifest(const char *name, dp_manifest_file *file, dp_control_er
     dp_why what = {""};
     dp_why fix = {""};
     if (strcmp(name, "kjv") != 0) {
-        dp_error_set(error, DP_EXIT_USAGE, "E0307", "--demo kjv", "there is no such demo", name);
+        dp_error_set(error, DP_EXIT_USAGE, "E0307", "--demo kjv", "unknown demo", name);
         return error->exit;
     }
     if (dp_manifest_yaml_read(dp_view_text(dp_demo_kjv), "kjv.yaml", NULL, file, &what, &fix) !=
@@ -91,15 +92,16 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
         dp_run_text_path(source->path, &input->file, path);
     } else {
         dp_error_set(error, DP_EXIT_USAGE, "E0308",
-                     "add a line \"text: FILE\" to the manifest, or give --text FILE",
-                     "the run has no text to learn from", source->path != NULL ? source->path : "");
+                     "add --text FILE, or a line \"text: FILE\" to the manifest",
+                     "the run has no text to train on", source->path != NULL ? source->path : "");
         return error->exit;
     }
     if (dp_path_absolute(path, input->text_path) != DP_OK || access(input->text_path, R_OK) != 0) {
         char why[DP_CLI_PATH_MAX + 80];
         snprintf(why, sizeof why, "%s: %s", path,
                  strerror(errno)); /* NOLINT(concurrency-mt-unsafe): one thread */
-        dp_error_set(error, DP_EXIT_NOINPUT, "E0309", "give a file of UTF-8 text with --text FILE",
+        dp_error_set(error, DP_EXIT_NOINPUT, "E0309",
+                     "dpnode run create FILE --text TEXT   # a file of UTF-8 text",
                      "the text cannot be read", why);
         return error->exit;
     }
@@ -192,9 +194,9 @@ static int print_created(const dp_cmd *cmd, json_t *result)
         printf(", %s parameters", size);
     }
     printf(")\n");
-    printf("Invite others, who may train:          dpnode invite\n"
-           "... people you trust, who vote too:    dpnode invite --role vote --uses 2   # with one "
-           "voter the run is lost with its disk\n");
+    printf("Invite nodes that train:          dpnode invite\nInvite nodes that vote as well:   "
+           "dpnode invite --role vote --uses 2   # for people you trust; a run with one voter is "
+           "lost with its disk\n");
     json_decref(result);
     return 0;
 }
@@ -221,8 +223,8 @@ static int plan_first(const dp_run_input *input, const char *dir, dp_control_err
     error->exit = 0;
     if (plan != NULL && !json_is_true(json_object_get(plan, "fits"))) {
         dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0311",
-                     "change the setting that the reason names, or free memory",
-                     "this machine cannot train this model", dp_json_text(plan, "why", ""));
+                     "free memory, or change the setting named above",
+                     "this model does not fit this machine", dp_json_text(plan, "why", ""));
     } else if (input->from_path[0] == '\0' &&
                !dp_plan_text_holds(manifest, input->text_path, why)) {
         dp_error_set(error, DP_EXIT_DATA, "E0304",
@@ -230,7 +232,7 @@ static int plan_first(const dp_run_input *input, const char *dir, dp_control_err
                      "the text cannot be used", why);
     } else if (!dp_plan_disk_holds(manifest, data_bytes, dir, why)) {
         dp_error_set(error, DP_EXIT_IO, "E0312",
-                     "make room there, or take a folder on another disk with --dir PATH",
+                     "free space there, or use another disk with --dir PATH",
                      "the disk has no room for this run", why);
     }
     json_decref(plan);
@@ -286,21 +288,20 @@ const dp_verb dp_verb_run_create = {
     .name = "run create",
     .run = run_create,
     .arguments = "FILE | --demo kjv",
-    .summary = "create a run from a manifest and a text; then invite others",
+    .summary = "create a run from a manifest and a text",
     .examples = "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
                 "--name alice\n"
                 "  dpnode run create run.yaml --text book.txt --from ./SmolLM2-135M\n",
     .n_args_max = 1,
-    .options =
-        {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
-         {"text", 0, "FILE",
-          "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
-          "manifest's"},
-         {"from", 0, "WEIGHTS",
-          "start from a Hugging Face folder, whose model and tokenizer are the run's, or a file "
-          "of llm.c; model keys of the manifest win"},
-         {"name", 0, "NAME", "name of this node for others"},
-         DP_START_OPTIONS},
+    .options = {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+                {"text", 0, "FILE",
+                 "UTF-8 text, a folder of such files, or a folder of `data tokenize`; replaces the "
+                 "manifest's text"},
+                {"from", 0, "WEIGHTS",
+                 "weights to start from: a Hugging Face folder (its model and tokenizer are used) "
+                 "or an llm.c file; model keys of the manifest win"},
+                {"name", 0, "NAME", "name of this node"},
+                DP_START_OPTIONS},
 };
 
 /* ---- run validate ---- */
@@ -308,7 +309,7 @@ const dp_verb dp_verb_run_create = {
 static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const json_t *plan,
                             const char *text_why, const char *disk_why)
 {
-    printf("%s %s is a good manifest of run %s\n", dp_print_mark(true), cmd->args[0],
+    printf("%s %s is valid: a manifest of run %s\n", dp_print_mark(true), cmd->args[0],
            input->file.manifest.name);
     if (text_why[0] != '\0') {
         printf("%s the text: %s\n", dp_print_mark(false), text_why);
@@ -319,7 +320,7 @@ static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const 
     if (plan != NULL) {
         dp_plan_print(plan);
     } else {
-        printf("What training takes here is not known: dpnode-worker gave no plan.\n");
+        printf("The memory for training is not known: dpnode-worker printed no plan.\n");
     }
 }
 
@@ -382,8 +383,8 @@ const dp_verb dp_verb_run_validate = {
     .name = "run validate",
     .run = run_validate,
     .arguments = "FILE | --keys",
-    .summary = "check a manifest without a daemon, or list what it may say",
+    .summary = "check a manifest without a daemon, or list its keys",
     .examples = "  dpnode run validate run.yaml\n  dpnode run validate --keys\n",
     .n_args_max = 1,
-    .options = {{"keys", 0, NULL, "list every key with its bounds"}},
+    .options = {{"keys", 0, NULL, "list every key with its default and bounds"}},
 };

@@ -87,8 +87,8 @@ static void print_modes(void)
 {
     size_t count = 0;
     const dp_run_mode *const modes = dp_run_modes(&count);
-    printf("\nround.mode sets codec, alpha, momentum and what else a mode needs, where they are "
-           "not given:\n");
+    printf("\nround.mode sets codec, alpha, momentum and other keys of a mode, if they are not "
+           "given:\n");
     for (size_t i = 0; i < count; i++) {
         printf("  %-12s %6s, %.3g, %.3g  %s\n", modes[i].name, dp_codec_name(modes[i].codec),
                modes[i].alpha_milli / 1000.0, modes[i].outer_mu_milli / 1000.0, modes[i].text);

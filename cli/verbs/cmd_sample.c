@@ -56,11 +56,11 @@ const dp_verb dp_verb_sample = {
     .name = "sample",
     .run = run_sample,
     .arguments = "",
-    .summary = "let the model write, with the weights of now",
+    .summary = "generate text with the current weights",
     .examples = "  dpnode sample\n  dpnode sample -p \"In the beginning\" -n 80\n",
-    .options = {{"prompt", 'p', "TEXT", "how it begins"},
-                {"tokens", 'n', "N", "how many tokens [120]"},
-                {"seed", 0, "N", "the same seed and weights give the same text"}},
+    .options = {{"prompt", 'p', "TEXT", "start of the text"},
+                {"tokens", 'n', "N", "number of tokens [120]"},
+                {"seed", 0, "N", "seed of the random choice of tokens"}},
 };
 
 static int run_eval(dp_cmd *cmd)
@@ -77,8 +77,8 @@ static int run_eval(dp_cmd *cmd)
     }
     if (dp_cmd_option(cmd, "data") != NULL) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "dpnode eval FOLDER --data FILE",
-                     "--data is for a folder of `dpnode train`",
-                     "the daemon measures on what its run held out");
+                     "--data needs a folder of `dpnode train`",
+                     "the daemon measures on the run's held-out text");
         return dp_cmd_fail(cmd, &error);
     }
     if (dp_client_open(&client, cmd->socket, &error) != DP_OK) {
@@ -110,10 +110,11 @@ const dp_verb dp_verb_eval = {
     .name = "eval",
     .run = run_eval,
     .arguments = "[FOLDER]",
-    .summary = "measure the model, of the daemon or of `dpnode train`, on text that was held out",
+    .summary =
+        "measure the loss on held-out text, of the daemon's model or of a `dpnode train` folder",
     .examples =
         "  dpnode eval\n  dpnode eval -n 20000 --json\n  dpnode eval run --data other.txt\n",
     .n_args_max = 1,
-    .options = {{"tokens", 'n', "N", "how many tokens; 0: all [0]"},
-                {"data", 0, "FILE", "of a folder: measure on this text or token shard instead"}},
+    .options = {{"tokens", 'n', "N", "number of tokens; 0: all [0]"},
+                {"data", 0, "FILE", "with FOLDER: text or token shard to measure on"}},
 };

@@ -38,7 +38,7 @@ static void print_limits(const json_t *run)
     print_month(run, "upload", "upload_month", "upload_month_used");
     print_month(run, "download", "download_month", "download_month_used");
     if (dp_json_flag(run, "month_used_up")) {
-        printf(", training rests: dpnode limits");
+        printf(", training stopped by the quota (dpnode limits)");
     }
 }
 
@@ -51,9 +51,9 @@ static bool is_known(const json_t *run, const char *key)
 static void print_refused(const json_t *run)
 {
     if (dp_json_flag(run, "refused")) {
-        printf("nobody lets this node in: the run's join secret was rotated twice while it was "
-               "away, or it was put out; a token of a member's dpnode invite, given to dpnode join "
-               "here, brings it back\n");
+        printf("no member accepts this node: it was removed, or the join secret was rotated twice "
+               "while it was away\nto join again: dpnode join TOKEN   # a token printed by dpnode "
+               "invite on a member\n");
     }
 }
 
@@ -61,7 +61,8 @@ static void print_pause(const json_t *status)
 {
     const json_t *const paused = json_object_get(status, "paused");
     if (paused != NULL) {
-        printf("paused by its owner%s; dpnode resume ends it\n", dp_json_text(paused, "text", ""));
+        printf("paused by its owner%s; to train again: dpnode resume\n",
+               dp_json_text(paused, "text", ""));
     }
 }
 
@@ -73,8 +74,8 @@ static void print_chain(const json_t *status, const json_t *run)
     printf("%s  %s", dp_json_text(run, "name", "?"), state);
     if (!is_known(run, "round")) {
         printf("  %s\n", strcmp(state, "starting") == 0
-                             ? "the chain is being read; round and members are known in a moment"
-                             : "nobody has told yet what the run is");
+                             ? "the daemon reads its chain; round and members follow"
+                             : "no peer has sent the run's manifest yet");
         return;
     }
     dp_print_count(dp_json_real(run, "tokens", 0), tokens);
@@ -97,12 +98,12 @@ static void print_trainer(const json_t *run)
     const char *const trainer = dp_json_text(run, "trainer", "?");
     printf(", trainer %s", trainer);
     if (is_known(run, "trainer_next_ms")) {
-        printf(", started again in %lld s", (dp_json_int(run, "trainer_next_ms", 0) + 999) / 1000);
+        printf(", restarts in %lld s", (dp_json_int(run, "trainer_next_ms", 0) + 999) / 1000);
     } else if (is_known(run, "tokens_per_s")) {
         dp_print_count(dp_json_real(run, "tokens_per_s", 0), rate);
         printf(" at %s tokens/s", rate);
     } else if (strcmp(trainer, "up") == 0) {
-        printf(dp_json_flag(run, "trains") ? ", its speed not measured yet" : " and not training");
+        printf(dp_json_flag(run, "trains") ? ", speed not measured yet" : ", not training");
     }
 }
 
@@ -115,7 +116,7 @@ static void print_held(const json_t *run)
     if (held >= HELD_TOLD) {
         dp_print_bytes(held, bytes);
         dp_print_bytes((uint64_t)dp_json_int(run, "held_max", 0), most);
-        printf(", %s of memory (at most about %s) for messages of peers", bytes, most);
+        printf(", %s of memory for peers' messages (limit about %s)", bytes, most);
     }
 }
 
@@ -142,10 +143,11 @@ static void print_run(const json_t *status, const json_t *run)
                100 * dp_json_real(run, "compute_utilisation", 0));
     }
     if (dp_json_int(run, "keep", 0) > 0) {
-        printf(", updates of 1 element in %lld", dp_json_int(run, "keep", 0));
+        printf(", sends 1 element of %lld", dp_json_int(run, "keep", 0));
     }
     if (dp_json_real(run, "update_error", 0) > 0) {
-        printf(", %.0f %% of the last one left over", 100 * dp_json_real(run, "update_error", 0));
+        printf(", %.0f %% of the last update deferred by compression",
+               100 * dp_json_real(run, "update_error", 0));
     }
     print_limits(run);
     print_held(run);
@@ -157,15 +159,15 @@ static void print_run(const json_t *status, const json_t *run)
     /* It reads its store: what is there, and who is heard, it knows in a moment. */
     const bool starting = !is_known(run, "round");
     if (here < objects && !starting) {
-        printf(
-            "\n%lld of %lld parts of the data are here; the others are being fetched: dpnode data",
-            here, objects);
+        printf("\n%lld of %lld parts of the data are on this node; the rest is on its way (dpnode "
+               "data)",
+               here, objects);
     }
     if (json_object_get(run, "voted_twice") != NULL) {
-        printf("\nhalted: voter %s %s signed two records in one ballot: dpnode why",
+        printf("\nhalted: voter %s %s signed two records in one ballot (dpnode why)",
                dp_json_text(run, "voted_twice_name", ""), dp_json_text(run, "voted_twice", "?"));
     } else if (!dp_json_flag(run, "quorum") && !starting) {
-        printf("\nno majority of the voters is heard: dpnode why");
+        printf("\nno majority of the voters is reachable (dpnode why)");
     }
     putchar('\n');
 }
@@ -189,7 +191,7 @@ static int run_status(dp_cmd *cmd)
     const char *check = dp_cmd_option(cmd, "check");
     if (check != NULL && strcmp(check, "ready") != 0 && strcmp(check, "live") != 0) {
         dp_error_set(&error, DP_EXIT_USAGE, "E0001", "--check ready, or --check live",
-                     "there is no such check", check);
+                     "unknown check", check);
         return dp_cmd_fail(cmd, &error);
     }
     if (dp_client_ask(cmd, "status", &result, &error) != 0) {
@@ -214,7 +216,8 @@ static int run_status(dp_cmd *cmd)
         printf("%s: dpnoded %s, pid %lld, up %s. ", dp_json_text(result, "state", "?"),
                dp_json_text(result, "version", "?"), dp_json_int(result, "pid", 0), up);
         if (json_object_get(result, "lost") != NULL) {
-            printf("No run: %s. Join again: dpnode join TOKEN\n", dp_json_text(result, "lost", ""));
+            printf("No run: %s. To join again: dpnode join TOKEN\n",
+                   dp_json_text(result, "lost", ""));
         } else {
             puts("No run yet; try: dpnode run create --demo kjv");
         }
@@ -231,7 +234,7 @@ const dp_verb dp_verb_status = {
     .examples = "  dpnode status\n  dpnode status --check ready && echo trains\n",
     .options =
         {{"check", 0, "WHAT",
-          "ready: trains; live: answers, and has not lost its run. The exit status is 0 or 1"}},
+          "exit status 0 or 1: ready tests that it trains, live that it answers and has its run"}},
 };
 
 /* ---- peers ---- */
@@ -291,7 +294,7 @@ const dp_verb dp_verb_peers = {
     .name = "peers",
     .run = run_peers,
     .arguments = "",
-    .summary = "list who belongs to the run and how this node sees them",
+    .summary = "list the members of the run and their state as seen from this node",
     .examples = "  dpnode peers\n",
 };
 
@@ -329,7 +332,7 @@ static int run_data(dp_cmd *cmd)
         dp_table_cell(table, dp_json_flag(item, "local") ? "yes" : "not yet");
     }
     dp_table_close(table, true);
-    printf("%zu of %zu are here; a pass has %lld samples\n", here, index,
+    printf("%zu of %zu are on this node; one pass has %lld samples\n", here, index,
            dp_json_int(result, "samples", 0));
     json_decref(result);
     return 0;
@@ -339,6 +342,6 @@ const dp_verb dp_verb_data = {
     .name = "data",
     .run = run_data,
     .arguments = "",
-    .summary = "list what the run learns from, by hash, and whether it is here",
+    .summary = "list the data of the run by hash, and which parts are on this node",
     .examples = "  dpnode data\n",
 };

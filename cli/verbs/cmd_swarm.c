@@ -50,7 +50,7 @@ static int make_dir(swarm *self, dp_control_error *error)
     if (made && strlen(socket) <= DP_CONTROL_PATH_MAX) {
         return 0;
     }
-    dp_error_set(error, DP_EXIT_CANTCREATE, "E0108", "give a short path with --dir",
+    dp_error_set(error, DP_EXIT_CANTCREATE, "E0108", "give a shorter path with --dir",
                  made ? "the folder's path is too long for sockets" : "the folder cannot be made",
                  self->dir);
     return error->exit;
@@ -206,8 +206,8 @@ static int run_all(swarm *self, const dp_run_input *input, dp_control_error *err
     free(token);
     if (status == 0 && !dp_children_interrupted()) {
         if (!self->cmd->json) {
-            printf("All in. Try, with one of these sockets: dpnode status, peers, sample. Ctrl-C "
-                   "ends them all.\n");
+            printf("All nodes have joined. With one of these sockets try: dpnode status, peers, "
+                   "sample. Ctrl-C ends them all.\n");
             fflush(stdout);
         }
         status = follow(self, error);
@@ -249,12 +249,12 @@ const dp_verb dp_verb_swarm = {
     .name = "swarm",
     .run = run_swarm,
     .arguments = "[FILE]",
-    .summary = "start several nodes on this machine that train one model, until Ctrl-C",
+    .summary = "start several nodes on this machine that train one model; Ctrl-C ends them",
     .examples = "  dpnode swarm -n 3\n  dpnode swarm -n 5 run.yaml --text book.txt\n",
     .n_args_max = 1,
-    .options = {{"nodes", 'n', "N", "how many, 1 to 32 [3]"},
+    .options = {{"nodes", 'n', "N", "number of nodes, 1 to 32 [3]"},
                 {"demo", 0, "NAME", "a built-in manifest [kjv]"},
-                {"text", 0, "FILE", "UTF-8 text to learn from"},
-                {"rounds", 0, "N", "end after so many rounds"},
-                {"dir", 0, "PATH", "keep the nodes' folders there; else they are temporary"}},
+                {"text", 0, "FILE", "UTF-8 text to train on"},
+                {"rounds", 0, "N", "end after N rounds"},
+                {"dir", 0, "PATH", "keep the nodes' folders here [a temporary folder]"}},
 };

@@ -88,7 +88,7 @@ static int print_token(const dp_cmd *cmd, json_t *out, bool valid)
         printf(" %s", json_string_value(item));
     }
     printf("\n%s %s\n", dp_print_mark(valid),
-           valid ? "one may join by it now" : dp_json_text(out, "why", ""));
+           valid ? "valid: a node can join by it now" : dp_json_text(out, "why", ""));
     json_decref(out);
     return valid ? 0 : DP_EXIT_NEGATIVE;
 }
@@ -130,7 +130,7 @@ const dp_verb dp_verb_token_inspect = {
     .name = "token inspect",
     .run = run_inspect,
     .arguments = "TOKEN|-",
-    .summary = "show what is in a token, offline; nobody is asked and nothing is used up",
+    .summary = "show the contents of a token, offline",
     .examples = "  dpnode token inspect DPN1-AQOM3QKT...\n  dpnode token inspect - < token.txt\n",
     .n_args_max = 1,
 };

@@ -98,7 +98,7 @@ static void print_row(dp_table *table, const json_t *token)
 static int run_ls(dp_cmd *cmd)
 {
     static const char *const columns[] = {"TOKEN",   "STATE", "USES",
-                                          "EXPIRES", "ROLES", "CAME BY IT"};
+                                          "EXPIRES", "ROLES", "JOINED BY IT"};
     dp_control_error error;
     json_t *list = json_array();
     const int status = ask_list(cmd, list, &error);
@@ -110,7 +110,7 @@ static int run_ls(dp_cmd *cmd)
         return dp_cmd_print(json_pack("{s:o}", "tokens", list));
     }
     if (json_array_size(list) == 0) {
-        printf("no token: this node has made none, and nobody came by one\n");
+        printf("no tokens: this node has made none, and no member has joined by one\n");
         json_decref(list);
         return 0;
     }
@@ -130,7 +130,7 @@ const dp_verb dp_verb_token_ls = {
     .name = "token ls",
     .run = run_ls,
     .arguments = "",
-    .summary = "list the tokens that this node has made, or that members came by, and who did",
+    .summary = "list the tokens of this node and the members that joined by each token",
     .examples = "  dpnode token ls\n",
 };
 
@@ -169,13 +169,14 @@ static int run_revoke(dp_cmd *cmd)
     const char *id = dp_json_text(token, "token", "?");
     const char *text = dp_json_text(result, "text", "");
     const long long members = dp_json_int(token, "members_count", 0);
-    printf("%s %s admits nobody any more%s%s\n", dp_print_mark(true), id,
-           text[0] != '\0' ? "; " : ", for all with the next record", text);
+    printf("%s %s is revoked%s%s\n", dp_print_mark(true), id,
+           text[0] != '\0' ? "; " : "; the next record tells all members", text);
     name_all(token, false, names);
     if (members > 0 && dp_cmd_option(cmd, "members") != NULL) {
-        printf("put out, with the next records: %s\n", names);
+        printf("removed with the next records: %s\n", names);
     } else if (members > 0) {
-        printf("came by it, and stay: %s\nto put them out: dpnode token revoke %s --members\n",
+        printf("joined by it, and stay members: %s\nto remove them: dpnode token revoke %s "
+               "--members\n",
                names, id);
     }
     json_decref(result);
@@ -186,14 +187,14 @@ const dp_verb dp_verb_token_revoke = {
     .name = "token revoke",
     .run = run_revoke,
     .arguments = "ID",
-    .summary = "let nobody join by a token any more; for the run's creator and admins",
+    .summary = "revoke a token: no further node joins by it; for the run's creator and admins",
     .examples =
         "  dpnode token revoke 9f31               # an id of dpnode token ls, or how it begins\n"
         "  dpnode token revoke 9f31 --members     # and put out who came by it\n",
     .n_args_min = 1,
     .n_args_max = 1,
     .options = {{"members", 0, NULL,
-                 "also put out the members that came by it, or by a token of one that did"}},
+                 "also remove the members that joined by it, and those that such members invited"}},
 };
 
 /* ---- token rotate ---- */
@@ -217,11 +218,9 @@ static int run_rotate(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    printf(
-        "%s the run gets a new join secret with the next record\n"
-        "tokens made before it are valid until the next rotation; after that the old secret gets "
-        "no answer\n",
-        dp_print_mark(true));
+    printf("%s the next record gives the run a new join secret\nOlder tokens stay valid until the "
+           "next rotation; then members refuse them.\n",
+           dp_print_mark(true));
     json_decref(result);
     return 0;
 }

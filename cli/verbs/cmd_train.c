@@ -71,11 +71,11 @@ static void print_end(training *t, const json_t *e)
     char rate[DP_PRINT_CELL_MAX];
     dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
     if (t->stopped) {
-        printf("%s stopped and saved at step %lld; go on: dpnode train --resume --out %s\n",
+        printf("%s stopped and saved at step %lld; to continue: dpnode train --resume --out %s\n",
                dp_print_mark(true), dp_json_int(e, "step", 0), t->folder);
         return;
     }
-    printf("%s %lld steps done, %lld of them dropped, %s tokens/s", dp_print_mark(true),
+    printf("%s %lld steps done, %lld of them skipped, %s tokens/s", dp_print_mark(true),
            dp_json_int(e, "step", 0), dp_json_int(e, "skipped", 0), rate);
     if (dp_json_flag(e, "model") == 1) {
         printf("; %s/model opens in transformers", t->folder);
@@ -129,23 +129,25 @@ static void on_line(void *context, const char *line)
 
 static const dp_cli_failure failures[] = {
     {DP_EXIT_DATA, "E0513",
-     "mend what `why` names; of another run in the folder: give another --out",
-     "training cannot begin or go on"},
-    {DP_EXIT_UNAVAILABLE, "E0510", "change the setting that `why` names, or free memory",
+     "correct the cause named above; if the folder holds another run, give another --out",
+     "training cannot start or continue"},
+    {DP_EXIT_UNAVAILABLE, "E0510", "free memory, or change the setting named above",
      "this machine has too little memory"},
     {DP_EXIT_CANTCREATE, "E0511", "add --resume, or give another --out",
      "the folder holds a run already"},
-    {DP_EXIT_TEMPORARY, "E0512", "wait for it, or stop it", "somebody trains there"},
-    {DP_EXIT_CONFIG, "E0514", "--backend auto: who is there computes; dpnode doctor tells who",
-     "who is to compute cannot"},
+    {DP_EXIT_TEMPORARY, "E0512", "wait for that process, or stop it",
+     "another process trains in this folder"},
+    {DP_EXIT_CONFIG, "E0514",
+     "dpnode train ... --backend auto   # uses an available backend; dpnode doctor names it",
+     "the backend cannot compute"},
     {0, NULL, NULL, NULL},
 };
 
 static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool)
 {
-    return dp_cli_tool_failed(
-        cmd, tool, failures,
-        "look what ended it (memory?); --resume goes on from the newest checkpoint");
+    return dp_cli_tool_failed(cmd, tool, failures,
+                              "dmesg | tail   # shows whether memory ran out; --resume goes on "
+                              "from the newest checkpoint");
 }
 
 /* ---- train ---- */
@@ -215,7 +217,7 @@ static const char *folder_of(const dp_cmd *cmd, const dp_run_input *input, dp_co
         return name;
     }
     dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode train FILE --out FOLDER",
-                 "say which folder to train in", "--out is missing or cannot be used");
+                 "the output folder is not given", "--out is missing or cannot be used");
     return NULL;
 }
 
@@ -251,32 +253,32 @@ const dp_verb dp_verb_train = {
     .name = "train",
     .run = run_train,
     .arguments = "FILE | --demo kjv | --from WEIGHTS --text TEXT | --resume --out FOLDER",
-    .summary = "train alone, without daemon and peers, and resume with the same bits",
+    .summary = "train on this machine alone, without daemon and peers",
     .examples = "  dpnode train run.yaml --out run --steps 2000\n"
                 "  dpnode train --resume --out run\n  dpnode eval run\n"
                 "  dpnode train --from ./SmolLM2-135M --text book.txt --out mine\n",
     .n_args_max = 1,
-    .options =
-        {{"out", 'o', "FOLDER", "where data, checkpoints and model go [the run's name]"},
-         {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
-         {"threads", 0, "N", "they change no bit of the result [as many as there are]"},
-         {"processes", 0, "N",
-          "share the threads and train as one, as many as sockets; another number, other "
-          "bits [1]"},
-         {"resume", 0, NULL, "go on from the newest checkpoint that is whole"},
-         {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
-         {"text", 0, "FILE",
-          "UTF-8 text, a folder of such files, or one of `data tokenize`; instead of the "
-          "manifest's"},
-         {"from", 0, "WEIGHTS",
-          "start from a Hugging Face folder, whose model and tokenizer are taken, or a file of "
-          "llm.c; model keys of the manifest win"},
-         {"backend", 0, "NAME",
-          "who computes: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
-         {"rows", 0, "N",
-          "sequences at a time, at the first start [2,048 tokens of them, on a card 8,192]"},
-         {"save-steps", 0, "N", "a checkpoint after each N steps"},
-         {"save-seconds", 0, "N", "and after so long; 0: never [300]"}},
+    .options = {{"out", 'o', "FOLDER", "folder for data, checkpoints and model [the run's name]"},
+                {"steps", 'n', "N", "optimizer steps in all [until train.total_tokens]"},
+                {"threads", 0, "N",
+                 "number of threads; does not affect the result [all processors]"},
+                {"processes", 0, "N",
+                 "processes that train as one, best one per CPU socket; affects the last bits of "
+                 "the result [1]"},
+                {"resume", 0, NULL, "continue from the newest complete checkpoint"},
+                {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
+                {"text", 0, "FILE",
+                 "UTF-8 text, a folder of such files, or a folder of `data tokenize`; replaces the "
+                 "manifest's text"},
+                {"from", 0, "WEIGHTS",
+                 "weights to start from: a Hugging Face folder (its model and tokenizer are used) "
+                 "or an llm.c file; model keys of the manifest win"},
+                {"backend", 0, "NAME",
+                 "backend: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
+                {"rows", 0, "N",
+                 "sequences at a time, set at the first start [2,048 tokens; on a GPU 8,192]"},
+                {"save-steps", 0, "N", "save a checkpoint every N steps"},
+                {"save-seconds", 0, "N", "save a checkpoint every N seconds; 0: never [300]"}},
 };
 
 /* ---- eval FOLDER ---- */

@@ -41,8 +41,8 @@ static int run_up(dp_cmd *cmd)
         printf(" No run yet; try: dpnode run create --demo kjv\n");
     }
     if (!started && (dp_cmd_option(cmd, "dir") != NULL || dp_cmd_option(cmd, "listen") != NULL)) {
-        fprintf(stderr, "It keeps the --dir and --listen that it was started with; to change them: "
-                        "dpnode down, then up.\n");
+        fprintf(stderr,
+                "It keeps its --dir and --listen; to change them: dpnode down, then dpnode up.\n");
     }
     json_decref(hello);
     return 0;
@@ -52,7 +52,7 @@ const dp_verb dp_verb_up = {
     .name = "up",
     .run = run_up,
     .arguments = "",
-    .summary = "start the daemon, if it does not run",
+    .summary = "start the daemon if it is not running",
     .examples = "  dpnode up\n  dpnode up --listen 0.0.0.0:7718\n",
     .options = {DP_START_OPTIONS},
 };
@@ -85,8 +85,8 @@ static int run_down(dp_cmd *cmd)
         json_object_set_new(result, "ended", json_boolean(ended));
         return dp_cmd_print(result);
     }
-    printf("%s dpnoded (pid %lld) %s; dpnode up starts it again\n", dp_print_mark(true), pid,
-           ended ? "has ended" : "ends, and still writes");
+    printf("%s dpnoded (pid %lld) %s; to start it again: dpnode up\n", dp_print_mark(true), pid,
+           ended ? "has stopped" : "is stopping and still writes");
     json_decref(result);
     return 0;
 }
@@ -95,7 +95,7 @@ const dp_verb dp_verb_down = {
     .name = "down",
     .run = run_down,
     .arguments = "",
-    .summary = "end the daemon politely; the run goes on without it",
+    .summary = "stop the daemon; training continues on the other nodes",
     .examples = "  dpnode down\n",
 };
 
@@ -122,6 +122,6 @@ const dp_verb dp_verb_version = {
     .name = "version",
     .run = run_version,
     .arguments = "",
-    .summary = "print the version of dpnode, and of the daemon if one answers",
+    .summary = "print the version of dpnode and of the running daemon",
     .examples = "  dpnode version --json\n",
 };

@@ -203,8 +203,8 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         if (!self->closing) {
             self->control->garbage++;
             dp_diary_add(self->control->daemon->diary, DP_LOG_WARN, "control.garbage", 0, NULL,
-                         "a client of the control socket sent something else than requests and was "
-                         "cut (%llu so far)",
+                         "a client of the control socket sent invalid data and was disconnected "
+                         "(%llu so far)",
                          (unsigned long long)self->control->garbage);
         }
         drop(self);
@@ -304,9 +304,9 @@ bool dp_call_may_order(const dp_call *call)
     dp_call_user(call, asker, sizeof asker);
     name_user(geteuid(), owner, sizeof owner);
     snprintf(fix, sizeof fix, "sudo -u '#%u' dpnode ...   # as %s", (unsigned)geteuid(), owner);
-    snprintf(why, sizeof why, "%s may look at this node; %s, as which it runs, and root may order",
-             asker, owner);
-    dp_call_fail(call, 77, "E0113", fix, "this is not yours to order", why);
+    snprintf(why, sizeof why,
+             "%s may only read; the daemon's user %s and root may change this node", asker, owner);
+    dp_call_fail(call, 77, "E0113", fix, "not permitted", why);
     return false;
 }
 
@@ -420,7 +420,8 @@ dp_status dp_control_open(dp_control **out, dp_daemon *daemon, const char *path,
     }
     if (dp_control_somebody_answers(path)) {
         return dp_why_set(why, DP_BUSY,
-                          "another daemon answers on %s; use its socket or give --socket", path);
+                          "another daemon uses the socket %s; give another one with --socket",
+                          path);
     }
     dp_control *control = dp_alloc(1, sizeof *control);
     if (control == NULL) {

@@ -40,12 +40,11 @@ static dp_status judge(const dp_chain_record *row, void *context)
 static void pass_over(audit_job *self, dp_status status)
 {
     dp_audit_gap(self->audit, self->next,
-                 status == DP_CORRUPT ? "the record's row in the store is damaged"
-                                      : "the record is missing");
+                 status == DP_CORRUPT ? "the stored record is damaged" : "the record is missing");
     self->next++;
     self->gaps++;
     if (self->gaps == GAPS_MAX) {
-        dp_audit_gap(self->audit, self->next, "too many records cannot be read; the audit ends");
+        dp_audit_gap(self->audit, self->next, "too many records cannot be read; the audit stopped");
         self->next = self->tip.slot + 1;
     }
 }
@@ -164,7 +163,7 @@ static void done_audit(dp_saver_job *job)
     dp_audit_look(self->audit, &view);
     if (dp_call_alive(&self->call)) {
         if (self->status != DP_OK) {
-            dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more",
+            dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # shows the cause",
                          "the store could not be read", dp_status_text(self->status));
         } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
             pack_audit(&packer, self);
@@ -212,8 +211,8 @@ void dp_method_audit(dp_daemon *daemon, const dp_call *call, const dp_pack_value
         return;
     }
     if (dp_driver_manifest(daemon->driver) == NULL) {
-        dp_call_fail(call, 75, "E0406", "try again when the node has joined",
-                     "the manifest is not here yet", "without it no record can be judged");
+        dp_call_fail(call, 75, "E0406", "dpnode audit   # again when dpnode status shows training",
+                     "the manifest has not arrived yet", "no record can be checked without it");
         return;
     }
     if (open_job(&job, daemon, call) != DP_OK) {

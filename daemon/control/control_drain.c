@@ -54,7 +54,7 @@ static void on_drain_tick(uv_timer_t *timer)
         return;
     }
     self->done = daemon->driver != self->driver
-                     ? "drained: it has left the run"
+                     ? "drained: this node has left the run"
                      : dp_guard_drained(daemon, self->counted, waited_ms, self->limit_ms);
     if (self->done == NULL) {
         return;
@@ -91,9 +91,9 @@ void dp_method_drain(dp_daemon *daemon, const dp_call *call, const dp_pack_value
                        .end = true};
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "end"), &self->end));
     self->timer.data = self;
-    dp_diary_add(daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
-                 "asked to drain: this node goes on until a round counts its work, for %llu s at "
-                 "most",
-                 (unsigned long long)(self->limit_ms / 1000));
+    dp_diary_add(
+        daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
+        "drain requested: this node stops when a round counts its work, after %llu s at the latest",
+        (unsigned long long)(self->limit_ms / 1000));
     uv_timer_start(&self->timer, on_drain_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }

@@ -118,12 +118,13 @@ static void done_inviting(dp_saver_job *job)
     inviting *self = (inviting *)job;
     dp_packer packer;
     if (self->status == DP_TOOBIG) {
-        dp_call_fail(&self->call, 77, "E0205", "dpnode token ls   # wait until one of them is over",
-                     "this node cannot make that invite",
-                     "it has made 512 invites whose time is not over, and remembers no more");
+        dp_call_fail(&self->call, 77, "E0205",
+                     "dpnode token ls   # shows when the next one expires",
+                     "this node cannot create that invite",
+                     "it has 512 invites that have not expired, the largest number that it stores");
     } else if (self->status != DP_OK) {
-        dp_call_fail(&self->call, 74, "E0401", "dpnode doctor   # looks at the disk",
-                     "the invite could not be written down, so it is not shown",
+        dp_call_fail(&self->call, 74, "E0401", "dpnode doctor   # checks the disk",
+                     "the invite could not be stored, so it is not shown",
                      dp_status_text(self->status));
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
@@ -161,10 +162,11 @@ void dp_method_invite(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     self->call = *call;
     const dp_status status = make_invite(daemon, &terms, self, &why);
     if (status != DP_OK) {
-        dp_call_fail(call, 77, "E0205",
-                     "ask the founder for an invite, or for one with the role \"invite\"",
-                     "this node cannot make that invite",
-                     why.text[0] != '\0' ? why.text : dp_status_text(status));
+        dp_call_fail(
+            call, 77, "E0205",
+            "dpnode invite --role invite   # on the founder's node; join again by that token",
+            "this node cannot create that invite",
+            why.text[0] != '\0' ? why.text : dp_status_text(status));
         free_inviting(self);
     } else if (dp_saver_post(daemon->saver, &self->job, DP_SAVER_BULK) != DP_OK) {
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",

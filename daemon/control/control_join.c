@@ -111,7 +111,7 @@ static bool only_ended(const dp_transport_stats *stats)
 static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
 {
     const dp_facts *facts = dp_driver_facts(self->daemon->driver);
-    size_t at = (size_t)snprintf(why, size, "for %llu s tried",
+    size_t at = (size_t)snprintf(why, size, "tried for %llu s",
                                  (unsigned long long)(dp_unix_ms() - self->started_ms) / 1000);
     for (uint8_t i = 0; i < facts->n_addresses && at < size; i++) {
         char text[DP_ADDRESS_TEXT_MAX];
@@ -119,16 +119,15 @@ static void tell_tried(const joining *self, const dp_transport_stats *stats, cha
         at += (size_t)snprintf(why + at, size - at, "%s %s", i > 0 ? "," : "", text);
     }
     if (at < size && stats->handshakes > 0) {
-        snprintf(why + at, size - at, "; somebody is there, and has not told what the run is");
+        snprintf(why + at, size - at, "; a peer is connected but has not sent the manifest");
     } else if (at < size && only_cut(stats)) {
-        snprintf(
-            why + at, size - at,
-            "; somebody is there and cuts every connection: of another run, or its join secret "
-            "was rotated twice since this token was made, or overrun by strangers");
+        snprintf(why + at, size - at,
+                 "; a program answers there and closes every connection: it has another run, its "
+                 "join secret was rotated twice since this token was made, or it is overloaded");
     } else if (at < size && stats->handshakes_failed > 0) {
-        snprintf(why + at, size - at, "; somebody takes connections there, and is slow");
+        snprintf(why + at, size - at, "; a program accepts connections there but is slow");
     } else if (at < size) {
-        snprintf(why + at, size - at, "; no connection came about");
+        snprintf(why + at, size - at, "; no connection succeeded");
     }
 }
 
@@ -151,7 +150,7 @@ static void on_nobody(uv_timer_t *timer)
     const dp_transport_stats *stats = &view.transport;
     dp_wall_view clock;
     if (dp_driver_clock(self->daemon->driver, &clock, why, sizeof why) && stats->links == 0) {
-        give_up(self, 75, "E0210", CLOCK_FIX, "this machine's clock and the run's differ", why);
+        give_up(self, 75, "E0210", CLOCK_FIX, "this machine's clock differs from the run's", why);
         return;
     }
     /* A machine that has too much to do answers late. */
@@ -164,15 +163,15 @@ static void on_nobody(uv_timer_t *timer)
     }
     tell_tried(self, stats, why, sizeof why);
     if (only_ended(stats)) {
-        give_up(self, 77, "E0209", "ask for a new invite:  dpnode invite",
-                "the run does not take this node",
-                "its links are ended as soon as they stand: its invite was revoked, or it was "
-                "itself");
+        give_up(self, 77, "E0209", "dpnode invite   # on a member; then join by that token",
+                "the run refuses this node",
+                "its connections are closed at once: its invite or its membership was revoked");
         return;
     }
-    give_up(self, 75, "E0202",
-            "check that the inviter's daemon runs and its port is open, then join again",
-            "nobody of the run answered", why);
+    give_up(
+        self, 75, "E0202",
+        "dpnode doctor   # on the inviter's machine: checks its daemon and port; then join again",
+        "no member of the run answered", why);
 }
 
 static void on_join_progress(void *context, const char *phase, const char *text)
@@ -194,8 +193,8 @@ static void on_join_manifest(void *context)
 static void on_join_failed(void *context, dp_status status, const char *why)
 {
     joining *self = context;
-    give_up(self, status == DP_NOSPACE ? 74 : 70, "E0206", "dpnode logs   # tells more",
-            "the run could not be entered", why);
+    give_up(self, status == DP_NOSPACE ? 74 : 70, "E0206", "dpnode logs   # shows the cause",
+            "the run could not be joined", why);
 }
 
 /* False: the run does not take this node, and the join has failed. */
@@ -204,11 +203,12 @@ static bool is_taken(joining *self)
     dp_why why;
     const dp_status refused = dp_node_refused(dp_driver_node(self->daemon->driver), &why);
     if (refused == DP_TOOBIG) {
-        give_up(self, 75, "E0211", "join again then, or ask its owner for a place",
+        give_up(self, 75, "E0211",
+                "join again then, or ask the run's owner for a larger members.max",
                 "the run is full", why.text);
     } else if (refused != DP_OK) {
-        give_up(self, 77, "E0209", "ask for a new invite:  dpnode invite",
-                "the run does not take this node", why.text);
+        give_up(self, 77, "E0209", "dpnode invite   # on a member; then join by that token",
+                "the run refuses this node", why.text);
     }
     return refused == DP_OK;
 }
@@ -251,7 +251,7 @@ static void on_admission(uv_timer_t *timer)
     joining *self = timer->data;
     if (self->daemon->driver != self->driver) {
         dp_call_fail(&self->call, 70, "E0206", "dpnode join TOKEN   # again",
-                     "the run could not be entered", "the node has left it meanwhile");
+                     "the run could not be joined", "the node has left the run in the meantime");
         end_joining(self);
         return;
     }
@@ -269,10 +269,9 @@ static void on_admission(uv_timer_t *timer)
     const uint64_t now_ms = dp_unix_ms();
     if (now_ms >= self->told_ms + JOIN_TELL_MS) {
         self->told_ms = now_ms;
-        dp_call_progress(
-            &self->call, "admission",
-            "the run takes this node with its next record, which a majority of its voters decides; "
-            "Ctrl-C ends the waiting, not the node");
+        dp_call_progress(&self->call, "admission",
+                         "waiting for the next record, which admits this node; Ctrl-C ends the "
+                         "wait, the node keeps joining");
     }
 }
 
@@ -329,25 +328,26 @@ static void fail_join(const dp_call *call, dp_status status, const char *why)
 {
     switch ((int)status) {
     case DP_EXPIRED:
-        dp_call_fail(call, 65, "E0201", "ask for a new one:  dpnode invite",
-                     "this invite is past its time", why);
+        dp_call_fail(call, 65, "E0201", "dpnode invite   # on a member; then join by that token",
+                     "this invite has expired", why);
         break;
     case DP_AGAIN:
-        dp_call_fail(call, 75, "E0210", CLOCK_FIX, "this machine's clock and the run's differ",
+        dp_call_fail(call, 75, "E0210", CLOCK_FIX, "this machine's clock differs from the run's",
                      why);
         break;
     case DP_BADMSG:
-        dp_call_fail(call, 65, "E0203", "copy the whole token again",
+        dp_call_fail(call, 65, "E0203", "copy the whole token again, from DPN1- on",
                      "this is not a whole invite token", why);
         break;
     case DP_BADSIG:
     case DP_DENIED:
-        dp_call_fail(call, 65, "E0204", "ask the inviter for a new token",
+        dp_call_fail(call, 65, "E0204", "dpnode invite   # on a member; then join by that token",
                      "this token was not made by its run", why);
         break;
     case DP_BUSY:
-        dp_call_fail(call, 73, "E0207", "start the daemon with another --listen",
-                     "the port is taken", why);
+        dp_call_fail(call, 73, "E0207",
+                     "dpnode down; dpnode up --listen ADDR:PORT   # another port",
+                     "the port is in use", why);
         break;
     default:
         dp_call_fail(call, 65, "E0208", "dpnode token inspect TOKEN", "this token cannot be used",
@@ -398,8 +398,7 @@ static bool is_own_run(dp_daemon *daemon, dp_view token)
     if (own && dp_driver_token_secret(daemon->driver, &invite)) {
         dp_diary_add(
             daemon->diary, DP_LOG_WARN, "secret.token", 0, NULL,
-            "nobody answers this node, and its owner gives it a token of a later epoch: its "
-            "join secret is used");
+            "no peer answers this node; it now uses the newer join secret of its owner's token");
     }
     dp_invite_close(&invite);
     return own;

@@ -75,7 +75,7 @@ static const char *last_export(const dp_daemon *daemon)
             return entry->text;
         }
     }
-    return "not exported since this daemon began";
+    return "not exported since this daemon started";
 }
 
 /* Nobody else decides rounds: what goes with this node, and how it is kept. */
@@ -87,13 +87,13 @@ static void refuse(const dp_daemon *daemon, const dp_call *call, const dp_driver
     dp_size_text(view->elements * sizeof(float), size);
     snprintf(why, sizeof why,
              "%s has %llu round%s, %u member%s, and a model of %s, %s; this node is its only "
-             "voter, and nobody has taken over yet. To end the run for all and lose what was "
-             "not exported: --delete-run %s",
+             "voter, and no other node has taken over yet. --delete-run %s ends the run for all "
+             "members and deletes the model",
              name, (unsigned long long)view->node.round, view->node.round == 1 ? "" : "s",
              (unsigned)view->node.members, view->node.members == 1 ? "" : "s", size,
              last_export(daemon), name);
     dp_call_fail(call, 75, "E0124", "dpnode ckpt export DIR   # keeps the model",
-                 "leaving would delete the run", why);
+                 "leaving deletes the run", why);
 }
 
 static void on_leave_tick(uv_timer_t *timer)
@@ -127,7 +127,8 @@ static void on_leave_tick(uv_timer_t *timer)
     DP_IGNORE(dp_allowance_pause(self->daemon->allowance, &(dp_pause){.holds = false}, NULL,
                                  NULL)); /* It was about this run. Not written: still paused. */
     if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_URGENT) != DP_OK) {
-        dp_call_fail(&self->call, 75, "E0402", "dpnode status   # until the disk keeps up",
+        dp_call_fail(&self->call, 75, "E0402",
+                     "dpnode status   # again in a minute, when the disk has caught up",
                      "the store is busy", "too many writes are waiting");
         uv_close((uv_handle_t *)timer, on_leaving_closed);
     }
@@ -147,13 +148,13 @@ static bool may_leave(const dp_daemon *daemon, const dp_call *call, const dp_pac
         char why[128];
         snprintf(why, sizeof why, "it is a member of %s", name);
         dp_call_fail(call, 64, "E0128", "dpnode status   # names the run",
-                     "this is not the run's name", why);
+                     "the run has another name", why);
         return false;
     }
     if (!view.running && dp_driver_manifest(daemon->driver) != NULL && !*delete_run) {
-        dp_call_fail(call, 75, "E0402", "dpnode status   # until it says training",
-                     "the node starts",
-                     "the chain is being read, and tells whether another member can go on");
+        dp_call_fail(call, 75, "E0402", "dpnode status   # again until it shows training",
+                     "the node is starting",
+                     "its chain is being read; it shows whether another member can take over");
         return false;
     }
     if (view.running && view.node.is_voter && view.node.voters == 1 && view.node.alive <= 1 &&
@@ -210,9 +211,8 @@ typedef struct ordering {
 
 static void tell_lost(const dp_call *call, dp_status status)
 {
-    dp_call_fail(call, 74, "E0127", "dpnode doctor   # looks at the disk",
-                 "the order holds now, and is forgotten when the daemon ends: it could not be "
-                 "written",
+    dp_call_fail(call, 74, "E0127", "dpnode doctor   # checks the disk",
+                 "the setting holds until the daemon stops: it could not be stored",
                  dp_status_text(status));
 }
 
@@ -249,14 +249,14 @@ void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value
         return;
     }
     if (!dp_allowance_look(daemon->allowance, &view)) {
-        dp_call_fail(call, 75, "E0402", "try again", "the daemon is ending", "");
+        dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
     if (!view.pause.holds || view.pause.since_ms == 0) { /* The first order tells since when. */
         view.pause = (dp_pause){.holds = true, .since_ms = dp_unix_ms()};
         dp_call_user(call, view.pause.user, sizeof view.pause.user);
         dp_diary_add(daemon->diary, DP_LOG_INFO, "pause.set", 0, NULL,
-                     "paused by its owner%s%s, until dpnode resume",
+                     "paused by its owner%s%s; to train again: dpnode resume",
                      view.pause.user[0] != '\0' ? ", " : "", view.pause.user);
     }
     dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
@@ -271,14 +271,16 @@ void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         return;
     }
     if (daemon->allowance == NULL) {
-        dp_call_fail(call, 75, "E0402", "try again", "the daemon is ending", "");
+        dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
     if (dp_allowance_why(daemon->allowance, why, sizeof why)) {
         DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
                                      NULL)); /* Not written: a pause that is safe. */
-        dp_call_fail(call, 75, "E0126", "dpnode limits   # shows the cap, and sets another one",
-                     "this node trains again when its cap of the month allows it", why);
+        dp_call_fail(call, 75, "E0126", "dpnode limits   # shows and sets the quota",
+                     "the bandwidth quota of this month is used up; training resumes with the next "
+                     "month or a larger quota",
+                     why);
         return;
     }
     dp_driver_command(daemon->driver, DP_COMMAND_RESUME);
@@ -292,7 +294,7 @@ static void on_down(uv_timer_t *timer)
     if (daemon->ending) { /* Two clients have asked. */
         return;
     }
-    dp_daemon_end(daemon, 0, "asked through the control socket");
+    dp_daemon_end(daemon, 0, "requested through the control socket");
 }
 
 void dp_method_down(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)

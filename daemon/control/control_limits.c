@@ -7,8 +7,8 @@
 #include "daemon/control/reply.h"
 #include "daemon/peer/allowance.h"
 
-static const char bounds[] =
-    "Mbit/s are 0, which means any, to 100000, bytes of a month 0 to 2^60, and its day is 1 to 28";
+static const char bounds[] = "a rate is 0 (unlimited) to 100000 Mbit/s, a month's quota 0 "
+                             "(unlimited) to 2^60 bytes, the day 1 to 28";
 
 /* values: those that the request names, named: which these are. False after an error reply. */
 static bool read_limits(const dp_call *call, const dp_pack_value *parameters,
@@ -92,9 +92,8 @@ typedef struct keeping {
 
 static void tell_lost(const dp_call *call, dp_status status)
 {
-    dp_call_fail(call, 74, "E0127", "dpnode doctor   # looks at the disk",
-                 "the limits hold now, and are forgotten when the daemon ends: they could not be "
-                 "written",
+    dp_call_fail(call, 74, "E0127", "dpnode doctor   # checks the disk",
+                 "the limits hold until the daemon stops: they could not be stored",
                  dp_status_text(status));
 }
 
@@ -135,8 +134,8 @@ static void tell(const dp_daemon *daemon)
         dp_size_text(values[DP_ALLOW_UPLOAD_MONTH].value, up);
         dp_size_text(values[DP_ALLOW_DOWNLOAD_MONTH].value, down);
         dp_diary_add(daemon->diary, DP_LOG_INFO, "limits.set", 0, NULL,
-                     "upload %llu Mbit/s, download %llu Mbit/s, %s and %s a month from "
-                     "day %llu on at most (0: any), as the owner says",
+                     "limits set by the owner: upload %llu Mbit/s, download %llu Mbit/s, upload %s "
+                     "and download %s per month from day %llu (0: unlimited)",
                      (unsigned long long)values[DP_ALLOW_UPLOAD].value,
                      (unsigned long long)values[DP_ALLOW_DOWNLOAD].value, up, down,
                      (unsigned long long)values[DP_ALLOW_MONTH_DAY].value);
@@ -152,7 +151,7 @@ void dp_method_limits(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         return;
     }
     if (daemon->allowance == NULL) {
-        dp_call_fail(call, 75, "E0402", "try again", "the daemon is ending", "");
+        dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
     for (int i = 0; i < DP_ALLOWS; i++) {

@@ -25,8 +25,9 @@ const char *dp_call_state(const dp_daemon *daemon)
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call)
 {
     if (daemon->driver == NULL) {
-        dp_call_fail(call, 69, "E0110", "dpnode run create --demo kjv   or   dpnode join <token>",
-                     "this node belongs to no run", "the daemon is idle");
+        dp_call_fail(call, 69, "E0110",
+                     "dpnode join TOKEN   # or create a run: dpnode run create --demo kjv",
+                     "this node has no run", "the daemon is idle");
     }
     return daemon->driver;
 }
@@ -325,9 +326,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         pack_pause(&map, daemon);
         pack_run(dp_pair(&map, "run"), daemon);
     } else if (daemon->lost) {
-        dp_pair_text(&map, "lost",
-                     "its store was damaged, and nothing is left that says which run it belonged "
-                     "to");
+        dp_pair_text(&map, "lost", "its store was damaged and the name of its run is lost");
     }
     dp_group_end(&map);
     dp_call_end(call, &packer);

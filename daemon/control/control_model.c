@@ -69,7 +69,7 @@ static void done_ckpt(dp_saver_job *job)
         return;
     }
     if (self->status != DP_OK) {
-        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more",
+        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # shows the cause",
                      "the store could not be read", dp_status_text(self->status));
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
@@ -128,7 +128,7 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
         return;
     }
     if (!dp_pack_copy_text(dp_pack_key(parameters, "path"), path, sizeof path) || path[0] != '/') {
-        dp_call_fail(call, 64, "E0403", "dpnode ckpt export DIR", "no folder to export to",
+        dp_call_fail(call, 64, "E0403", "dpnode ckpt export DIR", "the export folder is not given",
                      "the path must be absolute");
         return;
     }
@@ -142,8 +142,7 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
     if ((gguf != NULL && llmc != NULL) ||
         (type != NULL && !dp_pack_copy_text(type, form.type, sizeof form.type))) {
         dp_call_fail(call, 64, "E0403", "--gguf f32, f16, bf16 or q8_0; or --llmc f32 or bf16",
-                     "no such kind of file",
-                     "it is one of the two, of a type that has a short word");
+                     "unknown file type", "--gguf and --llmc exclude each other");
         return;
     }
     if (type != NULL) {
@@ -168,8 +167,8 @@ static void on_answer(void *context, const dp_trainer_msg *reply, const char *wh
         return;
     }
     if (reply == NULL) {
-        dp_call_fail(&self->call, 75, "E0411", "dpnode why   # tells what the node is doing",
-                     "the trainer gave no answer", why);
+        dp_call_fail(&self->call, 75, "E0411", "dpnode why   # shows the state of the node",
+                     "the trainer did not answer", why);
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_driver_view view;
         dp_driver_look(self->daemon->driver, &view);
@@ -204,8 +203,8 @@ static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *qu
     dp_driver_view view;
     dp_driver_look(driver, &view);
     if (strcmp(view.trainer, "up") != 0) {
-        dp_call_fail(call, 75, "E0410", "dpnode why   # tells what the node is waiting for",
-                     "there is no model to ask yet", "the trainer has not loaded the model");
+        dp_call_fail(call, 75, "E0410", "dpnode why   # shows the missing part",
+                     "there is no model yet", "the trainer has not loaded it");
         dp_free(self);
         return;
     }

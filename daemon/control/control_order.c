@@ -22,13 +22,13 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         return;
     }
     if (dp_driver_order(daemon->driver, &order) != DP_OK) {
-        dp_call_fail(call, 77, "E0121", "dpnode peers   # lists who is a member",
-                     "this peer is not put out", why.text);
+        dp_call_fail(call, 77, "E0121", "dpnode peers   # lists the members",
+                     "this peer is not removed", why.text);
         return;
     }
     dp_peer_text(&order.peer, id);
     dp_diary_add(daemon->diary, DP_LOG_WARN, "member.revoked", 0, &order.peer,
-                 "%s (%s) is put out of the run by this node's owner",
+                 "%s (%s) is removed from the run by this node's owner",
                  dp_driver_peer_name(daemon->driver, &order.peer), id);
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
@@ -51,9 +51,9 @@ static void order_chain(dp_daemon *daemon, const dp_call *call, dp_admin_command
         return;
     }
     if (dp_driver_order(daemon->driver, &order) != DP_OK) {
-        dp_call_fail(call, 77, "E0123", "dpnode why   # tells what this node waits for",
-                     order.kind == DP_ADMIN_FORK ? "the chain is not begun anew"
-                                                 : "nothing is merged",
+        dp_call_fail(call, 77, "E0123", "dpnode why   # shows the state of the run",
+                     order.kind == DP_ADMIN_FORK ? "the chain is not restarted"
+                                                 : "the chains are not merged",
                      why.text);
         return;
     }
@@ -106,9 +106,10 @@ static void find_checkpoint(dp_saver_job *job, dp_store *store)
 /* The rounds that there are states of, newest first, as many as fit. */
 static void say_which(const back_job *self, dp_why *why)
 {
-    size_t used = (size_t)snprintf(why->text, sizeof why->text,
-                                   "this node has no checkpoint of round %llu; it has some of:",
-                                   (unsigned long long)self->order.round);
+    size_t used =
+        (size_t)snprintf(why->text, sizeof why->text,
+                         "this node has no checkpoint of round %llu; it has those of rounds",
+                         (unsigned long long)self->order.round);
 
     for (uint32_t i = 0; i < self->count && used + 24 < sizeof why->text; i++) {
         if (is_whole(&self->list[i])) {
@@ -121,7 +122,7 @@ static void say_which(const back_job *self, dp_why *why)
 static void go_back(dp_saver_job *job)
 {
     back_job *self = (back_job *)job;
-    dp_why why = {"its bytes on the disk are not what was written"};
+    dp_why why = {"its stored bytes are damaged"};
     if (!dp_call_alive(&self->call)) {
         dp_free(self);
         return;
@@ -132,10 +133,10 @@ static void go_back(dp_saver_job *job)
         if (self->status == DP_NOTFOUND) {
             say_which(self, &why);
         }
-        dp_call_fail(&self->call, 77, "E0123", "dpnode ckpt ls   # lists them",
-                     "there is no such state to go back to", why.text);
+        dp_call_fail(&self->call, 77, "E0123", "dpnode ckpt ls   # lists all checkpoints",
+                     "there is no checkpoint to restart from", why.text);
     } else {
-        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more",
+        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # shows the cause",
                      "the store could not be read", dp_status_text(self->status));
     }
     dp_free(self);

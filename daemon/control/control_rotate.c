@@ -20,15 +20,16 @@ void dp_method_token_rotate(dp_daemon *daemon, const dp_call *call, const dp_pac
     const dp_status status = dp_driver_order(daemon->driver, &order);
     sodium_memzero(secret, sizeof secret);
     if (status != DP_OK) {
-        dp_call_fail(call, status == DP_AGAIN ? 75 : 77, "E0214",
-                     status == DP_AGAIN
-                         ? "dpnode status   # until a round more is decided, then again"
-                         : "give the order on the node that created the run, or on an admin's",
-                     "the join secret is not rotated", why.text);
+        dp_call_fail(
+            call, status == DP_AGAIN ? 75 : 77, "E0214",
+            status == DP_AGAIN
+                ? "dpnode status   # repeat the command when one more round is decided"
+                : "repeat the command on the node that created the run, or on an admin's node",
+            "the join secret is not rotated", why.text);
         return;
     }
     dp_diary_add(daemon->diary, DP_LOG_WARN, "secret.order", 0, NULL,
-                 "a new join secret is ordered by this node's owner");
+                 "this node's owner requested a new join secret");
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_u64(&map, "epoch", dp_driver_facts(daemon->driver)->psk_epoch);

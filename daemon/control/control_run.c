@@ -20,7 +20,7 @@ bool dp_call_must_be_idle(const dp_daemon *daemon, const dp_call *call)
     snprintf(why, sizeof why, "it is a member of %s", dp_driver_facts(daemon->driver)->name);
     dp_call_fail(call, 64, "E0111",
                  "dpnode up --dir DIR --socket PATH   # another node beside this one",
-                 "this node belongs to a run already", why);
+                 "this node has a run already", why);
     return false;
 }
 
@@ -94,7 +94,7 @@ bool dp_call_take_name(const dp_daemon *daemon, const dp_call *call,
     const bool given = value != NULL;
     if (given && !dp_pack_copy_text(value, name, DP_NAME_MAX + 1)) {
         dp_call_fail(call, 64, "E0001", "--name NAME   # a shorter one",
-                     "the name of this node cannot be used", "it is a text of at most 32 bytes");
+                     "the name of this node cannot be used", "a name has at most 32 bytes");
         return false;
     }
     if (!given || name[0] == '\0') {
@@ -120,9 +120,8 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
         text_path[0] != '/' ||
         (from != NULL &&
          (!dp_pack_copy_text(from, from_path, sizeof from_path) || from_path[0] != '/'))) {
-        dp_call_fail(call, 65, "E0301", "dpnode run create --demo kjv",
-                     "this is no manifest that the daemon understands",
-                     "its values are missing or out of bounds");
+        dp_call_fail(call, 65, "E0301", "dpnode run create --demo kjv", "the manifest is not valid",
+                     "values are missing or out of bounds");
         return;
     }
     if (!dp_call_take_name(daemon, call, parameters, name)) {

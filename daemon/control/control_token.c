@@ -47,7 +47,7 @@ static const char *word_of(uint32_t gone)
     case DP_REMOVE_ABSENT:
         return "away";
     case DP_REMOVE_HARMFUL:
-        return "put out for harm";
+        return "removed for harm";
     default:
         return "removed";
     }
@@ -250,11 +250,12 @@ static bool find_id(const token_job *self, const known *all, dp_invite_id *id)
     if (size == ID_TEXT && dp_unhex(self->text, id->bytes, sizeof id->bytes) == DP_OK) {
         return true;
     }
-    dp_call_fail(&self->call, 1, "E0212",
-                 "dpnode token ls   # lists ids; dpnode token inspect TOKEN shows that of a token",
-                 matches > 1 && size >= ID_TEXT_MIN ? "several tokens have an id that begins so"
-                                                    : "no token is known by this id",
-                 size < ID_TEXT_MIN ? "give at least 4 characters of it" : self->text);
+    dp_call_fail(
+        &self->call, 1, "E0212",
+        "dpnode token ls   # lists the ids; dpnode token inspect TOKEN shows the id of a token",
+        matches > 1 && size >= ID_TEXT_MIN ? "several tokens have an id with this beginning"
+                                           : "no token has this id",
+        size < ID_TEXT_MIN ? "give at least its first 4 characters" : self->text);
     return false;
 }
 
@@ -276,17 +277,18 @@ static void revoke_token(const token_job *self, const known *all)
     }
     const dp_status status = dp_driver_order(self->daemon->driver, &order);
     if (status != DP_OK) {
-        dp_call_fail(&self->call, status == DP_AGAIN ? 75 : 77, "E0213",
-                     status == DP_AGAIN
-                         ? "dpnode status   # until a round more is decided, then again"
-                         : "give the order on the node that created the run, or on an admin's",
-                     "this token is not revoked", why.text);
+        dp_call_fail(
+            &self->call, status == DP_AGAIN ? 75 : 77, "E0213",
+            status == DP_AGAIN
+                ? "dpnode status   # repeat the command when one more round is decided"
+                : "repeat the command on the node that created the run, or on an admin's node",
+            "this token is not revoked", why.text);
         return;
     }
     dp_hex(dp_view_of(order.invite.bytes, sizeof order.invite.bytes), text);
     dp_diary_add(self->daemon->diary, DP_LOG_WARN, "token.revoked", 0, NULL,
                  "token %s is revoked by this node's owner%s", text,
-                 self->members ? ", with the members that came by it" : "");
+                 self->members ? ", with the members that joined by it" : "");
     if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         pack_token(dp_pair(&map, "token"), self->daemon, &order.invite, issued);
@@ -309,7 +311,7 @@ static void answer(const token_job *self)
 {
     known all;
     if (self->status != DP_OK) {
-        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # tells more",
+        dp_call_fail(&self->call, 74, "E0401", "dpnode logs   # shows the cause",
                      "the store could not be read", dp_status_text(self->status));
         return;
     }
@@ -383,8 +385,8 @@ void dp_method_token_revoke(dp_daemon *daemon, const dp_call *call, const dp_pac
     self->revokes = true;
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "members"), &self->members));
     if (!dp_pack_copy_text(dp_pack_key(parameters, "id"), self->text, sizeof self->text)) {
-        dp_call_fail(call, 64, "E0212", "dpnode token ls   # lists ids",
-                     "no token is known by this id", "an id has 32 characters, 0-9 and a-f");
+        dp_call_fail(call, 64, "E0212", "dpnode token ls   # lists ids", "no token has this id",
+                     "an id has 32 characters, 0-9 and a-f");
         dp_free(self);
         return;
     }

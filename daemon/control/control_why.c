@@ -72,7 +72,7 @@ bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
     }
     if (named != 1) {
         dp_call_fail(call, 1, "E0120", "dpnode peers   # lists names and ids",
-                     named == 0 ? "there is no such peer" : "several peers have this name", text);
+                     named == 0 ? "unknown peer" : "several peers have this name", text);
     }
     return named == 1;
 }
@@ -130,13 +130,13 @@ static bool answer_round(const dp_daemon *daemon, uint64_t number_, char *text, 
         snprintf(text, size, "round %llu %s", (unsigned long long)number_,
                  number_ == view.node.round + 1  ? "is under way"
                  : number_ > view.node.round + 1 ? "has not begun"
-                                                 : "is not known here");
+                                                 : "is not known to this node");
         return number_ == view.node.round + 1;
     }
-    const int at =
-        snprintf(text, size, "round %llu was decided with %u of %u contributors; this node is %s.",
-                 (unsigned long long)round->round, round->listed, round->active,
-                 round->counted ? "counted" : "not counted");
+    const int at = snprintf(
+        text, size, "round %llu was decided with %u of %u contributors. This node's update was %s.",
+        (unsigned long long)round->round, round->listed, round->active,
+        round->counted ? "counted" : "not counted");
     size_t used = at > 0 ? (size_t)at : 0;
     for (uint32_t i = 0; i < round->n_left_out && used < size; i++) {
         const int more = snprintf(text + used, size - used, " %s was left out: %s.",
@@ -159,18 +159,17 @@ static void answer_peer(const dp_daemon *daemon, const dp_peer *peer, char *text
         char id[DP_PEER_TEXT_MAX];
         const char *name = dp_driver_peer_name(daemon->driver, peer);
         dp_peer_text(peer, id);
-        snprintf(text, size,
-                 "%s%s is %s, %s, at round %llu; the last round that counted it is %llu%s",
+        snprintf(text, size, "%s%s is %s, %s, at round %llu; last counted in round %llu%s",
                  name[0] != '\0' ? name : id, i == 0 ? " (this node)" : "",
                  dp_member_state_name(member.state),
                  member.voter       ? "a voter"
                  : member.in_roster ? "a member without a vote"
-                                    : "not a member yet, or not any more",
+                                    : "not a member",
                  (unsigned long long)member.round, (unsigned long long)member.included,
-                 i == 0 || member.linked ? "" : "; there is no connection to it now");
+                 i == 0 || member.linked ? "" : "; not connected");
         return;
     }
-    snprintf(text, size, "this peer is not known here any more");
+    snprintf(text, size, "this peer is no longer known to this node");
 }
 
 static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char *text, size_t size)
@@ -178,18 +177,17 @@ static void answer_halted(const dp_daemon *daemon, const dp_peer *culprit, char 
     char id[DP_PEER_TEXT_MAX];
     const char *name = dp_driver_peer_name(daemon->driver, culprit);
     if (dp_peer_is_zero(culprit)) {
-        snprintf(
-            text, size,
-            "halted: with the run's root key the chain was begun anew twice at one place, and "
-            "which of the two is meant nobody can know; nothing is decided until the root key says "
-            "which goes on: dpnode run merge, on a node of that one");
+        snprintf(text, size,
+                 "halted: the chain was restarted twice with the root key at one place. No round "
+                 "is decided until one of the two is chosen. To continue with the chain of a node, "
+                 "run on it: dpnode run merge");
         return;
     }
     dp_peer_text(culprit, id);
     snprintf(text, size,
-             "halted: the voter %s%s%s signed two different records in one ballot, and the proof "
-             "of it is kept; nothing is decided and nobody trains until the run's root key names "
-             "new voters: dpnode run fork, on the node that created the run",
+             "halted: the voter %s%s%s signed two different records in one ballot; the proof is "
+             "stored. No round is decided and no node trains until the root key names new voters. "
+             "On the node that created the run: dpnode run fork",
              name, name[0] != '\0' ? ", " : "", id);
 }
 
@@ -205,13 +203,11 @@ static void answer_left(const dp_daemon *daemon, char *text, size_t size)
     }
     snprintf(text, size, "%s",
              gone == DP_REMOVE_HARMFUL
-                 ? "the run has put this node out: a majority of the voters found that most of its "
-                   "updates "
-                   "make the model worse. Its data, its memory or its trainer may be broken; this "
-                   "identity "
-                   "cannot come back, another one (another --dir) needs a token of its own"
+                 ? "removed from the run: a majority of the voters found that most of this node's "
+                   "updates make the model worse. Its data, memory or trainer may be damaged. This "
+                   "identity cannot join again; a new one (another --dir) needs a new token"
              : gone == DP_REMOVE_REVOKED
-                 ? "the run has put this node out: its membership was revoked"
+                 ? "removed from the run: this node's membership was revoked"
                  : "this node has left the run");
 }
 
@@ -223,17 +219,16 @@ static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
     DP_IGNORE(dp_allowance_look(daemon->allowance, &view)); /* Without it nothing is used up. */
     dp_pause_text(&view.pause, order, sizeof order);
     if (!dp_allowance_why(daemon->allowance, cap, sizeof cap)) {
-        snprintf(text, size, "paused by its owner%s: dpnode resume", order);
+        snprintf(text, size, "paused by its owner%s. To train again: dpnode resume", order);
     } else if (view.pause.holds) {
-        snprintf(
-            text, size,
-            "paused by its owner%s: dpnode resume; and %s, so that it trains when both are over, "
-            "or its owner allows more: dpnode limits",
-            order, cap);
+        snprintf(text, size,
+                 "paused by its owner%s, and %s. To train again: dpnode resume. To raise the "
+                 "quota: dpnode limits",
+                 order, cap);
     } else {
         snprintf(text, size,
-                 "resting: %s; this node is a member and votes, and trains again then, or when its "
-                 "owner allows more: dpnode limits",
+                 "training stopped by the quota: %s. This node stays a member, votes, and resumes "
+                 "training then. To raise the quota: dpnode limits",
                  cap);
     }
 }
@@ -243,11 +238,11 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
     dp_driver_view view;
     dp_driver_look(daemon->driver, &view);
     if (!view.running && dp_driver_manifest(daemon->driver) != NULL) {
-        snprintf(text, size, "starting: reading what this node has on its disk");
+        snprintf(text, size, "starting: reading the store");
         return;
     }
     if (!view.running) {
-        snprintf(text, size, "joining: waiting for somebody of the run to answer (%u links)",
+        snprintf(text, size, "joining: waiting for a member of the run to answer (%u links)",
                  view.transport.links);
         return;
     }
@@ -257,33 +252,32 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
     const uint32_t objects = dp_data_objects(daemon->driver, &here);
     switch (view.node.mode) {
     case DP_MODE_JOINING:
-        snprintf(
-            text, size,
-            "joining: catching up with round %llu; %u of %u parts of the data are here; %.1f of "
-            "%.1f MiB fetched, now from %u peers; the trainer is %s",
-            (unsigned long long)view.node.round, here, objects,
-            (double)(view.node.bytes_wanted - view.node.bytes_waiting) / 0x1p20,
-            (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
+        snprintf(text, size,
+                 "joining: catching up with round %llu; %u of %u parts of the data are on this "
+                 "node; %.1f of %.1f MiB fetched, from %u peers; trainer %s",
+                 (unsigned long long)view.node.round, here, objects,
+                 (double)(view.node.bytes_wanted - view.node.bytes_waiting) / 0x1p20,
+                 (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
         break;
     case DP_MODE_SYNC:
-        snprintf(text, size,
-                 "%s in synchronous rounds: %u nodes alive, %u members, round %llu is the "
-                 "last decided%s%s",
-                 up ? "training" : "following", view.node.alive, view.node.members,
-                 (unsigned long long)view.node.round,
-                 !up                      ? "; the trainer is "
-                 : view.device[0] != '\0' ? "; computed by "
-                                          : "",
-                 up ? view.device : view.trainer);
+        snprintf(
+            text, size,
+            "%s in synchronous rounds: %u nodes alive, %u members, last decided round %llu%s%s",
+            up ? "training" : "following", view.node.alive, view.node.members,
+            (unsigned long long)view.node.round,
+            !up                      ? "; trainer "
+            : view.device[0] != '\0' ? ", on "
+                                     : "",
+            up ? view.device : view.trainer);
         break;
     case DP_MODE_GOSSIP:
         snprintf(text, size,
-                 "no majority of the %u voters is heard, so no round can be decided; this node %s "
-                 "until a majority is back",
+                 "no majority of the %u voters is reachable, so no round can be decided. Until "
+                 "then this node %s",
                  view.node.voters,
                  manifest != NULL && manifest->exchange == DP_EXCHANGE_GRADIENTS
                      ? "waits with its next gradient"
-                     : "goes on training and averages in pairs");
+                     : "trains on and averages in pairs");
         break;
     case DP_MODE_PAUSED:
         answer_paused(daemon, text, size);
@@ -314,7 +308,7 @@ static void add_trainer(const dp_daemon *daemon, char *text, size_t size)
     dp_driver_look(daemon->driver, &view);
     if (view.trainer_next_ms > 0) {
         snprintf(text + at, size - at,
-                 "; the trainer died, %u time%s in a row, and is started again in %llu s",
+                 "; the trainer crashed %u time%s in a row and restarts in %llu s",
                  view.trainer_deaths, view.trainer_deaths == 1 ? "" : "s",
                  (unsigned long long)(view.trainer_next_ms + 999) / 1000);
     }
@@ -327,9 +321,9 @@ static void add_refused(const dp_daemon *daemon, char *text, size_t size)
     dp_driver_look(daemon->driver, &view);
     if (view.refused) {
         snprintf(text + at, size - at,
-                 "; every node that is reached cuts this one's connections: the run's join secret "
-                 "was rotated twice while it was away, or it was put out. A token that a member "
-                 "makes (dpnode invite), given to dpnode join here, brings it back");
+                 "; every peer refuses this node: it was removed, or the join secret was rotated "
+                 "twice while it was away. To join again: dpnode join TOKEN   # printed by dpnode "
+                 "invite on a member");
     }
 }
 

@@ -86,7 +86,7 @@ static void on_tool(void *context, int exit, const char *output)
     }
     if (exit != 0) {
         dp_call_fail(&self->call, 74, "E0405",
-                     "choose a folder that this daemon may write; its parent must exist",
+                     "choose a folder that the daemon can write; its parent must exist",
                      "the export failed", output);
     } else if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
@@ -113,7 +113,7 @@ static void done_export(dp_saver_job *job)
     if (self->status != DP_OK) {
         const bool none = self->status == DP_NOTFOUND;
         dp_call_fail(&self->call, none ? 75 : 74, "E0404",
-                     none ? "wait for the first round" : "dpnode ckpt verify",
+                     none ? "dpnode rounds -f   # wait for the first round" : "dpnode ckpt verify",
                      none ? "there is no checkpoint yet" : "the checkpoint could not be read",
                      dp_status_text(self->status));
         finish(self);
@@ -142,9 +142,9 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
     const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
     export_job *job = dp_alloc(1, sizeof *job);
     if (manifest == NULL || job == NULL || dp_tool_folder(daemon, job->folder) != DP_OK) {
-        dp_call_fail(call, 75, "E0404", "wait for the first round",
-                     "there is nothing to export yet",
-                     "the run's manifest is not here, or the disk is full");
+        dp_call_fail(call, 75, "E0404", "dpnode rounds -f   # wait for the first round",
+                     "there is no checkpoint to export yet",
+                     "the manifest has not arrived, or the disk is full");
         dp_free(job);
         return;
     }

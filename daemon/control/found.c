@@ -19,7 +19,7 @@
 #include "store/object.h"
 #include "store/vote.h"
 
-#define NO_ROOM_FIX "make room there, or start the daemon on another disk: dpnode up --dir PATH"
+#define NO_ROOM_FIX "dpnode up --dir PATH   # on another disk, or free space on this one"
 
 typedef struct founding {
     dp_saver_job job;
@@ -132,7 +132,7 @@ static dp_status check_room(const dp_daemon *daemon, const dp_manifest *manifest
     dp_size_text(needs, takes);
     dp_size_text(free_bytes, free_text);
     return dp_why_set(why, DP_NOSPACE,
-                      "data, two states and the margin take %s, and %s are free in %.200s", takes,
+                      "data, two states and the margin need %s, %s are free in %.200s", takes,
                       free_text, daemon->config->dir);
 }
 
@@ -230,7 +230,7 @@ static void done_found(dp_saver_job *job)
     }
     if (status != DP_OK) {
         finish(self, status, "E0303", "the run could not be started", why.text,
-               "start the daemon with another --listen ADDR:PORT");
+               "dpnode down; dpnode up --listen ADDR:PORT   # another port");
         return;
     }
     finish(self, DP_OK, "", "", "", "");
@@ -241,15 +241,15 @@ static void refuse(founding *self, int exit, const char *output)
 {
     const bool from = self->from[0] != '\0';
     if (exit == DP_PREPARED_NO_MEMORY) {
-        finish(self, DP_NOMEM, "E0311", "this machine cannot train this model", output,
-               "change the setting that the reason names, or free memory");
+        finish(self, DP_NOMEM, "E0311", "this model does not fit this machine", output,
+               "free memory, or change the setting named above");
         return;
     }
     finish(self, DP_BADMSG, from ? "E0310" : "E0304",
-           from ? "these weights and this text make no run" : "the text cannot be used", output,
-           from ? "give --from a folder with config.json, model.safetensors and "
-                  "tokenizer.json, or a "
-                  "model file of llm.c"
+           from ? "these weights and this text do not fit together" : "the text cannot be used",
+           output,
+           from ? "dpnode run create --from PATH   # a folder with config.json, model.safetensors "
+                  "and tokenizer.json, or a model file of llm.c"
                 : "dpnode run create FILE --text TEXT   # a file of UTF-8 text, or a folder");
 }
 
@@ -316,7 +316,7 @@ void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
              request->from_path != NULL ? request->from_path : "");
     if (dp_transport_try(daemon->config->listen, &self->why) == DP_BUSY) {
         finish(self, DP_BUSY, "E0303", "the run could not be started", self->why.text,
-               "start the daemon with another --listen ADDR:PORT");
+               "dpnode down; dpnode up --listen ADDR:PORT   # another port");
         return;
     }
     if (check_room(daemon, &self->manifest, 0, &self->why) != DP_OK) {
@@ -326,7 +326,7 @@ void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
     }
     if (dp_tool_folder(daemon, self->folder) != DP_OK) {
         self->folder[0] = '\0';
-        finish(self, DP_IO, "E0302", "there is no room to prepare the text", daemon->config->dir,
+        finish(self, DP_IO, "E0302", "no space to prepare the text", daemon->config->dir,
                NO_ROOM_FIX);
         return;
     }

@@ -17,8 +17,7 @@ dp_status dp_advertise_parse(const char *text, dp_address addresses[DP_ADDRS_MAX
         char one[DP_ADDRESS_TEXT_MAX + 2]; /* What is longer is cut, and no longer has a port. */
         dp_why cause = {{0}};
         if (n == DP_ADDRS_MAX) {
-            return dp_why_set(why, DP_BADARG, "advertise: at most %d addresses can be told",
-                              DP_ADDRS_MAX);
+            return dp_why_set(why, DP_BADARG, "advertise: at most %d addresses", DP_ADDRS_MAX);
         }
         snprintf(one, sizeof one, "%.*s", (int)(size < sizeof one ? size : sizeof one - 1), at);
         if (dp_address_parse(one, &parsed[n], &cause) != DP_OK) {

@@ -37,14 +37,14 @@ static void tell(dp_ballast *ballast, const look_job *look)
         char full[DP_DISK_TEXT_MAX];
         dp_disk_full_text(daemon->config->dir, full);
         dp_diary_add(daemon->diary, DP_LOG_ERROR, "store.reserve_gone", 0, NULL,
-                     "%s, and the reserve of %llu MiB for votes is used up; make room, or this "
-                     "node can soon vote no more",
+                     "%s, and the disk reserve of %llu MiB is used up; free disk space, or this "
+                     "node cannot vote soon",
                      full, mib);
     }
     if (look->held_now && ballast->told_gone) {
         ballast->told_gone = false;
         dp_diary_add(daemon->diary, DP_LOG_INFO, "store.reserve_back", 0, NULL,
-                     "there is room on the disk again, and a reserve of %llu MiB", mib);
+                     "disk space is available again, with a disk reserve of %llu MiB", mib);
     }
 }
 

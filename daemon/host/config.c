@@ -22,89 +22,87 @@ static const dp_setting settings[] = {
      "directory of keys and store, used by one daemon at a time", TEXT(dir)},
     {"socket", DP_SETTING_TEXT, "PATH", "", 0, 0, "control socket for dpnode", TEXT(socket)},
     {"listen", DP_SETTING_TEXT, "ADDR:PORT", "[::]:7717", 0, 0,
-     "where peers connect, bound only once a run exists; [::] is IPv4 and IPv6, port 0 takes any "
-     "free one",
+     "address and port for peers, opened when the node has a run; [::] is IPv4 and IPv6, port 0 is "
+     "any free port",
      TEXT(listen)},
     {"advertise", DP_SETTING_TEXT, "ADDR:PORT,...", "", 0, 0,
-     "up to four addresses or names that others are told to dial, where they are not those of this "
-     "machine",
+     "addresses or names for peers to dial, up to four, if they differ from this machine's own",
      TEXT(advertise)},
-    {"name", DP_SETTING_TEXT, "NAME", "", 0, 0, "name of this node for people", TEXT(name)},
-    {"worker", DP_SETTING_TEXT, "PATH", "", 0, 0, "the trainer program", TEXT(worker)},
+    {"name", DP_SETTING_TEXT, "NAME", "", 0, 0, "name of this node, shown to people", TEXT(name)},
+    {"worker", DP_SETTING_TEXT, "PATH", "", 0, 0, "path of the trainer program", TEXT(worker)},
     {"log-level", DP_SETTING_TEXT, "LEVEL", "info", 0, 0, "debug, info, warn or error",
      TEXT(log_level)},
     {"log-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
-     "write the log there and not to standard error; five files of 10 MiB, SIGHUP opens it again",
+     "log file, instead of standard error; five files of 10 MiB; SIGHUP reopens it",
      TEXT(log_file)},
     {"threads", DP_SETTING_NUMBER, "N", "0", 0, 256,
-     "threads of the trainer; 0 takes what the machine grants", NUMBER(threads)},
+     "threads of the trainer; 0: as many as the machine grants", NUMBER(threads)},
     {"processes", DP_SETTING_NUMBER, "N", "1", 1, 64,
-     "processes of the trainer that share its threads and train as one, where the CPU computes: as "
-     "many as sockets",
+     "processes of the trainer that share its threads and train as one on the CPU; best one per "
+     "CPU socket",
      NUMBER(processes)},
     {"backend", DP_SETTING_TEXT, "NAME", "auto", 0, 0,
-     "who computes: auto (a GPU where its plugin is installed), cpu, cuda, cuda:1 (the second "
-     "card), cuda:0,1 (two cards as one), or the path of a plugin",
+     "backend: auto (a GPU if its plugin is installed), cpu, cuda, cuda:1 (the second card), "
+     "cuda:0,1 (two cards as one), or the path of a plugin",
      TEXT(backend)},
     {"nice", DP_SETTING_NUMBER, "N", "10", 0, 19, "niceness of the trainer", NUMBER(nice)},
     {"celsius-max", DP_SETTING_NUMBER, "N", "0", 0, 150,
-     "training rests now and then, so that the processor or the card stays below this heat; "
-     "0 means any",
+     "highest temperature of the processor or GPU in degrees Celsius; training pauses briefly to "
+     "stay below it; 0: unlimited",
      NUMBER(celsius_max)},
     {"watts-max", DP_SETTING_NUMBER, "N", "0", 0, 100000,
-     "the same, so that a card takes no more power in the mean than this; 0 means any",
+     "highest average power of a GPU in watts; training pauses briefly to stay below it; 0: "
+     "unlimited",
      NUMBER(watts_max)},
     {"upload-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
-     "Mbit/s that leave this node at most; what is not bulk does not wait for it, and dpnode "
-     "limits "
-     "changes it; 0 means any",
+     "largest upload rate in Mbit/s for updates, data and states; dpnode limits changes it; 0: "
+     "unlimited",
      NUMBER(upload_max)},
     {"download-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
      "the same for what comes", NUMBER(download_max)},
     {"upload-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
-     "bytes that leave this node in a month at most, such as 200GB: spread over what is left of "
-     "the month, and dpnode limits changes it; 0 means any",
+     "upload quota per month, such as 200GB, spread over the rest of the month; dpnode limits "
+     "changes it; 0: unlimited",
      NUMBER(upload_month)},
     {"download-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
      "the same for what comes", NUMBER(download_month)},
     {"month-day", DP_SETTING_NUMBER, "DAY", "1", 1, DP_MONTH_DAY_MAX,
-     "day of the calendar, at 00:00 UTC, on which such a month begins", NUMBER(month_day)},
+     "day on which the month begins, at 00:00 UTC", NUMBER(month_day)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
-     "a trainer that owes an answer for so long hangs, and is replaced", NUMBER(answer_time)},
+     "time after which a trainer that does not answer is restarted", NUMBER(answer_time)},
     {"apply-memory", DP_SETTING_BYTES, "SIZE", "4G", 0, UINT64_MAX,
-     "updates of a round that are handed to the trainer at once; those of a round that has "
-     "more, or more than 32, are added up in slices, two of which are in memory",
+     "memory for the updates of a round; a round with more bytes, or more than 32 updates, is "
+     "summed in slices, two in memory at a time",
      NUMBER(apply_memory)},
     {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
-     "bytes of checkpoints written per day at most; 0 saves after every round",
+     "largest number of checkpoint bytes written per day; 0: a checkpoint after every round",
      NUMBER(write_per_day)},
-    {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX, "quota of the store; 0 means none",
-     NUMBER(store_max)},
+    {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX,
+     "largest size of the store; 0: unlimited", NUMBER(store_max)},
     {"ballast", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
-     "file kept in reserve, so that votes can be written when the disk is full", NUMBER(ballast)},
+     "size of the disk reserve: a file that is released when the disk is full, so that votes can "
+     "be written",
+     NUMBER(ballast)},
     {"margin", DP_SETTING_BYTES, "SIZE", "64M", 0, UINT64_MAX,
-     "free space that big writes leave on the disk", NUMBER(margin)},
+     "free disk space that large writes leave", NUMBER(margin)},
     {"network-dir", DP_SETTING_FLAG, "", "0", 0, 1,
-     "let the directory lie on a network file system, whose locks and syncs may not hold",
+     "allow a directory on a network file system, whose locks and syncs may fail",
      NUMBER(network_dir)},
     {"drain-on-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
-     "once this file is there, end politely as soon as a round has counted this node's work",
-     TEXT(drain_on_file)},
+     "stop when this file exists and a round has counted this node's work", TEXT(drain_on_file)},
     {"drain-time", DP_SETTING_NUMBER, "SECONDS", "25", 0, 86400,
-     "how long to wait for that round at most, after SIGTERM too; a second SIGTERM, or SIGINT, "
-     "ends "
-     "at once",
+     "longest wait for that round, also after SIGTERM; a second SIGTERM, or SIGINT, stops at once",
      NUMBER(drain_time)},
     {"token-file", DP_SETTING_TEXT, "PATH", "", 0, 0,
-     "join the run of the invite token in this file, as soon as it is there, where this node is in "
-     "no run yet",
+     "join the run of the invite token in this file, when the file exists, unless this node has a "
+     "run",
      TEXT(token_file)},
-    {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "hold and serve, never train", NUMBER(observer)},
+    {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "store and serve data, never train",
+     NUMBER(observer)},
     {"late-parts", DP_SETTING_FLAG, "", "0", 0, 1,
-     "send no part of a gradient before the whole is computed: to measure what that is worth",
-     NUMBER(late_parts)},
+     "for measurements: send a gradient only when all of it is computed", NUMBER(late_parts)},
     {"one-level", DP_SETTING_FLAG, "", "0", 0, 1,
-     "fetch each result of a part from its owner, even when a node nearby does: to measure that",
+     "for measurements: fetch each result of a part from its owner, not from a nearby node",
      NUMBER(one_level)},
 };
 
@@ -137,7 +135,7 @@ static dp_status set_number(dp_config *config, const dp_setting *setting, const 
         return dp_why_set(why, DP_BADARG, "%s: \"%s\" is not a number", setting->name, value);
     }
     if (*end != '\0' || number < setting->least || number > setting->most) {
-        return dp_why_set(why, DP_BADARG, "%s: \"%s\" must lie between %llu and %llu",
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" must be a number from %llu to %llu",
                           setting->name, value, (unsigned long long)setting->least,
                           (unsigned long long)setting->most);
     }
@@ -162,7 +160,7 @@ static dp_status set_flag(dp_config *config, const dp_setting *setting, const ch
     static const char *const words[] = {"0", "1", "false", "true", "no", "yes", "off", "on", NULL};
     const int word = word_of(value, words);
     if (word < 0) {
-        return dp_why_set(why, DP_BADARG, "%s: \"%s\" is neither 1 nor 0", setting->name, value);
+        return dp_why_set(why, DP_BADARG, "%s: \"%s\" must be 1 or 0", setting->name, value);
     }
     const bool on = word % 2 == 1;
     memcpy((char *)config + setting->offset, &on, sizeof on);
@@ -180,12 +178,12 @@ dp_status dp_config_set(dp_config *config, const char *name, const char *value, 
         switch (setting->kind) {
         case DP_SETTING_TEXT:
             if (strlen(value) >= setting->size) {
-                return dp_why_set(why, DP_BADARG, "%s: longer than %zu characters", name,
+                return dp_why_set(why, DP_BADARG, "%s: must have at most %zu characters", name,
                                   setting->size - 1);
             }
             if (setting->offset == offsetof(dp_config, log_level) && word_of(value, levels) < 0) {
-                return dp_why_set(why, DP_BADARG,
-                                  "%s: \"%s\" is none of debug, info, warn and error", name, value);
+                return dp_why_set(why, DP_BADARG, "%s: \"%s\" must be debug, info, warn or error",
+                                  name, value);
             }
             memcpy((char *)config + setting->offset, value, strlen(value) + 1);
             return DP_OK;
@@ -196,7 +194,7 @@ dp_status dp_config_set(dp_config *config, const char *name, const char *value, 
             return set_number(config, setting, value, why);
         }
     }
-    return dp_why_set(why, DP_NOTFOUND, "there is no setting \"%s\"; see dpnoded --help", name);
+    return dp_why_set(why, DP_NOTFOUND, "unknown setting \"%s\"; see dpnoded --help", name);
 }
 
 static void default_folders(dp_config *config)
@@ -306,10 +304,10 @@ static dp_status unknown_option(const char *argument, size_t size, dp_why *why)
         dp_nearest_offer(&nearest, settings[i].name);
     }
     return nearest.best == NULL
-               ? dp_why_set(why, DP_BADARG, "there is no option %s; see dpnoded --help", argument)
+               ? dp_why_set(why, DP_BADARG, "unknown option %s; see dpnoded --help", argument)
                : dp_why_set(why, DP_BADARG,
-                            "there is no option %s; did you mean --%s? See dpnoded --help",
-                            argument, nearest.best);
+                            "unknown option %s; did you mean --%s? See dpnoded --help", argument,
+                            nearest.best);
 }
 
 static dp_status read_argument(dp_config *config, int argc, char **argv, int *at, dp_why *why)

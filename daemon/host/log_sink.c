@@ -256,7 +256,7 @@ dp_status dp_log_sink_open(dp_log_sink **out, const dp_log_sink_config *config, 
     }
     if (status != DP_OK) {
         const char *cause = status == DP_IO ? strerror(errno) : dp_status_text(status);
-        status = dp_why_set(why, status, "the log file %s cannot be opened: %s", path, cause);
+        status = dp_why_set(why, status, "cannot open the log file %s: %s", path, cause);
         dp_free(self);
         return status;
     }
@@ -267,7 +267,7 @@ dp_status dp_log_sink_open(dp_log_sink **out, const dp_log_sink_config *config, 
             close(self->fd);
         }
         dp_free(self);
-        return dp_why_set(why, DP_NOMEM, "no thread could be started for the log");
+        return dp_why_set(why, DP_NOMEM, "cannot start the thread of the log");
     }
     dp_log_set_writer(on_line, self);
     *out = self;

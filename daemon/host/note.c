@@ -19,33 +19,33 @@ static const struct {
                            "published an update for round {round}: {a} bytes, {b} tokens"},
     [DP_NOTE_READY] = {DP_LOG_DEBUG, "{who} is ready for round {round}"},
     [DP_NOTE_CLOSED] = {DP_LOG_DEBUG, "round {round} closes with {a} of {b}: {cause}"},
-    [DP_NOTE_STRAGGLER] = {DP_LOG_INFO, "round {round} goes on without {who}: {cause}"},
-    [DP_NOTE_BID] = {DP_LOG_DEBUG, "slot {round}: bidding with ballot {a}"},
+    [DP_NOTE_STRAGGLER] = {DP_LOG_INFO, "round {round} does not wait for {who}: {cause}"},
+    [DP_NOTE_BID] = {DP_LOG_DEBUG, "slot {round}: started ballot {a}"},
     [DP_NOTE_DECIDED] = {DP_LOG_INFO, "round {round} decided in slot {b} with {a} contributors"},
-    [DP_NOTE_COUNTED] = {DP_LOG_INFO, "this node's update counts in round {round}"},
-    [DP_NOTE_LEFT_OUT] = {DP_LOG_INFO, "this node's update is not in round {round}; {cause}"},
+    [DP_NOTE_COUNTED] = {DP_LOG_INFO, "round {round} counted this node's update"},
+    [DP_NOTE_LEFT_OUT] = {DP_LOG_INFO, "round {round} did not count this node's update: {cause}"},
     [DP_NOTE_APPLIED] = {DP_LOG_DEBUG, "round {round} applied"},
     [DP_NOTE_CERTIFIED] = {DP_LOG_DEBUG, "a majority signed the state after round {round}"},
     [DP_NOTE_VOTERS] = {DP_LOG_INFO, "voters {a} -> {b}"},
-    [DP_NOTE_ADMITTED] = {DP_LOG_INFO, "{who} is a member now"},
-    [DP_NOTE_REMOVED] = {DP_LOG_INFO, "{who} is no member any more: {cause}"},
+    [DP_NOTE_ADMITTED] = {DP_LOG_INFO, "{who} is now a member"},
+    [DP_NOTE_REMOVED] = {DP_LOG_INFO, "{who} is no longer a member: {cause}"},
     [DP_NOTE_MEMBER] = {DP_LOG_INFO, "{who}: {a state} -> {b state}: {cause}"},
     [DP_NOTE_FETCH] = {DP_LOG_DEBUG, "fetching from {who}: {cause}"},
     [DP_NOTE_CATCHUP] = {DP_LOG_INFO, "catching up from round {a} to {b}: {cause}"},
     [DP_NOTE_EXCHANGE] = {DP_LOG_INFO, "gossip exchange with {who}, weights {a} and {b}: {cause}"},
-    [DP_NOTE_DISCARDED] = {DP_LOG_WARN,
-                           "{a share} % of the work that was not averaged yet is let go: {cause}"},
-    [DP_NOTE_DIVERGED] = {DP_LOG_WARN, "own state after round {round} differs from the certified "
-                                       "one: {cause}"},
-    [DP_NOTE_VOTE_KEY_LOST] = {DP_LOG_WARN, "the vote key is gone; this node is no voter until "
-                                            "enrolled again: {cause}"},
-    [DP_NOTE_REJECTED] = {DP_LOG_WARN, "refused something from {who}: {cause}"},
+    [DP_NOTE_DISCARDED] = {DP_LOG_WARN, "discarded {a share} % of the unaveraged work: {cause}"},
+    [DP_NOTE_DIVERGED] =
+        {DP_LOG_WARN,
+         "this node's state after round {round} differs from the certified one: {cause}"},
+    [DP_NOTE_VOTE_KEY_LOST] =
+        {DP_LOG_WARN,
+         "the vote key is lost; this node does not vote until it is enrolled again: {cause}"},
+    [DP_NOTE_REJECTED] = {DP_LOG_WARN, "refused a message from {who}: {cause}"},
     [DP_NOTE_JUDGED] = {DP_LOG_DEBUG, "the update of {who} leads by {a share} % {cause}"},
-    [DP_NOTE_ADOPTED] = {DP_LOG_WARN, "the root key begins the chain anew after round {round}: {a} "
-                                      "records, {b} rounds of them, are given up here"},
-    [DP_NOTE_NO_SECRET] = {DP_LOG_WARN,
-                           "the join secret of epoch {a} is not here: members are asked, "
-                           "and the secrets that are here are used until one has it"},
+    [DP_NOTE_ADOPTED] = {DP_LOG_WARN, "the root key restarts the chain after round {round}: this "
+                                      "node drops {a} records with {b} rounds"},
+    [DP_NOTE_NO_SECRET] = {DP_LOG_WARN, "the join secret of epoch {a} is missing: asking the "
+                                        "members, using the older secrets until it arrives"},
 };
 
 /* What a cause means, for those that gossip/ names by a word. */
@@ -56,20 +56,20 @@ static const char *explained(const char *cause)
         const char *text;
     } rows[] = {
         {"all", "all are ready"},
-        {"first", "as many are ready as close a round at once (round.close_at)"},
-        {"grace", "enough are ready, and the time to wait for the others is over"},
-        {"deadline", "the round has lasted too long"},
-        {"quorum", "a majority of the voters is heard"},
+        {"first", "the share of round.close_at is ready"},
+        {"grace", "enough are ready, and the grace for the others has ended"},
+        {"deadline", "the hard deadline has passed"},
+        {"quorum", "a majority of the voters is reachable"},
         {"voted twice", "a voter voted twice"},
-        {"two forks", "the root key has begun the chain anew twice at one place"},
-        {"revoked", "it was put out"},
-        {"fenced", "exchanges under way when it vanished were declared void"},
-        {"no quorum", "no majority of the voters is heard"},
-        {"owner", "its owner said so"},
-        {"no state", "the model is not here yet"},
+        {"two forks", "the root key has restarted the chain twice at one place"},
+        {"revoked", "it was removed"},
+        {"fenced", "its unfinished pair exchanges were declared void"},
+        {"no quorum", "no majority of the voters is reachable"},
+        {"owner", "its owner decided so"},
+        {"no state", "the model has not arrived yet"},
         {"lambda", "it aged while rounds were missed"},
         {"linked", "a connection is up"},
-        {"says so", "others heard it say so"},
+        {"says so", "peers received its own statement"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strcmp(cause, rows[i].cause) == 0) {

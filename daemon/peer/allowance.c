@@ -121,8 +121,8 @@ static void read_pause(dp_allowance *allowance)
         status = status == DP_OK ? dp_pause_read(&allowance->pause, dp_buf_view(&buf)) : status;
         if (status != DP_OK) {
             dp_log(DP_LOG_WARN, "pause.damaged",
-                   "msg=\"the owner's order to pause cannot be read: %s; this node stays paused "
-                   "until dpnode resume\"",
+                   "msg=\"the stored pause cannot be read: %s; this node stays paused; to train "
+                   "again: dpnode resume\"",
                    dp_status_text(status));
         }
     }
@@ -138,7 +138,7 @@ static void read_rows(dp_allowance *allowance)
     status = status == DP_OK ? dp_allow_read(&allowance->set, dp_buf_view(&buf)) : status;
     if (status != DP_OK && status != DP_NOTFOUND) {
         dp_log(DP_LOG_WARN, "limits.lost",
-               "msg=\"what dpnode limits has set cannot be read: %s; set it again\"",
+               "msg=\"the stored limits cannot be read: %s; set them again: dpnode limits\"",
                dp_status_text(status));
     }
     dp_buf_close(&buf);
@@ -147,7 +147,7 @@ static void read_rows(dp_allowance *allowance)
     status = status == DP_OK ? dp_month_read(&allowance->month, dp_buf_view(&buf)) : status;
     if (status != DP_OK && status != DP_NOTFOUND) {
         dp_log(DP_LOG_WARN, "limits.lost",
-               "msg=\"what this month has used cannot be read: %s; it is counted from 0\"",
+               "msg=\"the stored count of this month's bytes cannot be read: %s; counting from 0\"",
                dp_status_text(status));
     }
     dp_buf_close(&buf);
@@ -252,12 +252,12 @@ static void rest_or_go_on(dp_allowance *allowance)
     }
     if (allowance->used_up && !was) {
         dp_diary_add(daemon->diary, DP_LOG_WARN, "limits.used_up", 0, NULL,
-                     "%s; this node stays a member and votes, and trains again then, or when "
-                     "dpnode limits allows more",
+                     "%s; this node stays a member, votes, and resumes training then; to raise the "
+                     "quota: dpnode limits",
                      why);
     } else if (was && !allowance->used_up) {
         dp_diary_add(daemon->diary, DP_LOG_INFO, "limits.again", 0, NULL,
-                     "there is something left to send and fetch again");
+                     "the bandwidth quota allows traffic again");
     }
     if (daemon->driver == NULL) {
         return;

@@ -254,7 +254,7 @@ void dp_driver_start_node(dp_driver *driver)
     const dp_view bytes = dp_view_of(driver->facts.manifest, driver->facts.manifest_bytes);
     const dp_status status = dp_driver_check_manifest(driver, bytes, &driver->manifest);
     if (status != DP_OK) {
-        dp_driver_fail(driver, status, "the stored manifest is not that of this run");
+        dp_driver_fail(driver, status, "the stored manifest is of another run");
         return;
     }
     driver->has_manifest = true;
@@ -279,7 +279,7 @@ void dp_driver_close(dp_driver *driver)
     }
     driver->closing = true;
     if (hooks.failed != NULL) { /* Somebody still waits for the run to be entered. */
-        hooks.failed(hooks.context, DP_CLOSED, "the run was left before it was entered");
+        hooks.failed(hooks.context, DP_CLOSED, "the run was left before it was joined");
     }
     dp_driver_trainer_close(driver);
     dp_courier_close(driver->courier);

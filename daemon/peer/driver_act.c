@@ -49,12 +49,12 @@ static void halted(dp_driver *driver, const dp_peer *culprit, uint64_t slot)
     dp_diary *diary = driver->daemon->diary;
     if (dp_peer_is_zero(culprit)) {
         dp_diary_add(diary, DP_LOG_ERROR, "run.halted", slot, NULL,
-                     "the root key has begun the chain anew twice at one place; nothing is decided "
-                     "until one of the two is given up");
+                     "the root key has restarted the chain twice at one place; no round is decided "
+                     "until one of the two is chosen: dpnode run merge");
         return;
     }
     dp_diary_add(diary, DP_LOG_ERROR, "run.halted", slot, culprit,
-                 "%s voted twice in one ballot; nothing is decided until the root key names new "
+                 "%s voted twice in one ballot; no round is decided until the root key names new "
                  "voters: dpnode run fork",
                  dp_driver_peer_name(driver, culprit));
 }
@@ -137,7 +137,7 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         dp_driver_secrets(driver, &action->u.secrets);
         break;
     case DP_DO_REOPEN:
-        dp_daemon_again(driver->daemon, "the chain begins anew");
+        dp_daemon_again(driver->daemon, "the chain restarts");
         break;
     case DP_DO_HALT:
         dp_diary_note(driver->daemon->diary, &action->u.note,

@@ -49,7 +49,7 @@ static void note_skipped(dp_driver *driver, const dp_trainer_msg *msg, uint64_t 
     driver->step_spikes = msg->spikes;
     driver->skip_ms = now;
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "train.skipped", 0, NULL,
-                 "dropped %u training steps: %u loss spikes, %u not finite", skipped, spikes,
+                 "skipped %u training steps: %u loss spikes, %u not finite", skipped, spikes,
                  spikes < skipped ? skipped - spikes : 0);
 }
 
@@ -126,7 +126,7 @@ static void mixed(dp_driver *driver, const dp_trainer_msg *msg)
 {
     driver->moved = msg->moved; /* The note of the finished exchange follows. */
     dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "gossip.moved", 0, NULL,
-                 "weight x displacement moved here: %.9g", msg->moved);
+                 "weight x displacement moved to this node: %.9g", msg->moved);
     dp_event event = {.type = DP_EV_MIXED};
     memcpy(event.u.mixed.exchange, msg->exchange, sizeof event.u.mixed.exchange);
     dp_driver_feed(driver, &event);
@@ -215,7 +215,7 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
     if (msg->lacks && !question) { /* To the node a checkpoint or an update would be broken. */
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", 0, NULL, "%.200s",
                      msg->text);
-        dp_trainer_kill(driver->trainer, "lacks memory or descriptors");
+        dp_trainer_kill(driver->trainer, "lacks memory or file descriptors");
     } else if (failed_command(driver, msg, &wait)) {
         dp_driver_command_failed(driver, &wait, without_name(wait.command, msg->text));
     } else {
@@ -276,7 +276,7 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
             dp_driver_take_vectors(driver, msg, fds, n_fds);
         } else {
             close_all(fds, n_fds);
-            dp_trainer_kill(driver->trainer, "made other parts than it was asked for");
+            dp_trainer_kill(driver->trainer, "returned other parts than requested");
         }
         break;
     case DP_TRAINER_EARLY:
@@ -289,21 +289,21 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         if (is_as_asked(msg, &wait)) {
             dp_driver_judged(driver, &wait.root, msg->judged.failed ? NULL : &msg->judged);
         } else {
-            dp_trainer_kill(driver->trainer, "judged another update than it was given");
+            dp_trainer_kill(driver->trainer, "evaluated another update than requested");
         }
         break;
     case DP_TRAINER_ADDED:
         if (is_as_asked(msg, &wait)) {
             dp_driver_slices_added(driver, msg);
         } else {
-            dp_trainer_kill(driver->trainer, "added other updates than it was given");
+            dp_trainer_kill(driver->trainer, "summed other updates than requested");
         }
         break;
     case DP_TRAINER_APPLIED:
         if (take_state(driver, msg, fds[0])) {
             applied(driver, msg);
         } else {
-            dp_trainer_kill(driver->trainer, "made a state that cannot be mapped");
+            dp_trainer_kill(driver->trainer, "returned a state that cannot be mapped");
         }
         break;
     case DP_TRAINER_MIXED:

@@ -47,13 +47,13 @@ static void tell_correction(dp_driver *driver, int64_t before_ms)
     dp_wall_text(clock->correction_ms, far);
     if (clock->correction_ms != 0 && before_ms == 0) {
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.corrected", 0, NULL,
-                     "the clocks of %u of %u members agree that this machine's is %s %s: this node "
-                     "goes by theirs; set it right: timedatectl set-ntp true",
-                     clock->agree, clock->members, far,
-                     clock->correction_ms > 0 ? "behind" : "ahead");
+                     "this machine's clock is %s %s, by the clocks of %u of %u members; this node "
+                     "uses theirs; to correct it: timedatectl set-ntp true",
+                     far, clock->correction_ms > 0 ? "behind" : "ahead", clock->agree,
+                     clock->members);
     } else if (clock->correction_ms == 0 && before_ms != 0) {
         dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "clock.right", 0, NULL,
-                     "this node goes by this machine's clock again");
+                     "this node uses this machine's clock again");
     }
 }
 
@@ -92,7 +92,7 @@ static void tell_difference(dp_driver *driver, const dp_peer *peer, const dp_add
     const char *side = ahead_ms > 0 ? "ahead of" : "behind";
     if (!driver->has_manifest && driver->hooks.progress != NULL) {
         char text[DP_ADDR_TEXT_MAX + DP_WALL_TEXT_MAX + 64];
-        snprintf(text, sizeof text, "the one that answers at %s is %s %s this machine's", at, far,
+        snprintf(text, sizeof text, "the clock of the node at %s is %s %s this machine's", at, far,
                  side);
         driver->hooks.progress(driver->hooks.context, "clock", text);
     }
@@ -103,14 +103,14 @@ static void tell_difference(dp_driver *driver, const dp_peer *peer, const dp_add
     const char *name = peer != NULL ? dp_driver_peer_name(driver, peer) : "";
     if (peer == NULL) {
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, NULL,
-                     "a connection from %s under the run's secret was refused: the clock there is "
-                     "%s %s this machine's, or somebody repeats what was sent then",
+                     "refused a connection from %s: its clock is %s %s this machine's, or it "
+                     "repeats an old message",
                      at, far, side);
     } else {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, peer,
-                     "the clock of %s at %s is %s %s this machine's%s", name[0] != '\0' ? name : id,
-                     at, far, side,
-                     refused ? ", by which its certificate is not valid: no link" : "");
+        dp_diary_add(
+            driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, peer,
+            "the clock of %s at %s is %s %s this machine's%s", name[0] != '\0' ? name : id, at, far,
+            side, refused ? "; its certificate is not valid at that time, so it is refused" : "");
     }
 }
 
@@ -148,14 +148,14 @@ bool dp_driver_clock(const dp_driver *driver, dp_wall_view *clock, char *text, s
     }
     if (clock->agreed) {
         snprintf(text, size,
-                 "this machine's clock is %s %s those of %u of %u members, which agree%s", far,
+                 "this machine's clock is %s %s the clocks of %u of %u members, which agree%s", far,
                  clock->ahead_ms > 0 ? "behind" : "ahead of", clock->agree, clock->members,
-                 clock->correction_ms != 0 ? "; this node goes by theirs" : "");
+                 clock->correction_ms != 0 ? "; this node uses theirs" : "");
     } else {
         snprintf(text, size,
-                 "this machine's clock is %s %s that of %s, which does not say whose is wrong", far,
+                 "this machine's clock is %s %s that of %s; which one is wrong is not known", far,
                  clock->ahead_ms > 0 ? "behind" : "ahead of",
-                 clock->met > 1 ? "others, in the middle" : "the only one that it has heard");
+                 clock->met > 1 ? "the other nodes (median)" : "the only peer met");
     }
     return true;
 }

@@ -42,7 +42,7 @@ void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
 {
     tell_job *job = dp_tell_new(driver, DP_TRAINER_ADD);
     if (job == NULL) { /* No memory: without it the sum would be another. */
-        dp_trainer_replace(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "does not take its commands");
         return;
     }
     job->msg.round = round;
@@ -63,7 +63,7 @@ static void start_reduce(dp_driver *driver, const dp_action *action)
     job->msg.range = (dp_part_range){.first = action->u.reduce.first, .end = action->u.reduce.end};
     give_items(job, action->u.reduce.items, action->u.reduce.n_items);
     dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "part.adding", job->msg.round, NULL,
-                 "part %u: adding up what %u have contributed", job->msg.part, job->msg.n_items);
+                 "part %u: summing %u contributions", job->msg.part, job->msg.n_items);
     job->wait = (dp_driver_wait){.command = DP_TRAINER_REDUCE,
                                  .round = action->u.reduce.round,
                                  .part = action->u.reduce.part};
@@ -95,7 +95,7 @@ static void start_apply(dp_driver *driver, const dp_action *action)
         job->msg.at = n;
     } else {
         dp_tell_free(job);
-        dp_trainer_replace(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "does not take its commands");
         return;
     }
     dp_tell(driver, job);

@@ -26,8 +26,8 @@ static void done_renew(dp_saver_job *job)
     dp_driver *driver = self->driver;
     if (self->status != DP_OK) {
         dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "certificate.unsaved", 0, NULL,
-                     "the renewal of this node's certificate was not written (%s): it is asked "
-                     "for again at the next start",
+                     "the renewal of this node's certificate could not be stored (%s); it is "
+                     "requested again at the next start",
                      dp_status_text(self->status));
     }
     dp_free(self);

@@ -120,8 +120,8 @@ static dp_status mend_chain(restore_job *self, dp_store *store)
 {
     dp_log(DP_LOG_ERROR, "chain.damaged",
            "slot=%llu msg=\"records from this slot on are damaged on this disk; they are fetched "
-           "from other members again (where there are none: dpnode run fork); look at the health "
-           "of the disk\"",
+           "again from other members (without members: dpnode run fork); check the disk: smartctl "
+           "-a DEVICE\"",
            (unsigned long long)self->slot + 1);
     return dp_chain_cut(store, &self->driver->facts.run, self->slot);
 }
@@ -129,20 +129,21 @@ static dp_status mend_chain(restore_job *self, dp_store *store)
 static dp_status mend_rows(const restore_job *self, dp_store *store, const char *prefix,
                            const char *what)
 {
-    dp_log(DP_LOG_ERROR, "row.damaged",
-           "msg=\"%s is damaged on this disk and is let go of; look at the health of the disk\"",
-           what);
+    dp_log(
+        DP_LOG_ERROR, "row.damaged",
+        "msg=\"%s is damaged on this disk and is discarded; check the disk: smartctl -a DEVICE\"",
+        what);
     return dp_store_row_drop(store, &self->driver->facts.run, prefix);
 }
 
 static dp_status mend_pending(restore_job *self, dp_store *store)
 {
-    return mend_rows(self, store, DP_DRIVER_PENDING, "the publication that was not counted yet");
+    return mend_rows(self, store, DP_DRIVER_PENDING, "the pending publication");
 }
 
 static dp_status mend_exchanges(restore_job *self, dp_store *store)
 {
-    return mend_rows(self, store, DP_DRIVER_EXCHANGE, "the work of an exchange in pairs");
+    return mend_rows(self, store, DP_DRIVER_EXCHANGE, "the work of a pair exchange");
 }
 
 static dp_status mend_proof(restore_job *self, dp_store *store)
@@ -153,8 +154,8 @@ static dp_status mend_proof(restore_job *self, dp_store *store)
 static dp_status mend_vote(restore_job *self, dp_store *store)
 {
     dp_log(DP_LOG_ERROR, "vote.damaged",
-           "msg=\"the vote is damaged on this disk: this node gives its vote key up, as it cannot "
-           "know what it voted for, and votes again when the members let it\"");
+           "msg=\"the stored vote is damaged: this node gives up its vote key, because its last "
+           "vote is unknown, and votes again when the members enrol it\"");
     return dp_vote_destroy_key(store, &self->driver->facts.run);
 }
 
@@ -237,8 +238,8 @@ static dp_status drop_staged(restore_job *self, dp_store *store)
 }
 
 static const restore_step steps[] = {
-    {"what was left half done", drop_staged, NULL},
-    {"what it knows of the run", save_facts, NULL},
+    {"unfinished operations", drop_staged, NULL},
+    {"the run identity", save_facts, NULL},
     {"the vote key", load_vote_key, NULL},
     {"memory for the protocol", make_node, NULL},
     {"the chain of records", restore_chain, mend_chain},
@@ -278,8 +279,8 @@ static const char *failed_step(const restore_job *self)
         return "the run cannot be opened";
     }
     if (self->status == DP_DENIED) { /* Rows of the store are of another member. */
-        return "identity.key is not the key with which this directory joined its run; put the old "
-               "file back, or join with an invite in another directory";
+        return "identity.key is not the key with which this directory joined its run; restore the "
+               "old file, or join by a token in another directory";
     }
     return self->what;
 }
@@ -291,8 +292,9 @@ static void done_restore(dp_saver_job *job)
     if (self->status != DP_OK || driver->closing) {
         dp_node_close(self->node);
         if (!driver->closing && self->mended) {
-            dp_daemon_again(driver->daemon, "damaged rows have gone from the store; the node "
-                                            "begins anew with what is left");
+            dp_daemon_again(
+                driver->daemon,
+                "damaged rows were deleted from the store; the node restarts with the rest");
         } else if (!driver->closing) {
             dp_driver_fail(driver, self->status, failed_step(self));
         }
@@ -305,7 +307,7 @@ static void done_restore(dp_saver_job *job)
         }
         if (self->new_vote_key) {
             dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "vote.key", 0, NULL,
-                         "made a new vote key");
+                         "created a new vote key");
         }
         driver->counted_before = self->counted;
         driver->has_checkpoint = self->has_checkpoint;

@@ -34,11 +34,10 @@ static void use(dp_driver *driver, const dp_facts *facts)
     dp_driver_use_secrets(driver, psks);
     dp_transport_keys(driver->transport, &psks[0], facts->secrets.n > 1 ? &psks[1] : NULL);
     sodium_memzero(psks, sizeof psks);
-    dp_diary_add(
-        driver->daemon->diary, DP_LOG_INFO, "secret.rotated", 0, NULL,
-        "the join secret of epoch %u is here; connections and new tokens are made with it, "
-        "and with that of epoch %u connections too",
-        facts->psk_epoch, facts->secrets.items[facts->secrets.n - 1].epoch);
+    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "secret.rotated", 0, NULL,
+                 "the join secret of epoch %u has arrived and is used for connections and new "
+                 "tokens; that of epoch %u stays valid for connections",
+                 facts->psk_epoch, facts->secrets.items[facts->secrets.n - 1].epoch);
 }
 
 static void run_rotate(dp_saver_job *job, dp_store *store)
@@ -52,11 +51,10 @@ static void done_rotate(dp_saver_job *job)
     rotate_job *self = (rotate_job *)job;
     dp_driver *driver = self->driver;
     if (self->status != DP_OK) {
-        dp_diary_add(
-            driver->daemon->diary, DP_LOG_ERROR, "secret.unsaved", 0, NULL,
-            "the join secret of epoch %u was not written (%s) and is not used: it is asked "
-            "for again at the next start",
-            self->facts.psk_epoch, dp_status_text(self->status));
+        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "secret.unsaved", 0, NULL,
+                     "the join secret of epoch %u could not be stored (%s) and is not used; it is "
+                     "requested again at the next start",
+                     self->facts.psk_epoch, dp_status_text(self->status));
     } else if (!driver->closing) {
         use(driver, &self->facts);
     }
@@ -113,10 +111,8 @@ void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats)
         return;
     }
     driver->cut.told = true;
-    dp_diary_add(
-        driver->daemon->diary, DP_LOG_WARN, "secret.refused", 0, NULL,
-        "every node that is reached cuts this one's connections before it answers: the join "
-        "secret was rotated twice since this node had a link, or it was put out; have a "
-        "member make a token with 'dpnode invite' and give it to 'dpnode join' here, which "
-        "keeps identity and place");
+    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "secret.refused", 0, NULL,
+                 "every peer refuses this node: it was removed, or the join secret was rotated "
+                 "twice while it was away; to join again with the same identity: dpnode join TOKEN "
+                 "  # printed by dpnode invite on a member");
 }

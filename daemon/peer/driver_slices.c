@@ -63,10 +63,10 @@ bool dp_driver_slices_begin(dp_driver *driver, uint64_t round, const dp_apply_it
     slices->n = n;
     memcpy(slices->items, items, n * sizeof *items);
     driver->slices = slices;
-    dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "apply.slices", round, NULL,
-                 "%u updates are added up in slices: they are more than 32, or take more than "
-                 "--apply-memory",
-                 n);
+    dp_diary_add(
+        driver->daemon->diary, DP_LOG_DEBUG, "apply.slices", round, NULL,
+        "%u updates are summed in slices: they are more than 32, or need more than --apply-memory",
+        n);
     for (int i = 0; i < DP_DRIVER_SLICES_AHEAD && driver->slices == slices; i++) {
         tell_next(driver);
     }

@@ -116,7 +116,7 @@ static void note_density(const dp_driver *driver, const dp_diary_round *round)
         return;
     }
     dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "round.density", round->round, NULL,
-                 "updates keep one element of %u, of %u before: lines have been %s", round->keep,
+                 "updates now keep one element of %u, before of %u: lines were %s", round->keep,
                  before->keep, round->keep > before->keep ? "slow" : "free");
 }
 
@@ -152,7 +152,7 @@ static void done_row(dp_saver_job *job)
     dp_driver_feed(driver, &event);
     if ((self->status == DP_IO || self->status == DP_CORRUPT) &&
         !driver->daemon->ending) { /* SAFETY R5: never write on after a failed sync. */
-        dp_daemon_end(driver->daemon, 75, "the store failed; start again to check it");
+        dp_daemon_end(driver->daemon, 75, "the store failed; to check it: dpnode down; dpnode up");
     }
     dp_free(self);
     dp_driver_job_done(driver);
@@ -306,7 +306,7 @@ static void done_save(dp_saver_job *job)
         dp_driver_feed(driver, &event);
     } else if (self->status != DP_EXISTS) {
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "ckpt.failed", self->ckpt.round, NULL,
-                     "no checkpoint of round %llu: %s; training goes on",
+                     "no checkpoint of round %llu: %s; training continues",
                      (unsigned long long)self->ckpt.round, dp_status_text(self->status));
     }
     dp_memfd_unmap(self->state);

@@ -185,7 +185,7 @@ static bool wait_for_room(taken *self)
             dp_disk_full_text(driver->daemon->config->dir, text);
         }
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, full ? "store.full" : "store.lack",
-                     self->msg.round, NULL, "%s: an update waits for room", text);
+                     self->msg.round, NULL, "%s: an update waits for disk space", text);
     }
     self->told = true;
     *slot = self;
@@ -226,7 +226,7 @@ static void done_take(dp_saver_job *job)
                      "an update could not be stored: %s", dp_status_text(self->status));
         free_taken(self);
         /* Its vectors have moved on; only a restart brings them in step. */
-        dp_trainer_replace(driver->trainer, "made what could not be stored");
+        dp_trainer_replace(driver->trainer, "returned a result that could not be stored");
     }
     dp_driver_job_done(driver);
 }
@@ -333,7 +333,7 @@ void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const 
     taken *self = odd ? NULL : dp_alloc(1, sizeof *self);
     if (self == NULL) {
         close_fds(fds, n_fds);
-        no_room(driver, msg, "made what there is no memory for");
+        no_room(driver, msg, "returned a result that does not fit in memory");
         return;
     }
     self->job.run = run_take;
@@ -351,7 +351,7 @@ void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const 
     memcpy(self->fds, fds, n_fds * sizeof *fds);
     if (!post(self)) {
         free_taken(self);
-        no_room(driver, msg, "made what there is no room for");
+        no_room(driver, msg, "returned a result that does not fit on the disk");
     }
 }
 

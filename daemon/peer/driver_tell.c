@@ -95,7 +95,7 @@ static bool lacks(const tell_job *self)
 static void note_lack(const dp_driver *driver, const tell_job *self)
 {
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", self->wait.round, NULL,
-                 "%s waits: this daemon lacks memory or descriptors (%s)",
+                 "%s waits: this daemon lacks memory or file descriptors (%s)",
                  dp_trainer_kind_name(self->msg.kind), dp_status_text(self->status));
 }
 
@@ -109,7 +109,7 @@ static void hold(dp_driver *driver, tell_job *self)
     dp_list_push_back(&driver->held, &self->job.link);
     driver->n_held++;
     if (driver->n_held > DP_DRIVER_HELD_MAX) {
-        dp_trainer_replace(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "does not take its commands");
     }
 }
 
@@ -125,8 +125,8 @@ static void object_is_lost(tell_job *self)
             snprintf(name, sizeof name, "shard %u of %u", index, self->n_roots - 1);
         }
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "data.damaged", 0, NULL,
-                     "%s of the run's data is damaged on this disk (%s); it is fetched from peers, "
-                     "and nothing is trained here until it is whole",
+                     "%s of the run's data is damaged on this disk (%s); it is fetched from peers; "
+                     "this node does not train until then",
                      name, dp_status_text(self->status));
         dp_event event = {.type = DP_EV_OBJECT_LOST};
         event.u.object.root = self->roots[index];
@@ -164,7 +164,7 @@ static void done_tell(dp_saver_job *job)
         } else if (self->wait.answer == NULL && self->status == DP_IO) {
             /* Told as failed, a checkpoint would count as broken for good. A fresh process is given
              * all of it anew. */
-            dp_trainer_replace(driver->trainer, "cannot be given its commands");
+            dp_trainer_replace(driver->trainer, "does not take its commands");
         } else {
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         }
@@ -208,7 +208,7 @@ void dp_driver_tell_again(dp_driver *driver)
         prepare(job);
         if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
             dp_tell_free(job);
-            dp_trainer_replace(driver->trainer, "cannot be given its commands");
+            dp_trainer_replace(driver->trainer, "does not take its commands");
         }
     }
 }
@@ -248,7 +248,7 @@ static void post(dp_driver *driver, tell_job *job)
     prepare(job);
     if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
         dp_tell_free(job); /* Without it the trainer would be out of step for good. */
-        dp_trainer_replace(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "does not take its commands");
     }
 }
 
@@ -268,7 +268,7 @@ void dp_tell(dp_driver *driver, tell_job *job)
         driver->n_behind++;
     } else {
         dp_tell_free(job);
-        dp_trainer_replace(driver->trainer, "cannot be given its commands");
+        dp_trainer_replace(driver->trainer, "does not take its commands");
     }
 }
 

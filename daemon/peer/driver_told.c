@@ -20,7 +20,7 @@ static void tell_rules(dp_driver *driver, const dp_peer *peer, const dp_hello *h
     const bool older = hello->rules < DP_RULES;
 
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "peer.rules", 0, peer,
-                 "%s runs %s program (rules %u, here %d): %s may refuse updates that count for the "
+                 "%s runs %s version (rules %u, here %d): %s may refuse updates that count for the "
                  "others; upgrade %s",
                  hello->name, older ? "an older" : "a newer", hello->rules, DP_RULES,
                  older ? "it" : "this node", older ? "it" : "this node");
@@ -195,8 +195,8 @@ void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status)
     if (status == DP_BADHASH) {
         dp_hex(dp_view_of(root->bytes, 4), name);
         dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.damaged", 0, NULL,
-                     "object %s is damaged on this disk; it is not offered to peers any more, and "
-                     "fetched again if it is needed here: look at the health of the disk",
+                     "object %s is damaged on this disk; it is no longer served to peers, and "
+                     "fetched again if needed; check the disk: smartctl -a DEVICE",
                      name);
     }
     event.u.object.root = *root;

@@ -75,10 +75,10 @@ static void start_early(dp_driver *driver)
     dp_node_view view;
     dp_node_look(driver->node, &view);
     if (2 * view.idle > view.alive && dp_trainer_start_early(driver->trainer)) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.early", 0, NULL,
-                     "%u of %u nodes have no trainer: this one's is started early, once in %d "
-                     "minutes",
-                     view.idle, view.alive, DP_RESTART_EARLY_MS / 60000);
+        dp_diary_add(
+            driver->daemon->diary, DP_LOG_INFO, "trainer.early", 0, NULL,
+            "%u of %u nodes have no trainer: this node starts its own early, once in %d minutes",
+            view.idle, view.alive, DP_RESTART_EARLY_MS / 60000);
     }
 }
 
@@ -124,7 +124,7 @@ static bool leaves_device(const dp_driver *driver)
            dp_trainer_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;
 }
 
-/* What follows from its death, behind "the trainer died". */
+/* The text behind the cause of a death: what the daemon does next. */
 static void tell_after_death(dp_driver *driver, char *text, size_t size)
 {
     const uint64_t next_s = (dp_trainer_next_ms(driver->trainer) + 999) / 1000;
@@ -134,16 +134,15 @@ static void tell_after_death(dp_driver *driver, char *text, size_t size)
         dp_trainer_take_cpu(driver->trainer);
         driver->device[0] = '\0';
         snprintf(text, size,
-                 ", once more %s; the CPU computes from now on, and `dpnode down` and `up` %s",
-                 named ? "on this device" : "before it could tell who computes",
-                 named ? "try the device again" : "look for a device again");
+                 ", again %s; falling back to the CPU; to retry the device: dpnode down; dpnode up",
+                 named ? "on this device" : "before it named its device");
     } else if (in_a_row > 1) {
         snprintf(text, size,
-                 ", %u times in a row; it is started again in %llu s, and this node holds and "
-                 "serves meanwhile",
+                 ", %u times in a row; it restarts in %llu s; until then this node stores and "
+                 "serves data",
                  in_a_row, (unsigned long long)next_s);
     } else {
-        snprintf(text, size, "; it is started again");
+        snprintf(text, size, "; it restarts");
     }
 }
 
@@ -162,7 +161,7 @@ static void on_down(void *context, const char *cause)
     driver->tokens_per_s = 0;
     driver->usage = (dp_usage){0};
     driver->spent = (dp_trainer_spent){0};
-    drop_waits(driver, "the trainer died");
+    drop_waits(driver, "the trainer crashed");
     char after[192];
     tell_after_death(driver, after, sizeof after);
     dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL, "the trainer %s%s",
@@ -200,7 +199,7 @@ void dp_driver_trainer_open(dp_driver *driver)
 
 void dp_driver_trainer_close(dp_driver *driver)
 {
-    drop_waits(driver, "the daemon is ending");
+    drop_waits(driver, "the daemon is stopping");
     dp_driver_take_nothing(driver);
     dp_driver_tell_nothing(driver);
     dp_trainer_close(driver->trainer);
@@ -221,7 +220,7 @@ dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_dr
                         void *context)
 {
     if (!driver->trainer_open) {
-        answer(context, NULL, "the trainer has not loaded the model");
+        answer(context, NULL, "the trainer has not loaded it");
         return DP_CLOSED;
     }
     if (n_others(driver) >=

@@ -130,13 +130,14 @@ const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t
     }
     if (!view.running || view.node.mode != DP_MODE_SYNC || daemon->config->observer ||
         strcmp(view.trainer, "up") != 0) {
-        return "drained: there is no round to wait for";
+        return "drained: no round is open";
     }
     if (view.counted > counted) {
-        return "drained: its work is counted";
+        return "drained: this node's work is counted";
     }
-    return waited_ms >= limit_ms ? "drained: the time is over; what was published counts later"
-                                 : NULL;
+    return waited_ms >= limit_ms
+               ? "drained: the time is over; a later round counts the published update"
+               : NULL;
 }
 
 static void go_on_draining(dp_guard *guard)
@@ -161,7 +162,7 @@ static void on_look(uv_timer_t *timer)
         go_on_draining(guard);
     } else if (access(file, F_OK) == 0) {
         char cause[DP_CONFIG_PATH_MAX + 16];
-        snprintf(cause, sizeof cause, "%s is there", file);
+        snprintf(cause, sizeof cause, "the file %s exists", file);
         DP_IGNORE(!dp_guard_drain(guard, cause)); /* It drains for another reason. */
     }
 }
@@ -178,7 +179,7 @@ bool dp_guard_drain(dp_guard *guard, const char *cause)
     guard->counted = dp_guard_counted(daemon);
     if (dp_guard_drained(daemon, guard->counted, 0, seconds * 1000) == NULL) {
         dp_diary_add(daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
-                     "%s: this node goes on until a round counts its work, for %llu s at most",
+                     "%s: this node stops when a round counts its work, after %llu s at the latest",
                      cause, seconds);
         snprintf(extend, sizeof extend, "EXTEND_TIMEOUT_USEC=%llu", (seconds + END_S) * 1000000);
         tell(guard, extend);

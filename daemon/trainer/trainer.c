@@ -97,7 +97,7 @@ static void report_death(dp_trainer *trainer, dp_death kind, const char *cause)
 static void report_lack(dp_trainer *trainer)
 {
     trainer->config.hooks.down(trainer->config.hooks.context,
-                               "could not be heard for lack of memory or descriptors here");
+                               "could not be read: the daemon lacks memory or file descriptors");
     uv_timer_start(trainer->restart, on_restart, DP_TRAINER_RETRY_MS, 0);
 }
 
@@ -135,7 +135,7 @@ static void on_lingering(uv_timer_t *timer)
     dp_trainer *trainer = timer->data;
     if (trainer->life != NULL) {
         end_life(trainer->life);
-        report_death(trainer, DP_DEATH_OWN, "closed its socket and did not end");
+        report_death(trainer, DP_DEATH_OWN, "closed its socket and kept running");
     }
 }
 
@@ -170,7 +170,7 @@ static void receive(life *self)
         if (status != DP_OK || self->said_hello == (self->incoming.kind == DP_TRAINER_HELLO)) {
             close_fds(fds, status == DP_OK ? n_fds : 0);
             end_life(self);
-            report_death(trainer, DP_DEATH_OWN, "spoke out of turn");
+            report_death(trainer, DP_DEATH_OWN, "sent an unexpected message");
             return;
         }
         if (self->incoming.kind == DP_TRAINER_HELLO) {
@@ -183,8 +183,8 @@ static void receive(life *self)
             } else {
                 char cause[128];
                 snprintf(cause, sizeof cause,
-                         "speaks version %u of the trainer protocol and this daemon %d; install "
-                         "those of one release",
+                         "speaks version %u of the trainer protocol, this daemon version %d; "
+                         "install both from one release",
                          self->incoming.abi, DP_TRAINER_ABI);
                 end_life(self);
                 report_down(trainer, DP_DEATH_OUTSIDE, cause);
@@ -263,7 +263,7 @@ static void on_silent(uv_timer_t *timer)
     dp_trainer *trainer = timer->data;
     if (trainer->life != NULL) {
         end_life(trainer->life);
-        report_death(trainer, DP_DEATH_OWN, "did not say hello");
+        report_death(trainer, DP_DEATH_OWN, "did not start its protocol");
     }
 }
 

@@ -132,7 +132,7 @@ class BadToken(SystemTest):
         guest = self.folder.node("guest").start()
         error = self.fails("E0202", 75, guest.ask, "join", token)
         self.assertIn(str(port), error["why"])
-        self.assertIn("cuts every connection", error["why"])
+        self.assertIn("closes every connection", error["why"])
         self.assertEqual(guest.ask("status")["state"], "idle")
         self.assertEqual([p["self"] for p in host.ask("peers")["peers"]], [True])
 
@@ -287,7 +287,7 @@ class FullDisk(SystemTest):
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"))
         self.fill()
         error = self.fails("E0312", 74, node.ask, "run", "create", self.file("tiny.yaml", systemtest.TINY), "--text", text)
-        self.assertRegex(error["why"], r"take .* and .* are free in ")
+        self.assertRegex(error["why"], r"need .* are free in ")
         self.assertIn(node.ask("status")["state"], ("idle",))
 
 

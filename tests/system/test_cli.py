@@ -59,9 +59,9 @@ class WithoutDaemon(SystemTest):
 
     def test_a_second_word_that_is_missing_is_told_from_one_that_is_wrong(self):
         words = "ckpt ls, ckpt verify, ckpt export"
-        for second, what, why in ((["--json"], "this verb needs a second word", words),
-                                  (["foo", "--json"], "there is no such verb", f"ckpt foo; there are {words}"),
-                                  (["", "--json"], "there is no such verb", f'ckpt ""; there are {words}')):
+        for second, what, why in ((["--json"], "the verb is incomplete", words),
+                                  (["foo", "--json"], "unknown verb", f"ckpt foo; known are {words}"),
+                                  (["", "--json"], "unknown verb", f'ckpt ""; known are {words}')):
             error = json.loads(dpnode("ckpt", *second).stdout)["error"]
             self.assertEqual((error["what"], error["why"]), (what, why))
 
@@ -72,7 +72,7 @@ class WithoutDaemon(SystemTest):
         self.assertEqual(json.loads(dpnode("", "--json").stdout)["error"]["why"], '""')
         for words in (["up", "--dir", ""], ["join", "DPN1-abc", "--dir="], ["data", "tokenize", "x", "--out", ""]):
             error = json.loads(dpnode(*words, "--json").stdout)["error"]
-            self.assertEqual((error["exit"], error["what"]), (64, "the name of a file or folder is empty"), words)
+            self.assertEqual((error["exit"], error["what"]), (64, "an option's path is empty"), words)
 
     def test_the_manual_has_every_setting_of_the_daemon(self):
         with open(os.path.join(ROOT, "docs", "man", "dpnoded.8"), encoding="utf-8") as file:
@@ -90,7 +90,7 @@ class WithoutDaemon(SystemTest):
 
     def test_a_folder_in_place_of_a_manifest_is_told(self):
         error = json.loads(dpnode("run", "validate", self.folder.path, "--json").stdout)["error"]
-        self.assertEqual((error["exit"], error["why"]), (66, f"{self.folder.path}: it is a folder, or no file"))
+        self.assertEqual((error["exit"], error["why"]), (66, f"{self.folder.path}: it is not a file"))
 
     def test_validate_shows_what_training_takes_here(self):
         for preset, fits in (("llama-tiny", True), ("gpt2-774m", None)):
@@ -107,7 +107,7 @@ class WithoutDaemon(SystemTest):
             self.assertTrue(fits is None or plan["fits"] == fits, plan)
             text = dpnode("run", "validate", path).stdout.decode()
             self.assertIn("activations", text)
-            self.assertIn(" at a time, recomputed" if plan["fits"] else "not on this machine", text)
+            self.assertIn(" at a time, recomputes: " if plan["fits"] else "does not fit this machine", text)
 
     def test_validate_ends_with_1_where_a_run_could_not_train(self):
         self.file("short.txt", "a few words, " * 8)

@@ -47,7 +47,7 @@ class Doctor(SystemTest):
         self.assertLessEqual(set(found), set(CHECKS))
         for name in ("worker", "daemon", "cpu", "device", "directory", "disk", "port", "run"):
             self.assertIn(name, found)
-        self.assertIn("no daemon runs", found["run"]["what"])
+        self.assertIn("no daemon is running", found["run"]["what"])
         self.assertIn("cpu: ", found["device"]["what"])
         self.assertEqual(os.listdir(self.folder.path), [], "the tried files are gone")
 
@@ -58,7 +58,7 @@ class Doctor(SystemTest):
         lines = done.stdout.splitlines()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(lines[0].split()[:2], ["ok", "worker"])
-        self.assertRegex(lines[-1], r"^\d+ ok, \d+ to look at, 0 in the way$")
+        self.assertRegex(lines[-1], r"^\d+ passed, \d+ warnings?, 0 failed$")
 
     def test_a_taken_port_and_a_directory_that_is_a_file_are_in_the_way(self):
         with socket.create_server(("127.0.0.1", 0)) as other:
@@ -115,13 +115,13 @@ class Doctor(SystemTest):
         systemtest.wait_for(lambda: node.run()["round"] >= 2, 60, "two rounds")
         status, found = self.doctor("--socket", node.socket)
         self.assertEqual(status, 0, found)
-        self.assertIn("computed by cpu: ", found["run"]["what"])
-        self.assertIn(f"listens at port {node.port}", found["port"]["what"])
+        self.assertIn(", on cpu: ", found["run"]["what"])
+        self.assertIn(f"listens on port {node.port}", found["port"]["what"])
         self.assertEqual(found["port"]["level"], "ok", found["port"])
         if found["clock"]["level"] == "ok": # else this machine's is not kept at all
             self.assertIn("ms of the run", found["clock"]["what"])
         self.assertIn("cpu: ", node.run()["device"])
-        self.assertIn("computed by cpu: ", node.ask("why")["answer"])
+        self.assertIn("on cpu: ", node.ask("why")["answer"])
 
 
     def test_an_address_where_nobody_answers_is_a_warning(self):
@@ -130,7 +130,7 @@ class Doctor(SystemTest):
         node, _ = self.found("alice", "--advertise", f"127.0.0.1:{gone}")
         status, found = self.doctor("--socket", node.socket)
         self.assertEqual((status, found["port"]["level"]), (0, "warn"), found["port"])
-        self.assertIn(f"127.0.0.1:{gone}, and nobody answers there", found["port"]["why"])
+        self.assertIn(f"127.0.0.1:{gone}; no connection from here succeeds", found["port"]["why"])
 
 
 if __name__ == "__main__":

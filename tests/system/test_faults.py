@@ -114,9 +114,9 @@ class Faults(SystemTest):
         wait_for(lambda: node.run()["trainer"] == "failing", PATIENCE_S, "the quick restarts are used up")
         self.rounds_go_on(self.first)
         self.assertEqual(self.state_of_second(), "alive")
-        wait_for(lambda: "times in a row, and is started again in" in node.ask("why")["answer"], PATIENCE_S, "why tells")
-        self.assertIn("the trainer is failing", node.ask("why")["answer"])
-        wait_for(lambda: [t for t in texts(node) if "5 times in a row; it is started again in" in t], PATIENCE_S, "logs tell")
+        wait_for(lambda: "times in a row and restarts in" in node.ask("why")["answer"], PATIENCE_S, "why tells")
+        self.assertIn("trainer failing", node.ask("why")["answer"])
+        wait_for(lambda: [t for t in texts(node) if "5 times in a row; it restarts in" in t], PATIENCE_S, "logs tell")
         self.assertGreaterEqual(node.run()["round"], self.first.run()["round"] - 2) # it follows the chain
         self.tell(order, "")
         node.kill()
@@ -191,18 +191,18 @@ class Faults(SystemTest):
         node = self.pair()
         node.process.send_signal(signal.SIGTERM)
         self.assertEqual(node.process.wait(20), 0)
-        self.assertIn("asked by SIGTERM: this node goes on until a round counts its work, for 25 s", node.tail(40))
-        self.assertIn("drained: its work is counted", node.tail(20))
+        self.assertIn("SIGTERM received: this node stops when a round counts its work, after 25 s", node.tail(40))
+        self.assertIn("drained: this node's work is counted", node.tail(20))
         node.start()
         wait_for(lambda: node.ask("status").get("state") == "training" and node.run().get("trainer") == "up", PATIENCE_S,
                  "it trains again")
         self.first.process.send_signal(signal.SIGSTOP) # no round is decided now
         node.process.send_signal(signal.SIGTERM)
-        wait_for(lambda: node.tail(100000).count("asked by SIGTERM: ") == 2, 10, "it drains")
+        wait_for(lambda: node.tail(100000).count("SIGTERM received: ") == 2, 10, "it drains")
         self.assertIsNone(node.process.poll())
         node.process.send_signal(signal.SIGTERM)
         self.assertEqual(node.process.wait(5), 0)
-        self.assertIn("asked by SIGTERM twice", node.tail(5))
+        self.assertIn("SIGTERM received twice", node.tail(5))
         self.first.process.send_signal(signal.SIGCONT)
 
     def test_43_sigterm_ends_a_node_at_once_that_has_nothing_to_drain(self):
@@ -213,13 +213,13 @@ class Faults(SystemTest):
         for node in (idle, paused):
             node.process.send_signal(signal.SIGTERM)
             self.assertEqual(node.process.wait(5), 0)
-            self.assertIn("drained: there is no round to wait for", node.tail(5))
+            self.assertIn("drained: no round is open", node.tail(5))
 
     def test_43_a_token_in_a_file_is_joined_by_when_it_is_there(self):
         first, token = self.found()
         path = os.path.join(self.folder.path, "token")
         node = self.folder.node("late", "--token-file", path).start()
-        wait_for(lambda: "it is not there yet" in node.tail(), 10, "it waits for the file")
+        wait_for(lambda: "the file does not exist yet" in node.tail(), 10, "it waits for the file")
         self.file("token", "DPN1-junk\n")
         wait_for(lambda: "join.failed" in node.tail(), 10, "it tells that this is no token")
         self.file("token", token + "\n")
@@ -234,7 +234,7 @@ class Faults(SystemTest):
         counted = self.folder.follow(self.first)
         self.file("notice", "")
         self.assertEqual(node.process.wait(25), 0)
-        self.assertIn("drained: its work is counted", node.tail(20))
+        self.assertIn("drained: this node's work is counted", node.tail(20))
         self.assertTrue([r for r in counted.all() if any(p["id"] == self.id for p in r["peers"])])
         self.rounds_go_on(self.first)
 
@@ -242,7 +242,7 @@ class Faults(SystemTest):
         node = self.pair()
         counted = self.folder.follow(self.first)
         told = node.ask("drain", "--time", "30s")
-        self.assertEqual((told["counted"], told["text"]), (True, "drained: its work is counted"))
+        self.assertEqual((told["counted"], told["text"]), (True, "drained: this node's work is counted"))
         self.assertEqual(node.process.wait(10), 0)
         self.assertTrue([r for r in counted.all() if any(p["id"] == self.id for p in r["peers"])])
         self.rounds_go_on(self.first)
@@ -250,7 +250,7 @@ class Faults(SystemTest):
         self.counted(node)
         node.ask("pause")
         drained, left = node.lines("drain", "--leave") # nothing is under way: at once
-        self.assertEqual(drained["text"], "drained: there is no round to wait for")
+        self.assertEqual(drained["text"], "drained: no round is open")
         self.assertEqual(left["run"], "tiny")
         self.assertNotIn("run", node.ask("status")) # the daemon stays, idle
 

@@ -82,7 +82,7 @@ class Limits(SystemTest):
         self.assertEqual(told["holds"], {"upload_rate": 5 * 125_000, "upload_by": "upload_mbit"})
         shown = subprocess.run([word for word in node.command("limits") if word != "--json"], capture_output=True, text=True,
                                timeout=60, check=True).stdout
-        self.assertIn(" in this month, at most 5 Mbit/s now, by upload; ", shown)
+        self.assertIn(" this month, at most 5 Mbit/s now, by upload; ", shown)
         self.assertEqual(shown.count("at most 5 Mbit/s now"), 2)
         self.assertEqual(shown.count("at most"), 2)
         told = node.ask("limits", "--upload", "90000")

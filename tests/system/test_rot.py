@@ -128,7 +128,7 @@ class Rot(SystemTest):
             node.start()
             self.assertIn("its store was damaged", node.ask("status")["lost"])
             self.assertEqual(self.says(node, "status", "--check", "live")[0], 1)
-            self.assertIn("lost its run", self.says(node, "doctor")[1])
+            self.assertIn("no longer a member of its run", self.says(node, "doctor")[1])
             node.kill()
         node.start().ask("join", "-", stdin=token)
         wait_for(lambda: node.run().get("counted", 0) >= 2, 120, "it is counted again after it joined again")

@@ -20,7 +20,7 @@ class Rotation(SystemTest):
         """One more epoch, whose secret all of these have."""
         epoch = first.ask("token", "rotate")["epoch"] + 1
         for node in nodes:
-            wait_for(lambda node=node: f"join secret of epoch {epoch} is here" in self.log(node), 30,
+            wait_for(lambda node=node: f"join secret of epoch {epoch} has arrived" in self.log(node), 30,
                      f"{node.name} has the secret of epoch {epoch}: {node.tail()}")
         return epoch
 
@@ -40,9 +40,9 @@ class Rotation(SystemTest):
         before = first.run()["round"]
         self.assertEqual(self.rotate(first, (first, second)), 1)
         third = self.joined("third", old)  # One rotation later it is still valid.
-        wait_for(lambda: "join secret of epoch 1 is here" in self.log(third), 30, "the newcomer is given the new one")
+        wait_for(lambda: "join secret of epoch 1 has arrived" in self.log(third), 30, "the newcomer is given the new one")
         away.start()
-        wait_for(lambda: "join secret of epoch 1 is here" in self.log(away), 60, f"it is back after one: {away.tail()}")
+        wait_for(lambda: "join secret of epoch 1 has arrived" in self.log(away), 60, f"it is back after one: {away.tail()}")
         wait_for(lambda: away.run().get("counted", 0) >= 1, 60, "and is counted")
         wait_for(lambda: first.run()["members"] == 4, 30, "four members")
 
@@ -50,7 +50,7 @@ class Rotation(SystemTest):
         self.assertEqual(self.rotate(first, (first, second, third)), 2)
         liar = self.folder.node("liar").start()
         error = self.fails("E0202", 75, liar.ask, "join", "-", stdin=old)
-        self.assertIn("cuts every connection", error["why"])
+        self.assertIn("closes every connection", error["why"])
         self.assertIn("rotated twice since this token was made", error["why"])
         self.assertEqual(self.rotate(first, (first, second, third)), 3)
         after = first.run()["round"]

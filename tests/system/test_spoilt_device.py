@@ -22,13 +22,13 @@ class SpoiltDevice(SystemTest):
         node.start()
         node.ask("run", "create", self.file("tiny.yaml", TINY), "--text", tiny_text(self.folder.path + "/text.txt"))
         wait_for(lambda: node.run()["trainer_restarts"] == 3, 150, "three lives")
-        wait_for(lambda: node.run()["trainer"] == "up", 30, "the CPU computes")
+        wait_for(lambda: node.run()["trainer"] == "up", 30, "falling back to the CPU")
         before = node.run()["round"]
         wait_for(lambda: node.run()["round"] > before + 1 and node.run()["listed"] == 1, 60, "rounds that count it")
         told = [event["text"] for event in node.lines("logs", "-n", "200") if event["name"] == "trainer.down"]
         self.assertEqual(len(told), 3, told)
-        self.assertTrue(all("it is started again" in text for text in told[:2]), told)
-        self.assertIn("the CPU computes from now on", told[2])
+        self.assertTrue(all("it restarts" in text for text in told[:2]), told)
+        self.assertIn("falling back to the CPU", told[2])
         self.assertEqual(node.run()["trainer_restarts"], 3)
         self.assertIn("cpu: ", str(node.ask("status")))
 
@@ -39,12 +39,12 @@ class SpoiltDevice(SystemTest):
         node.environment = {"DP_FAULT": "load-crash"}  # when the model is loaded
         node.start()
         node.ask("run", "create", self.file("tiny.yaml", TINY), "--text", tiny_text(self.folder.path + "/text.txt"))
-        wait_for(lambda: node.run()["trainer_restarts"] == 3 and node.run()["trainer"] == "up", 150, "the CPU computes")
+        wait_for(lambda: node.run()["trainer_restarts"] == 3 and node.run()["trainer"] == "up", 150, "falling back to the CPU")
         before = node.run()["round"]
         wait_for(lambda: node.run()["round"] > before + 1 and node.run()["listed"] == 1, 60, "rounds that count it")
         told = [event["text"] for event in node.lines("logs", "-n", "200") if event["name"] == "trainer.down"]
         self.assertEqual(len(told), 3, told)
-        self.assertIn("before it could tell who computes; the CPU computes from now on", told[2])
+        self.assertIn("before it named its device; the CPU computes from now on", told[2])
         self.assertEqual(node.run()["trainer_restarts"], 3)
 
 

@@ -33,7 +33,7 @@ class Status(SystemTest):
         told = raw(node)
         self.assertEqual((told["tokens_per_s"], told["compute_utilisation"]), (None, None))
         text = shown(node, "status")
-        self.assertIn("trainer up and not training", text)
+        self.assertIn("trainer up, not training", text)
         self.assertNotIn("tokens/s", text)
         self.assertNotIn("computing", text)
         node.ask("resume")
@@ -75,7 +75,7 @@ class Status(SystemTest):
             for key in ("round", "tokens", "members", "alive", "counted", "state_root", "is_voter", "quorum", "tokens_per_s", "loss"):
                 self.assertIsNone(told[key], key)
             text = shown(node, "status")
-            self.assertIn("nobody has told yet what the run is", text)
+            self.assertIn("no peer has sent the run's manifest yet", text)
             self.assertNotIn("round 0", text)
             self.assertNotIn("members", text)
             joining.terminate()

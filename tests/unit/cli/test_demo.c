@@ -79,14 +79,14 @@ static void a_program_that_gives_nothing_is_to_be_installed(void **state)
 {
     (void)state;
     bible_does("exit 1");
-    refused(DP_EXIT_NOINPUT, "the demo's text is not here");
+    refused(DP_EXIT_NOINPUT, "the demo's text is missing");
 }
 
 static void another_text_is_not_taken(void **state)
 {
     (void)state;
     bible_does("echo In the beginning");
-    refused(DP_EXIT_DATA, "the demo's text is not the one we know");
+    refused(DP_EXIT_DATA, "the demo's text has the wrong hash");
 }
 
 static void a_text_without_end_is_cut_off(void **state)

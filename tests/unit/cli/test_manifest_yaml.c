@@ -179,15 +179,15 @@ static void numbers_of_the_wrong_kind_are_refused_where_they_stand(void **state)
     (void)state;
     refused("model:\n  layers: four\n", "2:11", "model.layers is \"four\"");
     refused("model: {layers: 4.5}\n", "1:17", "whole number");
-    refused("model: {layers: 0}\n", "1:17", "of 1 to 128");
-    refused("model: {layers: -4}\n", "1:17", "it may be");
-    refused("model: {layers: 99999999999999999999999}\n", "1:17", "it may be");
-    refused("train: {lr: inf}\n", "1:13", "it may be");
-    refused("train: {lr: nan}\n", "1:13", "it may be");
-    refused("train: {lr: 0x10}\n", "1:13", "it may be");
-    refused("train: {lr: 1e-12}\n", "1:13", "it may be");
-    refused("train: {lr: 3e-3kg}\n", "1:13", "it may be");
-    refused("train: {lr: ''}\n", "1:13", "it may be");
+    refused("model: {layers: 0}\n", "1:17", "from 1 to 128");
+    refused("model: {layers: -4}\n", "1:17", "it must be");
+    refused("model: {layers: 99999999999999999999999}\n", "1:17", "it must be");
+    refused("train: {lr: inf}\n", "1:13", "it must be");
+    refused("train: {lr: nan}\n", "1:13", "it must be");
+    refused("train: {lr: 0x10}\n", "1:13", "it must be");
+    refused("train: {lr: 1e-12}\n", "1:13", "it must be");
+    refused("train: {lr: 3e-3kg}\n", "1:13", "it must be");
+    refused("train: {lr: ''}\n", "1:13", "it must be");
     refused("round: {codec: zip}\n", "1:16", "fp32, bf16, int8, sparse");
     refused("round: {codec_keep: 24}\n", "1:21", "round.codec_keep is 24; it may be 16, 32, 64");
     refused("round:\n  codec_block: 64\n  codec: int8\n", "3:10",
@@ -217,17 +217,17 @@ static void structures_that_are_no_manifest_are_refused(void **state)
     refused("- a\n- b\n", "1:1", "key: value");
     refused("just words\n", "1:1", "key: value");
     refused("model: 4\n", "1:8", "is a section");
-    refused("name: a\nname: b\n", "2:1", "given twice; the first time in line 1");
+    refused("name: a\nname: b\n", "2:1", "given twice; first in line 1");
     refused("model: {layers: 4}\nmodel: {layers: 5}\n", "2:9", "given twice");
     refused("name: a\n---\nname: b\n", "2:1", "second document");
     refused("name: &a x\n", "1:7", "anchors");
     refused("name: *a\n", "1:7", "alias");
     refused("name: !!int 4\n", "1:7", "tags");
     refused("model: &m {layers: 4}\n", "1:8", "anchors");
-    refused("{? {a: b} : c}\n", "1:4", "a key is needed");
+    refused("{? {a: b} : c}\n", "1:4", "expected a key");
     refused("name: \"a\\0b\"\n", "1:7", "zero byte");
     refused("name: [\n", "1:7", "a list");
-    refused("name: 'open\n", "2:1", "no YAML");
+    refused("name: 'open\n", "2:1", "not valid YAML");
     refused("\xff\xfe", "1:1", "");
 }
 

@@ -97,12 +97,12 @@ static void a_plan_is_told_with_its_sum_and_whether_it_fits(void **state)
     plan_text = "{'parameters': 124000000, 'weights': 1048576, 'total': 3145728, 'budget': "
                 "1073741824, 'fits': true, 'rows': 4, 'recompute': 'none', 'packs': 'all'}";
     assert_int_equal(VERB_ALONE(print_plan), 0);
-    assert_true(verb_said("these 124M parameters") && verb_said("1.0 MiB  weights, fp32"));
-    assert_true(verb_said("3.0 MiB  together"));
-    assert_true(verb_said("4 sequences at a time, recomputed: none, packs: all"));
+    assert_true(verb_said("needs for 124M parameters") && verb_said("1.0 MiB  weights, fp32"));
+    assert_true(verb_said("3.0 MiB  total"));
+    assert_true(verb_said("4 sequences at a time, recomputes: none, packed weights: all"));
     plan_text = "{'fits': false, 'why': 'it lacks 3 GiB'}";
     assert_int_equal(VERB_ALONE(print_plan), 0);
-    assert_true(verb_said("not on this machine: it lacks 3 GiB"));
+    assert_true(verb_said("does not fit this machine: it lacks 3 GiB"));
 }
 
 static void a_short_text_is_tried_and_its_folder_goes_again(void **state)
@@ -147,7 +147,7 @@ static void the_disk_of_a_folder_that_is_to_be_made_is_its_parents(void **state)
     /* It would fit once; but it is there prepared, and in the store. */
     assert_false(dp_plan_disk_holds(&manifest, there / 4 * 3, path, why));
     assert_non_null(strstr(why, dir.path));
-    assert_non_null(strstr(why, "data and two states take "));
+    assert_non_null(strstr(why, "data and two states need "));
 }
 
 static void the_model_of_weights_is_what_the_tool_says(void **state)

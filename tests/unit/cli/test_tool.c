@@ -91,7 +91,7 @@ static int failed(int exit, const char *words, const dp_cli_failure *rows)
     assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
     tool.exit = exit;
     strcpy(tool.words, words);
-    const int answer = dp_cli_tool_failed(&cmd, &tool, rows, "try with less");
+    const int answer = dp_cli_tool_failed(&cmd, &tool, rows, "give fewer");
     fflush(stdout);
     assert_true(dup2(before, STDOUT_FILENO) >= 0);
     close(before);
@@ -124,7 +124,7 @@ static void any_other_end_is_told_as_such(void **state)
     (void)state;
     assert_int_equal(failed(-1, "killed", NULL), DP_EXIT_SOFTWARE);
     assert_non_null(strstr(said, "E0504"));
-    assert_non_null(strstr(said, "try with less"));
+    assert_non_null(strstr(said, "give fewer"));
     assert_int_equal(failed(0, "", NULL), DP_EXIT_SOFTWARE); /* It answered nonsense. */
 }
 

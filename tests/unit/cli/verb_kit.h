@@ -27,7 +27,7 @@ static struct {
         json_t *notices; /* before it; may be NULL */
         dp_control_error error;
     } answers[VERB_CALLS_MAX];
-    bool is_down; /* no daemon answers */
+    bool is_down; /* no daemon is running */
     char out[VERB_TEXT_MAX];
     char err[VERB_TEXT_MAX];
     const char *in; /* what the person has typed ahead; NULL: nothing */
@@ -44,7 +44,7 @@ dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *
     if (!verb_kit.is_down) {
         return DP_OK;
     }
-    dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101", "dpnode up", "no daemon answers", "");
+    dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0101", "dpnode up", "no daemon is running", "");
     return DP_CLOSED;
 }
 

@@ -19,10 +19,10 @@ static void a_program_that_gives_no_answer_is_in_the_way(void **state)
 {
     (void)state;
     dp_doctor doctor = doctor_of(NULL, NULL, NULL);
-    doctor.worker_why = "there is no such program";
-    expect(look("worker", &doctor), DP_FINDING_FAIL, "dpnode-worker gives no answer",
-           "there is no such program", "beside dpnode");
-    expect(look("daemon", &doctor), DP_FINDING_FAIL, "dpnoded gives no answer", "", "install");
+    doctor.worker_why = "the program is not installed";
+    expect(look("worker", &doctor), DP_FINDING_FAIL, "dpnode-worker does not answer",
+           "the program is not installed", "beside dpnode");
+    expect(look("daemon", &doctor), DP_FINDING_FAIL, "dpnoded does not answer", "", "install");
     assert_int_equal(look("cpu", &doctor).level, DP_FINDING_NONE);
     assert_int_equal(look("memory", &doctor).level, DP_FINDING_NONE);
     assert_int_equal(look("device", &doctor).level, DP_FINDING_NONE);
@@ -33,7 +33,7 @@ static void programs_of_two_releases_do_not_go_together(void **state)
     (void)state;
     json_t *const worker = json_pack("{s:s}", "version", "1.1");
     dp_doctor doctor = doctor_of(worker, NULL, NULL);
-    expect(look("worker", &doctor), DP_FINDING_FAIL, "is of version 1.1, dpnode of 1.0", "",
+    expect(look("worker", &doctor), DP_FINDING_FAIL, "has version 1.1, dpnode has 1.0", "",
            "one release");
     doctor.version = "1.1";
     expect(look("worker", &doctor), DP_FINDING_OK, "dpnode-worker 1.1", NULL, NULL);
@@ -46,7 +46,7 @@ static void a_daemon_from_before_the_upgrade_is_told(void **state)
     json_t *const check = json_pack("{s:s}", "version", "1.0");
     json_t *const status = json_pack("{s:s}", "version", "0.9");
     dp_doctor doctor = doctor_of(NULL, check, status);
-    expect(look("daemon", &doctor), DP_FINDING_WARN, "is of version 0.9", "was installed",
+    expect(look("daemon", &doctor), DP_FINDING_WARN, "has version 0.9", "was installed",
            "dpnode down");
     doctor.status = NULL;
     expect(look("daemon", &doctor), DP_FINDING_OK, "dpnoded 1.0", NULL, NULL);
@@ -74,10 +74,11 @@ static void processors_are_judged_by_kernels_quota_and_the_threads_that_are_set(
         const char *why;
     } rows[] = {
         {"avx512", 8, 0, 0, DP_FINDING_OK, "avx512 kernels, 8 of 8 processors", NULL},
-        {"avx2", 8, 2, 0, DP_FINDING_OK, "2 of 8 processors, as the control group grants", NULL},
+        {"avx2", 8, 2, 0, DP_FINDING_OK, "2 of 8 processors (limit of the control group)", NULL},
         {"avx2", 8, 2, 2, DP_FINDING_OK, "2 of 8", NULL},
-        {"avx2", 8, 2, 8, DP_FINDING_WARN, "8 threads are set, 2 processors", "control group"},
-        {"avx2", 4, 0, 8, DP_FINDING_WARN, "8 threads are set, 4 processors", "wait"},
+        {"avx2", 8, 2, 8, DP_FINDING_WARN, "8 threads are configured, 2 processors",
+         "control group"},
+        {"avx2", 4, 0, 8, DP_FINDING_WARN, "8 threads are configured, 4 processors", "wait"},
         {"generic", 8, 0, 0, DP_FINDING_WARN, "generic kernels", "AVX2"},
         {"reference-bf16", 8, 0, 0, DP_FINDING_WARN, "reference", "AVX2"},
     };
@@ -101,8 +102,9 @@ static void memory_is_judged_by_what_may_be_used(void **state)
         dp_finding_level level;
         const char *what;
     } rows[] = {
-        {(json_int_t)8 << 30, 0, DP_FINDING_OK, "8.0 GiB to train with"},
-        {(json_int_t)2 << 30, (json_int_t)4 << 30, DP_FINDING_OK, "grants 4.0 GiB in all"},
+        {(json_int_t)8 << 30, 0, DP_FINDING_OK, "8.0 GiB available for training"},
+        {(json_int_t)2 << 30, (json_int_t)4 << 30, DP_FINDING_OK,
+         "limit of the control group: 4.0 GiB"},
         {(json_int_t)512 << 20, 0, DP_FINDING_WARN, "512 MiB"},
         {(json_int_t)100 << 20, 0, DP_FINDING_FAIL, "100 MiB"},
         {0, 0, DP_FINDING_NONE, ""}, /* not known */
@@ -125,16 +127,17 @@ static void a_device_that_was_not_taken_is_told_in_its_own_words(void **state)
     json_t *const worker = json_pack("{s:s,s:s,s:I,s:s}", "backend", "cuda", "device", "H200",
                                      "device_memory_usable", (json_int_t)1 << 30, "line", "");
     const dp_doctor doctor = doctor_of(worker, NULL, NULL);
-    expect(look("device", &doctor), DP_FINDING_OK, "cuda: H200; 1.0 GiB to use", NULL, NULL);
+    expect(look("device", &doctor), DP_FINDING_OK, "cuda: H200; 1.0 GiB available", NULL, NULL);
     json_object_set_new(worker, "cards", json_integer(2));
     json_object_set_new(worker, "link", json_string("NCCL 2.21.5"));
-    expect(look("device", &doctor), DP_FINDING_OK, "GiB to use; 2 cards, NCCL 2.21.5", NULL, NULL);
+    expect(look("device", &doctor), DP_FINDING_OK, "GiB available; 2 cards, NCCL 2.21.5", NULL,
+           NULL);
     json_object_set_new(worker, "celsius", json_integer(90));
     expect(look("device", &doctor), DP_FINDING_WARN, "H200", "90 degrees", "fans");
     json_object_set_new(worker, "celsius", json_integer(60));
     assert_int_equal(look("device", &doctor).level, DP_FINDING_OK);
     json_object_set_new(worker, "busy_percent", json_integer(95));
-    expect(look("device", &doctor), DP_FINDING_WARN, "H200", "95 % busy", "cuda:1");
+    expect(look("device", &doctor), DP_FINDING_WARN, "H200", "other programs use 95 %", "cuda:1");
     json_t *const status = json_pack("{s:{s:s}}", "run", "device", "cuda: H200");
     const dp_doctor own = doctor_of(worker, NULL, status);
     assert_int_equal(look("device", &own).level,
@@ -181,7 +184,8 @@ static void a_machine_without_a_card_misses_none_and_one_with_a_card_does(void *
                   (json_int_t)1 << 30, "line", "no driver; the CPU computes instead");
     dp_doctor doctor = doctor_of(worker, check, NULL);
     doctor.root = fake_root.path;
-    expect(look("device", &doctor), DP_FINDING_OK, "1.0 GiB to use; no card here", NULL, NULL);
+    expect(look("device", &doctor), DP_FINDING_OK, "1.0 GiB available; this machine has no GPU",
+           NULL, NULL);
     json_object_set_new(check, "backend", json_string("cuda")); /* asked for */
     expect(look("device", &doctor), DP_FINDING_WARN, "cpu: avx2", "no driver", "--backend cpu");
     json_object_set_new(check, "backend", json_string("auto"));
@@ -196,7 +200,7 @@ static void a_machine_without_shared_memory_is_told(void **state)
     (void)state;
     dp_doctor doctor = doctor_of(NULL, NULL, NULL);
     doctor.root = fake_root.path;
-    expect(look("shm", &doctor), DP_FINDING_WARN, "there is no /dev/shm", "PyTorch", "mount");
+    expect(look("shm", &doctor), DP_FINDING_WARN, "/dev/shm is missing", "PyTorch", "mount");
     folder("dev/shm");
     assert_true(look("shm", &doctor).level >= DP_FINDING_OK); /* of the disk that tests use */
 }
@@ -206,7 +210,7 @@ static void descriptors_are_counted(void **state)
     (void)state;
     dp_doctor doctor = doctor_of(NULL, NULL, NULL);
     doctor.files_max = 127;
-    expect(look("files", &doctor), DP_FINDING_FAIL, "127 descriptors", "two", "ulimit -n");
+    expect(look("files", &doctor), DP_FINDING_FAIL, "127 file descriptors", "two", "ulimit -n");
     doctor.files_max = 1023;
     expect(look("files", &doctor), DP_FINDING_WARN, "1023", "two", "LimitNOFILE");
     doctor.files_max = 1024;
@@ -275,7 +279,7 @@ static void a_clock_that_nobody_keeps_is_told_and_an_old_one_fails(void **state)
     (void)state;
     dp_doctor doctor = doctor_of(NULL, NULL, NULL);
     doctor.clock_synchronised = false;
-    expect(look("clock", &doctor), DP_FINDING_WARN, "nobody keeps", "drift", "timedatectl");
+    expect(look("clock", &doctor), DP_FINDING_WARN, "not synchronized", "drift", "timedatectl");
     doctor.now_ms = 0;
     expect(look("clock", &doctor), DP_FINDING_FAIL, "before 2026", "certificates", "set-ntp");
 }
@@ -290,7 +294,7 @@ static void processes_of_the_trainer_are_told_and_too_many_warned_of(void **stat
         const char *why;
     } rows[] = {{1, DP_FINDING_OK, "4 of 4 processors", NULL},
                 {2, DP_FINDING_OK, "4 processors for 2 processes", NULL},
-                {5, DP_FINDING_WARN, "5 processes are set, 4 processors", "slowest"}};
+                {5, DP_FINDING_WARN, "5 processes are configured, 4 processors", "slowest"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         json_t *const worker = worker_of("avx2", 4, 0);
         json_t *const check = json_pack("{s:i,s:i}", "threads", 0, "processes", rows[i].processes);

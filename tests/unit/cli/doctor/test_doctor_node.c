@@ -32,11 +32,12 @@ static void a_directory_must_be_writable_and_local(void **state)
     const dp_doctor doctor = doctor_of(NULL, check, NULL);
     expect(look("directory", &doctor), DP_FINDING_OK, "/d", NULL, NULL);
     json_object_set_new(check, "dir_exists", json_integer(0));
-    expect(look("directory", &doctor), DP_FINDING_OK, "/d, to be made", NULL, NULL);
+    expect(look("directory", &doctor), DP_FINDING_OK, "/d, not created yet", NULL, NULL);
     json_object_set_new(check, "network", json_string("nfs is a network file system"));
-    expect(look("directory", &doctor), DP_FINDING_FAIL, "no place for a store", "nfs", "--dir");
+    expect(look("directory", &doctor), DP_FINDING_FAIL, "cannot hold a store", "nfs", "--dir");
     json_object_set_new(check, "private_why", json_string("others may enter /d"));
-    expect(look("directory", &doctor), DP_FINDING_FAIL, "not the node's alone", "others", "--dir");
+    expect(look("directory", &doctor), DP_FINDING_FAIL, "accessible to other users", "others",
+           "--dir");
     json_object_set_new(check, "dir_why", json_string("/d: Permission denied"));
     expect(look("directory", &doctor), DP_FINDING_FAIL, "cannot be written", "denied", "--dir");
     json_object_set_new(check, "key_why", json_string("others may read /d/root.key"));
@@ -75,10 +76,10 @@ static void space_is_judged_beside_ballast_margin_quota_and_model(void **state)
     } rows[] = {
         {100 * GIB, 0, 0, DP_FINDING_OK, NULL, NULL},
         {100 * GIB, 0, 124000000, DP_FINDING_OK, NULL, NULL},
-        {191 * MIB, 0, 0, DP_FINDING_FAIL, "128 MiB of it stay free", "make room"},
-        {193 * MIB, 0, 0, DP_FINDING_WARN, "16 bytes for each parameter", "make room"},
+        {191 * MIB, 0, 0, DP_FINDING_FAIL, "128 MiB stay free as disk reserve", "free space"},
+        {193 * MIB, 0, 0, DP_FINDING_WARN, "16 bytes per parameter", "free space"},
         {3 * GIB, 0, 0, DP_FINDING_OK, NULL, NULL},
-        {3 * GIB, 0, 1000000000, DP_FINDING_WARN, "here 14.9 GiB", "make room"},
+        {3 * GIB, 0, 1000000000, DP_FINDING_WARN, "here 14.9 GiB", "free space"},
         {100 * GIB, GIB, 124000000, DP_FINDING_WARN, "store-max is 1.0 GiB", "--store-max"},
         {100 * GIB, 4 * GIB, 124000000, DP_FINDING_OK, NULL, NULL},
     };
@@ -113,15 +114,14 @@ static void a_disk_is_judged_by_how_the_store_writes(void **state)
     json_t *const check =
         json_pack("{s:I,s:I}", "write_bytes_s", 300 * MIB, "commit_us", (json_int_t)1500);
     const dp_doctor doctor = doctor_of(NULL, check, NULL);
-    expect(look("disk", &doctor), DP_FINDING_OK, "300 MiB/s, and a small row in 1.5 ms", NULL,
-           NULL);
+    expect(look("disk", &doctor), DP_FINDING_OK, "300 MiB/s; a small row takes 1.5 ms", NULL, NULL);
     json_object_set_new(check, "commit_us", json_integer(100001));
     expect(look("disk", &doctor), DP_FINDING_WARN, "100.0 ms", "every voter", "another disk");
     json_object_set_new(check, "commit_us", json_integer(1500));
     json_object_set_new(check, "write_bytes_s", json_integer(5 * MIB));
     expect(look("disk", &doctor), DP_FINDING_WARN, "5.0 MiB/s", "checkpoint", "another disk");
     json_object_set_new(check, "disk_why", json_string("no space"));
-    expect(look("disk", &doctor), DP_FINDING_WARN, "could not be tried", "no space", "room");
+    expect(look("disk", &doctor), DP_FINDING_WARN, "could not be tested", "no space", "free space");
     json_decref(check);
 }
 
@@ -132,7 +132,8 @@ static void a_port_must_be_free_before_there_is_a_run(void **state)
     const dp_doctor doctor = doctor_of(NULL, check, NULL);
     expect(look("port", &doctor), DP_FINDING_OK, "0.0.0.0:7717 is free", NULL, NULL);
     json_object_set_new(check, "listen_why", json_string("in use by another program"));
-    expect(look("port", &doctor), DP_FINDING_FAIL, "listen at 0.0.0.0:7717", "in use", "--listen");
+    expect(look("port", &doctor), DP_FINDING_FAIL, "0.0.0.0:7717 cannot be used for listening",
+           "in use", "--listen");
     json_decref(check);
 }
 
@@ -154,9 +155,9 @@ static void a_port_that_listens_should_have_links_and_an_address_for_others(void
     } rows[] = {
         {1, "192.0.2.1:7717", "192.0.2.2:7717", DP_FINDING_OK, NULL, NULL},
         {1, "127.0.0.1:7717", "127.0.0.1:7718", DP_FINDING_OK, NULL, NULL}, /* one machine */
-        {1, "127.0.0.1:7717", "192.0.2.2:7717", DP_FINDING_WARN, "only this machine",
+        {1, "127.0.0.1:7717", "192.0.2.2:7717", DP_FINDING_WARN, "this machine only",
          "DPNODE_ADVERTISE"},
-        {1, "[::1]:7717", "192.0.2.2:7717", DP_FINDING_WARN, "only this machine", "--listen"},
+        {1, "[::1]:7717", "192.0.2.2:7717", DP_FINDING_WARN, "this machine only", "--listen"},
         {0, "192.0.2.1:7717", "192.0.2.2:7717", DP_FINDING_WARN, "has 2 members", "dpnode why"},
     };
     (void)state;
@@ -167,7 +168,7 @@ static void a_port_that_listens_should_have_links_and_an_address_for_others(void
         json_t *const peers = peers_of(rows[i].own, rows[i].other);
         dp_doctor doctor = doctor_of(NULL, check, status);
         doctor.peers = peers;
-        expect(look("port", &doctor), rows[i].level, "listens at port 7717", rows[i].why,
+        expect(look("port", &doctor), rows[i].level, "listens on port 7717", rows[i].why,
                rows[i].fix);
         json_decref(peers);
         json_decref(check);
@@ -183,8 +184,8 @@ static void a_port_that_nobody_answers_at_is_told_with_its_addresses(void **stat
     json_t *const dialed = json_pack("{s:b,s:b}", "192.0.2.1:7717", 0, "198.51.100.1:7717", 0);
     dp_doctor doctor = doctor_of(NULL, NULL, status);
     doctor.dialed = dialed;
-    expect(look("port", &doctor), DP_FINDING_WARN, "listens at port 7717",
-           "192.0.2.1:7717, 198.51.100.1:7717, and nobody answers", "another machine");
+    expect(look("port", &doctor), DP_FINDING_WARN, "listens on port 7717",
+           "peers dial 192.0.2.1:7717, 198.51.100.1:7717; no connection", "another machine");
     json_object_set_new(dialed, "198.51.100.1:7717", json_true());
     expect(look("port", &doctor), DP_FINDING_OK, "listens", NULL, NULL);
     json_object_clear(dialed); /* It tells nobody an address. */
@@ -199,7 +200,7 @@ static void a_node_that_nobody_lets_in_is_told_how_it_comes_back(void **state)
     json_t *const status = json_pack("{s:i,s:{s:i,s:i,s:b}}", "port", 7717, "run", "links", 0,
                                      "members", 2, "refused", 1);
     const dp_doctor doctor = doctor_of(NULL, NULL, status);
-    expect(look("port", &doctor), DP_FINDING_FAIL, "listens at port 7717", "rotated twice",
+    expect(look("port", &doctor), DP_FINDING_FAIL, "listens on port 7717", "rotated twice",
            "dpnode join TOKEN");
     json_decref(status);
 }
@@ -218,8 +219,8 @@ static void a_run_is_told_with_its_device(void **state)
         {"paused", "up", 1, DP_FINDING_OK, NULL, NULL},
         {"gossip", "up", 0, DP_FINDING_WARN, "no majority", "dpnode why"},
         {"training", "up", 0, DP_FINDING_WARN, "no majority", "dpnode why"},
-        {"halted", "up", 1, DP_FINDING_FAIL, "double vote", "dpnode why"},
-        {"training", "failing", 1, DP_FINDING_FAIL, "7 times so far; the next start is in 12 s",
+        {"halted", "up", 1, DP_FINDING_FAIL, "two records in one ballot", "dpnode why"},
+        {"training", "failing", 1, DP_FINDING_FAIL, "crashed 7 times; it restarts in 12 s",
          "dpnode logs"},
     };
     (void)state;
@@ -229,7 +230,7 @@ static void a_run_is_told_with_its_device(void **state)
             "trainer", rows[i].trainer, "device", "cpu: avx2, 2 threads", "round", 12, "quorum",
             rows[i].quorum, "trainer_restarts", 7, "trainer_next_ms", 11200);
         const dp_doctor doctor = doctor_of(NULL, NULL, status);
-        expect(look("run", &doctor), rows[i].level, ", round 12, computed by cpu: avx2, 2 threads",
+        expect(look("run", &doctor), rows[i].level, ", round 12, on cpu: avx2, 2 threads",
                rows[i].why, rows[i].fix);
         json_decref(status);
     }
@@ -238,11 +239,11 @@ static void a_run_is_told_with_its_device(void **state)
     expect(look("run", &doctor), DP_FINDING_OK, "idle", NULL, NULL);
     json_t *const lost = json_pack("{s:s,s:s}", "state", "idle", "lost", "its store was damaged");
     const dp_doctor of_lost = doctor_of(NULL, NULL, lost);
-    expect(look("run", &of_lost), DP_FINDING_FAIL, "lost its run", "its store was damaged",
+    expect(look("run", &of_lost), DP_FINDING_FAIL, "no longer a member", "its store was damaged",
            "dpnode join");
     json_decref(lost);
     const dp_doctor none = doctor_of(NULL, NULL, NULL);
-    expect(look("run", &none), DP_FINDING_OK, "no daemon runs", NULL, NULL);
+    expect(look("run", &none), DP_FINDING_OK, "no daemon is running", NULL, NULL);
     json_decref(idle);
 }
 
@@ -252,8 +253,7 @@ static void a_run_whose_chain_is_being_read_lacks_no_majority(void **state)
     json_t *const status = json_pack("{s:s,s:{s:s,s:s,s:n,s:n}}", "state", "starting", "run",
                                      "name", "kjv", "trainer", "down", "round", "quorum");
     const dp_doctor doctor = doctor_of(NULL, NULL, status);
-    expect(look("run", &doctor), DP_FINDING_OK, "kjv: starting, its round is not known yet", NULL,
-           NULL);
+    expect(look("run", &doctor), DP_FINDING_OK, "kjv: starting, round not known yet", NULL, NULL);
     json_decref(status);
 }
 
@@ -265,17 +265,18 @@ static void a_manifest_fits_or_the_reason_is_told(void **state)
                                    4 * GIB, "rows", 8, "recompute", "nothing");
     dp_doctor doctor = doctor_of(worker, NULL, NULL);
     doctor.plan_name = "kjv";
-    expect(look("plan", &doctor), DP_FINDING_FAIL, "cannot be told", "no plan", "validate");
+    expect(look("plan", &doctor), DP_FINDING_FAIL, "is not known", "no memory plan", "validate");
     doctor.plan = plan;
-    expect(look("plan", &doctor), DP_FINDING_OK, "kjv takes 1.0 GiB of 4.0 GiB, 8 sequences", NULL,
-           NULL);
+    expect(look("plan", &doctor), DP_FINDING_OK, "it needs 1.0 GiB of 4.0 GiB, trains 8 sequences",
+           NULL, NULL);
     json_object_set_new(plan, "fits", json_false());
     json_object_set_new(plan, "why", json_string("model.context 512 would fit"));
-    expect(look("plan", &doctor), DP_FINDING_FAIL, "kjv does not fit: 1.0 GiB of 4.0 GiB",
-           "model.context 512", "free memory");
+    expect(look("plan", &doctor), DP_FINDING_FAIL,
+           "kjv does not fit: it needs 1.0 GiB, 4.0 GiB are available", "model.context 512",
+           "free memory");
     doctor.text_why = "it has 7 tokens";
-    expect(look("plan", &doctor), DP_FINDING_FAIL, "kjv has no text that it could learn from",
-           "7 tokens", "validate");
+    expect(look("plan", &doctor), DP_FINDING_FAIL, "kjv has no text to train on", "7 tokens",
+           "validate");
     json_decref(plan);
     json_decref(worker);
 }

@@ -45,7 +45,7 @@ static void a_bad_checkpoint_ends_with_1(void **state)
     (void)state;
     verb_answer("{'good': 3, 'bad': 0}");
     assert_int_equal(VERB_ALONE(dp_verb_ckpt_verify), 0);
-    assert_true(verb_asked(0, "ckpt.verify", "{}") && verb_said("3 good, 0 bad"));
+    assert_true(verb_asked(0, "ckpt.verify", "{}") && verb_said("3 checkpoints intact, 0 damaged"));
     verb_answer("{'good': 2, 'bad': 1}");
     assert_int_equal(VERB_ALONE(dp_verb_ckpt_verify), DP_EXIT_NEGATIVE);
     verb_answer("{'good': 2, 'bad': 1}");
@@ -86,7 +86,7 @@ static void types_that_no_file_has_ask_nothing(void **state)
     }
     assert_int_equal(VERB(dp_verb_ckpt_export, "/nowhere", "--gguf", "f32", "--llmc", "f32"),
                      DP_EXIT_USAGE);
-    assert_true(verb_warned("give one of them") && verb_kit.n_calls == 0);
+    assert_true(verb_warned("exclude each other") && verb_kit.n_calls == 0);
     assert_int_equal(VERB_ALONE(dp_verb_ckpt_export), DP_EXIT_USAGE);
 }
 

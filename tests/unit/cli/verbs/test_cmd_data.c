@@ -69,10 +69,10 @@ static void what_the_tool_says_is_the_reason_of_a_failure(void **state)
     tool_kit.exit = DP_EXIT_DATA;
     tool_kit.says = "one.bin: its magic is another";
     assert_int_equal(VERB(dp_verb_data_info, "one.bin"), DP_EXIT_DATA);
-    assert_true(verb_warned("E0501") && verb_warned("this is no token shard"));
+    assert_true(verb_warned("E0501") && verb_warned("this is not a token shard"));
     assert_true(verb_warned("its magic is another") && verb_warned("dpnode data info --help"));
     assert_int_equal(VERB(dp_verb_data_verify, "book"), DP_EXIT_DATA);
-    assert_true(verb_warned("the folder is not what its table says"));
+    assert_true(verb_warned("the folder does not match its table"));
     assert_int_equal(VERB(dp_verb_data_tokenize, "a.txt", "-o", "b", "--json"), DP_EXIT_DATA);
     assert_true(verb_said("\"error\"") && verb_said("E0501"));
 }
@@ -86,7 +86,7 @@ static void a_tool_that_is_not_there_or_dies_is_told(void **state)
     tool_kit.status = DP_OK;
     tool_kit.exit = 139;
     assert_true(VERB(dp_verb_data_verify, "book") != 0);
-    assert_true(verb_warned("try with less at once"));
+    assert_true(verb_warned("give fewer files at once"));
     tool_kit.exit = 0;
     tool_kit.answer = "no JSON";
     assert_true(VERB(dp_verb_data_verify, "book") != 0);

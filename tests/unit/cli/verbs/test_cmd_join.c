@@ -45,7 +45,7 @@ static void a_node_that_is_in_already_is_told_apart(void **state)
     (void)state;
     verb_answer("{'run': 'kjv', 'round': 12, 'already': 'paused'}");
     assert_int_equal(VERB(dp_verb_join, "DPN1-ABC"), 0);
-    assert_true(verb_said("this node is in kjv already (paused)"));
+    assert_true(verb_said("this node is a member of kjv already (paused)"));
     verb_answer("{'run': 'kjv', 'round': 12}");
     assert_int_equal(VERB(dp_verb_join, "DPN1-ABC", "--json"), 0);
     assert_true(verb_said("\"round\":12"));

@@ -8,7 +8,7 @@ static void without_yes_nothing_that_lasts_is_asked_for(void **state)
     assert_int_equal(VERB(dp_verb_revoke, "bob"), DP_EXIT_USAGE);
     assert_int_equal(verb_kit.n_calls, 1);
     assert_true(verb_asked(0, "why", "{'peer': 'bob'}")); /* Is there such a peer? */
-    assert_true(verb_warned("E0122") && verb_warned("--yes was not given"));
+    assert_true(verb_warned("E0122") && verb_warned("needs --yes"));
     assert_int_equal(VERB_ALONE(dp_verb_run_fork), DP_EXIT_USAGE);
     assert_int_equal(VERB_ALONE(dp_verb_run_merge), DP_EXIT_USAGE);
     assert_int_equal(verb_kit.n_calls, 0);
@@ -38,11 +38,11 @@ static void a_revoked_member_is_named_with_what_follows(void **state)
     verb_answer("{'peer': 'q3x7', 'key': 'root'}");
     assert_int_equal(VERB(dp_verb_revoke, "bob", "--yes"), 0);
     assert_true(verb_asked(1, "revoke", "{'peer': 'bob'}"));
-    assert_true(verb_said("q3x7 is put out") && verb_said("the next record says it to all"));
+    assert_true(verb_said("q3x7 is removed") && verb_said("the next record tells all members"));
     verb_answer("{}");
     verb_answer("{'peer': 'q3x7', 'text': 'one more waits'}");
     assert_int_equal(VERB(dp_verb_revoke, "bob", "--yes"), 0);
-    assert_true(verb_said("links end now, one more waits"));
+    assert_true(verb_said("its links close now, one more waits"));
 }
 
 static void a_fork_goes_back_to_the_round_that_is_given(void **state)
@@ -51,7 +51,7 @@ static void a_fork_goes_back_to_the_round_that_is_given(void **state)
     verb_answer("{'text': 'the chain begins anew at round 12'}");
     assert_int_equal(VERB(dp_verb_run_fork, "--to", "12", "--yes"), 0);
     assert_true(verb_asked(0, "run.fork", "{'round': 12}"));
-    assert_true(verb_said("the chain begins anew at round 12; this node starts anew"));
+    assert_true(verb_said("the chain begins anew at round 12; this node restarts"));
     verb_answer("{'text': 'x'}");
     assert_int_equal(VERB(dp_verb_run_fork, "--yes"), 0);
     assert_true(verb_asked(0, "run.fork", "{}"));

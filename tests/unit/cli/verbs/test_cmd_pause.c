@@ -9,7 +9,7 @@ static void pause_and_resume_ask_once_and_say_what_follows(void **state)
     assert_true(verb_asked(0, "pause", "{}") && verb_said("paused") && verb_said("dpnode resume"));
     verb_answer("{'state': 'training'}");
     assert_int_equal(VERB_ALONE(dp_verb_resume), 0);
-    assert_true(verb_asked(0, "resume", "{}") && verb_said("training again"));
+    assert_true(verb_asked(0, "resume", "{}") && verb_said("resumed training"));
     verb_answer("{'state': 'paused'}");
     assert_int_equal(VERB(dp_verb_pause, "--json"), 0);
     assert_true(verb_said("\"state\""));
@@ -24,7 +24,7 @@ static void drain_waits_so_long_and_the_daemon_ends(void **state)
     verb_answer("{'counted': true, 'text': 'drained: its work is counted'}");
     assert_int_equal(VERB_ALONE(dp_verb_drain), 0);
     assert_true(verb_asked(0, "drain", "{'end': true}"));
-    assert_true(verb_said("its work is counted; the daemon ends"));
+    assert_true(verb_said("its work is counted; the daemon stops"));
     verb_answer("{'counted': false, 'text': 'x'}");
     assert_int_equal(VERB(dp_verb_drain, "--time", "2m"), 0);
     assert_true(verb_asked(0, "drain", "{'end': true, 'seconds': 120}"));
@@ -48,7 +48,7 @@ static void options_of_leave_without_it_change_nothing(void **state)
     (void)state;
     assert_int_equal(VERB(dp_verb_drain, "--keep-data"), DP_EXIT_USAGE);
     assert_int_equal(VERB(dp_verb_drain, "--delete-run", "kjv"), DP_EXIT_USAGE);
-    assert_true(verb_warned("goes with --leave only") && verb_kit.n_calls == 0);
+    assert_true(verb_warned("needs --leave") && verb_kit.n_calls == 0);
 }
 
 static void a_drain_that_fails_does_not_leave(void **state)
@@ -65,11 +65,11 @@ static void leave_keeps_or_drops_the_data(void **state)
     verb_answer("{'run': 'kjv'}");
     assert_int_equal(VERB_ALONE(dp_verb_leave), 0);
     assert_true(verb_asked(0, "run.leave", "{'keep_data': false}"));
-    assert_true(verb_said("left kjv; its other members, if any, go on"));
+    assert_true(verb_said("left kjv; training continues on its other members"));
     verb_answer("{'run': 'kjv'}");
     assert_int_equal(VERB(dp_verb_leave, "--keep-data", "--json"), 0);
     assert_true(verb_asked(0, "run.leave", "{'keep_data': true}") && verb_said("\"run\""));
-    verb_refuse(DP_EXIT_TEMPORARY, "E0111", "no other node can decide rounds");
+    verb_refuse(DP_EXIT_TEMPORARY, "E0111", "the run ends with this node");
     assert_int_equal(VERB_ALONE(dp_verb_leave), DP_EXIT_TEMPORARY);
     assert_string_equal(verb_kit.out, "");
 }

@@ -13,7 +13,7 @@ static void a_decided_round_is_a_line_below_a_head(void **state)
     assert_int_equal(VERB(dp_verb_rounds, "-n", "2"), 0);
     assert_true(verb_asked(0, "rounds", "{'last': 2, 'follow': false}"));
     assert_true(verb_said("3/4") && verb_said("1.5 s") && verb_said("1.0 MiB"));
-    assert_true(verb_said("2.500") && verb_said("parts 3/4") && verb_said("without you"));
+    assert_true(verb_said("2.500") && verb_said("parts 3/4") && verb_said("not by this node"));
     assert_true(strncmp(verb_kit.out, "TIME", 4) == 0);
 }
 
@@ -45,10 +45,10 @@ static void where_nothing_is_to_be_listed_a_sentence_is_said(void **state)
     (void)state;
     verb_answer("{'count': 0}");
     assert_int_equal(VERB_ALONE(dp_verb_rounds), 0);
-    assert_true(verb_said("this node knows of no decided round yet"));
+    assert_true(verb_said("no round is decided yet"));
     verb_answer("{'count': 0}");
     assert_int_equal(VERB(dp_verb_rounds, "--json"), 0);
-    assert_null(strstr(verb_kit.out, "no decided round"));
+    assert_null(strstr(verb_kit.out, "no round is decided"));
 }
 
 static void with_json_each_round_and_event_is_a_line_of_its_own(void **state)
@@ -114,7 +114,7 @@ static void a_question_that_is_not_understood_asks_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         assert_int_equal(VERB(dp_verb_why, words[i][0], words[i][1]), DP_EXIT_USAGE);
-        assert_true(verb_warned("this question is not understood") && verb_kit.n_calls == 0);
+        assert_true(verb_warned("the arguments are not understood") && verb_kit.n_calls == 0);
     }
 }
 

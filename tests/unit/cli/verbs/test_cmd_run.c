@@ -112,7 +112,7 @@ static void manifests_and_texts_that_cannot_be_read_are_named(void **state)
     assert_int_equal(VERB(dp_verb_run_create, "/nowhere.yaml"), DP_EXIT_NOINPUT);
     assert_true(verb_warned("E0306") && verb_warned("/nowhere.yaml"));
     assert_int_equal(VERB(dp_verb_run_create, dir.path), DP_EXIT_NOINPUT);
-    assert_true(verb_warned("it is a folder"));
+    assert_true(verb_warned("it is not a file"));
     write_file("bad.yaml", "train:\n  lr: fast\n", path);
     assert_int_equal(VERB(dp_verb_run_create, path), DP_EXIT_DATA);
     assert_true(verb_warned("E0301") && verb_warned("bad.yaml:2"));
@@ -129,13 +129,13 @@ static void a_good_manifest_is_told_with_its_plan(void **state)
     (void)state;
     tool_kit.answer = "{'fits': true, 'parameters': 1000}";
     assert_int_equal(VERB(dp_verb_run_validate, yaml), 0);
-    assert_true(verb_said("run.yaml is a good manifest of run book"));
-    assert_true(verb_said("these 1.00k parameters"));
+    assert_true(verb_said("run.yaml is valid: a manifest of run book"));
+    assert_true(verb_said("needs for 1.00k parameters"));
     assert_int_equal(VERB(dp_verb_run_validate, yaml, "--json"), 0);
     assert_true(verb_said("\"valid\":true") && verb_said("\"plan\":{"));
     tool_kit.status = DP_NOTFOUND; /* Without the tool nothing is known against it. */
     assert_int_equal(VERB(dp_verb_run_validate, yaml), 0);
-    assert_true(verb_said("What training takes here is not known"));
+    assert_true(verb_said("The memory for training is not known"));
 }
 
 static void a_manifest_that_cannot_run_here_ends_with_1(void **state)
@@ -143,7 +143,7 @@ static void a_manifest_that_cannot_run_here_ends_with_1(void **state)
     (void)state;
     tool_kit.answer = "{'fits': false, 'why': 'it lacks 3 GiB'}";
     assert_int_equal(VERB(dp_verb_run_validate, yaml), DP_EXIT_NEGATIVE);
-    assert_true(verb_said("not on this machine: it lacks 3 GiB"));
+    assert_true(verb_said("does not fit this machine: it lacks 3 GiB"));
     assert_int_equal(VERB(dp_verb_run_validate, yaml, "--json"), DP_EXIT_NEGATIVE);
     assert_true(verb_said("\"valid\":false"));
     tool_kit.exit = DP_EXIT_DATA; /* Of the text, as of the plan. */

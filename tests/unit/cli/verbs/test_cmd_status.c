@@ -19,7 +19,8 @@ static void a_node_that_trains_is_two_lines(void **state)
     assert_true(verb_said("you: ann (voter), counted in 1 round, trainer up at 1.50k tokens/s"));
     assert_true(verb_said(", sent 1.0 MiB") && verb_said(", on cpu: 4 threads"));
     assert_true(verb_said(", computing 50.0 % of the time"));
-    assert_true(verb_said(", updates of 1 element in 16, 25 % of the last one left over"));
+    assert_true(
+        verb_said(", sends 1 element of 16, 25 % of the last update deferred by compression"));
     assert_true(verb_said(", checkpoint of round 11\n"));
     assert_null(strstr(verb_kit.out, "no majority"));
 }
@@ -33,11 +34,11 @@ static void what_is_wrong_is_a_line_with_what_to_ask(void **state)
                 "{'text': ' since Monday'}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_true(verb_said("5 nodes alive, 1 member\n")); /* Some stand in no record yet. */
-    assert_true(verb_said("counted in 2 rounds, trainer failing, started again in 5 s"));
-    assert_true(verb_said("1 of 4 parts of the data are here"));
-    assert_true(verb_said("no majority of the voters is heard: dpnode why"));
-    assert_true(verb_said("paused by its owner since Monday; dpnode resume ends it"));
-    assert_true(verb_said("nobody lets this node in"));
+    assert_true(verb_said("counted in 2 rounds, trainer failing, restarts in 5 s"));
+    assert_true(verb_said("1 of 4 parts of the data are on this node"));
+    assert_true(verb_said("no majority of the voters is reachable (dpnode why)"));
+    assert_true(verb_said("paused by its owner since Monday; to train again: dpnode resume"));
+    assert_true(verb_said("no member accepts this node"));
     verb_answer("{" TRAINING ", 'voted_twice': 'q3x7', 'voted_twice_name': 'bob'}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_true(verb_said("halted: voter bob q3x7 signed two records in one ballot"));
@@ -51,8 +52,9 @@ static void limits_and_memory_are_told_where_they_matter(void **state)
                 "'held_max': 268435456}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_true(verb_said(", upload 1 Mbit/s, 1.0 GB of 200 GB of"));
-    assert_true(verb_said("of this month's upload used, training rests: dpnode limits"));
-    assert_true(verb_said("128 MiB of memory (at most about 256 MiB)"));
+    assert_true(
+        verb_said("of this month's upload used, training stopped by the quota (dpnode limits)"));
+    assert_true(verb_said("128 MiB of memory for peers' messages (limit about 256 MiB)"));
     verb_answer("{" TRAINING ", 'held': 1048576}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
     assert_null(strstr(verb_kit.out, "of memory"));
@@ -63,11 +65,11 @@ static void a_node_that_starts_or_joins_says_what_it_waits_for(void **state)
     (void)state;
     verb_answer("{'state': 'starting', 'run': {'name': 'kjv', 'round': null}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
-    assert_true(verb_said("the chain is being read"));
+    assert_true(verb_said("the daemon reads its chain"));
     assert_null(strstr(verb_kit.out, "no majority"));
     verb_answer("{'state': 'joining', 'run': {'name': 'kjv'}}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
-    assert_true(verb_said("nobody has told yet what the run is"));
+    assert_true(verb_said("no peer has sent the run's manifest yet"));
 }
 
 static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return(void **state)
@@ -78,7 +80,7 @@ static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_retu
     assert_true(verb_said("idle: dpnoded 1.0, pid 7, up 2 h. No run yet"));
     verb_answer("{'state': 'idle', 'lost': 'the store was damaged'}");
     assert_int_equal(VERB_ALONE(dp_verb_status), 0);
-    assert_true(verb_said("No run: the store was damaged. Join again: dpnode join TOKEN"));
+    assert_true(verb_said("No run: the store was damaged. To join again: dpnode join TOKEN"));
 }
 
 static void checks_end_with_0_or_1(void **state)
@@ -135,7 +137,7 @@ static void data_is_listed_with_what_is_here(void **state)
     assert_int_equal(VERB_ALONE(dp_verb_data), 0);
     assert_true(verb_asked(0, "data", "{}"));
     assert_true(verb_said("tokenizer") && verb_said("1.50k") && verb_said("not yet"));
-    assert_true(verb_said("1 of 2 are here; a pass has 40 samples\n"));
+    assert_true(verb_said("1 of 2 are on this node; one pass has 40 samples\n"));
     verb_refuse(DP_EXIT_TEMPORARY, "E0105", "this node is in no run");
     assert_int_equal(VERB(dp_verb_data, "--json"), DP_EXIT_TEMPORARY);
     assert_true(verb_said("\"error\""));

@@ -45,7 +45,8 @@ static void a_token_shows_run_terms_and_addresses_and_no_secret(void **state)
     assert_int_equal(VERB(dp_verb_token_inspect, text), 0);
     assert_true(verb_said("run       kjv  (abcd0000") && verb_said("expires   in 2 h\n"));
     assert_true(verb_said("uses      2\n") && verb_said("roles     train vote\n"));
-    assert_true(verb_said("addresses 192.0.2.1:7717\n") && verb_said("one may join by it now"));
+    assert_true(verb_said("addresses 192.0.2.1:7717\n") &&
+                verb_said("valid: a node can join by it now"));
     assert_null(strstr(verb_kit.out, secret));
     assert_int_equal(VERB(dp_verb_token_inspect, text, "--json"), 0);
     assert_true(verb_said("\"epoch\":3") && verb_said("\"valid\":true"));
@@ -58,7 +59,7 @@ static void a_token_that_is_over_is_shown_all_the_same_and_ends_with_1(void **st
     make(-600, 0);
     assert_int_equal(VERB(dp_verb_token_inspect, text), DP_EXIT_NEGATIVE);
     assert_true(verb_said("expires   10 min ago\n") && verb_said("uses      any number\n"));
-    assert_null(strstr(verb_kit.out, "one may join by it now"));
+    assert_null(strstr(verb_kit.out, "valid: a node can join by it now"));
     assert_int_equal(VERB(dp_verb_token_inspect, text, "--json"), DP_EXIT_NEGATIVE);
     assert_true(verb_said("\"valid\":false") && verb_said("\"why\":"));
 }

@@ -52,7 +52,7 @@ static void without_tokens_a_sentence_is_said(void **state)
     (void)state;
     verb_answer("{'count': 0}");
     assert_int_equal(VERB_ALONE(dp_verb_token_ls), 0);
-    assert_true(verb_said("no token: this node has made none"));
+    assert_true(verb_said("no tokens: this node has made none"));
     verb_answer("{'count': 0}");
     assert_int_equal(VERB(dp_verb_token_ls, "--json"), 0);
     assert_true(verb_said("\"tokens\":"));
@@ -97,8 +97,9 @@ static void a_revoked_token_leaves_its_members_and_says_how_to_put_them_out(void
     verb_answer("{" MEMBERS "}");
     assert_int_equal(VERB(dp_verb_token_revoke, "9f31"), 0);
     assert_true(verb_asked(0, "token.revoke", "{'id': '9f31', 'members': false}"));
-    assert_true(verb_said("9f31aa admits nobody any more, for all with the next record"));
-    assert_true(verb_said("came by it, and stay: ann\n")); /* Who has left is not named. */
+    assert_true(verb_said("9f31aa is revoked; the next record tells all members"));
+    assert_true(
+        verb_said("joined by it, and stay members: ann\n")); /* Who has left is not named. */
     assert_true(verb_said("dpnode token revoke 9f31aa --members"));
 }
 
@@ -108,7 +109,7 @@ static void a_token_is_revoked_with_its_members(void **state)
     verb_answer("{" MEMBERS ", 'text': 'two more wait'}");
     assert_int_equal(VERB(dp_verb_token_revoke, "9f31", "--members"), 0);
     assert_true(verb_asked(0, "token.revoke", "{'id': '9f31', 'members': true}"));
-    assert_true(verb_said("; two more wait") && verb_said("put out, with the next records: ann"));
+    assert_true(verb_said("; two more wait") && verb_said("removed with the next records: ann"));
     verb_refuse(DP_EXIT_NOINPUT, "E0215", "no such token");
     assert_int_equal(VERB(dp_verb_token_revoke, "9f31"), DP_EXIT_NOINPUT);
     assert_int_equal(VERB_ALONE(dp_verb_token_revoke), DP_EXIT_USAGE);

@@ -87,7 +87,7 @@ static void what_the_tool_tells_is_told_for_a_person(void **state)
     assert_true(verb_said("text prepared: 5000 tokens") && verb_warned("note: no card is here"));
     assert_true(verb_said("there: from step 0 to 20, 2 threads, 8 sequences at a time"));
     assert_true(verb_said("step 20/20  loss 2.5000  lr 0.003  1.50k tokens/s  skipped 1"));
-    assert_true(verb_said("20 steps done, 1 of them dropped") &&
+    assert_true(verb_said("20 steps done, 1 of them skipped") &&
                 verb_said("there/model opens in transformers"));
     assert_true(verb_said("state 0123456789abcdef; measure it: dpnode eval there"));
 }
@@ -108,7 +108,8 @@ static void a_run_that_was_stopped_says_how_it_goes_on(void **state)
     (void)state;
     tool_kit.answer = "{'event': 'end', 'step': 7, 'stopped': true}\n";
     assert_int_equal(VERB(dp_verb_train, yaml, "--out", "there"), DP_EXIT_INTERRUPTED);
-    assert_true(verb_said("stopped and saved at step 7; go on: dpnode train --resume --out there"));
+    assert_true(
+        verb_said("stopped and saved at step 7; to continue: dpnode train --resume --out there"));
 }
 
 static void with_json_each_event_is_a_line(void **state)

@@ -18,7 +18,7 @@ static void up_tells_a_daemon_that_it_started_from_one_that_ran(void **state)
     verb_answer("{'pid': 77, 'state': 'training', 'run': 'kjv'}");
     assert_int_equal(VERB(dp_verb_up, "--dir", "/d"), 0);
     assert_true(verb_said("is running (pid 77, training). Run: kjv"));
-    assert_true(verb_warned("It keeps the --dir and --listen")); /* Which was not obeyed. */
+    assert_true(verb_warned("It keeps its --dir and --listen")); /* Which was not obeyed. */
     verb_answer("{'pid': 77}");
     assert_int_equal(VERB(dp_verb_up, "--json"), 0);
     assert_true(verb_said("\"started\":false"));
@@ -45,7 +45,8 @@ static void down_waits_until_the_process_is_no_more(void **state)
     snprintf(answer, sizeof answer, "{'pid': %d}", (int)child);
     verb_answer(answer);
     assert_int_equal(VERB_ALONE(dp_verb_down), 0);
-    assert_true(verb_asked(0, "down", "{}") && verb_said("has ended; dpnode up starts it again"));
+    assert_true(verb_asked(0, "down", "{}") &&
+                verb_said("has stopped; to start it again: dpnode up"));
     verb_answer(answer);
     assert_int_equal(VERB(dp_verb_down, "--json"), 0);
     assert_true(verb_said("\"ended\":true"));

@@ -9,7 +9,7 @@
 
 enum { SLOTS = 28 }; /* two findings each are still fewer than are kept */
 
-static const char damaged[] = "the record's row in the store is damaged";
+static const char damaged[] = "the stored record is damaged";
 static const char missing[] = "the record is missing";
 
 /* A chain in the store of so many records, and what then befalls it; on the saver thread, whose the

@@ -64,14 +64,14 @@ static void the_daemon_ends_after_the_reply_when_its_work_is_counted(void **stat
     open_node();
     guard.counted = 5;
     CALL_ALONE(dp_method_drain);
-    assert_true(desk_logged("asked to drain") && desk_logged("for 25 s at most"));
+    assert_true(desk_logged("drain requested") && desk_logged("after 25 s at the latest"));
     wait_for_looks(3);
     assert_true(call_kit.n_frames == 0 && guard.limit_ms == 25000);
     guard.counted = 6;
-    guard.drained = "drained: its work is counted";
+    guard.drained = "drained: this node's work is counted";
     call_wait();
     assert_true(flag_at(call_body(), "counted"));
-    assert_string_equal(text_at(call_body(), "text"), "drained: its work is counted");
+    assert_string_equal(text_at(call_body(), "text"), "drained: this node's work is counted");
     turn_until(&desk.loop, has_ended, NULL);
     assert_int_equal(desk.exit_status, 0);
     close_node();
@@ -108,7 +108,7 @@ static void a_node_that_has_left_meanwhile_is_drained(void **state)
     CALL(dp_method_drain, FLAG("end", false));
     desk.daemon.driver = NULL;
     call_wait();
-    assert_string_equal(text_at(call_body(), "text"), "drained: it has left the run");
+    assert_string_equal(text_at(call_body(), "text"), "drained: this node has left the run");
     close_node();
 }
 

@@ -100,7 +100,7 @@ static void the_only_voter_does_not_leave_by_accident(void **state)
     CALL_ALONE(dp_method_run_leave);
     assert_true(call_failed("E0124", 75) && call_kit.n_commands == 0);
     assert_non_null(strstr(call_kit.error.why, "kjv has 12 rounds, 1 member"));
-    assert_non_null(strstr(call_kit.error.why, "not exported since this daemon began"));
+    assert_non_null(strstr(call_kit.error.why, "not exported since this daemon started"));
     assert_non_null(strstr(call_kit.error.why, "--delete-run kjv"));
     dp_diary_add(desk.daemon.diary, DP_LOG_INFO, "model.exported", 12, NULL,
                  "exported round 12 to /m");
@@ -203,7 +203,7 @@ static void a_pause_says_by_whom_and_the_first_one_since_when(void **state)
     assert_int_equal(call_kit.command, DP_COMMAND_PAUSE);
     assert_true(allowance_kit.pause.holds && allowance_kit.pause.since_ms != 0);
     assert_string_equal(allowance_kit.pause.user, "carol");
-    assert_true(desk_logged("paused by its owner, carol, until dpnode resume"));
+    assert_true(desk_logged("paused by its owner, carol; to train again: dpnode resume"));
     allowance_kit.view.pause = (dp_pause){.holds = true, .since_ms = 77, .user = "ann"};
     CALL_ALONE(dp_method_pause);
     assert_int_equal(allowance_kit.pause.since_ms, 77);

@@ -165,9 +165,9 @@ static void a_sample_goes_to_the_trainer_and_comes_back_with_its_round(void **st
     assert_int_equal(number_at(call_body(), "round"), 12);
     CALL_ALONE(dp_method_sample);
     assert_int_equal(net.question.tokens, 120);
-    net.answer(net.context, NULL, "the trainer died");
+    net.answer(net.context, NULL, "the trainer crashed");
     assert_true(call_failed("E0411", 75));
-    assert_string_equal(call_kit.error.why, "the trainer died");
+    assert_string_equal(call_kit.error.why, "the trainer crashed");
     call_close();
 }
 
@@ -193,7 +193,7 @@ static void nobody_hears_an_answer_after_going_away(void **state)
     open_node();
     CALL_ALONE(dp_method_eval);
     call_kit.is_gone = true;
-    net.answer(net.context, NULL, "the trainer died");
+    net.answer(net.context, NULL, "the trainer crashed");
     assert_true(call_kit.n_errors == 0 && call_kit.n_frames == 0);
     call_close();
 }

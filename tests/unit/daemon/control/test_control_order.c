@@ -12,7 +12,7 @@ bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
     (void)parameters;
     *peer = (dp_peer){{5}};
     if (!peer_is_known) {
-        dp_call_fail(call, 1, "E0120", "", "there is no such peer", "");
+        dp_call_fail(call, 1, "E0120", "", "unknown peer", "");
     }
     return peer_is_known;
 }
@@ -50,10 +50,10 @@ static void an_order_that_the_node_refuses_changes_nothing(void **state)
     assert_false(desk_logged("member.revoked"));
     CALL_ALONE(dp_method_run_fork);
     assert_true(call_failed("E0123", 77));
-    assert_string_equal(call_kit.error.what, "the chain is not begun anew");
+    assert_string_equal(call_kit.error.what, "the chain is not restarted");
     CALL_ALONE(dp_method_run_merge);
     assert_true(call_failed("E0123", 77));
-    assert_string_equal(call_kit.error.what, "nothing is merged");
+    assert_string_equal(call_kit.error.what, "the chains are not merged");
     call_close();
 }
 
@@ -124,7 +124,8 @@ static void without_a_checkpoint_of_that_round_those_that_are_here_are_named(voi
     CALL(dp_method_run_fork, NUMBER("round", 7));
     call_wait();
     assert_true(call_failed("E0123", 77) && call_kit.n_orders == 0);
-    assert_non_null(strstr(call_kit.error.why, "no checkpoint of round 7; it has some of: 9 8"));
+    assert_non_null(
+        strstr(call_kit.error.why, "no checkpoint of round 7; it has those of rounds 9 8"));
     call_close();
 }
 
@@ -139,7 +140,7 @@ static void a_damaged_checkpoint_is_not_gone_back_to(void **state)
     CALL(dp_method_run_fork, NUMBER("round", 8));
     call_wait();
     assert_true(call_failed("E0123", 77) && call_kit.n_orders == 0);
-    assert_non_null(strstr(call_kit.error.why, "not what was written"));
+    assert_non_null(strstr(call_kit.error.why, "its stored bytes are damaged"));
     call_close();
 }
 

@@ -118,7 +118,7 @@ static void those_that_came_by_a_token_or_by_one_of_theirs_are_with_it(void **st
     admit(22, id_of(7, 0), id_of(1, 0), 0);
     list(2);
     const dp_pack_value *admitted = dp_pack_key(token_at(0), "admitted");
-    assert_string_equal(text_at(dp_pack_at(admitted, 0), "gone"), "put out for harm");
+    assert_string_equal(text_at(dp_pack_at(admitted, 0), "gone"), "removed for harm");
     assert_null(dp_pack_key(dp_pack_at(admitted, 0), "through"));
     assert_true(flag_at(dp_pack_at(admitted, 1), "through"));
     assert_null(dp_pack_key(dp_pack_at(admitted, 1), "gone"));
@@ -153,7 +153,7 @@ static void a_token_is_revoked_by_how_its_id_begins(void **state)
     assert_int_equal(call_kit.order.until_ms, NOW_MS + 1000);
     assert_string_equal(text_at(call_body(), "text"), "one more waits");
     assert_int_equal(number_at(dp_pack_key(call_body(), "token"), "members_count"), 1);
-    assert_true(desk_logged("token.revoked") && desk_logged("with the members that came by it"));
+    assert_true(desk_logged("token.revoked") && desk_logged("with the members that joined by it"));
     call_close();
 }
 
@@ -169,9 +169,10 @@ static void an_id_that_means_several_or_nothing_revokes_nothing(void **state)
         call_wait();
         assert_true(call_failed("E0212", 1));
         if (i == 0) {
-            assert_string_equal(call_kit.error.what, "several tokens have an id that begins so");
+            assert_string_equal(call_kit.error.what,
+                                "several tokens have an id with this beginning");
         } else if (i == 2) {
-            assert_string_equal(call_kit.error.why, "give at least 4 characters of it");
+            assert_string_equal(call_kit.error.why, "give at least its first 4 characters");
         }
     }
     issue(id_of(0xef, 1), 2, NOW_MS + 1000);

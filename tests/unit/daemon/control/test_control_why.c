@@ -58,26 +58,26 @@ static void each_mode_has_a_sentence(void **state)
 {
     (void)state;
     open_node();
-    assert_true(says_now("training in synchronous rounds: 3 nodes alive, 4 members, round 12"));
+    assert_true(says_now(
+        "training in synchronous rounds: 3 nodes alive, 4 members, last decided round 12"));
     call_kit.view.device = "cpu: 4 threads";
-    assert_true(says_now("; computed by cpu: 4 threads"));
+    assert_true(says_now(", on cpu: 4 threads"));
     call_kit.view.trainer = "starting";
-    assert_true(says_now("following in synchronous rounds") &&
-                answers("; the trainer is starting"));
+    assert_true(says_now("following in synchronous rounds") && answers("; trainer starting"));
     call_kit.view.node.mode = DP_MODE_GOSSIP;
-    assert_true(says_now("no majority of the 3 voters is heard") &&
-                answers("goes on training and averages in pairs"));
+    assert_true(says_now("no majority of the 3 voters is reachable") &&
+                answers("trains on and averages in pairs"));
     desk.driver->manifest.exchange = DP_EXCHANGE_GRADIENTS;
     assert_true(says_now("waits with its next gradient"));
     call_kit.view.node.mode = DP_MODE_JOINING;
     call_kit.view.node.bytes_wanted = 3 << 20;
     call_kit.view.node.bytes_waiting = 2 << 20;
-    assert_true(says_now("1 of 4 parts of the data are here; 1.0 of 3.0 MiB fetched"));
+    assert_true(says_now("1 of 4 parts of the data are on this node; 1.0 of 3.0 MiB fetched"));
     call_kit.view.running = false;
-    assert_true(says_now("starting: reading what this node has on its disk"));
+    assert_true(says_now("starting: reading the store"));
     call_kit.has_manifest = false;
     call_kit.view.transport.links = 2;
-    assert_true(says_now("joining: waiting for somebody of the run to answer (2 links)"));
+    assert_true(says_now("joining: waiting for a member of the run to answer (2 links)"));
     call_close();
 }
 
@@ -87,11 +87,12 @@ static void a_pause_and_a_used_up_month_are_told_apart(void **state)
     open_node();
     call_kit.view.node.mode = DP_MODE_PAUSED;
     allowance_kit.view.pause = (dp_pause){.holds = true, .user = "ann"};
-    assert_true(says_now("paused by its owner, by ann: dpnode resume"));
+    assert_true(says_now("paused by its owner, by ann. To train again: dpnode resume"));
     allowance_kit.cap = "this month's upload is used up";
-    assert_true(says_now("; and this month's upload is used up, so that it trains when both"));
+    assert_true(says_now(", and this month's upload is used up. To train again"));
     allowance_kit.view.pause.holds = false;
-    assert_true(says_now("resting: this month's upload is used up; this node is a member"));
+    assert_true(says_now(
+        "training stopped by the quota: this month's upload is used up. This node stays a member"));
     call_close();
 }
 
@@ -103,7 +104,8 @@ static void a_halt_names_the_voter_or_the_two_forks(void **state)
     call_kit.view.node.culprit = (dp_peer){{1}};
     assert_true(says_now("halted: the voter bob, ") && answers("dpnode run fork"));
     call_kit.view.node.culprit = (dp_peer){{0}};
-    assert_true(says_now("begun anew twice at one place") && answers("dpnode run merge"));
+    assert_true(says_now("restarted twice with the root key at one place") &&
+                answers("dpnode run merge"));
     call_close();
 }
 
@@ -112,8 +114,8 @@ static void a_node_that_is_out_says_by_whose_wish(void **state)
     static const struct {
         uint32_t gone;
         const char *text;
-    } rows[] = {{DP_REMOVE_HARMFUL, "most of its updates make the model worse"},
-                {DP_REMOVE_REVOKED, "its membership was revoked"},
+    } rows[] = {{DP_REMOVE_HARMFUL, "most of this node's updates make the model worse"},
+                {DP_REMOVE_REVOKED, "membership was revoked"},
                 {DP_REMOVE_LEFT, "this node has left the run"}};
     (void)state;
     open_node();
@@ -135,7 +137,7 @@ static void what_is_wrong_beside_it_is_added(void **state)
     call_kit.view.trainer_next_ms = 4001;
     call_kit.view.trainer_deaths = 1;
     call_kit.view.refused = true;
-    assert_true(says_now("; the trainer died, 1 time in a row, and is started again in 5 s"));
+    assert_true(says_now("; the trainer crashed 1 time in a row and restarts in 5 s"));
     assert_true(answers("; this machine's clock is 5 min behind (timedatectl set-ntp true)"));
     assert_true(answers("rotated twice while it was away"));
     call_close();
@@ -156,13 +158,13 @@ static void a_member_is_found_by_name_and_by_both_forms_of_its_id(void **state)
     const char *const words[] = {"bob", id, hex};
     for (size_t i = 0; i < 3; i++) {
         CALL(dp_method_why, TEXT("peer", words[i]));
-        assert_true(answers("bob is alive, a voter, at round 12; the last round that counted it"));
+        assert_true(answers("bob is alive, a voter, at round 12; last counted in round"));
         assert_null(strstr(text_at(call_body(), "answer"), "no connection"));
     }
     CALL(dp_method_why, TEXT("peer", "ann"));
     assert_true(answers("ann (this node) is"));
     CALL(dp_method_why, TEXT("peer", "carl"));
-    assert_true(answers("a member without a vote") && answers("there is no connection to it now"));
+    assert_true(answers("a member without a vote") && answers("not connected"));
     call_close();
 }
 
@@ -172,7 +174,7 @@ static void a_name_that_nobody_or_two_have_is_refused(void **state)
     open_node();
     CALL(dp_method_why, TEXT("peer", "eve"));
     assert_true(call_failed("E0120", 1));
-    assert_string_equal(call_kit.error.what, "there is no such peer");
+    assert_string_equal(call_kit.error.what, "unknown peer");
     desk.names[2] = "bob";
     CALL(dp_method_why, TEXT("peer", "bob"));
     assert_true(call_failed("E0120", 1));
@@ -205,7 +207,8 @@ static void a_round_tells_who_was_counted_left_out_and_not_waited_for(void **sta
     dp_diary_round_add(desk.daemon.diary, &round);
     CALL(dp_method_why, NUMBER("round", 12));
     assert_true(flag_at(call_body(), "known"));
-    assert_true(answers("round 12 was decided with 1 of 2 contributors; this node is counted."));
+    assert_true(
+        answers("round 12 was decided with 1 of 2 contributors. This node's update was counted."));
     assert_true(answers(" bob was left out: not ready."));
     assert_true(answers(" Not waited for: carl: alive -> suspect."));
     call_close();
@@ -219,7 +222,7 @@ static void rounds_that_are_not_known_are_told_apart(void **state)
         bool known;
     } rows[] = {{13, "round 13 is under way", true},
                 {14, "round 14 has not begun", false},
-                {3, "round 3 is not known here", false}};
+                {3, "round 3 is not known to this node", false}};
     (void)state;
     open_node();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -245,12 +248,12 @@ static void causes_are_what_is_no_routine_and_of_what_was_asked(void **state)
     dp_diary *diary = desk.daemon.diary;
     dp_diary_add(diary, DP_LOG_INFO, "ckpt.saved", 12, NULL, "routine");
     dp_diary_add(diary, DP_LOG_INFO, "link.up", 0, &bob, "routine");
-    dp_diary_add(diary, DP_LOG_WARN, "trainer.down", 12, NULL, "the trainer died");
+    dp_diary_add(diary, DP_LOG_WARN, "trainer.down", 12, NULL, "the trainer crashed");
     dp_diary_add(diary, DP_LOG_WARN, "clock.differs", 0, &bob, "its clock differs");
     CALL_ALONE(dp_method_why);
     assert_int_equal(n_causes(), 2);
     const dp_pack_value *first = dp_pack_at(dp_pack_key(call_body(), "causes"), 0);
-    assert_string_equal(text_at(first, "text"), "the trainer died");
+    assert_string_equal(text_at(first, "text"), "the trainer crashed");
     CALL(dp_method_why, TEXT("peer", "bob"));
     assert_int_equal(n_causes(), 1);
     CALL(dp_method_why, NUMBER("round", 12)); /* Of a round routine counts too. */

@@ -85,7 +85,7 @@ void dp_tool_sentence(const char *output, char *text, size_t size)
 dp_status dp_transport_try(const char *address, dp_why *why)
 {
     (void)address;
-    return net.port_is_taken ? dp_why_set(why, DP_BUSY, "the port is taken") : DP_OK;
+    return net.port_is_taken ? dp_why_set(why, DP_BUSY, "the port is in use") : DP_OK;
 }
 
 dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED_BYTES],
@@ -106,7 +106,7 @@ dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_facts *
         *driver = desk.driver;
         return DP_OK;
     }
-    return dp_why_set(why, net.opens, "the port is taken");
+    return dp_why_set(why, net.opens, "the port is in use");
 }
 
 static void on_progress(void *context, const char *phase, const char *text)
@@ -339,7 +339,7 @@ static void a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened(v
     prepare(3);
     go_on();
     assert_true(net.status == DP_BUSY && net.n_opened == 1 && desk.daemon.driver == NULL);
-    assert_string_equal(net.why, "the port is taken");
+    assert_string_equal(net.why, "the port is in use");
     desk_close();
 }
 

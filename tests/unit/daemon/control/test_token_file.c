@@ -92,7 +92,7 @@ static void a_token_is_taken_as_soon_as_it_is_there_without_blanks_behind(void *
     (void)state;
     folder_open();
     turn_until(&desk.loop, waits, NULL);
-    assert_true(desk_logged("it is not there yet"));
+    assert_true(desk_logged("the file does not exist yet"));
     write_token(""); /* It is being written. */
     for (int i = 0; i < 5; i++) {
         uv_run(&desk.loop, UV_RUN_ONCE);
@@ -102,7 +102,7 @@ static void a_token_is_taken_as_soon_as_it_is_there_without_blanks_behind(void *
     write_token("DPN1-ABC \t\r\n\n");
     wait_for_joins(1);
     assert_string_equal(net.token, "DPN1-ABC");
-    assert_true(desk_logged("joins by the token in"));
+    assert_true(desk_logged("joining by the token in"));
     folder_close();
 }
 

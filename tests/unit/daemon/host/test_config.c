@@ -168,13 +168,13 @@ static void mistakes_are_told_in_a_sentence(void **state)
         const char *argument;
         const char *wanted;
     } cases[] = {{"nonsense", "not an option"},
-                 {"--nonsense", "no option"},
-                 {"--lisen=1.2.3.4:5", "no option --lisen=1.2.3.4:5; did you mean --listen?"},
+                 {"--nonsense", "unknown option"},
+                 {"--lisen=1.2.3.4:5", "unknown option --lisen=1.2.3.4:5; did you mean --listen?"},
                  {"--dir", "needs a value"},
-                 {"--", "no option"},
+                 {"--", "unknown option"},
                  {"-x", "not an option"},
                  {"--nice=", "not a number"},
-                 {"--dirx=1", "no option"},
+                 {"--dirx=1", "unknown option"},
                  {"", "not an option"},
                  {"--dir=", "--dir is empty"},
                  {"--socket=", "--socket is empty"},

@@ -84,16 +84,16 @@ static void a_note_names_its_peer_by_name_or_by_id(void **state)
     dp_diary *diary = house.daemon.diary;
     dp_peer_text(&peer, id);
     dp_diary_note(diary, &note, "bob");
-    snprintf(wanted, sizeof wanted, "round 9 goes on without bob (%s): not ready", id);
+    snprintf(wanted, sizeof wanted, "round 9 does not wait for bob (%s): not ready", id);
     assert_string_equal(last_text(diary), wanted);
     dp_diary_note(diary, &note, "");
-    snprintf(wanted, sizeof wanted, "round 9 goes on without %s: not ready", id);
+    snprintf(wanted, sizeof wanted, "round 9 does not wait for %s: not ready", id);
     assert_string_equal(last_text(diary), wanted);
     dp_diary_note(diary, &note, "a name of many more characters than anybody could want");
     CHECK(strstr(last_text(diary), id) != NULL);
     note.peer = (dp_peer){{0}};
     dp_diary_note(diary, &note, NULL);
-    assert_string_equal(last_text(diary), "round 9 goes on without an unknown peer: not ready");
+    assert_string_equal(last_text(diary), "round 9 does not wait for an unknown peer: not ready");
     house_close(&house);
 }
 
@@ -106,10 +106,10 @@ static void let_go_work_is_told_as_a_share(void **state)
     dp_diary_note(house.daemon.diary, &note, NULL);
     assert_string_equal(
         last_text(house.daemon.diary),
-        "15.9 % of the work that was not averaged yet is let go: it aged while rounds were missed");
+        "discarded 15.9 % of the unaveraged work: it aged while rounds were missed");
     note.a = 65536;
     dp_diary_note(house.daemon.diary, &note, NULL);
-    CHECK(strncmp(last_text(house.daemon.diary), "100.0 % of the work", 19) == 0);
+    CHECK(strncmp(last_text(house.daemon.diary), "discarded 100.0 % of the", 24) == 0);
     house_close(&house);
 }
 
@@ -121,13 +121,12 @@ static void a_cause_in_one_word_becomes_a_sentence(void **state)
     house_open(&house);
     dp_diary_note(house.daemon.diary, &note, NULL);
     assert_string_equal(last_text(house.daemon.diary),
-                        "round 9 closes with 2 of 3: enough are ready, and the time to wait for "
-                        "the others is over");
+                        "round 9 closes with 2 of 3: enough are ready, and the grace for "
+                        "the others has ended");
     note.cause = "first";
     dp_diary_note(house.daemon.diary, &note, NULL);
     assert_string_equal(last_text(house.daemon.diary),
-                        "round 9 closes with 2 of 3: as many are ready as close a round at once "
-                        "(round.close_at)");
+                        "round 9 closes with 2 of 3: the share of round.close_at is ready");
     note = (dp_note){.code = DP_NOTE_VOTERS, .round = 9, .a = 1, .b = 3, .cause = ""};
     dp_diary_note(house.daemon.diary, &note, NULL);
     assert_string_equal(last_text(house.daemon.diary), "voters 1 -> 3");
@@ -323,12 +322,12 @@ static void who_was_left_out_is_told_by_the_record_and_why_by_who_closed_the_rou
     assert_int_equal(kept->n_left_out, DP_DIARY_LEFT_OUT_MAX);
     for (uint32_t i = 0; i < DP_DIARY_LEFT_OUT_MAX; i++) {
         CHECK(dp_peer_equal(&kept->left_out[i].peer, &record.late[i]));
-        assert_string_equal(kept->left_out[i].cause, i == 1 ? "not alive" : "not there in time");
+        assert_string_equal(kept->left_out[i].cause, i == 1 ? "not alive" : "not ready in time");
     }
     record.round = 13; /* Of which nothing was said. */
     dp_diary_round_of_record(&record, &self, &row);
     dp_diary_round_add(diary, &row);
-    assert_string_equal(dp_diary_round_find(diary, 13)->left_out[1].cause, "not there in time");
+    assert_string_equal(dp_diary_round_find(diary, 13)->left_out[1].cause, "not ready in time");
     house_close(&house);
 }
 

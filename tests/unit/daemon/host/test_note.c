@@ -34,14 +34,14 @@ static void holes_are_filled_by_their_names(void **state)
                         "published an update for round 9: 5 bytes, 18446744073709551615 tokens");
     assert_string_equal(said(DP_NOTE_READY, 0, 0, ""), "bob is ready for round 9");
     assert_string_equal(said(DP_NOTE_MODE, DP_MODE_SYNC, DP_MODE_GOSSIP, "no quorum"),
-                        "this node: sync -> gossip: no majority of the voters is heard");
+                        "this node: sync -> gossip: no majority of the voters is reachable");
     assert_string_equal(said(DP_NOTE_MEMBER, DP_MEMBER_ALIVE, DP_MEMBER_DEAD, "silent"),
                         "bob: alive -> dead: silent");
     assert_string_equal(said(DP_NOTE_DECIDED, 3, 12, ""),
                         "round 9 decided in slot 12 with 3 contributors");
     assert_string_equal(said(DP_NOTE_DISCARDED, 32768, 0, "fenced"),
-                        "50.0 % of the work that was not averaged yet is let go: exchanges under "
-                        "way when it vanished were declared void");
+                        "discarded 50.0 % of the unaveraged work: its unfinished "
+                        "pair exchanges were declared void");
     assert_string_equal(said(DP_NOTE_EXCHANGE, 1, 2, "{a}"),
                         "gossip exchange with bob, weights 1 and 2: {a}"); /* Filled once. */
 }
@@ -55,7 +55,7 @@ static void what_does_not_fit_is_cut(void **state)
         memset(text, 'x', sizeof text);
         dp_note_sentence(&note, "somebody of a long name", text, size);
         assert_true(strlen(text) < size);
-        assert_memory_equal(text, "somebody of a long name is no member any more: it was put out",
+        assert_memory_equal(text, "somebody of a long name is no longer a member: it was removed",
                             strlen(text));
         assert_int_equal(text[size], 'x');
     }

@@ -227,8 +227,8 @@ static void rows_that_cannot_be_read_are_told_and_no_more(void **state)
     begin(&house);
     house_open_rows(&house);
     CHECK(dp_allowance_limits(house.daemon.allowance).upload == 0);
-    CHECK(house_logged(&house, "what dpnode limits has set cannot be read"));
-    CHECK(house_logged(&house, "what this month has used cannot be read"));
+    CHECK(house_logged(&house, "the stored limits cannot be read"));
+    CHECK(house_logged(&house, "the stored count of this month's bytes cannot be read"));
     set_and_keep(&house, DP_ALLOW_DOWNLOAD, 1);
     start_anew(&house);
     CHECK(dp_allowance_limits(house.daemon.allowance).download == 125000);

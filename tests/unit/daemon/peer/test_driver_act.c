@@ -322,10 +322,10 @@ static void a_halt_names_who_voted_twice_or_the_two_forks(void **state)
     desk_open();
     dp_driver_act(desk.driver, &action);
     assert_true(desk_logged("run.halted") && desk_logged("voted twice in one ballot"));
-    assert_false(desk_logged("begun the chain anew twice"));
+    assert_false(desk_logged("restarted the chain twice"));
     action.u.note.peer = (dp_peer){{0}};
     dp_driver_act(desk.driver, &action);
-    assert_true(desk_logged("the root key has begun the chain anew twice at one place"));
+    assert_true(desk_logged("the root key has restarted the chain twice at one place"));
     assert_false(desk.ended);
     desk_close();
 }

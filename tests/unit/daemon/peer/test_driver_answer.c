@@ -233,14 +233,14 @@ static void dropped_steps_are_told_in_one_line_a_second(void **state)
     drop_steps(0, 0, 0);
     assert_int_equal(dp_diary_entries(desk.daemon.diary), 0);
     drop_steps(3, 1, 10);
-    assert_true(desk_logged("dropped 3 training steps: 1 loss spikes, 2 not finite"));
+    assert_true(desk_logged("skipped 3 training steps: 1 loss spikes, 2 not finite"));
     drop_steps(5, 1, 999);
     assert_int_equal(dp_diary_entries(desk.daemon.diary), 1);
     drop_steps(6, 2, 1);
-    assert_true(desk_logged("dropped 3 training steps: 1 loss spikes, 2 not finite"));
+    assert_true(desk_logged("skipped 3 training steps: 1 loss spikes, 2 not finite"));
     assert_int_equal(dp_diary_entries(desk.daemon.diary), 2);
     drop_steps(1, 1, 2000); /* Totals fall with a new publication. */
-    assert_true(desk_logged("dropped 1 training steps: 1 loss spikes, 0 not finite"));
+    assert_true(desk_logged("skipped 1 training steps: 1 loss spikes, 0 not finite"));
     desk_close();
 }
 

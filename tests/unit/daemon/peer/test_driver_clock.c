@@ -82,7 +82,7 @@ static void a_majority_that_agrees_is_gone_by_until_it_is_right_again(void **sta
     assert_true(is_about((int64_t)(dp_driver_wall_ms(driver) - dp_unix_ms()), 10 * MINUTE_MS));
     assert_true(desk_logged("clock.corrected") && desk_logged("3 of 4 members"));
     assert_true(dp_driver_clock(driver, &clock, text, sizeof text));
-    assert_non_null(strstr(text, "this node goes by theirs"));
+    assert_non_null(strstr(text, "this node uses theirs"));
     for (uint8_t i = 1; i <= 3; i++) {
         assert_true(meet(i, 0, false));
     }
@@ -118,11 +118,11 @@ static void a_difference_is_told_once_a_minute_of_each_kind(void **state)
     assert_int_equal(dp_diary_entries(desk.daemon.diary), entries);
     assert_true(meet(0, 3 * MINUTE_MS, true)); /* Somebody unknown is told beside it. */
     assert_int_equal(dp_diary_entries(desk.daemon.diary), entries + 1);
-    assert_true(desk_logged("or somebody repeats what was sent then"));
+    assert_true(desk_logged("or it repeats an old message"));
     net.now_ms += 60 * 1000;
     assert_true(meet(2, -3 * MINUTE_MS, true));
     assert_int_equal(dp_diary_entries(desk.daemon.diary), entries + 2);
-    assert_true(desk_logged("by which its certificate is not valid: no link"));
+    assert_true(desk_logged("its certificate is not valid at that time, so it is refused"));
     driver->node = NULL;
     desk_close();
 }
@@ -191,10 +191,10 @@ static void a_difference_that_nobody_confirms_is_shown_as_one_of_two(void **stat
     (void)state;
     assert_true(meet(1, -5 * MINUTE_MS, false));
     assert_true(dp_driver_clock(driver, &clock, text, sizeof text));
-    assert_non_null(strstr(text, "ahead of that of the only one that it has heard"));
+    assert_non_null(strstr(text, "ahead of that of the only peer met"));
     assert_true(meet(2, -9 * MINUTE_MS, false));
     assert_true(dp_driver_clock(driver, &clock, text, sizeof text));
-    assert_non_null(strstr(text, "others, in the middle"));
+    assert_non_null(strstr(text, "the other nodes (median)"));
     assert_true(clock.met == 2 && clock.correction_ms == 0);
     driver->node = NULL;
     desk_close();

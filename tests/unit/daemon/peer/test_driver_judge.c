@@ -437,7 +437,7 @@ static void people_may_ask_while_updates_are_judged(void **state)
     CHECK_OK(dp_driver_ask(desk.driver, &question, hear_sample, &heard));
     CHECK(heard == 0);
     desk_close();
-    CHECK(heard == 1); /* That the daemon is ending. */
+    CHECK(heard == 1); /* That the daemon is stopping. */
 }
 
 int main(void)

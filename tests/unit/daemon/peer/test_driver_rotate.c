@@ -101,7 +101,7 @@ static void a_secret_that_cannot_be_written_is_not_used(void **state)
     desk_settle();
     assert_int_equal(net.n_keys, 0);
     assert_int_equal(driver->facts.psk_epoch, 1);
-    assert_true(desk_logged("secret.unsaved") && desk_logged("epoch 2 was not written"));
+    assert_true(desk_logged("secret.unsaved") && desk_logged("epoch 2 could not be stored"));
     desk_close();
 }
 

@@ -342,7 +342,7 @@ static void a_checkpoint_that_finds_no_room_is_told_and_training_goes_on(void **
     desk.shelf.store->options.max_bytes = 1;
     dp_driver_save(driver, &action);
     desk_settle();
-    assert_true(desk_logged("ckpt.failed") && desk_logged("training goes on"));
+    assert_true(desk_logged("ckpt.failed") && desk_logged("training continues"));
     assert_true(desk.n_events == 0 && !driver->has_checkpoint && !desk.ended);
     CHECK_STATUS(dp_ckpt_newest(desk.shelf.store, &run, &ckpt), DP_NOTFOUND);
     desk_close();

@@ -242,7 +242,7 @@ static void on_a_full_disk_a_publication_waits_until_there_is_room(void **state)
     publish(9, 1, 0);
     desk_settle();
     assert_true(desk.n_events == 0 && driver->waiting[0] != NULL && net.n_replaced == 0);
-    assert_true(desk_logged("store.full") && desk_logged("an update waits for room"));
+    assert_true(desk_logged("store.full") && desk_logged("an update waits for disk space"));
     dp_driver_take_again(driver); /* Still full. */
     desk_settle();
     assert_true(desk.n_events == 0 && driver->waiting[0] != NULL);

@@ -371,13 +371,13 @@ static void a_death_ends_all_that_was_under_way_and_the_node_hears_of_it(void **
     assert_true(driver->n_waits == 0 && !driver->trainer_open && !driver->training);
     assert_true(driver->trainer_life == 1 && driver->tokens_per_s == 0);
     assert_true(net.n_answers == 1 && net.last_answer_is_null);
-    assert_string_equal(net.why, "the trainer died");
+    assert_string_equal(net.why, "the trainer crashed");
     assert_true(desk.n_events == 1 && desk.events[0].type == DP_EV_TRAINER_DOWN);
-    assert_true(desk_logged("the trainer died of a signal; it is started again"));
+    assert_true(desk_logged("the trainer died of a signal; it restarts"));
     net.in_a_row = 3;
     net.next_ms = 4001;
     dies("died of a signal");
-    assert_true(desk_logged("3 times in a row; it is started again in 5 s"));
+    assert_true(desk_logged("3 times in a row; it restarts in 5 s"));
     close_trainer();
 }
 
@@ -392,7 +392,7 @@ static void after_two_lives_on_a_device_the_cpu_computes(void **state)
     net.deaths = DP_TRAINER_DEVICE_LIVES;
     dies("died");
     assert_true(net.takes_cpu && driver->device[0] == '\0');
-    assert_true(desk_logged("once more on this device; the CPU computes from now on"));
+    assert_true(desk_logged("again on this device; falling back to the CPU"));
     close_trainer();
 }
 
@@ -441,7 +441,7 @@ static void people_ask_only_a_trainer_that_holds_the_model_and_not_too_much(void
     dp_driver *driver = open_trainer();
     driver->trainer_open = false;
     CHECK_STATUS(dp_driver_ask(driver, &question, on_answer, NULL), DP_CLOSED);
-    assert_string_equal(net.why, "the trainer has not loaded the model");
+    assert_string_equal(net.why, "the trainer has not loaded it");
     driver->trainer_open = true;
     for (uint32_t i = 0; i < DP_DRIVER_QUESTIONS_MAX; i++) {
         CHECK_OK(dp_driver_ask(driver, &question, on_answer, NULL));
@@ -451,7 +451,7 @@ static void people_ask_only_a_trainer_that_holds_the_model_and_not_too_much(void
     assert_string_equal(net.why, "too many questions are waiting");
     close_trainer();
     assert_int_equal(net.n_answers, 2 + DP_DRIVER_QUESTIONS_MAX);
-    assert_string_equal(net.why, "the daemon is ending");
+    assert_string_equal(net.why, "the daemon is stopping");
 }
 
 static void a_question_without_memory_is_answered_and_does_not_wait(void **state)

@@ -173,8 +173,9 @@ static void a_node_may_end_when_its_work_is_counted_or_nothing_counts_it(void **
     assert_int_equal(dp_guard_counted(&desk.daemon), 5);
     assert_null(dp_guard_drained(&desk.daemon, 5, limit_ms - 1, limit_ms));
     assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, limit_ms, limit_ms), "time is over"));
-    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 4, 0, limit_ms), "its work is counted"));
-    static const char no_round[] = "there is no round to wait for";
+    assert_non_null(
+        strstr(dp_guard_drained(&desk.daemon, 4, 0, limit_ms), "this node's work is counted"));
+    static const char no_round[] = "no round is open";
     view.trainer = "down";
     assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, 0, limit_ms), no_round));
     view.trainer = "up";
@@ -198,7 +199,7 @@ static void draining_asks_for_time_and_ends_with_the_next_counted_round(void **s
     guard_open();
     assert_true(dp_guard_drain(bench.guard, "SIGTERM"));
     assert_false(dp_guard_drain(bench.guard, "SIGTERM")); /* It drains already. */
-    assert_true(desk_logged("SIGTERM: this node goes on until a round counts its work"));
+    assert_true(desk_logged("SIGTERM: this node stops when a round counts its work"));
     uv_run(&desk.loop, UV_RUN_ONCE);
     assert_false(desk.ended);
     view.counted++;
@@ -242,7 +243,7 @@ static void the_file_of_a_machine_that_goes_away_is_seen(void **state)
     while (!desk_logged("daemon.draining")) {
         uv_run(&desk.loop, UV_RUN_ONCE);
     }
-    assert_true(desk_logged("going is there"));
+    assert_true(desk_logged("going exists"));
     view.counted++;
     turn_until(&desk.loop, has_ended, NULL);
     bench_close();

@@ -313,13 +313,14 @@ static void the_cause_of_a_death_is_told(void **state)
 {
     (void)state;
     check_cause(FAILS, "failed");
-    check_cause(WRONG_ABI,
-                "speaks version 99 of the trainer protocol and this daemon 5; install those of one "
-                "release");
-    check_cause(GARBAGE, "spoke out of turn");
-    check_cause(TWICE, "spoke out of turn");
-    check_cause(EARLY, "spoke out of turn");
-    check_cause(HUNG_UP, "closed its socket and did not end");
+    check_cause(
+        WRONG_ABI,
+        "speaks version 99 of the trainer protocol, this daemon version 5; install both from one "
+        "release");
+    check_cause(GARBAGE, "sent an unexpected message");
+    check_cause(TWICE, "sent an unexpected message");
+    check_cause(EARLY, "sent an unexpected message");
+    check_cause(HUNG_UP, "closed its socket and kept running");
     check_cause(WINDS_UP, "failed");
 }
 
@@ -513,9 +514,9 @@ static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
     stage_close(&stage);
     stage_open(&stage, GOOD);
     turn_until(&stage.loop, has_started, &stage);
-    dp_trainer_replace(stage.trainer, "cannot be given its commands");
+    dp_trainer_replace(stage.trainer, "does not take its commands");
     assert_int_equal(stage.downs, 1);
-    assert_string_equal(stage.cause, "cannot be given its commands");
+    assert_string_equal(stage.cause, "does not take its commands");
     assert_int_equal(dp_trainer_restarts(stage.trainer), 1);
     assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
     turn_until(&stage.loop, has_restarted, &stage);
