@@ -104,6 +104,8 @@ COLUMNS_MAX = 100
 # Files of gossip/ that call each other.
 CIRCLE_FILES_MAX = 8
 CIRCLE_LINES_MAX = 2000
+# dp_assert in 100 lines of gossip/, on average.
+ASSERTIONS_MIN = 1.5
 
 # Objects of gossip/ that may compute with libsodium. Seeds and ephemeral keys come in from outside there too.
 GOSSIP_EDGE = {"id", "channel", "cert", "invite", "noise", "suite", "lot"}
@@ -366,6 +368,19 @@ def check_circles(root, archive):
                               f"{CIRCLE_LINES_MAX} may: {', '.join(one)}; return a result in place of a call back")
 
 
+def check_assertions(root):
+    lines, count = 0, 0
+    for path in sources(root):
+        if path.startswith("gossip/"):
+            with open(os.path.join(root, path), encoding="utf-8") as file:
+                text = file.read()
+            lines += text.count("\n")
+            count += text.count("dp_assert(")
+    if lines > 0 and 100 * count / lines < ASSERTIONS_MIN:
+        yield "gossip", 1, (f"{count} assertions in {lines} lines, {ASSERTIONS_MIN} in 100 are wanted: say at the entry of new functions what "
+                            "must hold (never of bytes from outside)")
+
+
 def line_of(root, path, symbol):
     """Where path first names symbol, for the message; 1 if a macro hides it."""
     try:
@@ -464,6 +479,12 @@ def self_test():
         assert not FORBIDDEN.match(symbol), symbol
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}}) == [["a", "b", "c"]]
     self_test_tested()
+    for text, count in (("int x;\n" * 60 + "dp_assert(x);\n", 0), ("int x;\n" * 70 + "dp_assert(x);\n", 1)):
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(os.path.join(root, "gossip"))
+            with open(os.path.join(root, "gossip", "a.c"), "w", encoding="utf-8") as file:
+                file.write(text)
+            assert len(list(check_assertions(root))) == count, count
     self_test_symbols()
 
 
@@ -522,7 +543,7 @@ def main():
         print("tidy: self-test passed")
         return 0
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    findings = check_tree(root, sys.argv[1] if len(sys.argv) > 1 else None) + list(check_tested(root))
+    findings = check_tree(root, sys.argv[1] if len(sys.argv) > 1 else None) + list(check_tested(root)) + list(check_assertions(root))
     for path, number, sentence in findings:
         print(f"{path}:{number}: {sentence}")
     print(f"tidy: {len(findings)} findings in {sum(1 for _ in sources(root))} files")

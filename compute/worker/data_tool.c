@@ -14,6 +14,8 @@
 #include "compute/text/corpus.h"
 #include "compute/text/tokenize.h"
 
+enum { PATH_BYTES_MAX = 4096 };
+
 typedef struct arguments {
     dp_tokenize_job job;
     char **words;
@@ -100,12 +102,28 @@ static int finish(void)
     return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
+/* Token shards that are there may be all that somebody has: they are not written over. */
+static bool holds_shards(const char *folder)
+{
+    char path[PATH_BYTES_MAX];
+    struct stat info;
+    const int size = snprintf(path, sizeof path, "%s/tokens-00000.bin", folder);
+
+    return size > 0 && (size_t)size < sizeof path && stat(path, &info) == 0;
+}
+
 static int tokenize(arguments *args)
 {
     dp_why why = {{0}};
     dp_tokenized made;
     if (args->n_words == 0 || args->job.folder == NULL) {
         return usage();
+    }
+    if (holds_shards(args->job.folder)) {
+        const dp_status status =
+            dp_why_set(&why, DP_EXISTS, "%s holds token shards already: give another folder",
+                       args->job.folder);
+        return dp_tool_complain(status, &why);
     }
     args->job.paths = args->words;
     args->job.n_paths = args->n_words;

@@ -61,7 +61,7 @@
  *                       sealed,"keep"?: as in status, of this round,"lines"? (with keep):
  *                       "fit"|"slow"|"free","update_residual"?,"update_error"?: as in status, of
  *                       this node's update in it,"counted": bool,"state_root"?,
- *                       "left_out":[{"peer","cause"}],
+ *                       "left_out":[{"id","short","name","cause"}],
  *                       "peers":[{"short","tokens","steps","weight_share"}],
  *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}
  *   events       {"last"?: n, "follow"?: bool} -> like rounds, notices {"event":

@@ -6,7 +6,6 @@
 
 enum { DP_EXPORT_TYPE_MAX = 8 };
 
-/* Replies to call in the end. path: absolute; made if absent. */
 /* What is written. */
 typedef struct dp_export_form {
     /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
@@ -15,6 +14,7 @@ typedef struct dp_export_form {
     unsigned umask;                /* of the user who asks */
 } dp_export_form;
 
+/* Replies to call in the end. path: absolute; made if absent. */
 void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
                      const dp_export_form *form);
 

@@ -78,6 +78,7 @@ dp_writer dp_out_writer(dp_out *out, uint8_t type, size_t size)
     const size_t left = out->bytes_max - out->size;
     dp_writer writer = dp_writer_of(out->bytes + out->size, size < left ? size : left);
 
+    dp_assert(size > 0);
     dp_write_u8(&writer, type);
     dp_write_u8(&writer, DP_MSG_VERSION);
     return writer;
@@ -121,6 +122,7 @@ dp_action *dp_out_store(dp_out *out, dp_store_kind kind, uint32_t *op)
 {
     dp_action *action = dp_out_add(out, DP_DO_STORE);
 
+    dp_assert(op != NULL);
     *op = ++out->op;
     action->u.store.op = *op;
     action->u.store.kind = kind;

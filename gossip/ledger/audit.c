@@ -201,6 +201,7 @@ static void begin_member(dp_audit *audit, uint32_t index)
 {
     const dp_peer *peer = &audit->ledger.roster[index].peer;
 
+    dp_assert(index < DP_MEMBERS_MAX);
     if (!dp_peer_equal(&audit->peers[index], peer)) {
         audit->peers[index] = *peer;
         audit->members[index] = (dp_audit_count){0};

@@ -1,5 +1,6 @@
 #include "gossip/ledger/density.h"
 
+#include "base/assert.h"
 #include "base/sort.h"
 
 dp_density dp_density_first(const dp_manifest *manifest)
@@ -34,6 +35,7 @@ void dp_density_next(dp_density *density, dp_lines lines)
 
 dp_lines dp_density_lines(uint64_t *waits, uint32_t n, uint64_t round_us)
 {
+    dp_assert(round_us > 0);
     if (n == 0) {
         return DP_LINES_FIT;
     }

@@ -118,6 +118,7 @@ void dp_harms_add(dp_harms *harms, const dp_ledger *ledger, const dp_harm *harm)
     const uint32_t voter = dp_ledger_voter(ledger, &harm->voter);
     const uint32_t at = row_of(harms, &harm->accused);
 
+    dp_assert(harm->round > 0);
     if (voter == DP_NOBODY || at == DP_HARMS_MAX) {
         return;
     }

@@ -2,10 +2,12 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mutation.h"
 
 static uint32_t find(const dp_ledger *ledger, const dp_invite_id *id)
 {
+    dp_assert(ledger->n_revoked <= DP_REVOKED_INVITES_MAX);
     for (uint32_t i = 0; i < ledger->n_revoked; i++) {
         if (dp_invite_id_compare(&ledger->revoked[i].id, id) == 0) {
             return i;

@@ -20,6 +20,7 @@ bool dp_lease_covers(const dp_lease *lease, const dp_reach *now, uint64_t tokens
 
 static void drop_first(dp_sample_range *ranges, uint32_t *n)
 {
+    dp_assert(*n > 0);
     (*n)--;
     memmove(ranges, ranges + 1, *n * sizeof ranges[0]);
 }
@@ -49,6 +50,7 @@ void dp_lease_move(dp_lease *lease, const dp_reach *now)
 /* False: no room for it. */
 static bool add(dp_sample_range *ranges, uint32_t *n, uint32_t most, dp_sample_range range)
 {
+    dp_assert(*n <= most);
     if (range.count == 0) {
         return true;
     }

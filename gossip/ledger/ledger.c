@@ -96,6 +96,7 @@ const dp_roster_entry *dp_ledger_member(const dp_ledger *ledger, const dp_peer *
 
 uint32_t dp_ledger_voter(const dp_ledger *ledger, const dp_peer *peer)
 {
+    dp_assert(ledger->n_voters <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < ledger->n_voters; i++) {
         if (dp_peer_equal(&ledger->voters[i].peer, peer)) {
             return i;
@@ -135,6 +136,7 @@ static void begin_fork(dp_ledger *ledger, const dp_hash *hash)
 
 uint32_t dp_ledger_majority(const dp_ledger *ledger)
 {
+    dp_assert(ledger->n_voters > 0);
     return ledger->n_voters / 2 + 1;
 }
 
@@ -213,6 +215,7 @@ static uint64_t span_of(const dp_ledger *ledger, const dp_record *record, uint32
     const dp_roster_entry *entry = dp_ledger_member(ledger, &record->listed[index].peer);
     const uint64_t since = entry != NULL ? entry->counted_ms : ledger->time_ms;
 
+    dp_assert(index < record->n_listed);
     return record->time_ms > since ? record->time_ms - since : 0;
 }
 
@@ -223,6 +226,7 @@ static uint64_t told_of(const dp_ledger *ledger, const dp_record *record, uint32
     const dp_roster_entry *entry = dp_ledger_member(ledger, &listed->peer);
     const bool owed = entry != NULL && record->round - entry->owed_round <= DP_PACE_OWED_ROUNDS;
 
+    dp_assert(index < record->n_listed);
     return listed->tokens + listed->carried + (owed ? entry->owed : 0);
 }
 
@@ -252,6 +256,7 @@ uint64_t dp_ledger_counted(const dp_ledger *ledger, const dp_record *record,
     const uint64_t most_first = first ? first_most(ledger, record) : 0;
     uint64_t total = ledger->tokens;
 
+    dp_assert(record->n_listed <= DP_LISTED_MAX);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const uint64_t told = told_of(ledger, record, i);
         const uint64_t most =
@@ -329,6 +334,7 @@ static void grant_listed(dp_ledger *ledger, const dp_record *record, const uint6
 
 static void take_back(dp_ledger *ledger)
 {
+    dp_assert(ledger->n_roster <= ledger->rows_max);
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
         dp_roster_entry *entry = &ledger->roster[i];
         if (entry->lease.n > 0 && dp_ledger_is_forgotten(ledger, entry)) {
@@ -345,6 +351,7 @@ static void prepare_parts(dp_ledger *ledger, const dp_record *record)
     unsigned __int128 weights[DP_LISTED_STANDARD];
     unsigned __int128 told[DP_LISTED_STANDARD];
 
+    dp_assert(ledger->parted);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         peers[i] = record->listed[i].peer;
         rates[i] = record->listed[i].rate;
@@ -359,6 +366,7 @@ static void prepare_parts(dp_ledger *ledger, const dp_record *record)
 static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
                         uint64_t *used)
 {
+    dp_assert(record->round == ledger->round + 1);
     ledger->round = record->round;
     ledger->base = *hash;
     if (ledger->stale) {
@@ -419,6 +427,7 @@ static void apply_config(dp_ledger *ledger, const dp_config_part *config)
 void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *hash,
                      const dp_admitted *admitted)
 {
+    dp_assert(record->slot == ledger->slot + 1);
     dp_assert(record->slot == ledger->slot + 1 && dp_hash_equal(&record->prev, &ledger->head));
     const uint64_t rounds = record->kind == DP_RECORD_ROUND ? record->round : ledger->round;
     uint64_t used[DP_LISTED_MAX];

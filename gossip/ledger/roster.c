@@ -59,6 +59,7 @@ uint64_t dp_ledger_next_absent(const dp_ledger *ledger)
 
 bool dp_ledger_has_place(const dp_ledger *ledger, uint32_t n_admits, uint32_t n_removes)
 {
+    dp_assert(ledger->n_members <= ledger->n_roster);
     return ledger->n_members + n_admits <= ledger->capacity + n_removes;
 }
 
@@ -82,6 +83,7 @@ uint32_t dp_ledger_rows_left(const dp_ledger *ledger)
 {
     uint32_t left = ledger->rows_max - ledger->n_roster;
 
+    dp_assert(ledger->n_roster <= ledger->rows_max);
     for (uint32_t i = 0; i < ledger->n_roster && left < DP_CONFIG_ADMIT_MAX; i++) {
         left += is_done_with(ledger, &ledger->roster[i]) ? 1 : 0;
     }

@@ -244,6 +244,7 @@ dp_ready dp_valid_ready(const dp_ledger *ledger, const dp_record *record, uint32
 {
     dp_ready ready = dp_ready_of_listed(record, &record->listed[index]);
 
+    dp_assert(index < record->n_listed);
     if (dp_listed_age(record, index) != 0) {
         ready.round--;
         ready.base = ledger->base_before;
@@ -255,6 +256,7 @@ dp_ready dp_valid_ready(const dp_ledger *ledger, const dp_record *record, uint32
 /* One blob under two names is counted once. Blobs of nothing may well be equal. */
 static bool is_copied(const dp_record *record, uint32_t index)
 {
+    dp_assert(index < record->n_listed);
     for (uint32_t i = 0; i < index; i++) {
         if (record->listed[index].energy != 0 &&
             dp_hash_equal(&record->listed[i].root, &record->listed[index].root)) {
@@ -338,6 +340,7 @@ static void compute(const dp_ledger *ledger, const dp_record *record, numbers *o
     uint64_t counted[DP_LISTED_MAX];
     unsigned __int128 late = 0;
 
+    dp_assert(record->n_listed <= DP_LISTED_MAX);
     out->tokens = dp_ledger_counted(ledger, record, counted);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
@@ -399,6 +402,7 @@ static dp_status check_round(const dp_valid *valid, const dp_record *record, con
 {
     const dp_ledger *ledger = valid->ledger;
 
+    dp_assert(record->kind == DP_RECORD_ROUND);
     if (record->round != ledger->round + 1 || !dp_hash_equal(&record->base, &ledger->base)) {
         return no(cause, "round or base");
     }

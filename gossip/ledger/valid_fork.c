@@ -24,6 +24,7 @@ dp_status dp_valid_fork(const dp_valid *valid, const dp_record *record, const ch
     const dp_ledger *ledger = valid->ledger;
     const dp_config_part *config = &record->config;
 
+    dp_assert(record->kind == DP_RECORD_FORK);
     if (record->kind != DP_RECORD_FORK || !dp_hash_equal(&record->run, &ledger->run) ||
         !record->has_config || config->n_admits > 0 || config->n_fences > 0 ||
         config->n_voters % 2 == 0 || config->n_voters > ledger->voters_max) {

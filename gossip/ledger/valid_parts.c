@@ -1,6 +1,7 @@
 /* The parts of a ROUND record, judged like the rest of it from the record and the chain alone: any
  * member that may train can have added up a part, and whose contributions are in it stands under
  * its signature. */
+#include "base/assert.h"
 #include "gossip/ledger/valid.h"
 #include "gossip/ledger/valid_inside.h"
 #include "gossip/record/part_sum.h"
@@ -27,6 +28,7 @@ static dp_status check_part(const dp_valid *valid, const dp_record *record, uint
 {
     const dp_part_row *part = &record->parts[p];
 
+    dp_assert(p < record->n_parts);
     if (part->from == 0 || (part->from & ~dp_part_all(record->n_listed)) != 0) {
         return no(cause, "contributions of a part");
     }

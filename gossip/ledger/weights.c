@@ -47,6 +47,7 @@ static uint32_t clip_of(u128 energy, u128 median)
 
 uint32_t dp_weight_share(u128 w, uint32_t clip, u128 all)
 {
+    dp_assert(clip <= 65536);
     return all == 0 ? 0 : (uint32_t)((w * clip << 15) / all);
 }
 
@@ -119,6 +120,7 @@ dp_weight_sum dp_weights(const dp_weight_in *in, uint32_t n, u128 late_w, dp_wei
     uint32_t n_nonzero = 0;
     dp_weight_sum sum = {.w = late_w};
 
+    dp_assert(n <= DP_LISTED_MAX);
     dp_assert(n >= 1 && n <= DP_LISTED_MAX);
     for (uint32_t i = 0; i < n; i++) {
         dp_assert(in[i].rounds >= 1 && in[i].rounds <= 4 && in[i].tokens <= UINT32_MAX &&

@@ -10,6 +10,7 @@ void dp_members_cleared(dp_members *members, uint32_t index)
 {
     dp_row *const row = &members->rows[index];
 
+    dp_assert(index > 0 && index < members->count);
     row->n_accusers = 0;
     row->accusation_bytes = 0;
     row->suspect_at = (dp_time){0};
@@ -23,6 +24,7 @@ uint32_t dp_members_find_accuser(const dp_row *row, const dp_peer *peer)
 {
     uint32_t i = 0;
 
+    dp_assert(row->n_accusers <= DP_ACCUSERS_MAX);
     while (i < row->n_accusers && !dp_peer_equal(&row->accusers[i].peer, peer)) {
         i++;
     }
@@ -46,6 +48,7 @@ bool dp_members_add_accuser(dp_members *members, uint32_t index, const dp_peer *
     dp_row *const row = &members->rows[index];
     const uint32_t at = dp_members_find_accuser(row, peer);
 
+    dp_assert(index < members->count);
     if (at < row->n_accusers) {
         if (!reset || row->accusers[at].reset) {
             return false;
@@ -85,6 +88,7 @@ static bool storm_allows(dp_members *members, dp_time now)
 /* Accusers that a death needs (SAFETY D3): two from four nodes up, else the own evidence alone. */
 uint32_t dp_members_accusers_needed(const dp_members *members)
 {
+    dp_assert(members->count > 0);
     if (dp_broken(48)) {
         return (dp_members_alive(members) + 2) / 4 > 1 ? 2 : 1;
     }
@@ -116,6 +120,7 @@ void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause c
     const dp_peer *const self = &members->rows[0].member.peer;
     const bool again = dp_members_find_accuser(row, self) < row->n_accusers;
 
+    dp_assert(index > 0 && index < members->count);
     if (dp_members_is_guest(members, index)) {
         dp_members_guest_gone(members, index, now, out);
         return;
@@ -162,6 +167,7 @@ dp_time dp_members_suspicion_end(const dp_members *members, uint32_t index)
     const uint32_t c = confirmed < CONFIRMATIONS ? confirmed : CONFIRMATIONS;
     uint32_t bits = 0;
 
+    dp_assert(index > 0 && index < members->count);
     while (n >> bits > 1) {
         bits++;
     }
@@ -177,6 +183,7 @@ void dp_members_die(dp_members *members, uint32_t index, bool reset, dp_time now
 {
     dp_row *const row = &members->rows[index];
 
+    dp_assert(index > 0 && index < members->count);
     dp_members_state_set(members, index, DP_MEMBER_DEAD, now,
                          reset ? "connection broken" : "silent", out);
     if (sign_accusation(members, row, DP_STATEMENT_DEAD,
@@ -193,6 +200,7 @@ void dp_members_conclude(dp_members *members, uint32_t index, dp_time now, dp_ou
     const bool own_accuses = own < row->n_accusers;
     const uint32_t needed = dp_members_accusers_needed(members);
 
+    dp_assert(index > 0 && index < members->count);
     if (row->member.state != DP_MEMBER_SUSPECT || !dp_time_reached(now, members->quiet_until)) {
         return;
     }

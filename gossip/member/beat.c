@@ -108,6 +108,7 @@ void dp_beat_hold(dp_beat *beat, uint64_t hold_us)
 
 bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter)
 {
+    dp_assert(voter < DP_VOTERS_MAX);
     dp_assert(voter < beat->n_voters);
     return voter == beat->own || fresh_at(now, beat->voters[voter].arrived);
 }
@@ -187,6 +188,7 @@ static uint32_t needed(const dp_beat *beat)
 {
     const uint32_t majority = beat->n_voters / 2 + 1;
 
+    dp_assert(beat->n_voters <= DP_VOTERS_MAX);
     return beat->own == DP_VOTERS_MAX && beat->enough > 0 && beat->enough < majority ? beat->enough
                                                                                      : majority;
 }
@@ -250,6 +252,7 @@ static void pass_on(const dp_beat *beat, dp_time now, uint32_t author, dp_out *o
 {
     dp_view kept = {0};
 
+    dp_assert(author < beat->n_voters);
     for (uint32_t i = 0; i < beat->n_voters; i++) {
         const dp_beat_voter *const other = &beat->voters[i];
         const bool deaf =
@@ -394,6 +397,7 @@ bool dp_beat_quorum(const dp_beat *beat)
 uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays,
                        uint32_t most)
 {
+    dp_assert(target < beat->n_voters);
     dp_assert(target < beat->n_voters);
     const dp_beat_voter *const wanted = &beat->voters[target];
     uint32_t found = 0;

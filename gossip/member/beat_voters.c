@@ -8,6 +8,7 @@
 
 uint32_t dp_beat_find_voter(const dp_beat *beat, const dp_peer *peer)
 {
+    dp_assert(beat->n_voters <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < beat->n_voters; i++) {
         if (dp_peer_equal(&beat->voters[i].peer, peer)) {
             return i;
@@ -19,6 +20,7 @@ uint32_t dp_beat_find_voter(const dp_beat *beat, const dp_peer *peer)
 /* Those of the present set that the next one lacks. */
 static void remember(dp_beat *beat, const dp_peer *next, uint32_t n)
 {
+    dp_assert(n <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < beat->n_voters; i++) {
         const dp_beat_voter *const voter = &beat->voters[i];
         bool stays = voter->incarnation == 0; /* Or nothing is known of it. */
@@ -52,6 +54,7 @@ static void recall(const dp_beat *beat, dp_beat_voter *voter)
 
 void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now)
 {
+    dp_assert(n <= DP_VOTERS_MAX);
     dp_assert(n >= 1 && n <= DP_VOTERS_MAX);
     dp_beat_voter next[DP_VOTERS_MAX] = {0};
     dp_digest digest;

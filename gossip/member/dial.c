@@ -38,6 +38,7 @@ static survey look_around(const dp_members *members)
                   .settled = dp_time_between(members->started_at, members->rows[0].member.heard) >=
                              SETTLE_US};
 
+    dp_assert(members->linked.count <= members->count);
     for (uint32_t k = 0; k < members->linked.count; k++) {
         if (members->rows[members->linked.at[k]].member.voter) {
             now.voters++;
@@ -52,6 +53,7 @@ static bool wants_link(const dp_members *members, uint32_t index, const survey *
 {
     const dp_row *const row = &members->rows[index];
 
+    dp_assert(index < members->count);
     if (row->removed || row->member.linked || row->member.n_addrs == 0 ||
         row->member.state == DP_MEMBER_LEFT) {
         return false;
@@ -147,6 +149,7 @@ static bool dial_one(dp_members *members, uint32_t index, survey *there, dp_time
 {
     dp_row *const row = &members->rows[index];
 
+    dp_assert(index < members->count);
     if (index == 0 || !dp_time_reached(now, row->dial_at) || !wants_link(members, index, there)) {
         return false;
     }

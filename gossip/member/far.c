@@ -47,6 +47,7 @@ static void send_to(dp_members *members, uint32_t index, dp_view message, dp_out
     dp_writer writer = dp_out_writer(out, DP_MSG_RELAY, DP_RELAY_HEAD_BYTES + message.size);
     dp_view relay;
 
+    dp_assert(index < members->count);
     if (row->far_via != 0 && members->rows[row->far_via].member.linked) {
         carriers[n++] = row->far_via;
     }
@@ -104,6 +105,7 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
 {
     dp_signed_summary said;
 
+    dp_assert(from < members->count);
     DP_TRY(dp_summary_open(bytes, &said));
     const uint32_t index = dp_members_find(members, &said.peer);
     if (index == DP_MEMBER_NONE || members->rows[index].member.credential_bytes == 0 ||

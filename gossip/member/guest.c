@@ -50,6 +50,7 @@ bool dp_members_guest_enter(dp_members *members, uint32_t index, dp_out *out)
 {
     dp_row *const row = &members->rows[index];
 
+    dp_assert(index > 0 && index < members->count);
     if (!dp_members_row_is_guest(members, row) || members->n_guests < DP_GUESTS_MAX) {
         return true;
     }
@@ -67,6 +68,7 @@ void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_
 {
     dp_row *const row = &members->rows[index];
 
+    dp_assert(index > 0 && index < members->count);
     if (row->member.linked && !row->closing && dp_out_room(out, 1)) {
         row->closing = true;
         dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;

@@ -49,6 +49,7 @@ static void sort_in(uint32_t *sorted, uint32_t n, uint32_t sample)
 {
     uint32_t at = n;
 
+    dp_assert(n < DP_SPAN_SAMPLES);
     for (; at > 0 && sorted[at - 1] > sample; at--) {
         sorted[at] = sorted[at - 1];
     }
@@ -59,6 +60,7 @@ static void sort_out(uint32_t *sorted, uint32_t n, uint32_t sample)
 {
     uint32_t at = 0;
 
+    dp_assert(n > 0 && n <= DP_SPAN_SAMPLES);
     while (at + 1 < n && sorted[at] != sample) {
         at++;
     }
@@ -88,6 +90,7 @@ void dp_span_add(dp_span *span, uint64_t sample_us)
 
 uint64_t dp_span_percentile(const dp_span *span, uint32_t percent)
 {
+    dp_assert(percent <= 100);
     dp_assert(percent >= 1 && percent <= 100);
     const uint32_t n = span->count < DP_SPAN_SAMPLES ? span->count : DP_SPAN_SAMPLES;
 

@@ -85,6 +85,7 @@ static bool may_go(const dp_members *members, uint32_t index, bool for_member)
     const bool alive =
         row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT;
 
+    dp_assert(index > 0 && index < members->count);
     return !row->member.linked && !row->member.in_roster && !row->member.voter && !row->dialling &&
            (!alive || for_member) && !is_probed(members, index) && !dp_broken(130);
 }
@@ -129,6 +130,7 @@ uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer, bool for_m
     const bool is_new = members->count < members->capacity;
     const uint32_t index = is_new ? members->count : free_row(members, for_member);
 
+    dp_assert(members->count <= members->capacity);
     if (index == DP_MEMBER_NONE || dp_map_put(&members->index, &key, index) != DP_OK) {
         return DP_MEMBER_NONE;
     }
@@ -286,6 +288,7 @@ uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, ui
 {
     uint32_t seen = 0;
 
+    dp_assert(picked != NULL || most == 0);
     /* Reservoir sampling (Vitter 1985, algorithm R): one pass, no list. */
     for (uint32_t k = 0; k < members->linked.count; k++) {
         const uint32_t i = members->linked.at[k];
@@ -313,6 +316,8 @@ void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state s
     dp_member *const member = &row->member;
     const dp_member_state old = member->state;
 
+    dp_assert(index < members->count);
+    dp_assert(cause != NULL);
     if (old == state) {
         return;
     }
@@ -332,6 +337,7 @@ bool dp_members_watches(const dp_members *members, uint32_t index)
 {
     const dp_row *const row = &members->rows[index];
 
+    dp_assert(index < members->count);
     if (row->removed || row->down || dp_members_is_guest(members, index) ||
         (row->member.state != DP_MEMBER_ALIVE && row->member.state != DP_MEMBER_SUSPECT)) {
         return false;

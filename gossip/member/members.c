@@ -114,6 +114,8 @@ void dp_members_tell(dp_members *members, const dp_summary *summary)
 
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
 {
+    dp_assert(!members->started);
+    dp_assert(members->count > 0);
     (void)wall_ms;
     (void)out;
     members->started = true;
@@ -252,6 +254,7 @@ void dp_members_link_down(dp_members *members, dp_time now, uint64_t wall_ms, co
 
 void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
 {
+    dp_assert(members->started);
     (void)wall_ms;
     if (!members->started || members->leaving) {
         return;
@@ -310,6 +313,7 @@ dp_time dp_members_wake(dp_members *members)
 dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
                              dp_view bytes, dp_out *out)
 {
+    dp_assert(from < members->count);
     dp_assert(from > 0 && from < members->count);
     observe(members, now);
     dp_reader reader = dp_reader_of(bytes);

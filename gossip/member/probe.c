@@ -20,6 +20,7 @@ enum {
 
 uint64_t dp_members_timeout(const dp_members *members, uint32_t index)
 {
+    dp_assert(index < members->count);
     return dp_rtt_timeout(&members->rows[index].member.rtt, TIMEOUT_US_MAX / 2, TIMEOUT_US_MIN,
                           TIMEOUT_US_MAX) *
            (1 + members->lhm);
@@ -57,6 +58,7 @@ static uint32_t pick_helpers(dp_members *members, uint32_t target,
     uint32_t n =
         dp_members_pick(members, target, known ? via : 0, helpers, known ? HELPERS - 1 : HELPERS);
 
+    dp_assert(target < members->count);
     if (known) {
         helpers[n++] = via;
     }
@@ -81,6 +83,7 @@ static void go_indirect(dp_members *members, dp_probe *probe, dp_time now, dp_ou
     const uint32_t n = pick_helpers(members, probe->target, helpers);
     const dp_member *const target = &members->rows[probe->target].member;
 
+    dp_assert(probe->target < members->count);
     probe->indirect = true;
     probe->asked = (uint8_t)n;
     probe->nacks = 0;
@@ -104,6 +107,7 @@ static void start_probe(dp_members *members, uint32_t index, dp_time now, dp_out
 {
     dp_probe *const probe = free_probe(members);
 
+    dp_assert(index > 0 && index < members->count);
     if (probe == NULL || is_probed(members, index)) {
         return;
     }
@@ -122,6 +126,7 @@ static void fail_probe(dp_members *members, dp_probe *probe, dp_time now, dp_out
 {
     const uint32_t target = probe->target;
 
+    dp_assert(probe->target < members->count);
     /* Helpers that do not even say that they failed: perhaps it is we who are slow (Lifeguard,
      * section IV-A). */
     if (probe->nacks < probe->asked && members->lhm < DP_LHM_MAX) {

@@ -48,6 +48,7 @@ void dp_members_send_ping(dp_members *members, uint32_t to, uint32_t sequence, d
     dp_writer writer = dp_out_writer(out, DP_MSG_PING, PING_BYTES);
     dp_view message;
 
+    dp_assert(to > 0 && to < members->count);
     dp_write_u32(&writer, sequence);
     dp_summary_write(&writer, &members->summary);
     write_belief(&writer, member);
@@ -70,6 +71,7 @@ void dp_members_send_ack(dp_members *members, uint32_t to, uint32_t sequence, bo
     dp_writer writer = dp_out_writer(out, DP_MSG_ACK, ACK_BYTES_MAX);
     dp_view message;
 
+    dp_assert(to > 0 && to < members->count);
     dp_write_u32(&writer, sequence);
     dp_write_u8(&writer, nack ? 1 : 0);
     dp_write_bytes(&writer, about->bytes, sizeof about->bytes);
@@ -87,6 +89,7 @@ void dp_members_send_ack(dp_members *members, uint32_t to, uint32_t sequence, bo
 
 static void succeed(dp_members *members, dp_probe *probe)
 {
+    dp_assert(probe->target < members->count);
     if (members->lhm > 0) {
         members->lhm--;
     }
@@ -97,6 +100,7 @@ static void take_summary(dp_members *members, uint32_t from, const dp_summary *s
 {
     dp_member *const member = &members->rows[from].member;
 
+    dp_assert(from < members->count);
     member->summary = *summary;
     member->has_summary = true;
     member->summary_at = now;

@@ -37,6 +37,7 @@ bool dp_rowset_has(const dp_rowset *rows, uint32_t row)
 {
     const uint32_t place = dp_rowset_place(rows, row);
 
+    dp_assert(row < rows->capacity);
     return place < rows->count && rows->at[place] == row;
 }
 

@@ -25,6 +25,7 @@ void dp_members_flood(dp_members *members, dp_view statement, dp_view credential
                                      DP_MSG_HEAD_BYTES + statement.size + 2 + credential.size);
     dp_view message;
 
+    dp_assert(subject < members->count);
     write_entry(&writer, statement, credential);
     if (!dp_out_message(out, &writer, &message)) {
         return;
@@ -109,6 +110,7 @@ void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool f
 
 void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, dp_out *out)
 {
+    dp_assert(to < members->count);
     enum { ENTRY_MAX = DP_STATEMENT_BYTES_MAX + 2 + DP_CREDENTIAL_MAX };
     _Static_assert(DP_MSG_HEAD_BYTES + 3 + DP_SYNC_ENTRIES_MAX * ENTRY_MAX <= DP_MESSAGE_MAX,
                    "a SYNC fits in a message");

@@ -53,6 +53,7 @@ static dp_status accused(dp_members *members, dp_time now, uint32_t from,
 {
     const uint32_t author = dp_members_find(members, &statement->author);
 
+    dp_assert(index < members->count && from < members->count);
     if (author == DP_MEMBER_NONE || author == 0 || members->rows[author].removed ||
         members->rows[author].member.credential_bytes == 0 ||
         dp_members_is_guest(members, author) || dp_members_is_guest(members, index)) {
@@ -145,6 +146,7 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
 {
     dp_admitted grants = {0};
 
+    dp_assert(from < members->count);
     if (index != DP_MEMBER_NONE &&
         (members->rows[index].removed ||
          !is_newer(statement->incarnation, statement->revision, &members->rows[index].member))) {

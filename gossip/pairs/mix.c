@@ -50,6 +50,7 @@ void dp_mix_close(dp_mix *mix)
 
 void dp_mix_forget(dp_mix *mix, uint32_t member)
 {
+    dp_assert(member < mix->config.members_max);
     mix->seen[member] = (dp_time){0};
 }
 
@@ -83,6 +84,7 @@ const char *dp_mix_refuse(dp_mix *mix, uint32_t from, const dp_mix_terms *terms,
                                   ? NULL
                                   : mix->config.judge(mix->config.judge_context, peer, terms);
 
+    dp_assert(from < mix->config.members_max);
     if (cause != NULL && from < mix->config.members_max) {
         mix->refused[from] = true;
         dp_out_note(out, (dp_note){.code = DP_NOTE_REJECTED, .peer = *peer, .cause = cause});
@@ -410,6 +412,7 @@ void dp_mix_trainer_down(dp_mix *mix, dp_time now, dp_out *out)
 
 void dp_mix_faded(dp_mix *mix, uint32_t lambda)
 {
+    dp_assert(lambda <= 65536);
     mix->kept = (uint32_t)((uint64_t)mix->kept * lambda / 65536);
 }
 
@@ -419,6 +422,7 @@ void dp_mix_set(dp_mix *mix, dp_time now, const dp_mix_now *state, dp_out *out)
 {
     const bool begins = state->gossip && !mix->now.gossip;
 
+    dp_assert(now.us > 0 || !mix->started);
     if (!dp_hash_equal(&state->base, &mix->now.base)) {
         memset(mix->refused, 0, mix->config.members_max * sizeof *mix->refused);
     }

@@ -86,6 +86,7 @@ void dp_mix_tell(dp_mix *mix, const dp_mix_msg *msg, const dp_peer *to, dp_out *
     const bool unanswered = msg->type == DP_MSG_MIX_COMMIT && mix->state == DP_MIX_ASKED &&
                             mix->retries >= UNANSWERED_RETRIES;
 
+    dp_assert(msg != NULL && to != NULL);
     if (linked) {
         dp_mix_msg_send(msg, to, out);
     }
@@ -99,6 +100,7 @@ dp_status dp_mix_carried(dp_mix *mix, dp_time now, uint32_t via, dp_view bytes, 
     uint8_t room[MIX_SIGNED_PART_MAX];
     dp_mix_signed word;
 
+    dp_assert(via < mix->config.members_max);
     DP_TRY(dp_mix_signed_read(bytes, &word));
     const uint32_t author = dp_members_find(mix->config.members, &word.author);
     if (author == DP_MEMBER_NONE || author == 0 ||

@@ -37,6 +37,7 @@ uint32_t dp_mix_outcome_find(const dp_mix *mix, const dp_mix_id *id)
 {
     uint32_t i = 0;
 
+    dp_assert(mix->n_outcomes <= DP_MIX_OUTCOMES_MAX);
     while (i < mix->n_outcomes && !dp_mix_id_equal(&mix->outcomes[i].id, id)) {
         i++;
     }
@@ -45,6 +46,7 @@ uint32_t dp_mix_outcome_find(const dp_mix *mix, const dp_mix_id *id)
 
 void dp_mix_outcome_add(dp_mix *mix, const dp_mix_row *row)
 {
+    dp_assert(mix->n_outcomes < DP_MIX_OUTCOMES_MAX);
     if (dp_mix_outcome_find(mix, &row->id) == mix->n_outcomes) {
         dp_assert(mix->n_outcomes < DP_MIX_OUTCOMES_MAX);
         mix->outcomes[mix->n_outcomes++] = *row;
@@ -53,6 +55,7 @@ void dp_mix_outcome_add(dp_mix *mix, const dp_mix_row *row)
 
 void dp_mix_outcome_close(dp_mix *mix, uint32_t index, dp_out *out)
 {
+    dp_assert(index < mix->n_outcomes);
     dp_assert(index < mix->n_outcomes);
     const dp_mix_id id = mix->outcomes[index].id;
 
@@ -204,6 +207,7 @@ void dp_mix_trainer_up(dp_mix *mix)
 
 void dp_mix_trainer_restore(dp_mix *mix, dp_time now, uint32_t lambda, dp_out *out)
 {
+    dp_assert(lambda <= 65536);
     mix->trainer = true;
     if (!mix->has_f) {
         return;

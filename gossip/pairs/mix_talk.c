@@ -38,6 +38,7 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
     const dp_member *const member = dp_members_at(mix->config.members, from);
     const dp_mix_id id = dp_mix_id_of(&member->peer, msg->terms.incarnation, msg->number);
 
+    dp_assert(from < mix->config.members_max);
     if (!dp_mix_id_equal(&id, &msg->id)) {
         return;
     }
@@ -94,6 +95,7 @@ static void on_ack(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *ms
     const bool ours = mix->state != DP_MIX_IDLE && mix->x.initiator &&
                       dp_mix_id_equal(&mix->x.id, &msg->id) && dp_peer_equal(&mix->x.peer, peer);
 
+    dp_assert(from < mix->config.members_max);
     if (ours && mix->state == DP_MIX_OFFERED) {
         dp_fence_ask life = {.fence = {.peer = *peer, .incarnation = msg->terms.incarnation},
                              .asker = mix->config.self};
@@ -203,6 +205,7 @@ static void on_status(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mi
 
 dp_status dp_mix_message(dp_mix *mix, dp_time now, uint32_t from, dp_view bytes, dp_out *out)
 {
+    dp_assert(from < mix->config.members_max);
     dp_assert(from > 0 && from < dp_members_count(mix->config.members));
     const dp_peer *const peer = &dp_members_at(mix->config.members, from)->peer;
     dp_mix_msg msg;

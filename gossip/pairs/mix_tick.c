@@ -2,6 +2,7 @@
  * writes once more, an end to waiting. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "gossip/pairs/mix_internal.h"
 
 enum { CANDIDATES = 3, DOUBLINGS_MAX = 3 };
@@ -14,6 +15,7 @@ bool dp_mix_is_partner(const dp_mix *mix, uint32_t index)
 {
     const dp_member *const member = dp_members_at(mix->config.members, index);
 
+    dp_assert(index < mix->config.members_max);
     return index != 0 && index < mix->config.members_max && !mix->refused[index] &&
            member->linked && member->state == DP_MEMBER_ALIVE && member->in_roster &&
            member->incarnation != 0 && member->has_summary &&

@@ -48,6 +48,7 @@ uint32_t dp_listing_rows(uint32_t n, uint32_t i)
 {
     const uint32_t before = i * DP_LIST_ROWS_MAX;
 
+    dp_assert(i < dp_listing_count(n));
     dp_assert(before < n);
     return n - before < DP_LIST_ROWS_MAX ? n - before : (uint32_t)DP_LIST_ROWS_MAX;
 }
@@ -59,6 +60,7 @@ size_t dp_listing_bytes(uint32_t rows)
 
 void dp_listing_write(dp_writer *writer, const dp_listed *rows, uint32_t n)
 {
+    dp_assert(n > 0 && n <= DP_LIST_ROWS_MAX);
     dp_assert(n >= 1 && n <= DP_LIST_ROWS_MAX);
     dp_write_u8(writer, DP_LIST_VERSION);
     dp_write_u8(writer, (uint8_t)n);

@@ -8,6 +8,7 @@
 
 dp_status dp_lists_open(dp_lists *lists, uint32_t listed_max)
 {
+    dp_assert(listed_max > 0 && listed_max <= DP_LISTED_MAX);
     *lists = (dp_lists){0};
     if (listed_max <= DP_LISTED_STANDARD) {
         return DP_OK;
@@ -46,6 +47,7 @@ void dp_lists_put(dp_lists *lists, dp_view list)
     const dp_hash hash = dp_listing_hash(list);
     dp_known_list *oldest = NULL;
 
+    dp_assert(lists->capacity > 0);
     if (lists->capacity == 0 || list.size > DP_LIST_BYTES_MAX || find(lists, &hash) != NULL) {
         return;
     }

@@ -25,6 +25,7 @@ static void claims_of(const uint32_t *rates, uint32_t n, uint64_t *claims)
     uint64_t sum = 0;
     bool known = n > 2;
 
+    dp_assert(n > 0);
     for (uint32_t i = 0; i < n; i++) {
         told[i] = rates[i];
     }
@@ -163,6 +164,7 @@ dp_view dp_part_signed(const dp_part_word *word, const dp_hash *run, const dp_ha
 {
     dp_writer writer = dp_writer_of(room, DP_PART_SIGNED_MAX);
 
+    dp_assert(word->n <= DP_PART_SOURCES_MAX);
     dp_write_bytes(&writer, run->bytes, 32);
     dp_write_bytes(&writer, fork->bytes, 32);
     write_word(&writer, word);

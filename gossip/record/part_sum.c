@@ -12,6 +12,7 @@ uint32_t dp_site_sums_most(uint32_t n_parts)
 {
     const uint32_t each = n_parts == 0 ? 0 : DP_SITE_SUMS_ALL / n_parts;
 
+    dp_assert(n_parts <= DP_PARTS_MAX);
     return each < DP_SITE_SUMS_MAX ? each : DP_SITE_SUMS_MAX;
 }
 
@@ -44,6 +45,7 @@ dp_part_word dp_site_sum_word(const dp_part_word *word, uint32_t k)
                          .root = sum->root,
                          .bytes = sum->bytes};
 
+    dp_assert(k < word->n_sums);
     dp_assert(k < word->n_sums && sum->collector < word->n);
     for (uint32_t i = 0; i < word->n; i++) {
         if ((sum->from >> i & 1U) != 0) {

@@ -31,6 +31,7 @@ dp_status dp_cert_of_record_encode(const dp_cert_of_record *cert, uint8_t *out, 
     dp_writer writer = dp_writer_of(out, capacity);
 
     dp_assert(cert->n <= DP_VOTERS_MAX);
+    dp_assert(cert->n <= DP_VOTERS_MAX);
     dp_write_u32(&writer, cert->ballot);
     dp_write_u8(&writer, (uint8_t)cert->n);
     for (uint32_t i = 0; i < cert->n; i++) {
@@ -55,6 +56,7 @@ bool dp_cert_verify(const dp_cert_of_record *cert, const dp_crypto *crypto, cons
                     const dp_hash *fork, uint64_t slot, const dp_hash *prev, const dp_hash *hash,
                     const dp_voter *voters, uint32_t n_voters)
 {
+    dp_assert(n_voters <= DP_VOTERS_MAX);
     if (cert->n < n_voters / 2 + 1) {
         return false;
     }

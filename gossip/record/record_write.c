@@ -44,6 +44,7 @@ static void write_listed(dp_writer *writer, const dp_record *record)
 
 static void write_round(dp_writer *writer, const dp_record *record)
 {
+    dp_assert(record->n_state <= DP_VOTERS_MAX && record->n_late <= DP_LATE_MAX);
     dp_write_u64(writer, record->round);
     write_hash(writer, &record->base);
     write_hash(writer, &record->state_root);
@@ -79,6 +80,7 @@ static void write_sums(dp_writer *writer, const dp_record *record, const dp_part
 
 static void write_parts(dp_writer *writer, const dp_record *record)
 {
+    dp_assert(record->n_parts <= DP_PARTS_MAX && record->n_sums <= DP_SITE_SUMS_ALL);
     dp_assert(record->n_parts <= DP_PARTS_MAX);
     dp_write_u8(writer, (uint8_t)record->n_parts);
     for (uint32_t i = 0; i < record->n_parts; i++) {
@@ -102,6 +104,10 @@ static void write_parts(dp_writer *writer, const dp_record *record)
 
 static void write_config(dp_writer *writer, const dp_config_part *config)
 {
+    dp_assert(config->n_admits <= DP_CONFIG_ADMIT_MAX);
+    dp_assert(config->n_removes <= DP_CONFIG_REMOVE_MAX);
+    dp_assert(config->n_fences <= DP_CONFIG_FENCE_MAX);
+    dp_assert(config->n_voters <= DP_VOTERS_MAX);
     dp_write_u8(writer, (uint8_t)config->n_admits);
     for (uint32_t i = 0; i < config->n_admits; i++) {
         write_peer(writer, &config->admits[i].peer);

@@ -117,6 +117,7 @@ dp_part_word dp_part_word_of(const dp_record *record, uint32_t part)
                          .root = row->root,
                          .bytes = row->bytes};
 
+    dp_assert(part < record->n_parts);
     for (uint32_t i = 0; i < record->n_listed; i++) {
         if ((row->from >> i & 1U) != 0) {
             word.sources[word.n++] =

@@ -93,6 +93,11 @@ void dp_train_replay(dp_node *node)
         return;
     }
     dp_catchup_free(node);
+    if (!train->fresh && is_overtaken(node, row)) {
+        /* The chain is ahead of the samples that this trainer has drawn: it goes on once it is told
+         * from where (dp_train_reach). */
+        dp_train_stop(node);
+    }
     dp_action *action = dp_out_add(&node->out, DP_DO_APPLY);
     action->u.apply.round = row->round;
     action->u.apply.tokens = row->tokens;

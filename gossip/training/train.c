@@ -160,6 +160,17 @@ void dp_train_start(dp_node *node)
     open_trainer(node);
 }
 
+void dp_train_stop(dp_node *node)
+{
+    dp_train *train = node->train;
+
+    if (train->training) {
+        dp_out_add(&node->out, DP_DO_TRAIN_STOP);
+        train->training = false;
+        train->train_round = 0;
+    }
+}
+
 static void train_on(dp_node *node)
 {
     dp_train *train = node->train;
@@ -170,11 +181,7 @@ static void train_on(dp_node *node)
     dp_assert(node->standing.state == DP_TRAINER_SET);
     dp_assert(!node->train->publishing);
     if (!may) {
-        if (train->training) {
-            dp_out_add(&node->out, DP_DO_TRAIN_STOP);
-            train->training = false;
-            train->train_round = 0;
-        }
+        dp_train_stop(node);
         return;
     }
     const dp_lease *lease = dp_ledger_lease(&node->ledger, &node->self);

@@ -93,6 +93,8 @@ void dp_train_published(dp_node *node, const dp_event *event);
 
 /* Applies the round after the one that the trainer stands at, once its updates are here. */
 void dp_train_replay(dp_node *node);
+/* The trainer makes no steps until it is told from where to go on. */
+void dp_train_stop(dp_node *node);
 /* A DP_EV_APPLIED. */
 void dp_train_applied(dp_node *node, const dp_event *event);
 

@@ -68,6 +68,8 @@ static void queue_in(dp_spread *spread, uint32_t index)
     const dp_want *const want = &spread->wants[index];
     uint32_t at = spread->n_wanted++;
 
+    dp_assert(index < DP_WANTED_MAX);
+    dp_assert(spread->n_wanted <= DP_WANTED_MAX);
     while (at > 0) {
         const dp_want *const before = &spread->wants[spread->queue[at - 1]];
         if (before->priority < want->priority ||
@@ -84,6 +86,8 @@ static void queue_out(dp_spread *spread, uint32_t index)
 {
     uint32_t at = 0;
 
+    dp_assert(index < DP_WANTED_MAX);
+    dp_assert(spread->n_wanted > 0);
     while (spread->queue[at] != index) {
         at++;
         dp_assert(at < spread->n_wanted);
@@ -150,6 +154,7 @@ void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint3
 {
     dp_want *const want = find(spread, root);
 
+    dp_assert(member < spread->members_max);
     if (want != NULL && member < spread->members_max && dp_spread_believe(want, member)) {
         dp_spread_fill(spread, now, out);
     }
@@ -298,6 +303,7 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
 static void no_info(dp_spread *spread, dp_want *want, uint32_t member, dp_status status,
                     dp_time now, dp_out *out)
 {
+    dp_assert(member < spread->members_max);
     if (member == want->info_from && status == DP_NOTFOUND) {
         want->info_from = DP_MEMBER_NONE;
         dp_spread_lacks(spread, want, member, now);
@@ -358,12 +364,14 @@ void dp_spread_object(dp_spread *spread, dp_time now, const dp_hash *root, dp_ou
 
 void dp_spread_link_up(dp_spread *spread, dp_time now, uint32_t member, dp_out *out)
 {
+    dp_assert(member < spread->members_max);
     (void)member;
     dp_spread_fill(spread, now, out);
 }
 
 void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out *out)
 {
+    dp_assert(member < spread->members_max);
     dp_spread_end_flights(spread, DP_MEMBER_NONE, DP_MEMBER_NONE, member);
     for (uint32_t i = 0; i < spread->n_wanted; i++) {
         dp_want *const want = &spread->wants[spread->queue[i]];

@@ -1,6 +1,7 @@
 /* Whom to ask for what next. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "gossip/transfer/spread_internal.h"
 
 enum {
@@ -27,6 +28,7 @@ static uint32_t place_from(const dp_rowset *linked, uint32_t start)
 
 bool dp_spread_may_ask(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
+    dp_assert(member < spread->members_max);
     return member < spread->members_max && !dp_want_bit(want->banned, member) &&
            (want->all || dp_want_bit(want->holders, member));
 }
@@ -35,6 +37,7 @@ uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
 {
     uint32_t n = 0;
 
+    dp_assert(spread->n_flights <= DP_FLIGHTS_MAX);
     for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         n += spread->flights[i].used && spread->flights[i].member == member;
     }
@@ -43,6 +46,7 @@ uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member)
 
 static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member)
 {
+    dp_assert(chunk < DP_CHUNKS_MAX);
     for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
         if (f->used && f->wanted == want && f->chunk == chunk &&
@@ -126,6 +130,7 @@ static uint32_t choose_holder(dp_spread *spread, const dp_want *want, uint32_t c
     uint32_t best = DP_MEMBER_NONE;
     uint64_t best_cost = UINT64_MAX;
 
+    dp_assert(chunk < want->n_chunks);
     for (uint32_t k = 0; k < linked->count; k++) {
         const uint32_t member = linked->at[(first + k) % linked->count];
         if (!dp_spread_may_ask(spread, want, member) ||
@@ -167,6 +172,8 @@ static dp_flight *free_flight(dp_spread *spread, const dp_want *want)
 static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hedge, dp_time now,
                       dp_out *out)
 {
+    dp_assert(chunk < want->n_chunks);
+    dp_assert(spread->n_flights <= DP_FLIGHTS_MAX);
     dp_flight *const f = free_flight(spread, want);
     if (f == NULL || !dp_out_room(out, 1)) {
         return false;
@@ -220,6 +227,7 @@ static bool is_way_long(const dp_spread *spread, uint32_t member)
 {
     const uint64_t trip_us = dp_members_at(spread->members, member)->rtt.srtt_us;
 
+    dp_assert(member < spread->members_max);
     return spread->chunk_us[member] != 0 && spread->chunk_us[member] <= AHEAD_TRIPS * trip_us;
 }
 

@@ -25,6 +25,7 @@ static void fill(dp_serving *s, dp_time now)
 bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member)
 {
     dp_assert(member < spread->members_max);
+    dp_assert(member < spread->members_max);
     dp_serving *const own = &spread->servings[member];
     dp_serving *const shared =
         dp_members_is_guest(spread->members, member) && !dp_broken(197) ? &spread->guests : own;

@@ -9,6 +9,7 @@
 
 void dp_spread_note_holder(const dp_spread *spread, uint32_t member, const char *cause, dp_out *out)
 {
+    dp_assert(cause != NULL);
     dp_out_note(out, (dp_note){.code = DP_NOTE_FETCH,
                                .peer = dp_members_at(spread->members, member)->peer,
                                .cause = cause});
@@ -43,6 +44,7 @@ static bool has_teller(const dp_spread *spread, const dp_want *want)
 
 void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp_time now)
 {
+    dp_assert(member < spread->members_max);
     dp_want_set_bit(want->banned, member, true);
     want->lacking++;
     dp_spread_plan_pardon(spread, want, now);
@@ -96,6 +98,7 @@ void dp_spread_blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t
 {
     uint32_t at = 0;
 
+    dp_assert(member < spread->members_max);
     while (at < want->n_faults && want->faults[at].member != member) {
         at++;
     }
@@ -136,6 +139,7 @@ void dp_spread_pardon(const dp_spread *spread, dp_want *want)
 
 void dp_spread_forget(dp_spread *spread, uint32_t member)
 {
+    dp_assert(member < spread->members_max);
     for (uint32_t i = 0; i < spread->n_wanted; i++) {
         dp_want *const want = &spread->wants[spread->queue[i]];
         uint32_t kept = 0;

@@ -1,4 +1,5 @@
 /* How long an answer is waited for, from what was measured. */
+#include "base/assert.h"
 #include "gossip/transfer/spread_internal.h"
 
 enum { DOUBLINGS_MAX = 5, RATED_BYTES_MIN = 64 * 1024 };
@@ -94,6 +95,7 @@ static void adapt(dp_spread *spread, uint32_t member, uint64_t took_us)
     uint8_t *const more = &spread->windows[member];
     const uint32_t window = DP_FLIGHTS_PER_HOLDER + *more;
 
+    dp_assert(member < spread->members_max);
     if (took_us > 3 * rtt_us + NEAR_US && *more > 0) {
         --*more;
     } else if (took_us <= 2 * rtt_us + NEAR_US && window < DP_FLIGHTS_MAX &&
@@ -107,6 +109,7 @@ uint32_t dp_spread_window(const dp_spread *spread, const dp_want *want, uint32_t
     const uint64_t fit = DP_FLIGHT_BYTES_MAX / dp_object_chunk_bytes(want->size);
     const uint32_t window = DP_FLIGHTS_PER_HOLDER + spread->windows[member];
 
+    dp_assert(member < spread->members_max);
     return window <= fit                  ? window
            : fit <= DP_FLIGHTS_PER_HOLDER ? (uint32_t)DP_FLIGHTS_PER_HOLDER
                                           : (uint32_t)fit;
@@ -139,6 +142,7 @@ uint64_t dp_spread_rate(const dp_spread *spread)
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
                        dp_time now)
 {
+    dp_assert(chunk < want->n_chunks);
     for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
         const dp_flight *const f = &spread->flights[i];
         if (f->used && f->wanted == dp_want_index(spread, want) && f->chunk == chunk &&

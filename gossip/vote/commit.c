@@ -35,6 +35,7 @@ static dp_hash order_weight(const dp_commit *commit, uint32_t voter)
 {
     dp_digest digest;
 
+    dp_assert(voter < commit->n);
     dp_digest_init(&digest, "dpnode/order/1");
     dp_digest_add(&digest, dp_view_of(commit->run.bytes, DP_HASH_BYTES));
     dp_digest_add(&digest, dp_view_of(commit->fork.bytes, DP_HASH_BYTES));
@@ -60,6 +61,7 @@ static void set_order(dp_commit *commit)
 
 uint32_t dp_commit_owner(const dp_commit *commit, uint32_t ballot)
 {
+    dp_assert(commit->n > 0 && commit->n <= DP_VOTERS_MAX);
     return commit->order[ballot % commit->n];
 }
 
@@ -72,6 +74,7 @@ dp_peer dp_commit_owner_next(const dp_commit *commit)
 
 bool dp_commit_owns(const dp_commit *commit, uint32_t ballot, uint32_t voter)
 {
+    dp_assert(voter < commit->n);
     if ((dp_broken(1) && ballot == 0) || dp_broken(2)) {
         return true;
     }
@@ -360,6 +363,7 @@ uint32_t dp_commit_distance(const dp_commit *commit)
 {
     const uint32_t last = commit->seen < 0 ? 0 : (uint32_t)(commit->seen % commit->n);
 
+    dp_assert(commit->self < commit->n);
     for (uint32_t i = 0; i < commit->n; i++) {
         if (commit->order[(last + i) % commit->n] == commit->self) {
             return i;

@@ -19,6 +19,7 @@ void dp_commit_send_promise(dp_commit *commit, uint32_t to)
 {
     dp_vote_msg msg = {.vote = {.ballot = (uint32_t)commit->state.promised}};
 
+    dp_assert(to < commit->n);
     if (commit->state.accepted >= 0) {
         msg.vote.accepted = (uint32_t)commit->state.accepted + 1;
         msg.vote.hash = commit->state.hash;
@@ -50,6 +51,7 @@ static void send_nack(dp_commit *commit, uint32_t to)
                                       .prev = commit->prev,
                                       .ballot = (uint32_t)commit->state.promised}};
 
+    dp_assert(to < commit->n);
     dp_commit_send(commit, to, &msg);
 }
 
@@ -286,6 +288,7 @@ void dp_commit_tally(dp_commit *commit, const dp_vote *vote)
 
 bool dp_commit_echo(const dp_commit *commit, uint32_t voter, dp_vote *vote)
 {
+    dp_assert(voter < DP_VOTERS_MAX);
     if (voter >= commit->n || (commit->voted & (1U << voter)) == 0) {
         return false;
     }

@@ -14,6 +14,7 @@ static bool may_own(const dp_commit *commit)
 
 static bool has_majority(const dp_commit *commit, uint32_t bits)
 {
+    dp_assert(bits >> commit->n == 0);
     return (uint32_t)__builtin_popcount(bits) > commit->n / 2;
 }
 
@@ -30,6 +31,7 @@ static void send_propose(dp_commit *commit, uint32_t to)
     dp_vote_msg msg = {.vote = {.ballot = commit->ballot, .hash = commit->value.hash},
                        .record = dp_view_of(commit->value.data, commit->value.size)};
 
+    dp_assert(commit->has_value);
     for (uint32_t i = 0; commit->ballot > 0 && i < commit->n; i++) {
         if ((commit->promised_by & (1U << i)) != 0) {
             msg.just[msg.n_just++] = commit->promises[i];

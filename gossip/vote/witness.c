@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/core/msg.h"
 
@@ -90,6 +91,7 @@ static void keep(dp_witness_slot *entry, uint32_t class, const dp_vote *vote, bo
     const uint8_t bit = (uint8_t)(1U << class);
     dp_vote *place_of = &entry->votes[vote->voter][class];
 
+    dp_assert(class < DP_WITNESS_VOTES);
     if ((entry->kept[vote->voter] & bit) == 0 ||
         (lower ? vote->ballot < place_of->ballot : vote->ballot > place_of->ballot)) {
         *place_of = *vote;

@@ -4,6 +4,7 @@ against ours on texts drawn at random."""
 
 import json
 import os
+import shutil
 import random
 import struct
 import subprocess
@@ -36,6 +37,7 @@ class Data(SystemTest):
         self.text = self.file("book.txt", TEXT)
 
     def tokenize(self, *words):
+        shutil.rmtree(self.out, ignore_errors=True) # What is there is not written over.
         done = dpnode("data", "tokenize", *words, "--out", self.out, "--json")
         self.assertEqual(done.returncode, 0, done)
         return json.loads(done.stdout)
@@ -69,6 +71,7 @@ class Data(SystemTest):
         made = self.tokenize(path, "--tokenizer", os.path.join(GOLDEN, "tokenizer_gpt2.json"))
         self.assertEqual((made["tokens"], made["vocab"]), (len(tokens), 705))
         wide = self.file("wide.bin", struct.pack("<3i", 20240801, 7, 1) + bytes(1012) + struct.pack("<I", 70000))
+        shutil.rmtree(self.out)
         self.check_error(dpnode("data", "tokenize", wide, "--tokenizer", os.path.join(GOLDEN, "tokenizer_gpt2.json"),
                                 "--out", self.out, "--json"), "E0501", 65, "is 70000")
 

@@ -89,8 +89,20 @@ static void a_text_becomes_shards_that_verify_to_the_same_root(void **state)
     assert_int_equal(RUN("verify", folder), EX_OK);
     snprintf(wanted, sizeof wanted, "\"root\": \"%s\"}\n", root);
     assert_non_null(strstr(out, wanted));
-    assert_int_equal(RUN("tokenize", text_path, "--out", folder, "--vocab", "300"), EX_OK);
+    char other[TEMPDIR_FILE_MAX];
+    tempdir_file(&dir, "made-again", other);
+    assert_int_equal(RUN("tokenize", text_path, "--out", other, "--vocab", "300"), EX_OK);
     assert_non_null(strstr(out, root)); /* The same text gives the same shards. */
+}
+
+static void shards_that_are_there_are_not_written_over(void **state)
+{
+    (void)state;
+    assert_int_equal(RUN("tokenize", text_path, "--out", folder, "--vocab", "300"), EX_OK);
+    assert_int_not_equal(RUN("tokenize", text_path, "--out", folder, "--vocab", "280"), EX_OK);
+    assert_non_null(strstr(err, "holds token shards already"));
+    assert_int_equal(RUN("verify", folder), EX_OK);
+    assert_non_null(strstr(out, "\"vocab\": 300"));
 }
 
 static void a_shard_tells_its_tokens_and_a_folder_is_none(void **state)
@@ -172,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_text_becomes_shards_that_verify_to_the_same_root),
+        TEST(shards_that_are_there_are_not_written_over),
         TEST(a_shard_tells_its_tokens_and_a_folder_is_none),
         TEST(a_changed_shard_does_not_verify),
         TEST(a_text_is_encoded_an_id_a_line),
