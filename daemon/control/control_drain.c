@@ -91,8 +91,8 @@ void dp_method_drain(dp_daemon *daemon, const dp_call *call, const dp_pack_value
                        .end = true};
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "end"), &self->end));
     self->timer.data = self;
-    dp_diary_add(
-        daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
+    dp_event_log_add(
+        daemon->event_log, DP_LOG_WARN, "daemon.draining", 0, NULL,
         "drain requested: this node stops when a round counts its work, after %llu s at the latest",
         (unsigned long long)(self->limit_ms / 1000));
     uv_timer_start(&self->timer, on_drain_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);

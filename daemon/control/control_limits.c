@@ -133,12 +133,13 @@ static void tell(const dp_daemon *daemon)
         char down[DP_SIZE_TEXT_MAX];
         dp_size_text(values[DP_ALLOW_UPLOAD_MONTH].value, up);
         dp_size_text(values[DP_ALLOW_DOWNLOAD_MONTH].value, down);
-        dp_diary_add(daemon->diary, DP_LOG_INFO, "limits.set", 0, NULL,
-                     "limits set by the owner: upload %llu Mbit/s, download %llu Mbit/s, upload %s "
-                     "and download %s per month from day %llu (0: unlimited)",
-                     (unsigned long long)values[DP_ALLOW_UPLOAD].value,
-                     (unsigned long long)values[DP_ALLOW_DOWNLOAD].value, up, down,
-                     (unsigned long long)values[DP_ALLOW_MONTH_DAY].value);
+        dp_event_log_add(
+            daemon->event_log, DP_LOG_INFO, "limits.set", 0, NULL,
+            "limits set by the owner: upload %llu Mbit/s, download %llu Mbit/s, upload %s "
+            "and download %s per month from day %llu (0: unlimited)",
+            (unsigned long long)values[DP_ALLOW_UPLOAD].value,
+            (unsigned long long)values[DP_ALLOW_DOWNLOAD].value, up, down,
+            (unsigned long long)values[DP_ALLOW_MONTH_DAY].value);
     }
 }
 

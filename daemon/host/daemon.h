@@ -1,5 +1,5 @@
 /* The parts of one running daemon and who may see them. The loop thread owns everything but the
- * store, which belongs to the saver thread once that runs. */
+ * store, which belongs to the store thread once that runs. */
 #ifndef DP_DAEMON_HOST_DAEMON_H
 #define DP_DAEMON_HOST_DAEMON_H
 
@@ -7,10 +7,10 @@
 
 #include "base/version.h"
 #include "daemon/host/config.h"
-#include "daemon/host/diary.h"
+#include "daemon/host/event_log.h"
 #include "daemon/host/facts.h"
 #include "daemon/host/log_sink.h"
-#include "daemon/host/saver.h"
+#include "daemon/host/store_thread.h"
 #include "gossip/core/id.h"
 
 typedef struct dp_driver dp_driver;
@@ -24,8 +24,8 @@ typedef struct dp_daemon {
     uv_loop_t *loop;
     const dp_config *config;
     dp_store *store;
-    dp_saver *saver;
-    dp_diary *diary;
+    dp_store_thread *store_thread;
+    dp_event_log *event_log;
     dp_log_sink *log;
     dp_control *control;
     dp_guard *guard;

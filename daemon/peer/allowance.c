@@ -45,7 +45,7 @@ struct dp_allowance {
 /* ---- rows ---- */
 
 typedef struct put_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     const char *key;
     dp_allowance_kept *kept; /* NULL: nobody waits */
     void *context;
@@ -54,7 +54,7 @@ typedef struct put_job {
     uint8_t bytes[ROW_BYTES_MAX];
 } put_job;
 
-static void run_put(dp_saver_job *job, dp_store *store)
+static void run_put(dp_store_thread_job *job, dp_store *store)
 {
     put_job *self = (put_job *)job;
     self->status = self->size > 0
@@ -63,7 +63,7 @@ static void run_put(dp_saver_job *job, dp_store *store)
     self->status = self->status == DP_NOTFOUND ? DP_OK : self->status;
 }
 
-static void done_put(dp_saver_job *job)
+static void done_put(dp_store_thread_job *job)
 {
     put_job *self = (put_job *)job;
     if (self->kept != NULL) {
@@ -89,7 +89,8 @@ static dp_status put(const dp_allowance *allowance, const char *key, dp_view byt
     if (bytes.size > 0) {
         memcpy(job->bytes, bytes.data, bytes.size);
     }
-    const dp_status status = dp_saver_post(allowance->daemon->saver, &job->job, DP_SAVER_BULK);
+    const dp_status status =
+        dp_store_thread_post(allowance->daemon->store_thread, &job->job, DP_STORE_THREAD_BULK);
     if (status != DP_OK) {
         dp_free(job);
     }
@@ -251,13 +252,14 @@ static void rest_or_go_on(dp_allowance *allowance)
         keep_counts(allowance);
     }
     if (allowance->used_up && !was) {
-        dp_diary_add(daemon->diary, DP_LOG_WARN, "limits.used_up", 0, NULL,
-                     "%s; this node stays a member, votes, and resumes training then; to raise the "
-                     "quota: dpnode limits",
-                     why);
+        dp_event_log_add(
+            daemon->event_log, DP_LOG_WARN, "limits.used_up", 0, NULL,
+            "%s; this node stays a member, votes, and resumes training then; to raise the "
+            "quota: dpnode limits",
+            why);
     } else if (was && !allowance->used_up) {
-        dp_diary_add(daemon->diary, DP_LOG_INFO, "limits.again", 0, NULL,
-                     "the bandwidth quota allows traffic again");
+        dp_event_log_add(daemon->event_log, DP_LOG_INFO, "limits.again", 0, NULL,
+                         "the bandwidth quota allows traffic again");
     }
     if (daemon->driver == NULL) {
         return;
@@ -400,7 +402,7 @@ void dp_allowance_close(dp_allowance *allowance)
     if (allowance == NULL) {
         return;
     }
-    if (allowance->daemon->saver != NULL) {
+    if (allowance->daemon->store_thread != NULL) {
         look(allowance);
         keep_counts(allowance);
     }

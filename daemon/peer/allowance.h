@@ -13,7 +13,7 @@
 
 #include "daemon/host/month.h"
 #include "daemon/host/pause.h"
-#include "daemon/host/saver.h"
+#include "daemon/host/store_thread.h"
 #include "daemon/net/allow.h"
 #include "daemon/net/transport.h"
 
@@ -22,19 +22,19 @@ typedef struct dp_allowance dp_allowance;
 
 /* The clock that people set, in unix milliseconds. */
 typedef uint64_t dp_allowance_clock(void);
-/* Reads the rows of daemon->store, before the saver has it; one that cannot be read is told in the
- * log and counts as absent. */
+/* Reads the rows of daemon->store, before the store thread has it; one that cannot be read is told
+ * in the log and counts as absent. */
 DP_MUST dp_status dp_allowance_open(dp_allowance **allowance, dp_daemon *daemon,
                                     dp_allowance_clock *wall_ms);
-/* Counts once more and writes that. Accepts NULL, before the saver is closed. */
+/* Counts once more and writes that. Accepts NULL, before the store thread is closed. */
 void dp_allowance_close(dp_allowance *allowance);
 
 /* For the transport; none for NULL. */
 dp_limits dp_allowance_limits(const dp_allowance *allowance);
 /* Holds at once; to keep it is dp_allowance_keep. */
 void dp_allowance_change(dp_allowance *allowance, dp_allow which, uint64_t value);
-/* Write what is kept; done is called once, on the loop. DP_AGAIN: the saver takes no more, and it
- * is not called. */
+/* Write what is kept; done is called once, on the loop. DP_AGAIN: the store thread takes no more,
+ * and it is not called. */
 typedef void dp_allowance_kept(void *context, dp_status status);
 DP_MUST dp_status dp_allowance_keep(dp_allowance *allowance, dp_allowance_kept *done,
                                     void *context);

@@ -17,9 +17,9 @@ enum {
     END_S = 10 /* to end in, once drained */
 };
 
-/* The saver's turn. It outlives the guard when that closes in between. */
+/* The store thread's turn. It outlives the guard when that closes in between. */
 typedef struct beat_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_guard *guard; /* NULL: it has closed */
 } beat_job;
 
@@ -47,13 +47,13 @@ static void tell(const dp_guard *guard, const char *text)
     }
 }
 
-static void run_beat(dp_saver_job *job, dp_store *store)
+static void run_beat(dp_store_thread_job *job, dp_store *store)
 {
     (void)job;
     (void)store;
 }
 
-static void done_beat(dp_saver_job *job)
+static void done_beat(dp_store_thread_job *job)
 {
     beat_job *self = (beat_job *)job;
     if (self->guard != NULL) {
@@ -73,7 +73,8 @@ static void on_beat(uv_timer_t *timer)
     job->job.run = run_beat;
     job->job.done = done_beat;
     job->guard = guard;
-    if (dp_saver_post(guard->daemon->saver, &job->job, DP_SAVER_URGENT) != DP_OK) {
+    if (dp_store_thread_post(guard->daemon->store_thread, &job->job, DP_STORE_THREAD_URGENT) !=
+        DP_OK) {
         dp_free(job);
         return;
     }
@@ -178,9 +179,10 @@ bool dp_guard_drain(dp_guard *guard, const char *cause)
     guard->drain_since_ms = uv_now(daemon->loop);
     guard->counted = dp_guard_counted(daemon);
     if (dp_guard_drained(daemon, guard->counted, 0, seconds * 1000) == NULL) {
-        dp_diary_add(daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
-                     "%s: this node stops when a round counts its work, after %llu s at the latest",
-                     cause, seconds);
+        dp_event_log_add(
+            daemon->event_log, DP_LOG_WARN, "daemon.draining", 0, NULL,
+            "%s: this node stops when a round counts its work, after %llu s at the latest", cause,
+            seconds);
         snprintf(extend, sizeof extend, "EXTEND_TIMEOUT_USEC=%llu", (seconds + END_S) * 1000000);
         tell(guard, extend);
     }

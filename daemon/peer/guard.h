@@ -11,7 +11,7 @@ enum {
 };
 
 /* Tells READY=1, and from then on WATCHDOG=1 twice per WATCHDOG_USEC, each time when both the loop
- * and the saver's thread have had a turn: one of them that is stuck is found out. Without
+ * and the store thread have had a turn: one of them that is stuck is found out. Without
  * NOTIFY_SOCKET in the environment nothing is told.
  *
  * With the setting drain-on-file: once that file is there, the daemon goes on until a round counts
@@ -27,8 +27,8 @@ const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t
                              uint64_t limit_ms);
 /* Rounds that have counted this node so far. */
 uint64_t dp_guard_counted(const dp_daemon *daemon);
-/* Tells STOPPING=1. Before the saver closes. Accepts NULL; the memory goes when the loop has run
- * once more. */
+/* Tells STOPPING=1. Before the store thread closes. Accepts NULL; the memory goes when the loop has
+ * run once more. */
 void dp_guard_close(dp_guard *guard);
 
 #endif

@@ -102,8 +102,8 @@ static void the_only_voter_does_not_leave_by_accident(void **state)
     assert_non_null(strstr(call_kit.error.why, "kjv has 12 rounds, 1 member"));
     assert_non_null(strstr(call_kit.error.why, "not exported since this daemon started"));
     assert_non_null(strstr(call_kit.error.why, "--delete-run kjv"));
-    dp_diary_add(desk.daemon.diary, DP_LOG_INFO, "model.exported", 12, NULL,
-                 "exported round 12 to /m");
+    dp_event_log_add(desk.daemon.event_log, DP_LOG_INFO, "model.exported", 12, NULL,
+                     "exported round 12 to /m");
     CALL_ALONE(dp_method_run_leave);
     assert_non_null(strstr(call_kit.error.why, "exported round 12 to /m"));
     close_member();

@@ -215,22 +215,22 @@ static void peers_are_listed_without_guests_that_have_gone(void **state)
 
 static void add_round(uint64_t number)
 {
-    dp_diary_round round = {.kind = DP_DIARY_SYNC,
-                            .round = number,
-                            .listed = 2,
-                            .active = 3,
-                            .bytes = 2000,
-                            .loss_micro = 2500000,
-                            .keep = 16,
-                            .lines = DP_LINES_SLOW,
-                            .update_norm = 4,
-                            .update_error = 1,
-                            .n_peers = 1,
-                            .n_left_out = 1};
+    dp_event_log_round round = {.kind = DP_EVENT_LOG_SYNC,
+                                .round = number,
+                                .listed = 2,
+                                .active = 3,
+                                .bytes = 2000,
+                                .loss_micro = 2500000,
+                                .keep = 16,
+                                .lines = DP_LINES_SLOW,
+                                .update_norm = 4,
+                                .update_error = 1,
+                                .n_peers = 1,
+                                .n_left_out = 1};
     round.peers[0].peer = (dp_peer){{1}};
     round.peers[0].q = 1U << 30;
     round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "not ready"};
-    dp_diary_round_add(desk.daemon.diary, &round);
+    dp_event_log_round_add(desk.daemon.event_log, &round);
 }
 
 static void the_last_rounds_come_one_by_one_and_are_counted(void **state)
@@ -262,15 +262,15 @@ static void the_last_rounds_come_one_by_one_and_are_counted(void **state)
 
 static void an_exchange_is_a_round_of_another_kind(void **state)
 {
-    const dp_diary_round round = {.kind = DP_DIARY_GOSSIP,
-                                  .round = 9,
-                                  .partner = {{1}},
-                                  .weight_own = 10,
-                                  .weight_other = 30,
-                                  .cause = "done"};
+    const dp_event_log_round round = {.kind = DP_EVENT_LOG_GOSSIP,
+                                      .round = 9,
+                                      .partner = {{1}},
+                                      .weight_own = 10,
+                                      .weight_other = 30,
+                                      .cause = "done"};
     (void)state;
     open_node();
-    dp_diary_round_add(desk.daemon.diary, &round);
+    dp_event_log_round_add(desk.daemon.event_log, &round);
     CALL_ALONE(dp_method_rounds);
     const dp_pack_value *got = dp_pack_key(call_body_at(0), "round");
     assert_string_equal(text_at(got, "kind"), "gossip");
@@ -287,7 +287,8 @@ static void events_are_told_of_a_node_without_a_run_too(void **state)
     open_node();
     desk.daemon.driver = NULL;
     for (uint32_t i = 1; i <= 3; i++) {
-        dp_diary_add(desk.daemon.diary, DP_LOG_INFO, "test.entry", i - 1, NULL, "entry %u", i);
+        dp_event_log_add(desk.daemon.event_log, DP_LOG_INFO, "test.entry", i - 1, NULL, "entry %u",
+                         i);
     }
     CALL(dp_method_events, NUMBER("last", 2));
     assert_int_equal(number_at(call_body(), "count"), 2);

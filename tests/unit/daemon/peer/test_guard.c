@@ -122,14 +122,14 @@ static void a_store_thread_that_is_stuck_gives_no_sign_of_life(void **state)
     listen_as(false);
     setenv("WATCHDOG_USEC", "2000", 1);
     guard_open();
-    dp_saver *saver = desk.daemon.saver;
-    desk.daemon.saver = NULL; /* It takes no job. */
+    dp_store_thread *store_thread = desk.daemon.store_thread;
+    desk.daemon.store_thread = NULL; /* It takes no job. */
     for (int i = 0; i < 5; i++) {
         uv_run(&desk.loop, UV_RUN_ONCE);
     }
     hear();
     assert_string_equal(bench.heard, "READY=1;");
-    desk.daemon.saver = saver;
+    desk.daemon.store_thread = store_thread;
     bench_close();
 }
 
