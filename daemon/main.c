@@ -16,9 +16,9 @@
 #include "daemon/control/token_file.h"
 #include "daemon/host/ballast.h"
 #include "daemon/net/transport.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
-#include "daemon/peer/guard.h"
+#include "daemon/peer/supervisor.h"
 #include "store/chain.h"
 #include "store/dir.h"
 
@@ -158,7 +158,7 @@ static void on_signal(uv_signal_t *handle, int number)
         dp_log_sink_reopen(daemon->log);
     } else if (number == SIGINT) {
         dp_daemon_end(daemon, 0, "SIGINT received");
-    } else if (!dp_guard_drain(daemon->guard, "SIGTERM received")) {
+    } else if (!dp_supervisor_drain(daemon->supervisor, "SIGTERM received")) {
         dp_daemon_end(daemon, 0, "SIGTERM received twice");
     }
 }
@@ -253,12 +253,12 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
         return dp_why_set(why, status, "the run identity in the store cannot be read: %s",
                           dp_status_text(status));
     }
-    DP_TRY(dp_allowance_open(&daemon->allowance, daemon, dp_unix_ms));
+    DP_TRY(dp_bandwidth_limiter_open(&daemon->bandwidth_limiter, daemon, dp_unix_ms));
     const dp_event_log_hooks hooks = {daemon, on_entry, on_round};
     DP_TRY(dp_store_thread_open(&daemon->store_thread, daemon->loop, daemon->store));
     DP_TRY(dp_event_log_open(&daemon->event_log, daemon->loop, daemon->store_thread, &hooks));
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
-    DP_TRY(dp_guard_open(&daemon->guard, daemon));
+    DP_TRY(dp_supervisor_open(&daemon->supervisor, daemon));
     DP_TRY(dp_ballast_open(&daemon->ballast, daemon, DP_BALLAST_LOOK_MS));
     if (*member) {
         DP_TRY(dp_driver_open(&daemon->driver, daemon, facts, why));
@@ -278,14 +278,14 @@ static void end_child(uv_handle_t *handle, void *context)
 
 static void close_all(dp_daemon *daemon)
 {
-    dp_guard_close(daemon->guard);
-    daemon->guard = NULL;
+    dp_supervisor_close(daemon->supervisor);
+    daemon->supervisor = NULL;
     dp_token_file_close(daemon->token_file);
     daemon->token_file = NULL;
     dp_ballast_close(daemon->ballast);
     daemon->ballast = NULL;
-    dp_allowance_close(daemon->allowance);
-    daemon->allowance = NULL;
+    dp_bandwidth_limiter_close(daemon->bandwidth_limiter);
+    daemon->bandwidth_limiter = NULL;
     dp_driver_close(daemon->driver);
     daemon->driver = NULL;
     dp_control_close(daemon->control);

@@ -8,7 +8,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/found.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 
 enum {
@@ -73,8 +73,9 @@ static void forget_run(dp_daemon *daemon)
     forget_job *forget = dp_alloc(1, sizeof *forget);
     daemon->driver = NULL;
     dp_driver_close(driver);
-    DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
-                                 NULL)); /* It was about this run. Not written: still paused. */
+    DP_IGNORE(
+        dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false}, NULL,
+                                   NULL)); /* It was about this run. Not written: still paused. */
     dp_facts_copy_forget(daemon->config->dir);
     if (forget != NULL) {
         forget->job.run = run_forget_facts;

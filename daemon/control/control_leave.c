@@ -7,7 +7,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/export.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "store/vote.h"
 
@@ -124,8 +124,9 @@ static void on_leave_tick(uv_timer_t *timer)
     dp_driver *driver = self->daemon->driver;
     self->daemon->driver = NULL;
     dp_driver_close(driver);
-    DP_IGNORE(dp_allowance_pause(self->daemon->allowance, &(dp_pause){.holds = false}, NULL,
-                                 NULL)); /* It was about this run. Not written: still paused. */
+    DP_IGNORE(dp_bandwidth_limiter_pause(
+        self->daemon->bandwidth_limiter, &(dp_pause){.holds = false}, NULL,
+        NULL)); /* It was about this run. Not written: still paused. */
     if (dp_store_thread_post(self->daemon->store_thread, &self->job, DP_STORE_THREAD_URGENT) !=
         DP_OK) {
         dp_call_fail(&self->call, 75, "E0402",
@@ -234,7 +235,7 @@ static void order(const dp_daemon *daemon, const dp_call *call, const dp_pause *
     dp_status status = DP_NOMEM;
     if (self != NULL) {
         *self = (ordering){.daemon = daemon, .call = *call};
-        status = dp_allowance_pause(daemon->allowance, pause, on_ordered, self);
+        status = dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, pause, on_ordered, self);
     }
     if (status != DP_OK) {
         dp_free(self);
@@ -244,12 +245,12 @@ static void order(const dp_daemon *daemon, const dp_call *call, const dp_pause *
 
 void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    dp_allowance_view view;
+    dp_bandwidth_limiter_view view;
     (void)parameters;
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    if (!dp_allowance_look(daemon->allowance, &view)) {
+    if (!dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &view)) {
         dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
@@ -271,13 +272,13 @@ void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    if (daemon->allowance == NULL) {
+    if (daemon->bandwidth_limiter == NULL) {
         dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
-    if (dp_allowance_why(daemon->allowance, why, sizeof why)) {
-        DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
-                                     NULL)); /* Not written: a pause that is safe. */
+    if (dp_bandwidth_limiter_why(daemon->bandwidth_limiter, why, sizeof why)) {
+        DP_IGNORE(dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false},
+                                             NULL, NULL)); /* Not written: a pause that is safe. */
         dp_call_fail(call, 75, "E0126", "dpnode limits   # shows and sets the quota",
                      "the bandwidth quota of this month is used up; training resumes with the next "
                      "month or a larger quota",

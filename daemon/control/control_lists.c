@@ -4,7 +4,7 @@
 
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "gossip/record/wire.h"
 #include "store/object.h"

@@ -5,7 +5,7 @@
 
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 
 enum { WHY_WINDOW_MS = 120 * 1000, WHY_CAUSES_MAX = 12 };
@@ -218,10 +218,11 @@ static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
 {
     char order[DP_PAUSE_USER_MAX + 64];
     char cap[128];
-    dp_allowance_view view = {.used_up = false};
-    DP_IGNORE(dp_allowance_look(daemon->allowance, &view)); /* Without it nothing is used up. */
+    dp_bandwidth_limiter_view view = {.used_up = false};
+    DP_IGNORE(dp_bandwidth_limiter_look(daemon->bandwidth_limiter,
+                                        &view)); /* Without it nothing is used up. */
     dp_pause_text(&view.pause, order, sizeof order);
-    if (!dp_allowance_why(daemon->allowance, cap, sizeof cap)) {
+    if (!dp_bandwidth_limiter_why(daemon->bandwidth_limiter, cap, sizeof cap)) {
         snprintf(text, size, "paused by its owner%s. To train again: dpnode resume", order);
     } else if (view.pause.holds) {
         snprintf(text, size,

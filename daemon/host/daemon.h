@@ -15,9 +15,9 @@
 
 typedef struct dp_driver dp_driver;
 typedef struct dp_control dp_control;
-typedef struct dp_guard dp_guard;
+typedef struct dp_supervisor dp_supervisor;
 typedef struct dp_ballast dp_ballast;
-typedef struct dp_allowance dp_allowance;
+typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
 typedef struct dp_token_file dp_token_file;
 
 typedef struct dp_daemon {
@@ -28,14 +28,14 @@ typedef struct dp_daemon {
     dp_event_log *event_log;
     dp_log_sink *log;
     dp_control *control;
-    dp_guard *guard;
+    dp_supervisor *supervisor;
     dp_ballast *ballast;
     dp_token_file *token_file;
     dp_identity identity;
     uint64_t incarnation;
-    uint64_t started_ms;     /* unix */
-    dp_allowance *allowance; /* NULL: nothing is limited */
-    bool has_root;           /* this node holds the run's root key */
+    uint64_t started_ms;                     /* unix */
+    dp_bandwidth_limiter *bandwidth_limiter; /* NULL: nothing is limited */
+    bool has_root;                           /* this node holds the run's root key */
     dp_sign_key root;
     dp_sign_key vote;  /* of the run, while there is a driver that has one */
     dp_driver *driver; /* NULL: idle, no port is open */

@@ -9,7 +9,7 @@
 #include "daemon/host/advertise.h"
 #include "daemon/net/crypto_pool.h"
 #include "daemon/net/hello.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver_inside.h"
 #include "gossip/identity/cert.h"
 #include "gossip/record/wire.h"
@@ -98,7 +98,7 @@ void dp_driver_command(dp_driver *driver, dp_command command)
 
 void dp_driver_limit(dp_driver *driver)
 {
-    const dp_limits limits = dp_allowance_limits(driver->daemon->allowance);
+    const dp_limits limits = dp_bandwidth_limiter_limits(driver->daemon->bandwidth_limiter);
     dp_transport_limit(driver->transport, &limits);
 }
 

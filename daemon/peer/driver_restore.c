@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver_inside.h"
 #include "daemon/peer/driver_restore_inside.h"
 #include "gossip/vote/commit_row.h"
@@ -314,8 +314,9 @@ static void done_restore(dp_store_thread_job *job)
         driver->checkpoint_round = self->checkpoint_round;
         driver->node = self->node;
         dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
-        dp_allowance_view allowed;
-        if (dp_allowance_look(driver->daemon->allowance, &allowed) && allowed.pause.holds) {
+        dp_bandwidth_limiter_view allowed;
+        if (dp_bandwidth_limiter_look(driver->daemon->bandwidth_limiter, &allowed) &&
+            allowed.pause.holds) {
             dp_driver_command(driver, DP_COMMAND_PAUSE); /* No trainer has a state yet. */
         }
         dp_transport_replay(driver->transport);

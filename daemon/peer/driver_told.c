@@ -8,7 +8,7 @@
 #include "daemon/host/advertise.h"
 #include "daemon/net/crypto_pool.h"
 #include "daemon/net/hello.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/driver_inside.h"
 #include "gossip/identity/cert.h"
@@ -245,7 +245,7 @@ dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why)
         .hello = dp_view_of(hello,
                             dp_hello_write(facts->node_name, &facts->renewal, hello, sizeof hello)),
         .incarnation = driver->daemon->incarnation,
-        .limits = dp_allowance_limits(driver->daemon->allowance),
+        .limits = dp_bandwidth_limiter_limits(driver->daemon->bandwidth_limiter),
         .n_threads = dp_crypto_pool_fit(uv_available_parallelism()),
         .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known, on_met,
                   on_wall, on_renewed},

@@ -1,7 +1,7 @@
 /* status, peers, rounds, events and hello of a node in a run: which keys are there, and which are
  * nil or left out. The driver is played; a client's side stands in test_control.c. */
 #define CALL_KIT_LOOK
-#include "tests/unit/daemon/allowance_kit.h"
+#include "tests/unit/daemon/bandwidth_limiter_kit.h"
 
 static struct {
     uint32_t n_follow_rounds;
@@ -145,9 +145,9 @@ static void limits_pause_and_clock_are_told_where_something_is_set_or_wrong(void
     assert_null(dp_pack_key(call_body(), "paused"));
     net.clock_is_wrong = true;
     call_kit.view.transport.limits.upload = 125000;
-    allowance_kit.view.set.values[DP_ALLOW_UPLOAD_MONTH].value = 200;
-    allowance_kit.view.used[DP_MONTH_UP] = 150;
-    allowance_kit.view.pause = (dp_pause){.holds = true, .since_ms = 7, .user = "ann"};
+    bandwidth_limiter_kit.view.set.values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value = 200;
+    bandwidth_limiter_kit.view.used[DP_BANDWIDTH_QUOTA_UP] = 150;
+    bandwidth_limiter_kit.view.pause = (dp_pause){.holds = true, .since_ms = 7, .user = "ann"};
     run = run_of_status();
     assert_true(number_at(run, "upload_max") == 125000 && number_at(run, "upload_month") == 200);
     assert_int_equal(number_at(run, "upload_month_used"), 150);
@@ -155,7 +155,7 @@ static void limits_pause_and_clock_are_told_where_something_is_set_or_wrong(void
     assert_true(dp_pack_get_i64(dp_pack_key(dp_pack_key(run, "clock"), "behind_ms"), &behind_ms));
     assert_int_equal(behind_ms, -5000);
     assert_string_equal(text_at(dp_pack_key(call_body(), "paused"), "by"), "ann");
-    desk.daemon.allowance = NULL; /* The daemon is ending. */
+    desk.daemon.bandwidth_limiter = NULL; /* The daemon is ending. */
     run = run_of_status();
     assert_null(dp_pack_key(run, "upload_month_used"));
     call_close();

@@ -1,5 +1,5 @@
 /* why: what the node does, or what became of a round or a member, in a sentence with its causes. */
-#include "tests/unit/daemon/allowance_kit.h"
+#include "tests/unit/daemon/bandwidth_limiter_kit.h"
 
 static bool clock_is_wrong;
 
@@ -86,11 +86,11 @@ static void a_pause_and_a_used_up_month_are_told_apart(void **state)
     (void)state;
     open_node();
     call_kit.view.node.mode = DP_MODE_PAUSED;
-    allowance_kit.view.pause = (dp_pause){.holds = true, .user = "ann"};
+    bandwidth_limiter_kit.view.pause = (dp_pause){.holds = true, .user = "ann"};
     assert_true(says_now("paused by its owner, by ann. To train again: dpnode resume"));
-    allowance_kit.cap = "this month's upload is used up";
+    bandwidth_limiter_kit.cap = "this month's upload is used up";
     assert_true(says_now(", and this month's upload is used up. To train again"));
-    allowance_kit.view.pause.holds = false;
+    bandwidth_limiter_kit.view.pause.holds = false;
     assert_true(says_now(
         "training stopped by the quota: this month's upload is used up. This node stays a member"));
     call_close();
