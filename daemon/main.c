@@ -14,7 +14,7 @@
 #include "daemon/control/check.h"
 #include "daemon/control/control.h"
 #include "daemon/control/token_file.h"
-#include "daemon/host/ballast.h"
+#include "daemon/host/disk_reserve.h"
 #include "daemon/net/transport.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
@@ -166,7 +166,7 @@ static void on_signal(uv_signal_t *handle, int number)
 static dp_status open_store(dp_daemon *daemon, dp_store_report *report, dp_why *why)
 {
     dp_store_options options = dp_store_options_default();
-    options.ballast_bytes = daemon->config->ballast;
+    options.reserve_bytes = daemon->config->ballast;
     options.margin_bytes = daemon->config->margin;
     options.max_bytes = daemon->config->store_max;
     make_folders(daemon->config->dir);
@@ -259,7 +259,7 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
     DP_TRY(dp_event_log_open(&daemon->event_log, daemon->loop, daemon->store_thread, &hooks));
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
     DP_TRY(dp_supervisor_open(&daemon->supervisor, daemon));
-    DP_TRY(dp_ballast_open(&daemon->ballast, daemon, DP_BALLAST_LOOK_MS));
+    DP_TRY(dp_disk_reserve_open(&daemon->disk_reserve, daemon, DP_DISK_RESERVE_LOOK_MS));
     if (*member) {
         DP_TRY(dp_driver_open(&daemon->driver, daemon, facts, why));
     }
@@ -282,8 +282,8 @@ static void close_all(dp_daemon *daemon)
     daemon->supervisor = NULL;
     dp_token_file_close(daemon->token_file);
     daemon->token_file = NULL;
-    dp_ballast_close(daemon->ballast);
-    daemon->ballast = NULL;
+    dp_disk_reserve_close(daemon->disk_reserve);
+    daemon->disk_reserve = NULL;
     dp_bandwidth_limiter_close(daemon->bandwidth_limiter);
     daemon->bandwidth_limiter = NULL;
     dp_driver_close(daemon->driver);

@@ -1,5 +1,5 @@
-/* Opens a store: both files, the ballast and the recovery of what a crash left. Transactions on
- * meta.db. One file is opened and checked in db_file.c, small values are in kv.c. */
+/* Opens a store: both files, the disk reserve and the recovery of what a crash left. Transactions
+ * on meta.db. One file is opened and checked in db_file.c, small values are in kv.c. */
 #include "store/db.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 dp_store_options dp_store_options_default(void)
 {
-    return (dp_store_options){.ballast_bytes = DP_STORE_BALLAST_BYTES,
+    return (dp_store_options){.reserve_bytes = DP_STORE_RESERVE_BYTES,
                               .margin_bytes = DP_STORE_MARGIN_BYTES};
 }
 
@@ -87,11 +87,11 @@ static dp_status open_chunks(dp_store *store, dp_store_report *report)
 
 static void open_ballast(dp_store *store)
 {
-    if (store->options.ballast_bytes > 0) {
-        store->ballast_held = true; /* Until proven otherwise; reserve is idempotent. */
-        if (dp_dir_reserve(&store->dir, DP_STORE_BALLAST_NAME, store->options.ballast_bytes) !=
+    if (store->options.reserve_bytes > 0) {
+        store->reserve_held = true; /* Until proven otherwise; reserve is idempotent. */
+        if (dp_dir_reserve(&store->dir, DP_STORE_RESERVE_NAME, store->options.reserve_bytes) !=
             DP_OK) {
-            store->ballast_held = false;
+            store->reserve_held = false;
         }
     }
 }
@@ -236,11 +236,11 @@ dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *contex
     }
     store->meta.full = false;
     const dp_status status = run_once(store, body, context);
-    if (status == DP_NOSPACE && store->meta.full && store->ballast_held) {
-        store->ballast_held = false;
-        /* If the ballast could not be removed, or was removed before, the second try tells whether
-         * there is room. */
-        DP_IGNORE(dp_dir_release(&store->dir, DP_STORE_BALLAST_NAME));
+    if (status == DP_NOSPACE && store->meta.full && store->reserve_held) {
+        store->reserve_held = false;
+        /* If the disk reserve could not be removed, or was removed before, the second try tells
+         * whether there is room. */
+        DP_IGNORE(dp_dir_release(&store->dir, DP_STORE_RESERVE_NAME));
         return run_once(store, body, context);
     }
     return status;

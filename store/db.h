@@ -1,4 +1,4 @@
-/* The store directory of one node: two SQLite files, a lock and a ballast file, opened, checked and
+/* The store directory of one node: two SQLite files, a lock and a disk reserve, opened, checked and
  * written transaction by transaction. It does not know what the bytes mean.
  *
  *   lock       held with flock while the store is open; holds the pid as text
@@ -28,14 +28,14 @@ enum {
     DP_STORE_KEY_MAX = 64,            /* Characters in a kv key. */
     DP_STORE_VALUE_MAX = 1024 * 1024, /* Bytes in a kv value. */
 };
-#define DP_STORE_BALLAST_BYTES                                                                     \
+#define DP_STORE_RESERVE_BYTES                                                                     \
     ((uint64_t)64 << 20) /* Default; enough for thousands of votes and records. */
 #define DP_STORE_MARGIN_BYTES ((uint64_t)64 << 20)
 
 typedef struct dp_store dp_store;
 
 typedef struct dp_store_options {
-    uint64_t ballast_bytes; /* Size of reserve.bin; 0: none. */
+    uint64_t reserve_bytes; /* Size of reserve.bin; 0: none. */
     uint64_t margin_bytes;  /* Free bytes that a big write must leave on the disk. */
     uint64_t max_bytes;     /* Quota for both files; 0: no quota. */
     uint64_t batch_bytes;   /* Most chunk bytes in one transaction; 0: DP_STORE_BATCH_BYTES. */
@@ -73,9 +73,9 @@ DP_MUST dp_status dp_store_open(dp_store **store, const char *dir, const dp_stor
 void dp_store_close(dp_store *store);
 
 /* Runs body inside one transaction on meta.db: all of its writes become durable together, or none.
- * Calls nest; the outer body must return an inner failure. When the disk is full the ballast is
- * released and body runs a second time, so its effect must not depend on how often it ran. Returns
- * the status of body, or of COMMIT. */
+ * Calls nest; the outer body must return an inner failure. When the disk is full the disk reserve
+ * is released and body runs a second time, so its effect must not depend on how often it ran.
+ * Returns the status of body, or of COMMIT. */
 typedef dp_status dp_store_body(dp_store *store, void *context);
 DP_MUST dp_status dp_store_atomically(dp_store *store, dp_store_body *body, void *context);
 
@@ -97,10 +97,10 @@ DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
  * dp_object_put call it. */
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);
 /* True while reserve.bin has its full size. */
-bool dp_store_ballast_held(const dp_store *store);
-/* Allocates the ballast again once there is space for it and for the margin of big writes.
+bool dp_store_reserve_held(const dp_store *store);
+/* Allocates the disk reserve again once there is space for it and for the margin of big writes.
  * DP_NOSPACE: not yet. */
-DP_MUST dp_status dp_store_refill_ballast(dp_store *store);
+DP_MUST dp_status dp_store_refill_reserve(dp_store *store);
 /* DP_OK, or the error (DP_IO, DP_CORRUPT) that ended writing to one of the files. The daemon should
  * then exit and start again; never retry a failed fsync. */
 dp_status dp_store_failed(const dp_store *store);

@@ -80,7 +80,7 @@ static bool is_spoilt(const dp_dir *dir, const header *is)
     const bool named = is->application == DP_SCHEMA_APPLICATION_ID || is->application == 0;
     return is->there &&
            (is->write_version > FORMAT_MAX || is->read_version > FORMAT_MAX ||
-            is->version > VERSION_MAX || (!named && dp_dir_has(dir, DP_STORE_BALLAST_NAME)));
+            is->version > VERSION_MAX || (!named && dp_dir_has(dir, DP_STORE_RESERVE_NAME)));
 }
 
 dp_status dp_store_file_peek(const dp_dir *dir, const char *name, dp_why *why)

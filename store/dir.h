@@ -1,4 +1,4 @@
-/* The directory of a store: its lock, its ballast, and small secret files that are replaced
+/* The directory of a store: its lock, its disk reserve, and small secret files that are replaced
  * atomically. Knows no SQLite. */
 #ifndef DP_STORE_DIR_H
 #define DP_STORE_DIR_H

@@ -8,7 +8,7 @@
 #include "store/object.h"
 #include "store/sql.h"
 
-#define DP_STORE_BALLAST_NAME "reserve.bin"
+#define DP_STORE_RESERVE_NAME "reserve.bin"
 #define DP_STORE_SUSPECT_KEY                                                                       \
     "store/chunks_suspect" /* kv: chunks.db contradicted itself; salvage at next start. */
 
@@ -35,7 +35,7 @@ struct dp_store {
     uint8_t *scratch; /* One chunk of DP_CHUNK_BYTES_MAX, made when first needed. */
     unsigned depth;   /* Nesting of dp_store_atomically. */
     dp_status doomed; /* First failure inside the open transaction. */
-    bool ballast_held;
+    bool reserve_held;
     uint64_t writings; /* Pins given by dp_object_writing. */
 };
 

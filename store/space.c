@@ -1,4 +1,4 @@
-/* Space of the store: its size, whether more may be written (SAFETY R6), and the ballast. */
+/* Space of the store: its size, whether more may be written (SAFETY R6), and the disk reserve. */
 #include "store/inside.h"
 
 #include "base/assert.h"
@@ -70,23 +70,23 @@ dp_status dp_store_admit(dp_store *store, uint64_t bytes)
     return fits(store, bytes);
 }
 
-bool dp_store_ballast_held(const dp_store *store)
+bool dp_store_reserve_held(const dp_store *store)
 {
-    return store->ballast_held;
+    return store->reserve_held;
 }
 
-dp_status dp_store_refill_ballast(dp_store *store)
+dp_status dp_store_refill_reserve(dp_store *store)
 {
-    if (store->ballast_held || store->options.ballast_bytes == 0) {
+    if (store->reserve_held || store->options.reserve_bytes == 0) {
         return DP_OK;
     }
     uint64_t disk = 0;
     DP_TRY(dp_dir_free_bytes(&store->dir, &disk));
-    if (disk < store->options.ballast_bytes ||
-        disk - store->options.ballast_bytes < store->options.margin_bytes) {
+    if (disk < store->options.reserve_bytes ||
+        disk - store->options.reserve_bytes < store->options.margin_bytes) {
         return DP_NOSPACE; /* Room that has just become free is for waiting writes. */
     }
-    DP_TRY(dp_dir_reserve(&store->dir, DP_STORE_BALLAST_NAME, store->options.ballast_bytes));
-    store->ballast_held = true;
+    DP_TRY(dp_dir_reserve(&store->dir, DP_STORE_RESERVE_NAME, store->options.reserve_bytes));
+    store->reserve_held = true;
     return DP_OK;
 }

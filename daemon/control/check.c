@@ -125,7 +125,7 @@ static dp_status write_rows(dp_store *store, uint64_t *median_ns)
 
 static dp_status measure(FILE *out, const char *folder, bool room)
 {
-    const dp_store_options options = {.ballast_bytes = 0};
+    const dp_store_options options = {.reserve_bytes = 0};
     dp_store *store = NULL;
     dp_why why = {{0}};
     uint64_t took = 0;

@@ -57,7 +57,7 @@ void dp_call_progress(const dp_call *call, const char *phase, const char *text);
 /* The parameter "name" into the daemon's configuration; false after an error reply. */
 bool dp_call_take_name(const dp_daemon *daemon, const dp_call *call,
                        const dp_pack_value *parameters, char name[DP_NAME_MAX + 1]);
-/* control_look.c, control_lists.c */
+/* control_query.c, control_lists.c */
 dp_method dp_method_hello, dp_method_status, dp_method_peers, dp_method_rounds, dp_method_events;
 /* control_why.c */
 dp_method dp_method_why;

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "daemon/control/control.h"
-#include "daemon/control/found.h"
 #include "daemon/control/reply.h"
+#include "daemon/control/run_create.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "daemon/control/control.h"
-#include "daemon/control/found.h"
 #include "daemon/control/reply.h"
+#include "daemon/control/run_create.h"
 #include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 
@@ -134,12 +134,12 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     }
     self->daemon = daemon;
     self->call = *call;
-    const dp_found_request request = {.manifest = &manifest,
-                                      .text_path = text_path,
-                                      .from_path = from != NULL ? from_path : NULL,
-                                      .node_name = name,
-                                      .context = self,
-                                      .progress = on_found_progress,
-                                      .done = on_found};
-    dp_found_start(daemon, &request);
+    const dp_run_create_request request = {.manifest = &manifest,
+                                           .text_path = text_path,
+                                           .from_path = from != NULL ? from_path : NULL,
+                                           .node_name = name,
+                                           .context = self,
+                                           .progress = on_found_progress,
+                                           .done = on_found};
+    dp_run_create_start(daemon, &request);
 }

@@ -16,7 +16,7 @@
 typedef struct dp_driver dp_driver;
 typedef struct dp_control dp_control;
 typedef struct dp_supervisor dp_supervisor;
-typedef struct dp_ballast dp_ballast;
+typedef struct dp_disk_reserve dp_disk_reserve;
 typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
 typedef struct dp_token_file dp_token_file;
 
@@ -29,7 +29,7 @@ typedef struct dp_daemon {
     dp_log_sink *log;
     dp_control *control;
     dp_supervisor *supervisor;
-    dp_ballast *ballast;
+    dp_disk_reserve *disk_reserve;
     dp_token_file *token_file;
     dp_identity identity;
     uint64_t incarnation;

@@ -195,8 +195,8 @@ static void on_tick(uv_timer_t *timer)
     dp_driver_rotate_tick(driver, &stats);
     dp_driver_dial_tick(driver);
     dp_driver_watch_trainer(driver);
-    dp_driver_take_again(driver);
-    dp_driver_tell_again(driver);
+    dp_driver_publication_retry(driver);
+    dp_driver_commands_retry(driver);
     if (driver->remember_in > 0) {
         driver->remember_in--;
     } else if (driver->node != NULL) {

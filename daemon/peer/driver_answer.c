@@ -1,5 +1,5 @@
 /* Answers of the trainer as events for the protocol core. Vectors that come with them become
- * durable objects first, in driver_take.c. */
+ * durable objects first, in driver_publication.c. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -273,14 +273,14 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
     case DP_TRAINER_FROZEN:
     case DP_TRAINER_REDUCED:
         if (is_as_asked(msg, &wait)) {
-            dp_driver_take_vectors(driver, msg, fds, n_fds);
+            dp_driver_publication_store(driver, msg, fds, n_fds);
         } else {
             close_all(fds, n_fds);
             dp_trainer_kill(driver->trainer, "returned other parts than requested");
         }
         break;
     case DP_TRAINER_EARLY:
-        dp_driver_take_vectors(driver, msg, fds, n_fds);
+        dp_driver_publication_store(driver, msg, fds, n_fds);
         break;
     case DP_TRAINER_CHECKED:
         checked(driver, msg);

@@ -6,12 +6,12 @@
 
 #include "base/alloc.h"
 #include "daemon/peer/driver_inside.h"
-#include "daemon/peer/driver_tell_inside.h"
+#include "daemon/peer/trainer_commands_inside.h"
 #include "store/object.h"
 
 void dp_driver_open_model(dp_driver *driver)
 {
-    tell_job *job = dp_tell_new(driver, DP_TRAINER_OPEN);
+    command_job *job = dp_trainer_command_new(driver, DP_TRAINER_OPEN);
     if (job == NULL) {
         return;
     }
@@ -23,10 +23,10 @@ void dp_driver_open_model(dp_driver *driver)
     for (uint32_t i = 0; i < driver->manifest.n_shards; i++) {
         job->roots[job->n_roots++] = driver->manifest.shards[i].root;
     }
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
-static void give_items(tell_job *job, const dp_apply_item *items, uint32_t n)
+static void give_items(command_job *job, const dp_apply_item *items, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         job->msg.q[i] = items[i].q;
@@ -37,10 +37,10 @@ static void give_items(tell_job *job, const dp_apply_item *items, uint32_t n)
     job->n_roots = n;
 }
 
-void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
-                          const dp_apply_item *items, uint32_t n)
+void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
+                             const dp_apply_item *items, uint32_t n)
 {
-    tell_job *job = dp_tell_new(driver, DP_TRAINER_ADD);
+    command_job *job = dp_trainer_command_new(driver, DP_TRAINER_ADD);
     if (job == NULL) { /* No memory: without it the sum would be another. */
         dp_trainer_replace(driver->trainer, "does not take its commands");
         return;
@@ -49,12 +49,12 @@ void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
     job->msg.at = at;
     give_items(job, items, n);
     job->wait = (dp_driver_wait){.command = DP_TRAINER_ADD, .round = round, .part = at + n};
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
 static void start_reduce(dp_driver *driver, const dp_action *action)
 {
-    tell_job *job = dp_tell_new(driver, DP_TRAINER_REDUCE);
+    command_job *job = dp_trainer_command_new(driver, DP_TRAINER_REDUCE);
     if (job == NULL) {
         return;
     }
@@ -67,14 +67,14 @@ static void start_reduce(dp_driver *driver, const dp_action *action)
     job->wait = (dp_driver_wait){.command = DP_TRAINER_REDUCE,
                                  .round = action->u.reduce.round,
                                  .part = action->u.reduce.part};
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
 static void start_apply(dp_driver *driver, const dp_action *action)
 {
     const dp_apply_item *const items = action->u.apply.items;
     const uint32_t n = action->u.apply.n_items;
-    tell_job *job = dp_tell_new(driver, DP_TRAINER_APPLY);
+    command_job *job = dp_trainer_command_new(driver, DP_TRAINER_APPLY);
     if (job == NULL) {
         return;
     }
@@ -94,16 +94,16 @@ static void start_apply(dp_driver *driver, const dp_action *action)
     } else if (dp_driver_slices_begin(driver, job->msg.round, items, n)) {
         job->msg.at = n;
     } else {
-        dp_tell_free(job);
+        dp_trainer_command_free(job);
         dp_trainer_replace(driver->trainer, "does not take its commands");
         return;
     }
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
 static void start_restore(dp_driver *driver, const dp_action *action)
 {
-    tell_job *job = dp_tell_new(driver, DP_TRAINER_RESTORE);
+    command_job *job = dp_trainer_command_new(driver, DP_TRAINER_RESTORE);
     if (job == NULL) {
         return;
     }
@@ -119,13 +119,13 @@ static void start_restore(dp_driver *driver, const dp_action *action)
     job->roots[0] = action->u.restore.a_root;
     job->roots[1] = action->u.restore.blob_root;
     job->n_roots = dp_hash_is_zero(&action->u.restore.blob_root) ? 1 : 2;
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
 static void start_check(dp_driver *driver, const dp_action *action)
 {
     const dp_part_range range = {.first = action->u.check.first, .end = action->u.check.end};
-    tell_job *job = dp_tell_new(driver, DP_TRAINER_CHECK);
+    command_job *job = dp_trainer_command_new(driver, DP_TRAINER_CHECK);
     if (job == NULL) {
         return;
     }
@@ -138,15 +138,15 @@ static void start_check(dp_driver *driver, const dp_action *action)
     job->msg.keep = action->u.check.keep;
     job->roots[0] = action->u.check.root;
     job->n_roots = 1;
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
 static void start_judge(dp_driver *driver, const dp_action *action)
 {
     driver->n_judges++;
-    tell_job *const job = driver->trainer_open && driver->n_judges <= DP_DRIVER_JUDGES_MAX
-                              ? dp_tell_new(driver, DP_TRAINER_JUDGE)
-                              : NULL;
+    command_job *const job = driver->trainer_open && driver->n_judges <= DP_DRIVER_JUDGES_MAX
+                                 ? dp_trainer_command_new(driver, DP_TRAINER_JUDGE)
+                                 : NULL;
     if (job == NULL) {
         dp_driver_judged(driver, &action->u.judge.root, NULL);
         return;
@@ -165,12 +165,12 @@ static void start_judge(dp_driver *driver, const dp_action *action)
     job->n_roots = 1;
     job->wait = (dp_driver_wait){
         .command = DP_TRAINER_JUDGE, .id = job->msg.id, .root = action->u.judge.root};
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
 static void start_mix(dp_driver *driver, const dp_action *action, dp_trainer_kind kind)
 {
-    tell_job *job = dp_tell_new(driver, kind);
+    command_job *job = dp_trainer_command_new(driver, kind);
     if (job == NULL) {
         return;
     }
@@ -185,13 +185,13 @@ static void start_mix(dp_driver *driver, const dp_action *action, dp_trainer_kin
         job->roots[1] = action->u.mix.other_root;
         job->n_roots = 2;
     }
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
 static void start_plain(dp_driver *driver, const dp_trainer_msg *msg, dp_trainer_kind wait,
                         const dp_hash *root)
 {
-    tell_job *job = dp_tell_new(driver, msg->kind);
+    command_job *job = dp_trainer_command_new(driver, msg->kind);
     if (job == NULL) {
         return;
     }
@@ -201,7 +201,7 @@ static void start_plain(dp_driver *driver, const dp_trainer_msg *msg, dp_trainer
         job->roots[0] = *root;
         job->n_roots = 1;
     }
-    dp_tell(driver, job);
+    dp_trainer_command_post(driver, job);
 }
 
 void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)

@@ -1,8 +1,8 @@
 /* What the files of the driver share, and nobody else includes: driver.c (events, opening,
  * closing), driver_act.c (actions into calls), driver_store.c (durable rows), driver_restore.c (the
- * core rebuilt from them), driver_train.c (the trainer process), driver_tell.c (commands to it),
- * driver_slices.c (an APPLY of many updates), driver_answer.c (what it answers), driver_take.c
- * (vectors in its answers). */
+ * core rebuilt from them), driver_train.c (the trainer process), trainer_commands.c (commands to
+ * it), driver_slices.c (an APPLY of many updates), driver_answer.c (what it answers),
+ * driver_publication.c (vectors in its answers). */
 #ifndef DP_DAEMON_PEER_DRIVER_INSIDE_H
 #define DP_DAEMON_PEER_DRIVER_INSIDE_H
 
@@ -228,17 +228,19 @@ bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wa
 /* Tell who waits for this command that it could not be done. */
 void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, const char *what);
 
-/* driver_tell.c */
+/* trainer_commands.c */
 void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
 void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
-void dp_driver_tell_again(dp_driver *driver); /* what waits for memory or descriptors, each tick */
-void dp_driver_tell_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
+void dp_driver_commands_retry(
+    dp_driver *driver); /* what waits for memory or descriptors, each tick */
+void dp_driver_commands_drop(dp_driver *driver); /* the trainer is gone: forget what waits */
 
 /* ADD of these, which follow on at others. */
-void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
-                          const dp_apply_item *items, uint32_t n);
-void dp_driver_tell_behind(dp_driver *driver); /* all that waits behind slices, which are over */
-void dp_driver_drop_apply(dp_driver *driver);  /* the first of these */
+void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
+                             const dp_apply_item *items, uint32_t n);
+void dp_driver_commands_release(
+    dp_driver *driver);                       /* all that waits behind slices, which are over */
+void dp_driver_drop_apply(dp_driver *driver); /* the first of these */
 
 /* driver_slices.c */
 /* These updates are too many, or too large, to be handed over at once. */
@@ -252,21 +254,21 @@ void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg);
 void dp_driver_slices_failed(dp_driver *driver, uint64_t round);
 void dp_driver_slices_drop(dp_driver *driver);
 
-/* driver_take.c: what comes with PUBLISHED, FROZEN or REDUCED becomes objects, then the core is
- * told. fds are taken. */
-void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
-                            uint32_t n_fds);
+/* driver_publication.c: what comes with PUBLISHED, FROZEN or REDUCED becomes objects, then the core
+ * is told. fds are taken. */
+void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
+                                 uint32_t n_fds);
 /* The core waits for every part that it has asked for. */
 void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, dp_status status);
-void dp_driver_take_again(dp_driver *driver);   /* those that wait for room, each tick */
-void dp_driver_take_nothing(dp_driver *driver); /* the trainer is gone: forget what waits */
+void dp_driver_publication_retry(dp_driver *driver); /* those that wait for room, each tick */
+void dp_driver_publication_drop(dp_driver *driver);  /* the trainer is gone: forget what waits */
 
 /* driver_answer.c */
 /* One of n_judges is over; NULL: nothing was measured. */
 void dp_driver_judged(dp_driver *driver, const dp_hash *root, const dp_judged *found);
 void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fds, uint32_t n_fds);
 
-/* driver_told.c */
+/* driver_events.c */
 dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why);
 dp_status dp_driver_check_manifest(const dp_driver *driver, dp_view bytes, dp_manifest *manifest);
 

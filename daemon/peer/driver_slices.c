@@ -44,7 +44,7 @@ static void tell_next(dp_driver *driver)
     if (at < slices->n) {
         const uint32_t n = slice_of(driver, slices->items + at, slices->n - at);
         slices->told += n;
-        dp_driver_tell_slice(driver, slices->round, at, slices->items + at, n);
+        dp_driver_command_slice(driver, slices->round, at, slices->items + at, n);
     }
 }
 
@@ -92,7 +92,7 @@ void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg)
         return;
     }
     dp_driver_slices_drop(driver);
-    dp_driver_tell_behind(driver);
+    dp_driver_commands_release(driver);
 }
 
 void dp_driver_slices_failed(dp_driver *driver, uint64_t round)
@@ -104,7 +104,7 @@ void dp_driver_slices_failed(dp_driver *driver, uint64_t round)
     }
     dp_driver_slices_drop(driver);
     dp_driver_drop_apply(driver);
-    dp_driver_tell_behind(driver);
+    dp_driver_commands_release(driver);
     event.u.applied.round = round;
     event.u.applied.status = DP_CORRUPT;
     dp_driver_feed(driver, &event);

@@ -1,5 +1,6 @@
 /* The trainer process in the life of the driver: started, watched, mourned; and which of its
- * commands are under way. Commands are made in driver_tell.c, answers taken in driver_answer.c. */
+ * commands are under way. Commands are made in trainer_commands.c, answers taken in
+ * driver_answer.c. */
 #include <string.h>
 
 #include "daemon/peer/driver_inside.h"
@@ -153,8 +154,8 @@ static void on_down(void *context, const char *cause)
     driver->training = false;
     driver->trainer_life++;
     driver->n_judges = 0;
-    dp_driver_take_nothing(driver);
-    dp_driver_tell_nothing(driver);
+    dp_driver_publication_drop(driver);
+    dp_driver_commands_drop(driver);
     driver->step_ms = 0;
     driver->step_skipped = 0;
     driver->step_spikes = 0;
@@ -200,8 +201,8 @@ void dp_driver_trainer_open(dp_driver *driver)
 void dp_driver_trainer_close(dp_driver *driver)
 {
     drop_waits(driver, "the daemon is stopping");
-    dp_driver_take_nothing(driver);
-    dp_driver_tell_nothing(driver);
+    dp_driver_publication_drop(driver);
+    dp_driver_commands_drop(driver);
     dp_trainer_close(driver->trainer);
     driver->trainer = NULL;
 }

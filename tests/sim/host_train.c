@@ -570,7 +570,7 @@ static void start_training(dp_host *host, const dp_action *action)
     plan_steps(host);
 }
 
-/* As daemon/peer/driver_tell.c: the node hears that the object is lost, then that the command
+/* As daemon/peer/trainer_commands.c: the node hears that the object is lost, then that the command
  * failed, or has its trainer killed. */
 static void fail_lost(dp_host *host, const dp_action *action, uint32_t object)
 {

@@ -89,7 +89,7 @@ void dp_call_user(const dp_call *call, char *name, size_t size)
     snprintf(name, size, "carol");
 }
 
-/* ---- control_look.c; its own test defines CALL_KIT_LOOK before this header. */
+/* ---- control_query.c; its own test defines CALL_KIT_LOOK before this header. */
 
 #ifndef CALL_KIT_LOOK
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call)

@@ -37,7 +37,7 @@ static inline void shelf_open(shelf *s)
     memset(s, 0, sizeof *s);
     tempdir_open(&s->dir);
     tempdir_file(&s->dir, "store", s->path);
-    s->options = (dp_store_options){.ballast_bytes = 64 * 1024};
+    s->options = (dp_store_options){.reserve_bytes = 64 * 1024};
     shelf_reopen(s);
 }
 

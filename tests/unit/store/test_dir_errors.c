@@ -204,15 +204,15 @@ static dp_status try_damaged(const char *path)
     return status;
 }
 
-/* A large write asks the disk for room; the ballast comes back. */
+/* A large write asks the disk for room; the disk reserve comes back. */
 static dp_status try_room(const char *path)
 {
     dp_store *store = NULL;
-    const dp_store_options options = {.ballast_bytes = 10000};
+    const dp_store_options options = {.reserve_bytes = 10000};
     DP_TRY(dp_store_open(&store, path, &options, NULL, NULL));
     dp_status status = dp_store_admit(store, 2000000);
     if (status == DP_OK) {
-        status = dp_store_refill_ballast(store);
+        status = dp_store_refill_reserve(store);
     }
     dp_store_close(store);
     return status;
@@ -294,7 +294,7 @@ static void a_ballast_that_does_not_come_back_is_told(void **state)
     tempdir dir;
     char path[TEMPDIR_FILE_MAX];
     dp_store *store = NULL;
-    const dp_store_options options = {.ballast_bytes = 10000};
+    const dp_store_options options = {.reserve_bytes = 10000};
     tempdir_open(&dir);
     tempdir_file(&dir, "store", path);
     failing = "posix_fallocate";
@@ -302,17 +302,17 @@ static void a_ballast_that_does_not_come_back_is_told(void **state)
     fails_at = 1;
     calls = 0;
     CHECK_OK(dp_store_open(&store, path, &options, NULL, NULL)); /* It opens all the same. */
-    CHECK(!dp_store_ballast_held(store));
+    CHECK(!dp_store_reserve_held(store));
     calls = 0;
-    CHECK_STATUS(dp_store_refill_ballast(store), DP_NOSPACE);
+    CHECK_STATUS(dp_store_refill_reserve(store), DP_NOSPACE);
     failing = "fstatvfs";
     fails_with = EIO;
     calls = 0;
-    CHECK_STATUS(dp_store_refill_ballast(store), DP_IO);
+    CHECK_STATUS(dp_store_refill_reserve(store), DP_IO);
     failing = NULL;
-    CHECK(!dp_store_ballast_held(store));
-    CHECK_OK(dp_store_refill_ballast(store));
-    CHECK(dp_store_ballast_held(store));
+    CHECK(!dp_store_reserve_held(store));
+    CHECK_OK(dp_store_refill_reserve(store));
+    CHECK(dp_store_reserve_held(store));
     dp_store_close(store);
     tempdir_close(&dir);
 }

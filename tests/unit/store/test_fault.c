@@ -9,7 +9,7 @@ static void fault_shelf(shelf *s)
     fault_set(FAULT_NONE, 0, NULL);
     tempdir_open(&s->dir);
     tempdir_file(&s->dir, "store", s->path);
-    s->options = (dp_store_options){.vfs = "fault", .ballast_bytes = 64 * 1024};
+    s->options = (dp_store_options){.vfs = "fault", .reserve_bytes = 64 * 1024};
     shelf_reopen(s);
 }
 
@@ -20,7 +20,7 @@ static void a_full_disk_stops_writing_at_any_write_and_only_until_there_is_room(
         ledger book = {0};
         shelf s;
         fault_shelf(&s);
-        s.options.ballast_bytes = 0;
+        s.options.reserve_bytes = 0;
         shelf_reopen(&s);
         CHECK_OK(ledger_start(s.store, &book));
         CHECK_OK(ledger_round(s.store, &book, 1));
@@ -49,17 +49,17 @@ static void test_R5_the_ballast_lets_meta_be_written_on_a_full_disk(void **state
     shelf s;
     fault_shelf(&s);
     CHECK_OK(ledger_start(s.store, &book));
-    CHECK(dp_store_ballast_held(s.store));
+    CHECK(dp_store_reserve_held(s.store));
     snprintf(ballast, sizeof ballast, "%s", shelf_file(&s, "reserve.bin"));
     fault_set(FAULT_FULL, 1, NULL);
     fault.while_there = ballast;
     CHECK_STATUS(ledger_put(s.store, 1, LEDGER_BLOB, DP_PIN_BLOB, 1), DP_NOSPACE);
-    CHECK(dp_store_ballast_held(s.store)); /* Not for bulk. */
+    CHECK(dp_store_reserve_held(s.store)); /* Not for bulk. */
     CHECK_OK(dp_store_put(s.store, "vote", dp_view_text("kept")));
-    CHECK(!dp_store_ballast_held(s.store) && access(ballast, F_OK) != 0);
+    CHECK(!dp_store_reserve_held(s.store) && access(ballast, F_OK) != 0);
     fault_set(FAULT_NONE, 0, NULL);
-    CHECK_OK(dp_store_refill_ballast(s.store));
-    CHECK(dp_store_ballast_held(s.store) && access(ballast, F_OK) == 0);
+    CHECK_OK(dp_store_refill_reserve(s.store));
+    CHECK(dp_store_reserve_held(s.store) && access(ballast, F_OK) == 0);
     shelf_close(&s);
 }
 

@@ -122,7 +122,7 @@ static void a_really_full_disk_is_read_opened_and_written_again(void **state)
     shelf s;
     memset(&s, 0, sizeof s);
     tempdir_file(&mount_point, "store", s.path);
-    s.options = (dp_store_options){.ballast_bytes = 256 * 1024};
+    s.options = (dp_store_options){.reserve_bytes = 256 * 1024};
     shelf_reopen(&s);
     dp_status status = ledger_start(s.store, &book);
     for (uint64_t round = 1; round < 2000 && status == DP_OK; round++) {

@@ -304,11 +304,11 @@ static void a_ballast_that_somebody_removed_changes_nothing_about_a_full_disk(vo
     (void)state;
     shelf s;
     shelf_open(&s);
-    CHECK(dp_store_ballast_held(s.store));
-    assert_int_equal(unlink(shelf_file(&s, DP_STORE_BALLAST_NAME)), 0);
+    CHECK(dp_store_reserve_held(s.store));
+    assert_int_equal(unlink(shelf_file(&s, DP_STORE_RESERVE_NAME)), 0);
     strike("meta.db", "INTO kv", 1, SQLITE_FULL); /* There is room now, for that very reason. */
     CHECK_OK(dp_store_put(s.store, "vote", dp_view_text("kept")));
-    CHECK(strike_over() && !dp_store_ballast_held(s.store));
+    CHECK(strike_over() && !dp_store_reserve_held(s.store));
     strike("meta.db", "INTO kv", 1, SQLITE_FULL);
     CHECK_STATUS(dp_store_put(s.store, "vote", dp_view_text("two")), DP_NOSPACE);
     CHECK(strike_over());

@@ -34,8 +34,8 @@ void dp_trainer_kill(dp_trainer *trainer, const char *cause)
     snprintf(net.cause, sizeof net.cause, "%s", cause);
 }
 
-void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
-                            uint32_t n_fds)
+void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
+                                 uint32_t n_fds)
 {
     (void)driver;
     (void)msg;

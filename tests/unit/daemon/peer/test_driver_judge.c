@@ -68,8 +68,8 @@ void dp_driver_job_done(dp_driver *driver)
     (void)driver;
 }
 
-void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
-                            uint32_t n_fds)
+void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
+                                 uint32_t n_fds)
 {
     (void)driver;
     (void)msg;
@@ -85,7 +85,7 @@ void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, d
     (void)status;
 }
 
-void dp_driver_take_nothing(dp_driver *driver)
+void dp_driver_publication_drop(dp_driver *driver)
 {
     (void)driver;
 }
@@ -337,7 +337,7 @@ static void missing_memory_delays_it(void **state)
     save_all();
     CHECK(desk.n_told == 0 && desk.n_events == 0);
     desk.stored = DP_OK;
-    dp_driver_tell_again(desk.driver);
+    dp_driver_commands_retry(desk.driver);
     save_all();
     CHECK(desk.n_told == 1);
     answer(desk.told[0].id, false);

@@ -43,8 +43,8 @@ void dp_event_log_add(dp_event_log *event_log, dp_log_level level, const char *n
     assert_int_equal(round, ROUND);
 }
 
-void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
-                          const dp_apply_item *items, uint32_t n)
+void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
+                             const dp_apply_item *items, uint32_t n)
 {
     assert_true(desk.n_told < TOLD_MAX);
     desk.told[desk.n_told++] = (told){.round = round, .at = at, .n = n, .first = items[0].root};
@@ -53,7 +53,7 @@ void dp_driver_tell_slice(dp_driver *driver, uint64_t round, uint32_t at,
     }
 }
 
-void dp_driver_tell_behind(dp_driver *driver)
+void dp_driver_commands_release(dp_driver *driver)
 {
     assert_null(driver->slices); /* Else they would wait again. */
     desk.behind++;

@@ -158,12 +158,12 @@ void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, d
     net.n_reduce_failed++;
 }
 
-void dp_driver_take_nothing(dp_driver *driver)
+void dp_driver_publication_drop(dp_driver *driver)
 {
     (void)driver;
 }
 
-void dp_driver_tell_nothing(dp_driver *driver)
+void dp_driver_commands_drop(dp_driver *driver)
 {
     (void)driver;
 }

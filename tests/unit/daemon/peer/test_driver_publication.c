@@ -60,7 +60,7 @@ static void publish(uint64_t round, uint64_t seed, uint32_t n_parts)
     for (uint32_t i = 0; i < 2 + n_parts; i++) {
         fds[i] = vector_of(seed + i);
     }
-    dp_driver_take_vectors(desk.driver, &msg, fds, 2 + n_parts);
+    dp_driver_publication_store(desk.driver, &msg, fds, 2 + n_parts);
 }
 
 static void give(dp_trainer_kind kind, uint64_t round, uint32_t part, int fd)
@@ -71,7 +71,7 @@ static void give(dp_trainer_kind kind, uint64_t round, uint32_t part, int fd)
                                 .range = {.first = 10, .end = 20},
                                 .norm = 4,
                                 .error = 1};
-    dp_driver_take_vectors(desk.driver, &msg, &fd, 1);
+    dp_driver_publication_store(desk.driver, &msg, &fd, 1);
 }
 
 static bool is_closed(int fd)
@@ -135,7 +135,7 @@ static void figures_that_make_no_sense_are_unknown(void **state)
         net.uplink = rates[i].uplink;
         fds[0] = vector_of(1);
         fds[1] = vector_of(2);
-        dp_driver_take_vectors(desk.driver, &msg, fds, 2);
+        dp_driver_publication_store(desk.driver, &msg, fds, 2);
         desk_settle();
         assert_int_equal(desk.events[i].u.published.rate, rates[i].rate);
         assert_int_equal(desk.events[i].u.published.loss_micro, 0);
@@ -177,7 +177,7 @@ static void a_part_told_early_is_the_same_object_in_the_publication(void **state
     const int held = driver->early[5].fd;
     fds[0] = vector_of(1);
     fds[1] = vector_of(2);
-    dp_driver_take_vectors(driver, &msg, fds, 3);
+    dp_driver_publication_store(driver, &msg, fds, 3);
     desk_settle();
     assert_true(dp_hash_equal(&desk.events[1].u.published.parts.refs[0].root,
                               &desk.events[0].u.early.root));
@@ -224,7 +224,7 @@ static void a_frozen_displacement_is_staged_for_its_exchange(void **state)
         .kind = DP_TRAINER_FROZEN, .exchange = {5}, .steps = 2, .tokens = 30, .energy = 8};
     (void)state;
     open_trained();
-    dp_driver_take_vectors(desk.driver, &msg, fds, 2);
+    dp_driver_publication_store(desk.driver, &msg, fds, 2);
     desk_settle();
     assert_int_equal(desk.events[0].type, DP_EV_FROZEN);
     assert_true(desk.events[0].u.frozen.exchange[0] == 5 && desk.events[0].u.frozen.energy == 8);
@@ -243,15 +243,15 @@ static void on_a_full_disk_a_publication_waits_until_there_is_room(void **state)
     desk_settle();
     assert_true(desk.n_events == 0 && driver->waiting[0] != NULL && net.n_replaced == 0);
     assert_true(desk_logged("store.full") && desk_logged("an update waits for disk space"));
-    dp_driver_take_again(driver); /* Still full. */
+    dp_driver_publication_retry(driver); /* Still full. */
     desk_settle();
     assert_true(desk.n_events == 0 && driver->waiting[0] != NULL);
     desk.is_full = true; /* The store thread has no room for the job itself. */
-    dp_driver_take_again(driver);
+    dp_driver_publication_retry(driver);
     assert_non_null(driver->waiting[0]);
     desk.is_full = false;
     fill(false);
-    dp_driver_take_again(driver);
+    dp_driver_publication_retry(driver);
     desk_settle();
     assert_int_equal(desk.n_events, 1);
     assert_true(holds_noise(desk.shelf.store, &desk.events[0].u.published.root, 1, SIZE));
@@ -270,7 +270,7 @@ static void a_second_one_that_finds_no_room_replaces_the_trainer(void **state)
     desk_settle();
     assert_int_equal(net.n_replaced, 1);
     assert_true(desk_logged("an update could not be stored"));
-    dp_driver_take_nothing(driver); /* The trainer is gone: what waits goes too. */
+    dp_driver_publication_drop(driver); /* The trainer is gone: what waits goes too. */
     assert_null(driver->waiting[0]);
     desk_close();
 }
@@ -297,7 +297,7 @@ static void a_file_that_is_not_sealed_replaces_the_trainer(void **state)
     (void)state;
     open_trained();
     CHECK_OK(dp_memfd_start("open", &fds[0]));
-    dp_driver_take_vectors(desk.driver, &msg, fds, 2);
+    dp_driver_publication_store(desk.driver, &msg, fds, 2);
     desk_settle();
     assert_true(desk.n_events == 0 && net.n_replaced == 1);
     assert_true(is_closed(fds[0]) && is_closed(fds[1]));

@@ -98,7 +98,7 @@ static dp_driver *open_trainer(void)
 
 static void close_trainer(void)
 {
-    dp_driver_tell_nothing(desk.driver);
+    dp_driver_commands_drop(desk.driver);
     desk_close();
 }
 

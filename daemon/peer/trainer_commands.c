@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "daemon/peer/driver_inside.h"
-#include "daemon/peer/driver_tell_inside.h"
+#include "daemon/peer/trainer_commands_inside.h"
 #include "store/object.h"
 
 /* Chunk by chunk: a shard may be as large as memory, and lies in the memfd already. */
@@ -47,7 +47,7 @@ static dp_status object_memfd(dp_store *store, const dp_hash *root, int *fd)
 }
 
 /* Of its roots. The manifest of OPEN came from memory. */
-static uint32_t n_read(const tell_job *self)
+static uint32_t n_read(const command_job *self)
 {
     return self->n_fds - (self->msg.kind == DP_TRAINER_OPEN ? 1 : 0);
 }
@@ -56,7 +56,7 @@ static uint32_t n_read(const tell_job *self)
  * open. */
 static void run_tell(dp_store_thread_job *job, dp_store *store)
 {
-    tell_job *self = (tell_job *)job;
+    command_job *self = (command_job *)job;
     while (self->status == DP_OK && n_read(self) < self->n_roots) {
         self->status = object_memfd(store, &self->roots[n_read(self)], &self->fds[self->n_fds]);
         self->n_fds += self->status == DP_OK;
@@ -68,14 +68,14 @@ static void run_tell(dp_store_thread_job *job, dp_store *store)
     }
 }
 
-static void close_job_fds(const tell_job *self)
+static void close_job_fds(const command_job *self)
 {
     for (uint32_t i = 0; i < self->n_fds; i++) {
         close(self->fds[i]);
     }
 }
 
-static void check_failed(dp_driver *driver, const tell_job *self)
+static void check_failed(dp_driver *driver, const command_job *self)
 {
     const uint32_t at = self->msg.id % DP_DRIVER_CHECKS_MAX;
     dp_event event = {.type = DP_EV_CHECKED};
@@ -87,12 +87,12 @@ static void check_failed(dp_driver *driver, const tell_job *self)
 
 /* This machine has no descriptor or no memory to hand the objects over with: nothing is wrong with
  * them. */
-static bool lacks(const tell_job *self)
+static bool lacks(const command_job *self)
 {
     return self->status == DP_NOMEM || self->status == DP_NOSPACE;
 }
 
-static void note_lack(const dp_driver *driver, const tell_job *self)
+static void note_lack(const dp_driver *driver, const command_job *self)
 {
     dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.lack", self->wait.round, NULL,
                      "%s waits: this daemon lacks memory or file descriptors (%s)",
@@ -100,7 +100,7 @@ static void note_lack(const dp_driver *driver, const tell_job *self)
 }
 
 /* It is tried again with the next tick, and those behind it with it: commands keep their order. */
-static void hold(dp_driver *driver, tell_job *self)
+static void hold(dp_driver *driver, command_job *self)
 {
     if (lacks(self) && !self->told && dp_list_empty(&driver->held)) {
         self->told = true;
@@ -115,7 +115,7 @@ static void hold(dp_driver *driver, tell_job *self)
 
 /* What the trainer should be given cannot be read, or not any more: whoever needs it wants it
  * again. A part of the data is fetched anew while the trainer is started again. */
-static void object_is_lost(tell_job *self)
+static void object_is_lost(command_job *self)
 {
     dp_driver *driver = self->driver;
     const uint32_t index = n_read(self);
@@ -144,7 +144,7 @@ static bool is_spoiled(dp_status status)
 
 static void done_tell(dp_store_thread_job *job)
 {
-    tell_job *self = (tell_job *)job;
+    command_job *self = (command_job *)job;
     dp_driver *driver = self->driver;
     if (driver->closing || self->life != driver->trainer_life) {
         close_job_fds(self);
@@ -181,13 +181,13 @@ static void done_tell(dp_store_thread_job *job)
     dp_driver_job_done(driver);
 }
 
-void dp_tell_free(tell_job *self)
+void dp_trainer_command_free(command_job *self)
 {
     close_job_fds(self);
     dp_free(self);
 }
 
-static void prepare(tell_job *job)
+static void prepare(command_job *job)
 {
     const dp_facts *facts = &job->driver->facts;
 
@@ -200,15 +200,15 @@ static void prepare(tell_job *job)
     }
 }
 
-void dp_driver_tell_again(dp_driver *driver)
+void dp_driver_commands_retry(dp_driver *driver)
 {
     while (!dp_list_empty(&driver->held)) {
-        tell_job *job = DP_LIST_ITEM(driver->held.next, tell_job, job.link);
+        command_job *job = DP_LIST_ITEM(driver->held.next, command_job, job.link);
         dp_list_remove(&job->job.link);
         driver->n_held--;
         prepare(job);
         if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
-            dp_tell_free(job);
+            dp_trainer_command_free(job);
             dp_trainer_replace(driver->trainer, "does not take its commands");
         }
     }
@@ -217,23 +217,23 @@ void dp_driver_tell_again(dp_driver *driver)
 static void free_all(dp_list *jobs, uint32_t *n)
 {
     while (!dp_list_empty(jobs)) {
-        tell_job *job = DP_LIST_ITEM(jobs->next, tell_job, job.link);
+        command_job *job = DP_LIST_ITEM(jobs->next, command_job, job.link);
         dp_list_remove(&job->job.link);
-        dp_tell_free(job);
+        dp_trainer_command_free(job);
     }
     *n = 0;
 }
 
-void dp_driver_tell_nothing(dp_driver *driver)
+void dp_driver_commands_drop(dp_driver *driver)
 {
     dp_driver_slices_drop(driver);
     free_all(&driver->behind, &driver->n_behind);
     free_all(&driver->held, &driver->n_held);
 }
 
-tell_job *dp_tell_new(dp_driver *driver, dp_trainer_kind kind)
+command_job *dp_trainer_command_new(dp_driver *driver, dp_trainer_kind kind)
 {
-    tell_job *job = driver->trainer == NULL ? NULL : dp_alloc(1, sizeof *job);
+    command_job *job = driver->trainer == NULL ? NULL : dp_alloc(1, sizeof *job);
     if (job != NULL) {
         job->job.run = run_tell;
         job->job.done = done_tell;
@@ -244,23 +244,23 @@ tell_job *dp_tell_new(dp_driver *driver, dp_trainer_kind kind)
     return job;
 }
 
-static void post(dp_driver *driver, tell_job *job)
+static void post(dp_driver *driver, command_job *job)
 {
     prepare(job);
     if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
-        dp_tell_free(job); /* Without it the trainer would be out of step for good. */
+        dp_trainer_command_free(job); /* Without it the trainer would be out of step for good. */
         dp_trainer_replace(driver->trainer, "does not take its commands");
     }
 }
 
 /* A CHECK is answered out of order anyway, and others' updates should not wait for this record. */
-static bool waits_for_slices(const dp_driver *driver, const tell_job *job)
+static bool waits_for_slices(const dp_driver *driver, const command_job *job)
 {
     return driver->slices != NULL && job->msg.kind != DP_TRAINER_ADD &&
            job->msg.kind != DP_TRAINER_CHECK;
 }
 
-void dp_tell(dp_driver *driver, tell_job *job)
+void dp_trainer_command_post(dp_driver *driver, command_job *job)
 {
     if (!waits_for_slices(driver, job)) {
         post(driver, job);
@@ -268,20 +268,20 @@ void dp_tell(dp_driver *driver, tell_job *job)
         dp_list_push_back(&driver->behind, &job->job.link);
         driver->n_behind++;
     } else {
-        dp_tell_free(job);
+        dp_trainer_command_free(job);
         dp_trainer_replace(driver->trainer, "does not take its commands");
     }
 }
 
-static tell_job *first_behind(dp_driver *driver)
+static command_job *first_behind(dp_driver *driver)
 {
-    tell_job *const job = DP_LIST_ITEM(driver->behind.next, tell_job, job.link);
+    command_job *const job = DP_LIST_ITEM(driver->behind.next, command_job, job.link);
     dp_list_remove(&job->job.link);
     driver->n_behind--;
     return job;
 }
 
-void dp_driver_tell_behind(dp_driver *driver)
+void dp_driver_commands_release(dp_driver *driver)
 {
     while (!dp_list_empty(&driver->behind)) {
         post(driver, first_behind(driver)); /* Where that kills the trainer, none is left. */
@@ -291,6 +291,6 @@ void dp_driver_tell_behind(dp_driver *driver)
 void dp_driver_drop_apply(dp_driver *driver)
 {
     if (!dp_list_empty(&driver->behind)) {
-        dp_tell_free(first_behind(driver));
+        dp_trainer_command_free(first_behind(driver));
     }
 }

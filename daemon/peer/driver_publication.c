@@ -326,8 +326,8 @@ static void no_room(dp_driver *driver, const dp_trainer_msg *msg, const char *ca
     }
 }
 
-void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
-                            uint32_t n_fds)
+void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
+                                 uint32_t n_fds)
 {
     const bool early = msg->kind == DP_TRAINER_EARLY;
     const bool odd = early && (msg->part >= DP_PARTS_MAX || driver->n_early >= DP_PARTS_MAX);
@@ -356,7 +356,7 @@ void dp_driver_take_vectors(dp_driver *driver, const dp_trainer_msg *msg, const 
     }
 }
 
-void dp_driver_take_again(dp_driver *driver)
+void dp_driver_publication_retry(dp_driver *driver)
 {
     for (size_t i = 0; i < sizeof driver->waiting / sizeof driver->waiting[0]; i++) {
         taken *self = driver->waiting[i];
@@ -367,7 +367,7 @@ void dp_driver_take_again(dp_driver *driver)
     }
 }
 
-void dp_driver_take_nothing(dp_driver *driver)
+void dp_driver_publication_drop(dp_driver *driver)
 {
     for (size_t i = 0; i < sizeof driver->waiting / sizeof driver->waiting[0]; i++) {
         if (driver->waiting[i] != NULL) {

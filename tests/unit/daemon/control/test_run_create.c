@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/run/prepared.h"
-#include "daemon/control/found.h"
+#include "daemon/control/run_create.h"
 #include "daemon/host/tool.h"
 #include "store/vote.h"
 #include "tests/unit/daemon/desk.h"
@@ -143,13 +143,13 @@ static void start(const char *from)
     static dp_manifest manifest;
     dp_manifest_default(&manifest);
     snprintf(manifest.name, sizeof manifest.name, "kjv");
-    const dp_found_request request = {.manifest = &manifest,
-                                      .text_path = "/book.txt",
-                                      .from_path = from,
-                                      .node_name = "ann",
-                                      .progress = on_progress,
-                                      .done = on_done};
-    dp_found_start(&desk.daemon, &request);
+    const dp_run_create_request request = {.manifest = &manifest,
+                                           .text_path = "/book.txt",
+                                           .from_path = from,
+                                           .node_name = "ann",
+                                           .progress = on_progress,
+                                           .done = on_done};
+    dp_run_create_start(&desk.daemon, &request);
 }
 
 /* The hash of an object of noise. */

@@ -1,4 +1,4 @@
-#include "daemon/control/found.h"
+#include "daemon/control/run_create.h"
 
 #include <fcntl.h>
 #include <sodium.h>
@@ -24,7 +24,7 @@
 typedef struct founding {
     dp_store_thread_job job;
     dp_daemon *daemon;
-    dp_found_request request;
+    dp_run_create_request request;
     dp_manifest manifest;
     char folder[DP_CONFIG_PATH_MAX];
     char from[DP_CONFIG_PATH_MAX]; /* "": from the seed */
@@ -302,7 +302,7 @@ static dp_status start_tool(founding *self, const char *text_path)
     return dp_tool_run(self->daemon, arguments, on_prepared, self);
 }
 
-void dp_found_start(dp_daemon *daemon, const dp_found_request *request)
+void dp_run_create_start(dp_daemon *daemon, const dp_run_create_request *request)
 {
     founding *self = dp_alloc(1, sizeof *self);
     if (self == NULL) {

@@ -2,14 +2,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/host/ballast.h"
+#include "daemon/host/disk_reserve.h"
 #include "tests/unit/daemon/house.h"
 
 enum { LOOK_MS = 5 };
 
 struct cellar {
     struct house house;
-    dp_ballast *ballast;
+    dp_disk_reserve *disk_reserve;
     char path[TEMPDIR_FILE_MAX + 64];
 };
 
@@ -47,12 +47,12 @@ static void cellar_open(struct cellar *cellar, bool full)
         cellar->house.daemon.store = cellar->house.shelf.store;
         house_open_rows(&cellar->house);
     }
-    CHECK_OK(dp_ballast_open(&cellar->ballast, &cellar->house.daemon, LOOK_MS));
+    CHECK_OK(dp_disk_reserve_open(&cellar->disk_reserve, &cellar->house.daemon, LOOK_MS));
 }
 
 static void cellar_close(struct cellar *cellar)
 {
-    dp_ballast_close(cellar->ballast);
+    dp_disk_reserve_close(cellar->disk_reserve);
     house_close(&cellar->house);
 }
 
@@ -69,7 +69,7 @@ static void the_reserve_comes_back_when_there_is_room_and_both_are_told_once(voi
     assert_int_equal(rmdir(cellar.path), 0);
     turn_until(&cellar.house.loop, back, &cellar);
     assert_int_equal(stat(cellar.path, &about), 0);
-    assert_int_equal(about.st_size, cellar.house.shelf.options.ballast_bytes);
+    assert_int_equal(about.st_size, cellar.house.shelf.options.reserve_bytes);
     assert_int_equal(dp_event_log_entries(cellar.house.daemon.event_log), entries + 1);
     cellar_close(&cellar);
 }
