@@ -197,7 +197,7 @@ static dp_status check_range(const char *name, uint32_t value, uint32_t least, u
                              dp_why *why)
 {
     if (value < least || value > most) {
-        return dp_why_set(why, DP_BADARG, "model.%s is %u; it must lie between %u and %u", name,
+        return dp_why_set(why, DP_BADARG, "model.%s is %u; it must be from %u to %u", name,
                           (unsigned)value, (unsigned)least, (unsigned)most);
     }
     return DP_OK;
@@ -218,8 +218,7 @@ static dp_status check_ranges(const dp_model_config *given, dp_why *why)
         (unsigned)given->activation > DP_ACTIVATION_SWIGLU ||
         (unsigned)given->head > DP_HEAD_UNTIED || (unsigned)given->qk_norm > DP_ON) {
         return dp_why_set(why, DP_BADARG,
-                          "model.arch, model.activation, model.qk_norm or model.head names nothing "
-                          "that is known");
+                          "model.arch, model.activation, model.qk_norm or model.head is unknown");
     }
     return DP_OK;
 }

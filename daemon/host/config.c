@@ -59,13 +59,17 @@ static const dp_setting settings[] = {
      "unlimited",
      NUMBER(upload_max)},
     {"download-max", DP_SETTING_NUMBER, "MBIT", "0", 0, DP_CONFIG_MBIT_MAX,
-     "the same for what comes", NUMBER(download_max)},
+     "largest download rate in Mbit/s for updates, data and states; dpnode limits changes it; 0: "
+     "unlimited",
+     NUMBER(download_max)},
     {"upload-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
      "upload quota per month, such as 200GB, spread over the rest of the month; dpnode limits "
      "changes it; 0: unlimited",
      NUMBER(upload_month)},
     {"download-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
-     "the same for what comes", NUMBER(download_month)},
+     "download quota per month, spread over the rest of the month; dpnode limits changes it; 0: "
+     "unlimited",
+     NUMBER(download_month)},
     {"month-day", DP_SETTING_NUMBER, "DAY", "1", 1, DP_MONTH_DAY_MAX,
      "day on which the month begins, at 00:00 UTC", NUMBER(month_day)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,

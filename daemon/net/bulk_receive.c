@@ -59,7 +59,7 @@ static uint8_t *plain_of(const dp_bulk_lot *lot)
                                  : lot->slab->bytes + lot->at + DP_RECORD_HEADER_BYTES;
 }
 
-static void run_open(dp_crew_job *job)
+static void run_open(dp_crypto_pool_job *job)
 {
     dp_bulk_lot *lot = DP_LIST_ITEM(job, dp_bulk_lot, job);
     lot->opened = dp_lot_open(&lot->lot, lot->slab->bytes + lot->at, plain_of(lot));
@@ -68,7 +68,7 @@ static void run_open(dp_crew_job *job)
 
 static void turn(dp_bulk *bulk);
 
-static void done_open(dp_crew_job *job)
+static void done_open(dp_crypto_pool_job *job)
 {
     dp_bulk_lot *lot = DP_LIST_ITEM(job, dp_bulk_lot, job);
     dp_bulk *bulk = lot->bulk;
@@ -88,7 +88,7 @@ static void start_lot(dp_bulk *bulk, dp_bulk_lot *lot, uint32_t bytes)
     lot->done = false;
     lot->slab->n_lots++;
     bulk->n_lots++;
-    if (!here && dp_crew_post(bulk->conn->transport->crew, &lot->job)) {
+    if (!here && dp_crypto_pool_post(bulk->conn->transport->crypto_pool, &lot->job)) {
         bulk->n_jobs++;
         return;
     }

@@ -79,14 +79,14 @@ static void tell_if_low(const dp_bulk *bulk)
     }
 }
 
-static void run_seal(dp_crew_job *job)
+static void run_seal(dp_crypto_pool_job *job)
 {
     dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
     dp_lot_seal(&piece->lot, dp_buf_view(&piece->message->bytes), piece->first, piece->room);
     dp_lot_close(&piece->lot);
 }
 
-static void done_seal(dp_crew_job *job)
+static void done_seal(dp_crypto_pool_job *job)
 {
     dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
     dp_bulk *bulk = piece->bulk;
@@ -138,7 +138,7 @@ static dp_bulk_piece *free_piece(dp_bulk *bulk)
     return &bulk->pieces[(bulk->first_piece + bulk->n_pieces) % DP_BULK_PIECES];
 }
 
-/* Into the ring, and to the crew if there is one for it. False: no numbers for it. */
+/* Into the ring, and to the crypto pool if there is one for it. False: no numbers for it. */
 static bool seal_piece(dp_bulk_piece *piece, uint32_t n_records)
 {
     dp_bulk *bulk = piece->bulk;
@@ -152,7 +152,7 @@ static bool seal_piece(dp_bulk_piece *piece, uint32_t n_records)
     piece->message->next += n_records;
     piece->message->n_sealing++;
     bulk->n_pieces++;
-    if (!here && dp_crew_post(bulk->conn->transport->crew, &piece->job)) {
+    if (!here && dp_crypto_pool_post(bulk->conn->transport->crypto_pool, &piece->job)) {
         bulk->n_jobs++;
         return true;
     }

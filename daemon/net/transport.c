@@ -348,7 +348,7 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
         dp_free(tick);
         return DP_NOMEM;
     }
-    if (dp_crew_open(&transport->crew, config->loop, config->n_threads) != DP_OK) {
+    if (dp_crypto_pool_open(&transport->crypto_pool, config->loop, config->n_threads) != DP_OK) {
         dp_free(transport);
         uv_close((uv_handle_t *)tick, (uv_close_cb)dp_free);
         return DP_NOMEM;
@@ -358,7 +358,7 @@ dp_status dp_transport_open(dp_transport **out, const dp_transport_config *confi
     dp_list_init(&transport->links);
     dp_port_init(&transport->port);
     if (dp_transport_limits_open(transport) != DP_OK) {
-        dp_crew_close(transport->crew);
+        dp_crypto_pool_close(transport->crypto_pool);
         dp_free(transport);
         uv_close((uv_handle_t *)tick, (uv_close_cb)dp_free);
         return DP_NOMEM;
@@ -403,7 +403,7 @@ void dp_transport_close(dp_transport *transport)
     while (!dp_list_empty(&transport->conns)) {
         dp_conn_close(DP_LIST_ITEM(transport->conns.next, dp_conn, item));
     }
-    dp_crew_close(transport->crew);
+    dp_crypto_pool_close(transport->crypto_pool);
     dp_transport_limits_close(transport);
     dp_listener_close(transport->listener);
     /* libuv calls close callbacks of one loop turn in any order, but connections no longer touch

@@ -73,8 +73,9 @@ typedef struct dp_transport_config {
     /* Ciphers for records, [id - 1], static; all NULL: the fastest of this machine
      * (daemon/net/aead.h). */
     const dp_suite *suites[DP_SUITES];
-    dp_limits limits;   /* from the start */
-    uint32_t n_threads; /* that seal and open bulk records: dp_crew_fit; 0: the loop's does */
+    dp_limits limits; /* from the start */
+    uint32_t
+        n_threads; /* that seal and open bulk records: dp_crypto_pool_fit; 0: the loop's does */
     dp_transport_hooks hooks;
 } dp_transport_config;
 

@@ -1,5 +1,5 @@
-/* The bulk lane of one connection, after its handshake: records are sealed and opened by the crew's
- * threads, in lots; the loop thread reads, frames, writes and keeps the order. Shared by
+/* The bulk lane of one connection, after its handshake: records are sealed and opened by the crypto
+ * pool's threads, in lots; the loop thread reads, frames, writes and keeps the order. Shared by
  * transport_conn.c, bulk_send.c and bulk_receive.c only.
  *
  *   sending     message -> lots, or put together in a piece -> up to 4 pieces, sealed in any order
@@ -12,7 +12,7 @@
 #ifndef DP_DAEMON_NET_TRANSPORT_BULK_H
 #define DP_DAEMON_NET_TRANSPORT_BULK_H
 
-#include "daemon/net/crew.h"
+#include "daemon/net/crypto_pool.h"
 #include "daemon/net/transport_conn.h"
 #include "gossip/channel/lot.h"
 
@@ -39,7 +39,7 @@ typedef struct dp_bulk_message {
 } dp_bulk_message;
 
 typedef struct dp_bulk_piece {
-    dp_crew_job job;
+    dp_crypto_pool_job job;
     dp_bulk *bulk;
     dp_bulk_message *message; /* NULL once sealed */
     dp_lot lot;
@@ -66,7 +66,7 @@ typedef struct dp_bulk_incoming {
 } dp_bulk_incoming;
 
 typedef struct dp_bulk_lot {
-    dp_crew_job job;
+    dp_crypto_pool_job job;
     dp_bulk *bulk;
     dp_lot lot;
     dp_bulk_slab *slab;
@@ -82,7 +82,7 @@ typedef struct dp_bulk_lot {
 
 struct dp_bulk {
     dp_conn *conn;   /* NULL: closed; only jobs keep this */
-    uint32_t n_jobs; /* at the crew */
+    uint32_t n_jobs; /* at the crypto pool */
     /* sending */
     dp_list messages;
     uint32_t n_messages;

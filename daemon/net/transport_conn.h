@@ -4,7 +4,7 @@
 #define DP_DAEMON_NET_TRANSPORT_CONN_H
 
 #include "base/list.h"
-#include "daemon/net/crew.h"
+#include "daemon/net/crypto_pool.h"
 #include "daemon/net/held.h"
 #include "daemon/net/listener.h"
 #include "daemon/net/path.h"
@@ -95,7 +95,7 @@ struct dp_transport {
     uv_timer_t *meter; /* until somebody in one of the lines can be called */
     dp_throttle up;
     dp_throttle down;
-    dp_crew *crew;
+    dp_crypto_pool *crypto_pool;
     dp_list conns;
     dp_list links;
     uint32_t n_conns;

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "daemon/host/advertise.h"
-#include "daemon/net/crew.h"
+#include "daemon/net/crypto_pool.h"
 #include "daemon/net/hello.h"
 #include "daemon/peer/allowance.h"
 #include "daemon/peer/driver_inside.h"
@@ -258,7 +258,7 @@ void dp_driver_start_node(dp_driver *driver)
         return;
     }
     driver->has_manifest = true;
-    dp_courier_set_manifest(driver->courier, bytes);
+    dp_object_transfer_set_manifest(driver->object_transfer, bytes);
     dp_driver_restore(driver);
 }
 
@@ -282,7 +282,7 @@ void dp_driver_close(dp_driver *driver)
         hooks.failed(hooks.context, DP_CLOSED, "the run was left before it was joined");
     }
     dp_driver_trainer_close(driver);
-    dp_courier_close(driver->courier);
+    dp_object_transfer_close(driver->object_transfer);
     dp_transport_close(driver->transport);
     uv_close((uv_handle_t *)driver->wake, (uv_close_cb)dp_free);
     uv_close((uv_handle_t *)driver->tick, (uv_close_cb)dp_free);

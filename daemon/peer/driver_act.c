@@ -75,37 +75,39 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         dp_driver_store(driver, action);
         break;
     case DP_DO_OBJECT_BEGIN:
-        dp_courier_begin(driver->courier, &action->u.object.root, action->u.object.size,
-                         action->u.object.leaves, action->u.object.use, 0);
+        dp_object_transfer_begin(driver->object_transfer, &action->u.object.root,
+                                 action->u.object.size, action->u.object.leaves,
+                                 action->u.object.use, 0);
         break;
     case DP_DO_OBJECT_DROP:
-        dp_courier_cancel(driver->courier, &action->u.keep.root);
+        dp_object_transfer_cancel(driver->object_transfer, &action->u.keep.root);
         dp_driver_keep(driver, action);
         break;
     case DP_DO_OBJECT_KEEP:
         dp_driver_keep(driver, action);
         break;
     case DP_DO_GET_INFO:
-        dp_courier_get_info(driver->courier, &action->u.get.peer, &action->u.get.root,
-                            action->u.get.ahead);
+        dp_object_transfer_get_info(driver->object_transfer, &action->u.get.peer,
+                                    &action->u.get.root, action->u.get.ahead);
         break;
     case DP_DO_GET_CHUNK:
-        dp_courier_get_chunk(driver->courier, &action->u.get.peer, &action->u.get.root,
-                             action->u.get.index);
+        dp_object_transfer_get_chunk(driver->object_transfer, &action->u.get.peer,
+                                     &action->u.get.root, action->u.get.index);
         break;
     case DP_DO_SERVE_INFO:
-        dp_courier_serve_info(driver->courier, &action->u.get.peer, &action->u.get.root);
+        dp_object_transfer_serve_info(driver->object_transfer, &action->u.get.peer,
+                                      &action->u.get.root);
         break;
     case DP_DO_SERVE_CHUNK:
-        dp_courier_serve_chunk(driver->courier, &action->u.get.peer, &action->u.get.root,
-                               action->u.get.index);
+        dp_object_transfer_serve_chunk(driver->object_transfer, &action->u.get.peer,
+                                       &action->u.get.root, action->u.get.index);
         break;
     case DP_DO_SERVE_RECORDS:
-        dp_courier_serve_records(driver->courier, &action->u.serve.peer, action->u.serve.from,
-                                 action->u.serve.count);
+        dp_object_transfer_serve_records(driver->object_transfer, &action->u.serve.peer,
+                                         action->u.serve.from, action->u.serve.count);
         break;
     case DP_DO_SERVE_MANIFEST:
-        dp_courier_serve_manifest(driver->courier, &action->u.peer);
+        dp_object_transfer_serve_manifest(driver->object_transfer, &action->u.peer);
         break;
     case DP_DO_TRAINER_OPEN:
         dp_driver_trainer_open(driver);

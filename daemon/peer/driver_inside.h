@@ -8,8 +8,8 @@
 
 #include "daemon/host/usage.h"
 #include "daemon/net/hello.h"
-#include "daemon/peer/courier.h"
 #include "daemon/peer/driver.h"
+#include "daemon/peer/object_transfer.h"
 #include "daemon/trainer/trainer.h"
 
 enum {
@@ -73,7 +73,7 @@ struct dp_driver {
     dp_manifest manifest;
     dp_peer self;
     dp_transport *transport;
-    dp_courier *courier;
+    dp_object_transfer *object_transfer;
     dp_trainer *trainer;
     dp_node *node; /* NULL until the manifest is known and the store was read */
     dp_crypto_keys keys;

@@ -1,4 +1,4 @@
-/* What the transport and the courier tell the driver: links, messages, objects. */
+/* What the transport and the object transfer tell the driver: links, messages, objects. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "daemon/host/advertise.h"
-#include "daemon/net/crew.h"
+#include "daemon/net/crypto_pool.h"
 #include "daemon/net/hello.h"
 #include "daemon/peer/allowance.h"
 #include "daemon/peer/driver.h"
@@ -76,7 +76,7 @@ static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, 
         if (driver->hooks.progress != NULL) {
             driver->hooks.progress(driver->hooks.context, "reach", text);
         }
-        dp_courier_get_manifest(driver->courier, peer);
+        dp_object_transfer_get_manifest(driver->object_transfer, peer);
         return;
     }
     dp_event event = {.type = DP_EV_LINK_UP};
@@ -103,12 +103,12 @@ static void on_link_down(void *context, const dp_peer *peer, dp_link_cause cause
 static void on_message(void *context, const dp_peer *peer, dp_view bytes)
 {
     dp_driver *driver = context;
-    if (dp_courier_message(driver->courier, peer, bytes)) {
+    if (dp_object_transfer_message(driver->object_transfer, peer, bytes)) {
         return;
     }
     /* A newcomer may come while the store is still being read. */
     if (driver->node == NULL && dp_msg_type_of(bytes) == DP_MSG_MANIFEST_GET) {
-        dp_courier_serve_manifest(driver->courier, peer);
+        dp_object_transfer_serve_manifest(driver->object_transfer, peer);
         return;
     }
     dp_event event = {.type = DP_EV_MESSAGE};
@@ -120,7 +120,7 @@ static void on_message(void *context, const dp_peer *peer, dp_view bytes)
 static void on_drained(void *context, const dp_peer *peer)
 {
     dp_driver *driver = context;
-    dp_courier_drained(driver->courier, peer);
+    dp_object_transfer_drained(driver->object_transfer, peer);
 }
 
 /* A member keeps its right to connect after the invite it came by has run out; so does everybody to
@@ -245,7 +245,7 @@ dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why)
                             dp_hello_write(facts->node_name, &facts->renewal, hello, sizeof hello)),
         .incarnation = driver->daemon->incarnation,
         .limits = dp_allowance_limits(driver->daemon->allowance),
-        .n_threads = dp_crew_fit(uv_available_parallelism()),
+        .n_threads = dp_crypto_pool_fit(uv_available_parallelism()),
         .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known, on_met,
                   on_wall, on_renewed},
     };
@@ -259,11 +259,11 @@ dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why)
     DP_TRY(dp_transport_open(&driver->transport, &config));
     DP_TRY(
         dp_transport_listen(driver->transport, driver->daemon->config->listen, &driver->port, why));
-    const dp_courier_config courier = {
+    const dp_object_transfer_config object_transfer = {
         .saver = driver->daemon->saver,
         .transport = driver->transport,
         .run = facts->run,
         .hooks = {driver, on_info, on_chunk, on_object, on_manifest, on_lost},
     };
-    return dp_courier_open(&driver->courier, &courier);
+    return dp_object_transfer_open(&driver->object_transfer, &object_transfer);
 }

@@ -170,7 +170,7 @@ static void take_piece(dp_host *host, uint32_t from, uint32_t object, const dp_w
         return;
     }
     if (dp_disk_is_writing(&host->disk, object, chunk->index)) {
-        return; /* As the courier: once is enough. */
+        return; /* As the object transfer: once is enough. */
     }
     dp_disk_write write = {.kind = DP_WRITE_CHUNK,
                            .then = DP_THEN_CHUNK,

@@ -1,9 +1,9 @@
-/* A courier with a store, a saver and a transport, and two of them that are linked in one loop:
- * what the tests of couriers share. */
+/* An object transfer with a store, a saver and a transport, and two of them that are linked in one
+ * loop: what the tests of object transfers share. */
 #ifndef DP_TESTS_UNIT_DAEMON_POST_H
 #define DP_TESTS_UNIT_DAEMON_POST_H
 
-#include "daemon/peer/courier.h"
+#include "daemon/peer/object_transfer.h"
 #include "gossip/record/wire.h"
 #include "store/object.h"
 #include "tests/unit/daemon/party.h"
@@ -15,7 +15,7 @@ struct post {
     struct guest guest;
     shelf shelf;
     dp_saver *saver;
-    dp_courier *courier;
+    dp_object_transfer *object_transfer;
     unsigned n_infos;
     unsigned n_infos_before; /* when one more was asked for */
     unsigned n_chunks;
@@ -62,11 +62,12 @@ static inline void on_chunk(void *context, const dp_peer *peer, const dp_hash *r
     post->last_peer = *peer;
     post->have[index] = status == DP_OK;
     if (post->asks != NULL && index + 1 < dp_object_chunks(post->size)) {
-        dp_courier_get_chunk(post->courier, &post->asks->guest.peer, root, index + 1);
+        dp_object_transfer_get_chunk(post->object_transfer, &post->asks->guest.peer, root,
+                                     index + 1);
     }
     if (post->close_in_hook) {
-        dp_courier_close(post->courier);
-        post->courier = NULL;
+        dp_object_transfer_close(post->object_transfer);
+        post->object_transfer = NULL;
     }
 }
 
@@ -103,26 +104,27 @@ static inline void post_message(void *context, const dp_peer *peer, dp_view byte
     uint64_t from = 0;
     uint32_t count = 0;
     post->n_chunk_messages += dp_msg_type_of(bytes) == DP_MSG_CHUNK;
-    if (post->courier == NULL || dp_courier_message(post->courier, peer, bytes)) {
+    if (post->object_transfer == NULL ||
+        dp_object_transfer_message(post->object_transfer, peer, bytes)) {
         return;
     }
     post->n_others++;
     if (dp_wire_read_info_get(bytes, &root) == DP_OK) {
-        dp_courier_serve_info(post->courier, peer, &root);
+        dp_object_transfer_serve_info(post->object_transfer, peer, &root);
     } else if (dp_wire_read_chunk_get(bytes, &root, &index) == DP_OK) {
-        dp_courier_serve_chunk(post->courier, peer, &root, index);
+        dp_object_transfer_serve_chunk(post->object_transfer, peer, &root, index);
     } else if (dp_wire_read_records_get(bytes, &from, &count) == DP_OK) {
-        dp_courier_serve_records(post->courier, peer, from, count);
+        dp_object_transfer_serve_records(post->object_transfer, peer, from, count);
     } else if (dp_msg_type_of(bytes) == DP_MSG_MANIFEST_GET) {
-        dp_courier_serve_manifest(post->courier, peer);
+        dp_object_transfer_serve_manifest(post->object_transfer, peer);
     }
 }
 
 static inline void post_drained(void *context, const dp_peer *peer)
 {
     struct post *post = (struct post *)context;
-    if (post->courier != NULL) {
-        dp_courier_drained(post->courier, peer);
+    if (post->object_transfer != NULL) {
+        dp_object_transfer_drained(post->object_transfer, peer);
     }
 }
 
@@ -135,18 +137,18 @@ static inline void post_open(struct post *post, uv_loop_t *loop, int number)
     guest_open_as(&post->guest, &config); /* the guest is the first member: one context for both */
     shelf_open(&post->shelf);
     CHECK_OK(dp_saver_open(&post->saver, loop, post->shelf.store));
-    const dp_courier_config courier = {
+    const dp_object_transfer_config object_transfer = {
         .saver = post->saver,
         .transport = post->guest.transport,
         .run = party_of()->run,
         .hooks = {post, on_info, on_chunk, on_object, on_manifest, on_lost}};
-    CHECK_OK(dp_courier_open(&post->courier, &courier));
+    CHECK_OK(dp_object_transfer_open(&post->object_transfer, &object_transfer));
 }
 
 static inline void post_close(struct post *post)
 {
-    dp_courier_close(post->courier);
-    post->courier = NULL;
+    dp_object_transfer_close(post->object_transfer);
+    post->object_transfer = NULL;
     guest_close(&post->guest);
     dp_saver_close(post->saver);
 }
@@ -193,16 +195,16 @@ static inline bool has_chunk(void *context)
 static inline void fetch_info(struct post *to, const struct post *from, const dp_hash *root)
 {
     to->n_infos_before = to->n_infos;
-    dp_courier_get_info(to->courier, &from->guest.peer, root, 0);
+    dp_object_transfer_get_info(to->object_transfer, &from->guest.peer, root, 0);
     turn_until(to->guest.loop, has_info, to);
 }
 
 static inline void fetch(struct post *to, const struct post *from, const dp_hash *root)
 {
     fetch_info(to, from, root);
-    dp_courier_begin(to->courier, root, to->size, to->leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(to->object_transfer, root, to->size, to->leaves, DP_USE_BLOB, ROUND);
     for (uint32_t i = 0; i < dp_object_chunks(to->size); i++) {
-        dp_courier_get_chunk(to->courier, &from->guest.peer, root, i);
+        dp_object_transfer_get_chunk(to->object_transfer, &from->guest.peer, root, i);
     }
     turn_until(to->guest.loop, has_object, to);
 }

@@ -150,7 +150,7 @@ static bool bulk_was_lost(void *context)
     return guest_stats(guest).handshakes >= 3;
 }
 
-/* Large and small, so that opening it is a job for the crew or not. */
+/* Large and small, so that opening it is a job for the crypto pool or not. */
 static void a_forged_record_ends_the_lane_and_tells_nothing(void **state)
 {
     static const size_t sizes[] = {10, 60000, 262144, 1000000};

@@ -62,57 +62,59 @@ void dp_driver_keep(dp_driver *driver, const dp_action *action)
     called((struct call){.name = "keep", .pointer = action, .root = call.root});
 }
 
-void dp_courier_begin(dp_courier *courier, const dp_hash *root, uint64_t size,
-                      const dp_hash *leaves, dp_object_use use, uint64_t round)
+void dp_object_transfer_begin(dp_object_transfer *object_transfer, const dp_hash *root,
+                              uint64_t size, const dp_hash *leaves, dp_object_use use,
+                              uint64_t round)
 {
-    (void)courier;
+    (void)object_transfer;
     (void)round;
     called((struct call){.name = "begin", .root = *root, .a = size, .b = use, .pointer = leaves});
 }
 
-void dp_courier_cancel(dp_courier *courier, const dp_hash *root)
+void dp_object_transfer_cancel(dp_object_transfer *object_transfer, const dp_hash *root)
 {
-    (void)courier;
+    (void)object_transfer;
     called((struct call){.name = "cancel", .root = *root});
 }
 
-void dp_courier_get_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
-                         uint32_t ahead)
+void dp_object_transfer_get_info(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                 const dp_hash *root, uint32_t ahead)
 {
-    (void)courier;
+    (void)object_transfer;
     called((struct call){.name = "get_info", .peer = *peer, .root = *root, .a = ahead});
 }
 
-void dp_courier_get_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
-                          uint32_t index)
+void dp_object_transfer_get_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                  const dp_hash *root, uint32_t index)
 {
-    (void)courier;
+    (void)object_transfer;
     called((struct call){.name = "get_chunk", .peer = *peer, .root = *root, .a = index});
 }
 
-void dp_courier_serve_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
+void dp_object_transfer_serve_info(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                   const dp_hash *root)
 {
-    (void)courier;
+    (void)object_transfer;
     called((struct call){.name = "serve_info", .peer = *peer, .root = *root});
 }
 
-void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
-                            uint32_t index)
+void dp_object_transfer_serve_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                    const dp_hash *root, uint32_t index)
 {
-    (void)courier;
+    (void)object_transfer;
     called((struct call){.name = "serve_chunk", .peer = *peer, .root = *root, .a = index});
 }
 
-void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from,
-                              uint32_t count)
+void dp_object_transfer_serve_records(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                      uint64_t from, uint32_t count)
 {
-    (void)courier;
+    (void)object_transfer;
     called((struct call){.name = "serve_records", .peer = *peer, .a = from, .b = count});
 }
 
-void dp_courier_serve_manifest(dp_courier *courier, const dp_peer *peer)
+void dp_object_transfer_serve_manifest(dp_object_transfer *object_transfer, const dp_peer *peer)
 {
-    (void)courier;
+    (void)object_transfer;
     called((struct call){.name = "serve_manifest", .peer = *peer});
 }
 

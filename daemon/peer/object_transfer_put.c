@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "daemon/peer/courier.h"
-#include "daemon/peer/courier_inside.h"
+#include "daemon/peer/object_transfer.h"
+#include "daemon/peer/object_transfer_inside.h"
 #include "gossip/record/wire.h"
 #include "store/object.h"
 
@@ -18,7 +18,7 @@ enum { FLUSH_BYTES = 16 * 1024 * 1024, FLUSH_SHARE = 4 };
 
 typedef struct put_job {
     dp_saver_job job;
-    dp_courier *courier;
+    dp_object_transfer *object_transfer;
     dp_peer peer;
     dp_hash root;
     uint64_t size;
@@ -31,21 +31,22 @@ typedef struct put_job {
 
 /* Chunks gather in one transaction, which is what makes writing them fast; but a fetch must go on
  * where SIGKILL ended it. */
-static dp_status flush_in_time(dp_courier *courier, dp_store *store, size_t more)
+static dp_status flush_in_time(dp_object_transfer *object_transfer, dp_store *store, size_t more)
 {
     const uint64_t now_ns = uv_hrtime();
-    uint64_t wait_ns = courier->flush_took_ns * FLUSH_SHARE;
+    uint64_t wait_ns = object_transfer->flush_took_ns * FLUSH_SHARE;
 
     wait_ns = wait_ns < FLUSH_NS_MIN ? FLUSH_NS_MIN : wait_ns;
     wait_ns = wait_ns > FLUSH_NS_MAX ? FLUSH_NS_MAX : wait_ns;
-    courier->unflushed += more;
-    if (courier->unflushed < FLUSH_BYTES && now_ns - courier->flushed_ns < wait_ns) {
+    object_transfer->unflushed += more;
+    if (object_transfer->unflushed < FLUSH_BYTES &&
+        now_ns - object_transfer->flushed_ns < wait_ns) {
         return DP_OK;
     }
-    courier->unflushed = 0;
+    object_transfer->unflushed = 0;
     DP_TRY(dp_object_flush(store));
-    courier->flushed_ns = uv_hrtime();
-    courier->flush_took_ns = courier->flushed_ns - now_ns;
+    object_transfer->flushed_ns = uv_hrtime();
+    object_transfer->flush_took_ns = object_transfer->flushed_ns - now_ns;
     return DP_OK;
 }
 
@@ -61,7 +62,7 @@ static void run_put(dp_saver_job *job, dp_store *store)
     }
     if (self->status == DP_OK &&
         self->size > DP_CHUNK_BYTES_MIN) { /* One chunk: committed below. */
-        self->status = flush_in_time(self->courier, store, self->n_bytes);
+        self->status = flush_in_time(self->object_transfer, store, self->n_bytes);
     }
     if (self->status == DP_OK && dp_object_stat(store, &self->root, &info) == DP_OK &&
         info.n_present == info.n_chunks) {
@@ -73,39 +74,41 @@ static void run_put(dp_saver_job *job, dp_store *store)
 static void done_put(dp_saver_job *job)
 {
     put_job *self = (put_job *)job;
-    dp_courier *courier = self->courier;
-    const dp_courier_hooks *hooks = &courier->config.hooks;
-    fetch *entry = dp_courier_find_fetch(courier, &self->root);
+    dp_object_transfer *object_transfer = self->object_transfer;
+    const dp_object_transfer_hooks *hooks = &object_transfer->config.hooks;
+    fetch *entry = dp_object_transfer_find_fetch(object_transfer, &self->root);
     if (entry != NULL) {
         entry->writing[self->index] = false;
     }
-    if (!courier->closing) {
+    if (!object_transfer->closing) {
         if (self->complete && entry != NULL) {
-            dp_courier_drop_rest(courier, entry); /* Of chunks that were asked of two. */
-            dp_courier_forget_fetch(courier, &self->root);
+            dp_object_transfer_drop_rest(object_transfer,
+                                         entry); /* Of chunks that were asked of two. */
+            dp_object_transfer_forget_fetch(object_transfer, &self->root);
         }
         hooks->chunk(hooks->context, &self->peer, &self->root, self->index, self->status);
     }
-    if (!courier->closing && self->complete) {
+    if (!object_transfer->closing && self->complete) {
         hooks->object(hooks->context, &self->root, self->size);
     }
     dp_free(self);
-    dp_courier_job_done(courier); /* Not earlier: a hook may close the courier. */
+    dp_object_transfer_job_done(
+        object_transfer); /* Not earlier: a hook may close the object transfer. */
 }
 
-static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message)
+static void take_chunk(dp_object_transfer *object_transfer, const dp_peer *peer, dp_view message)
 {
     dp_wire_chunk chunk;
     if (dp_wire_read_chunk(message, &chunk) != DP_OK) {
         return;
     }
-    const dp_courier_hooks *hooks = &courier->config.hooks;
-    fetch *entry = dp_courier_find_fetch(courier, &chunk.root);
-    if (dp_courier_ahead_take(courier, peer, &chunk.root, chunk.index) && chunk.found &&
-        entry != NULL && chunk.index < dp_object_chunks(entry->size) &&
+    const dp_object_transfer_hooks *hooks = &object_transfer->config.hooks;
+    fetch *entry = dp_object_transfer_find_fetch(object_transfer, &chunk.root);
+    if (dp_object_transfer_ahead_take(object_transfer, peer, &chunk.root, chunk.index) &&
+        chunk.found && entry != NULL && chunk.index < dp_object_chunks(entry->size) &&
         entry->asked[chunk.index] < UINT8_MAX) {
         entry->asked[chunk.index]++; /* The node has not asked for it yet, and will. */
-        dp_courier_count_asked(entry, peer);
+        dp_object_transfer_count_asked(entry, peer);
     }
     if (!chunk.found && chunk.index == 0 && (entry == NULL || entry->asked[0] == 0)) {
         /* The answer to INFO_GET of one that lacks it. */
@@ -117,7 +120,7 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
         return; /* Nobody asked, or it came twice. */
     }
     entry->asked[chunk.index]--;
-    dp_courier_count_answered(entry, peer);
+    dp_object_transfer_count_answered(entry, peer);
     if (!chunk.found || chunk.bytes.size != dp_object_chunk_size(entry->size, chunk.index)) {
         const dp_status status = chunk.found ? DP_BADHASH : DP_NOTFOUND;
         hooks->chunk(hooks->context, peer, &chunk.root, chunk.index, status);
@@ -133,23 +136,25 @@ static void take_chunk(dp_courier *courier, const dp_peer *peer, dp_view message
     }
     job->job.run = run_put;
     job->job.done = done_put;
-    job->courier = courier;
+    job->object_transfer = object_transfer;
     job->peer = *peer;
     job->root = chunk.root;
     job->size = entry->size;
     job->index = chunk.index;
     job->n_bytes = chunk.bytes.size;
     memcpy(job->bytes, chunk.bytes.data, chunk.bytes.size);
-    entry->writing[chunk.index] = dp_courier_post(
-        courier, &job->job, entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK);
+    entry->writing[chunk.index] = dp_object_transfer_post(
+        object_transfer, &job->job,
+        entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK);
     if (!entry->writing[chunk.index]) {
         dp_free(job);
     }
 }
 
-bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes)
+bool dp_object_transfer_message(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                dp_view bytes)
 {
-    const dp_courier_hooks *hooks = &courier->config.hooks;
+    const dp_object_transfer_hooks *hooks = &object_transfer->config.hooks;
     switch (dp_msg_type_of(bytes)) {
     case DP_MSG_INFO: {
         /* Loop thread only; too large for its stack to be lent often. */
@@ -163,12 +168,12 @@ bool dp_courier_message(dp_courier *courier, const dp_peer *peer, dp_view bytes)
     case DP_MSG_CHUNK_DROP: {
         dp_hash root;
         if (dp_wire_read_chunk_drop(bytes, &root) == DP_OK) {
-            dp_courier_unserve(courier, peer, &root);
+            dp_object_transfer_unserve(object_transfer, peer, &root);
         }
         return true;
     }
     case DP_MSG_CHUNK:
-        take_chunk(courier, peer, bytes);
+        take_chunk(object_transfer, peer, bytes);
         return true;
     case DP_MSG_MANIFEST: {
         dp_view manifest;

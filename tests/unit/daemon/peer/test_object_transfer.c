@@ -1,4 +1,4 @@
-/* THREADS_TEST: two couriers, each with a store, a saver and a transport, in one loop. */
+/* THREADS_TEST: two object transfers, each with a store, a saver and a transport, in one loop. */
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -26,7 +26,7 @@ static void an_object_travels_chunk_by_chunk(void **state)
 /* Peers that are not linked stand for strangers' floods: their answers go nowhere. */
 static void a_greedy_peer_leaves_room_for_others(void **state)
 {
-    enum { GREEDY = 8, REQUESTS = 2 * DP_COURIER_SERVES_MAX };
+    enum { GREEDY = 8, REQUESTS = 2 * DP_OBJECT_TRANSFER_SERVES_MAX };
     static struct route route;
     (void)state;
     route_open(&route);
@@ -35,9 +35,9 @@ static void a_greedy_peer_leaves_room_for_others(void **state)
         route.b.n_infos_before = route.b.n_infos;
         for (unsigned i = 0; i < REQUESTS; i++) {
             const dp_peer greedy = {.bytes = {(uint8_t)(1 + i % peers)}};
-            dp_courier_serve_chunk(route.a.courier, &greedy, &root, 0);
+            dp_object_transfer_serve_chunk(route.a.object_transfer, &greedy, &root, 0);
         }
-        dp_courier_serve_info(route.a.courier, &route.b.guest.peer, &root);
+        dp_object_transfer_serve_info(route.a.object_transfer, &route.b.guest.peer, &root);
         turn_until(&route.loop, has_info, &route.b);
     }
     route_close(&route);
@@ -49,7 +49,7 @@ static void an_empty_object_is_whole_at_once(void **state)
     (void)state;
     route_open(&route);
     const dp_hash root = dp_object_root(0, NULL);
-    dp_courier_begin(route.b.courier, &root, 0, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, 0, route.b.leaves, DP_USE_BLOB, ROUND);
     turn_until(&route.loop, has_object, &route.b);
     route_close(&route);
 }
@@ -82,12 +82,13 @@ static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
     leave_two_chunks(&route.b, &root);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     turn_until(&route.loop, says_all_again, &route.b);
     CHECK(route.b.have[0] && !route.b.have[1] && route.b.have[2] && !route.b.have[3]);
     CHECK(dp_peer_is_zero(&route.b.last_peer));
-    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 1);
-    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 3);
+    dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 1);
+    dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 3);
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
     route_close(&route);
@@ -104,9 +105,10 @@ static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
     fetch_info(&route.b, &route.a, &root);
     leave_two_chunks(&route.b, &root);
     const unsigned asked = route.a.n_others;
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     for (uint32_t i = 0; i < 4; i++) {
-        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i);
+        dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, i);
     }
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
@@ -130,8 +132,9 @@ static void told_of_what_is_here_the_node_may_ask_for_more_of_it_in_vain(void **
     }
     const unsigned asked = route.a.n_others;
     route.b.asks = &route.a;
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
-    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 0);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
+    dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 0);
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
     assert_int_equal(route.a.n_others, asked + 1);
@@ -162,9 +165,10 @@ static void bad_chunks_are_told_with_their_sender(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
-    dp_courier_close(route.a.courier);
-    route.a.courier = NULL; /* only invented answers from here on */
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_close(route.a.object_transfer);
+    route.a.object_transfer = NULL; /* only invented answers from here on */
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     uint8_t *bytes = noise(6, DP_CHUNK_BYTES_MIN);
     static const struct {
         bool found;
@@ -174,7 +178,7 @@ static void bad_chunks_are_told_with_their_sender(void **state)
         {true, DP_CHUNK_BYTES_MIN, DP_BADHASH}, {true, 10, DP_BADHASH}, {false, 0, DP_NOTFOUND}};
     for (unsigned i = 0; i < 3; i++) {
         route.b.n_chunks = 0;
-        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 1);
+        dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 1);
         send_chunk(&route.a, &route.b, &root, 1, cases[i].found, dp_view_of(bytes, cases[i].size));
         turn_until(&route.loop, has_chunk, &route.b);
         CHECK_STATUS(route.b.last, cases[i].wanted);
@@ -200,10 +204,12 @@ static void chunks_that_nobody_asked_for_are_dropped(void **state)
     fetch_info(&route.b, &route.a, &root);
     const dp_view chunk = dp_view_of(bytes, DP_CHUNK_BYTES_MIN);
     send_chunk(&route.a, &route.b, &root, 0, true, chunk); /* no such fetch */
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     send_chunk(&route.a, &route.b, &root, 0, true, chunk); /* not asked for */
     send_chunk(&route.a, &route.b, &root, 4000, true, chunk);
-    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 4000); /* no such chunk */
+    dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root,
+                                 4000); /* no such chunk */
     CHECK_OK(dp_transport_send(route.a.guest.transport, &route.b.guest.peer, DP_LANE_BULK,
                                dp_view_text("the end")));
     turn_until(&route.loop, heard_the_end, &route.b);
@@ -248,14 +254,15 @@ static void a_chunk_of_a_wrong_size_is_told_without_the_store(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
-    dp_courier_close(route.a.courier);
-    route.a.courier = NULL; /* only invented answers from here on */
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_close(route.a.object_transfer);
+    route.a.object_transfer = NULL; /* only invented answers from here on */
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     close_gate(&route.b, &gate);
     uint8_t *bytes = noise(5, OBJECT_BYTES);
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         route.b.n_chunks = 0;
-        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 1);
+        dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 1);
         send_chunk(&route.a, &route.b, &root, 1, true,
                    dp_view_of(bytes + DP_CHUNK_BYTES_MIN, sizes[i]));
         turn_until(&route.loop, has_chunk, &route.b);
@@ -263,7 +270,7 @@ static void a_chunk_of_a_wrong_size_is_told_without_the_store(void **state)
     }
     uv_sem_post(&gate.open);
     route.b.n_chunks = 0;
-    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 1);
+    dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 1);
     send_chunk(&route.a, &route.b, &root, 1, true,
                dp_view_of(bytes + DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN));
     turn_until(&route.loop, has_chunk, &route.b);
@@ -290,21 +297,23 @@ static void what_is_given_up_is_not_sent_any_more(void **state)
     const uint8_t manifest[] = {1, 2, 3};
     (void)state;
     route_open(&route);
-    dp_courier_set_manifest(route.a.courier, dp_view_of(manifest, sizeof manifest));
+    dp_object_transfer_set_manifest(route.a.object_transfer, dp_view_of(manifest, sizeof manifest));
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     close_gate(&route.a, &gate);
     for (uint32_t i = 0; i < 4; i++) {
-        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i);
+        dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, i);
     }
     turn_until(&route.loop, all_asked, &route.a); /* Two are at the store, two wait. */
-    dp_courier_cancel(route.b.courier, &root);
-    dp_courier_get_manifest(route.b.courier, &route.a.guest.peer); /* Comes after the cancel. */
+    dp_object_transfer_cancel(route.b.object_transfer, &root);
+    dp_object_transfer_get_manifest(route.b.object_transfer,
+                                    &route.a.guest.peer); /* Comes after the cancel. */
     turn_until(&route.loop, is_linked_and_quiet, &route.b);
     uv_sem_post(&gate.open);
     fetch_info(&route.b, &route.a, &root);
-    assert_int_equal(route.b.n_chunk_messages, DP_COURIER_SERVES_PER_PEER);
+    assert_int_equal(route.b.n_chunk_messages, DP_OBJECT_TRANSFER_SERVES_PER_PEER);
     assert_int_equal(route.b.n_chunks, 0);
     uv_sem_destroy(&gate.open);
     fetch(&route.b, &route.a, &root); /* And it may be wanted again. */
@@ -320,10 +329,11 @@ static void a_chunk_that_is_being_written_is_not_written_twice(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     const dp_peer *peer = &route.a.guest.peer;
     for (uint32_t i = 1; i < 4; i++) {
-        dp_courier_get_chunk(route.b.courier, peer, &root, i);
+        dp_object_transfer_get_chunk(route.b.object_transfer, peer, &root, i);
     }
     while (route.b.n_chunks < 3) {
         uv_run(&route.loop, UV_RUN_ONCE);
@@ -332,7 +342,7 @@ static void a_chunk_that_is_being_written_is_not_written_twice(void **state)
     CHECK_OK(dp_saver_post(route.b.saver, &gate.job, DP_SAVER_URGENT));
     uint8_t *bytes = noise(5, OBJECT_BYTES);
     for (unsigned i = 0; i < 2; i++) {
-        dp_courier_get_chunk(route.b.courier, peer, &root, 0);
+        dp_object_transfer_get_chunk(route.b.object_transfer, peer, &root, 0);
         send_chunk(&route.a, &route.b, &root, 0, true, dp_view_of(bytes, DP_CHUNK_BYTES_MIN));
     }
     CHECK_OK(dp_transport_send(route.a.guest.transport, &route.b.guest.peer, DP_LANE_BULK,
@@ -358,13 +368,14 @@ static void a_missing_chunk_is_answered_not_found(void **state)
     fetch_info(&route.b, &route.a, &root);
     dp_hash other = root;
     other.bytes[0] ^= 1;
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
-    dp_courier_get_chunk(route.a.courier, &route.b.guest.peer, &root,
-                         0); /* a knows no fetch: nothing is sent */
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
+    dp_object_transfer_get_chunk(route.a.object_transfer, &route.b.guest.peer, &root,
+                                 0); /* a knows no fetch: nothing is sent */
     CHECK_OK(dp_object_unpin(route.a.shelf.store, &root,
                              &(dp_pin){.run = name_of(1000), .kind = DP_PIN_BLOB, .round = ROUND}));
     CHECK_OK(dp_object_collect(route.a.shelf.store, NULL));
-    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 0);
+    dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 0);
     turn_until(&route.loop, has_chunk, &route.b);
     CHECK_STATUS(route.b.last, DP_NOTFOUND);
     route_close(&route);
@@ -382,7 +393,7 @@ static void damage(struct post *post, const dp_hash *leaf)
 static void ask_for(struct post *to, const struct post *from, const dp_hash *root, uint32_t index)
 {
     to->n_chunks = 0;
-    dp_courier_get_chunk(to->courier, &from->guest.peer, root, index);
+    dp_object_transfer_get_chunk(to->object_transfer, &from->guest.peer, root, index);
     turn_until(to->guest.loop, has_chunk, to);
 }
 
@@ -394,7 +405,8 @@ static void what_is_found_damaged_when_it_is_served_is_told(void **state)
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
     damage(&route.a, &route.b.leaves[1]);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     ask_for(&route.b, &route.a, &root, 0);
     CHECK_OK(route.b.last);
     assert_int_equal(route.a.n_lost, 0);
@@ -408,10 +420,12 @@ static void what_is_found_damaged_when_it_is_served_is_told(void **state)
     assert_int_equal(route.a.n_lost, 2); /* Also where another reader had found out. */
     CHECK_STATUS(route.a.lost_status, DP_NOTFOUND);
     /* While it is fetched again that is no news; nor is it of what was never here. */
-    dp_courier_begin(route.a.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.a.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     ask_for(&route.b, &route.a, &root, 1);
     const dp_hash other = name_of(1234);
-    dp_courier_begin(route.b.courier, &other, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &other, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     ask_for(&route.b, &route.a, &other, 0);
     assert_int_equal(route.a.n_lost, 2);
     assert_int_equal(route.b.n_lost, 0);
@@ -424,7 +438,7 @@ static void who_lacks_an_object_says_so_when_asked_about_it(void **state)
     (void)state;
     route_open(&route);
     const dp_hash root = name_of(1234);
-    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &root, 0);
+    dp_object_transfer_get_info(route.b.object_transfer, &route.a.guest.peer, &root, 0);
     turn_until(&route.loop, has_chunk, &route.b);
     CHECK_STATUS(route.b.last, DP_NOTFOUND);
     assert_memory_equal(&route.b.last_peer, &route.a.guest.peer, sizeof(dp_peer));
@@ -432,9 +446,10 @@ static void who_lacks_an_object_says_so_when_asked_about_it(void **state)
     /* Half of it is not it. */
     const dp_hash half = give_object(&route.b, OBJECT_BYTES);
     fetch_info(&route.a, &route.b, &half);
-    dp_courier_begin(route.a.courier, &half, OBJECT_BYTES, route.a.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.a.object_transfer, &half, OBJECT_BYTES, route.a.leaves,
+                             DP_USE_BLOB, ROUND);
     route.b.n_chunks = 0;
-    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &half, 0);
+    dp_object_transfer_get_info(route.b.object_transfer, &route.a.guest.peer, &half, 0);
     turn_until(&route.loop, has_chunk, &route.b);
     CHECK_STATUS(route.b.last, DP_NOTFOUND);
     route_close(&route);
@@ -450,17 +465,17 @@ static void a_manifest_is_served_when_there_is_one(void **state)
     static struct route route;
     (void)state;
     route_open(&route);
-    dp_courier_get_manifest(route.b.courier, &route.a.guest.peer);
+    dp_object_transfer_get_manifest(route.b.object_transfer, &route.a.guest.peer);
     turn_until(&route.loop, heard_the_end, &route.a); /* it has none */
-    dp_courier_set_manifest(route.a.courier, dp_view_text("canonical bytes"));
-    dp_courier_get_manifest(route.b.courier, &route.a.guest.peer);
+    dp_object_transfer_set_manifest(route.a.object_transfer, dp_view_text("canonical bytes"));
+    dp_object_transfer_get_manifest(route.b.object_transfer, &route.a.guest.peer);
     turn_until(&route.loop, has_manifest, &route.b);
     assert_int_equal(route.b.n_manifests, 1);
     assert_int_equal(route.b.manifest_bytes, 15);
     route_close(&route);
 }
 
-enum { FLOOD_ANSWERS = DP_COURIER_WAITING_PER_PEER + DP_COURIER_SERVES_PER_PEER };
+enum { FLOOD_ANSWERS = DP_OBJECT_TRANSFER_WAITING_PER_PEER + DP_OBJECT_TRANSFER_SERVES_PER_PEER };
 
 static bool has_the_flood(void *context)
 {
@@ -473,10 +488,10 @@ static void a_flood_of_requests_is_bounded_and_answered(void **state)
     (void)state;
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
-    for (unsigned i = 0; i < 3 * DP_COURIER_SERVES_MAX; i++) {
-        dp_courier_serve_info(route.a.courier, &route.b.guest.peer, &root);
+    for (unsigned i = 0; i < 3 * DP_OBJECT_TRANSFER_SERVES_MAX; i++) {
+        dp_object_transfer_serve_info(route.a.object_transfer, &route.b.guest.peer, &root);
     }
-    CHECK(dp_saver_waiting(route.a.saver) <= DP_COURIER_SERVES_PER_PEER);
+    CHECK(dp_saver_waiting(route.a.saver) <= DP_OBJECT_TRANSFER_SERVES_PER_PEER);
     turn_until(&route.loop, has_the_flood, &route.b);
     fetch(&route.b, &route.a, &root);
     assert_int_equal(route.b.n_infos, FLOOD_ANSWERS + 1);
@@ -491,7 +506,8 @@ static void damaged_messages_never_crash(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     dp_rng_init(&rng, 9);
     uint8_t *bytes = malloc(80000);
     assert_non_null(bytes);
@@ -505,14 +521,15 @@ static void damaged_messages_never_crash(void **state)
             dp_wire_write_manifest(&writer, dp_view_text("canonical bytes"));
         }
         if (i % 7 == 0) {
-            dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i % 4);
+            dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root,
+                                         i % 4);
         }
         const size_t size = mutate(&rng, bytes, writer.size, 80000);
         uint8_t *exact = malloc(size + 1);
         assert_non_null(exact);
         memcpy(exact, bytes, size);
-        DP_IGNORE(
-            dp_courier_message(route.b.courier, &route.a.guest.peer, dp_view_of(exact, size)));
+        DP_IGNORE(dp_object_transfer_message(route.b.object_transfer, &route.a.guest.peer,
+                                             dp_view_of(exact, size)));
         free(exact);
     }
     free(bytes);
@@ -527,12 +544,13 @@ static void a_hook_may_close_the_courier(void **state)
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
     route.b.close_in_hook = true;
-    dp_courier_begin(route.b.courier, &root, route.b.size, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, route.b.size, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     for (uint32_t i = 0; i < 4; i++) {
-        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i);
+        dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, i);
     }
     turn_until(&route.loop, has_chunk, &route.b);
-    CHECK(route.b.courier == NULL);
+    CHECK(route.b.object_transfer == NULL);
     route_close(&route);
     assert_int_equal(route.b.n_chunks, 1); /* no hook after close */
 }
@@ -544,8 +562,9 @@ static void closing_with_jobs_under_way_loses_no_memory(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     fetch_info(&route.b, &route.a, &root);
-    dp_courier_begin(route.b.courier, &root, route.b.size, route.b.leaves, DP_USE_BLOB, ROUND);
-    dp_courier_serve_info(route.a.courier, &route.b.guest.peer, &root);
+    dp_object_transfer_begin(route.b.object_transfer, &root, route.b.size, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
+    dp_object_transfer_serve_info(route.a.object_transfer, &route.b.guest.peer, &root);
     route_close(&route);
     assert_int_equal(route.b.n_objects, 0);
 }

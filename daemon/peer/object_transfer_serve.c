@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "daemon/net/held.h"
-#include "daemon/peer/courier_inside.h"
+#include "daemon/peer/object_transfer_inside.h"
 #include "gossip/record/wire.h"
 #include "store/chain.h"
 #include "store/ckpt.h"
@@ -14,7 +14,7 @@ enum { RECORDS_MESSAGE_MAX = DP_RECORDS_BYTES_MAX };
 
 typedef struct serve_job {
     dp_saver_job job;
-    dp_courier *courier;
+    dp_object_transfer *object_transfer;
     dp_run_id run;
     serve what;
     dp_buf message;
@@ -144,47 +144,48 @@ static void run_serve(dp_saver_job *job, dp_store *store)
     }
 }
 
-static void pump(dp_courier *courier);
+static void pump(dp_object_transfer *object_transfer);
 
 static void done_serve(dp_saver_job *job)
 {
     serve_job *self = (serve_job *)job;
-    dp_courier *courier = self->courier;
-    for (uint32_t i = 0; i < courier->n_busy; i++) {
-        if (dp_peer_equal(&courier->busy[i], &self->what.peer)) {
-            courier->busy[i] = courier->busy[--courier->n_busy];
+    dp_object_transfer *object_transfer = self->object_transfer;
+    for (uint32_t i = 0; i < object_transfer->n_busy; i++) {
+        if (dp_peer_equal(&object_transfer->busy[i], &self->what.peer)) {
+            object_transfer->busy[i] = object_transfer->busy[--object_transfer->n_busy];
             break;
         }
     }
-    if (!courier->closing && self->message.size > 0) {
+    if (!object_transfer->closing && self->message.size > 0) {
         /* A lost answer is asked for again. */
-        DP_IGNORE(dp_transport_give(courier->config.transport, &self->what.peer, &self->message));
+        DP_IGNORE(
+            dp_transport_give(object_transfer->config.transport, &self->what.peer, &self->message));
     }
-    if (!courier->closing && self->lost != DP_OK &&
-        !dp_courier_fetches(courier, &self->what.root)) {
-        const dp_courier_hooks *hooks = &courier->config.hooks;
+    if (!object_transfer->closing && self->lost != DP_OK &&
+        !dp_object_transfer_fetches(object_transfer, &self->what.root)) {
+        const dp_object_transfer_hooks *hooks = &object_transfer->config.hooks;
         hooks->lost(hooks->context, &self->what.root, self->lost);
     }
-    if (!courier->closing) {
-        pump(courier);
+    if (!object_transfer->closing) {
+        pump(object_transfer);
     }
     dp_buf_close(&self->message);
     dp_free(self);
-    dp_courier_job_done(courier);
+    dp_object_transfer_job_done(object_transfer);
 }
 
-static bool peer_is_busy(const dp_courier *courier, const dp_peer *peer)
+static bool peer_is_busy(const dp_object_transfer *object_transfer, const dp_peer *peer)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < courier->n_busy; i++) {
-        count += dp_peer_equal(&courier->busy[i], peer);
+    for (uint32_t i = 0; i < object_transfer->n_busy; i++) {
+        count += dp_peer_equal(&object_transfer->busy[i], peer);
     }
-    const uint64_t waiting = dp_transport_bulk_waiting(courier->config.transport, peer);
-    return count >= DP_COURIER_SERVES_PER_PEER ||
+    const uint64_t waiting = dp_transport_bulk_waiting(object_transfer->config.transport, peer);
+    return count >= DP_OBJECT_TRANSFER_SERVES_PER_PEER ||
            (waiting != UINT64_MAX && waiting >= DP_TRANSPORT_BULK_LOW);
 }
 
-static bool start_serve(dp_courier *courier, const serve *what)
+static bool start_serve(dp_object_transfer *object_transfer, const serve *what)
 {
     serve_job *job = dp_alloc(1, sizeof *job);
     if (job == NULL) {
@@ -192,94 +193,96 @@ static bool start_serve(dp_courier *courier, const serve *what)
     }
     job->job.run = run_serve;
     job->job.done = done_serve;
-    job->courier = courier;
-    job->run = courier->config.run;
+    job->object_transfer = object_transfer;
+    job->run = object_transfer->config.run;
     job->what = *what;
     dp_buf_init(&job->message, DP_MESSAGE_BULK_MAX);
-    if (!dp_courier_post(courier, &job->job, DP_SAVER_BULK)) {
+    if (!dp_object_transfer_post(object_transfer, &job->job, DP_SAVER_BULK)) {
         dp_free(job);
         return false;
     }
-    courier->busy[courier->n_busy++] = what->peer;
+    object_transfer->busy[object_transfer->n_busy++] = what->peer;
     return true;
 }
 
-static void remove_serve(dp_courier *courier, uint32_t index)
+static void remove_serve(dp_object_transfer *object_transfer, uint32_t index)
 {
-    const dp_peer peer = courier->serves[index].peer;
-    courier->n_serves--;
-    memmove(courier->serves + index, courier->serves + index + 1,
-            (courier->n_serves - index) * sizeof courier->serves[0]);
-    for (uint32_t i = index; i < courier->n_serves; i++) {
-        courier->serves[i].before -= dp_peer_equal(&courier->serves[i].peer, &peer);
+    const dp_peer peer = object_transfer->serves[index].peer;
+    object_transfer->n_serves--;
+    memmove(object_transfer->serves + index, object_transfer->serves + index + 1,
+            (object_transfer->n_serves - index) * sizeof object_transfer->serves[0]);
+    for (uint32_t i = index; i < object_transfer->n_serves; i++) {
+        object_transfer->serves[i].before -= dp_peer_equal(&object_transfer->serves[i].peer, &peer);
     }
 }
 
 /* What guests have asked for, and is being read or waits until they take it. */
-static uint64_t held_for_guests(const dp_courier *courier)
+static uint64_t held_for_guests(const dp_object_transfer *object_transfer)
 {
-    uint64_t bytes = dp_transport_waiting(courier->config.transport, true);
-    for (uint32_t i = 0; i < courier->n_busy; i++) {
-        bytes += dp_transport_is_guest(courier->config.transport, &courier->busy[i])
+    uint64_t bytes = dp_transport_waiting(object_transfer->config.transport, true);
+    for (uint32_t i = 0; i < object_transfer->n_busy; i++) {
+        bytes += dp_transport_is_guest(object_transfer->config.transport, &object_transfer->busy[i])
                      ? DP_CHUNK_BYTES_MAX
                      : 0;
     }
     return bytes;
 }
 
-static void pump(dp_courier *courier)
+static void pump(dp_object_transfer *object_transfer)
 {
-    uint64_t guests = courier->n_serves > 0 ? held_for_guests(courier) : 0;
-    for (uint32_t i = 0; i < courier->n_serves && courier->n_busy < DP_COURIER_SERVES_MAX;) {
-        const serve what = courier->serves[i];
-        const bool guest = dp_transport_is_guest(courier->config.transport, &what.peer);
-        if (peer_is_busy(courier, &what.peer) || (guest && guests >= DP_HELD_GUESTS_MAX)) {
+    uint64_t guests = object_transfer->n_serves > 0 ? held_for_guests(object_transfer) : 0;
+    for (uint32_t i = 0; i < object_transfer->n_serves &&
+                         object_transfer->n_busy < DP_OBJECT_TRANSFER_SERVES_MAX;) {
+        const serve what = object_transfer->serves[i];
+        const bool guest = dp_transport_is_guest(object_transfer->config.transport, &what.peer);
+        if (peer_is_busy(object_transfer, &what.peer) || (guest && guests >= DP_HELD_GUESTS_MAX)) {
             i++;
             continue;
         }
         guests += guest ? DP_CHUNK_BYTES_MAX : 0;
-        if (!start_serve(courier, &what)) {
+        if (!start_serve(object_transfer, &what)) {
             return;
         }
-        remove_serve(courier, i);
+        remove_serve(object_transfer, i);
     }
 }
 
 /* What is being read from the store, or has been given to the transport, still goes: two chunks and
  * DP_TRANSPORT_BULK_LOW. */
-void dp_courier_unserve(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
+void dp_object_transfer_unserve(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                const dp_hash *root)
 {
     uint32_t kept = 0;
     uint32_t before = 0;
-    for (uint32_t i = 0; i < courier->n_serves; i++) {
-        serve *what = &courier->serves[i];
+    for (uint32_t i = 0; i < object_transfer->n_serves; i++) {
+        serve *what = &object_transfer->serves[i];
         const bool theirs = dp_peer_equal(&what->peer, peer);
         if (theirs && what->kind == SERVE_CHUNK && dp_hash_equal(&what->root, root)) {
             continue;
         }
         what->before = theirs ? before++ : what->before;
-        courier->serves[kept++] = *what;
+        object_transfer->serves[kept++] = *what;
     }
-    courier->n_serves = kept;
+    object_transfer->n_serves = kept;
 }
 
-static uint32_t count_waiting(const dp_courier *courier, const dp_peer *peer)
+static uint32_t count_waiting(const dp_object_transfer *object_transfer, const dp_peer *peer)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < courier->n_serves; i++) {
-        count += dp_peer_equal(&courier->serves[i].peer, peer);
+    for (uint32_t i = 0; i < object_transfer->n_serves; i++) {
+        count += dp_peer_equal(&object_transfer->serves[i].peer, peer);
     }
     return count;
 }
 
 /* The queue is full: the last request of the peer with most of them goes, unless who asks now has
  * as many. */
-static bool make_room(dp_courier *courier, uint32_t count)
+static bool make_room(dp_object_transfer *object_transfer, uint32_t count)
 {
     uint32_t most = 0;
     uint32_t victim = 0;
-    for (uint32_t i = 0; i < courier->n_serves; i++) {
-        const uint32_t waiting = courier->serves[i].before + 1;
+    for (uint32_t i = 0; i < object_transfer->n_serves; i++) {
+        const uint32_t waiting = object_transfer->serves[i].before + 1;
         if (waiting >= most) {
             most = waiting;
             victim = i;
@@ -288,52 +291,57 @@ static bool make_room(dp_courier *courier, uint32_t count)
     if (most <= count + 1) {
         return false;
     }
-    remove_serve(courier, victim);
+    remove_serve(object_transfer, victim);
     return true;
 }
 
-static void enqueue(dp_courier *courier, const serve *what)
+static void enqueue(dp_object_transfer *object_transfer, const serve *what)
 {
-    const uint32_t count = count_waiting(courier, &what->peer);
-    if (count < DP_COURIER_WAITING_PER_PEER &&
-        (courier->n_serves < DP_COURIER_SERVES_MAX || make_room(courier, count))) {
-        courier->serves[courier->n_serves] = *what;
-        courier->serves[courier->n_serves++].before = count;
-        pump(courier);
+    const uint32_t count = count_waiting(object_transfer, &what->peer);
+    if (count < DP_OBJECT_TRANSFER_WAITING_PER_PEER &&
+        (object_transfer->n_serves < DP_OBJECT_TRANSFER_SERVES_MAX ||
+         make_room(object_transfer, count))) {
+        object_transfer->serves[object_transfer->n_serves] = *what;
+        object_transfer->serves[object_transfer->n_serves++].before = count;
+        pump(object_transfer);
     }
 }
 
-void dp_courier_serve_info(dp_courier *courier, const dp_peer *peer, const dp_hash *root)
+void dp_object_transfer_serve_info(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                   const dp_hash *root)
 {
-    enqueue(courier, &(serve){.kind = SERVE_INFO, .peer = *peer, .root = *root});
+    enqueue(object_transfer, &(serve){.kind = SERVE_INFO, .peer = *peer, .root = *root});
 }
 
-void dp_courier_serve_chunk(dp_courier *courier, const dp_peer *peer, const dp_hash *root,
-                            uint32_t index)
+void dp_object_transfer_serve_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                    const dp_hash *root, uint32_t index)
 {
-    enqueue(courier, &(serve){.kind = SERVE_CHUNK, .peer = *peer, .root = *root, .index = index});
+    enqueue(object_transfer,
+            &(serve){.kind = SERVE_CHUNK, .peer = *peer, .root = *root, .index = index});
 }
 
-void dp_courier_serve_records(dp_courier *courier, const dp_peer *peer, uint64_t from,
-                              uint32_t count)
+void dp_object_transfer_serve_records(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                      uint64_t from, uint32_t count)
 {
-    enqueue(courier, &(serve){.kind = SERVE_RECORDS, .peer = *peer, .from = from, .index = count});
+    enqueue(object_transfer,
+            &(serve){.kind = SERVE_RECORDS, .peer = *peer, .from = from, .index = count});
 }
 
-void dp_courier_serve_manifest(dp_courier *courier, const dp_peer *peer)
+void dp_object_transfer_serve_manifest(dp_object_transfer *object_transfer, const dp_peer *peer)
 {
     uint8_t bytes[DP_MANIFEST_BYTES_MAX + 16];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
-    dp_wire_write_manifest(&writer, dp_view_of(courier->manifest, courier->manifest_bytes));
-    if (courier->manifest_bytes >
+    dp_wire_write_manifest(&writer,
+                           dp_view_of(object_transfer->manifest, object_transfer->manifest_bytes));
+    if (object_transfer->manifest_bytes >
         0) { /* It fits the control lane, and a newcomer has no other yet. */
-        DP_IGNORE(dp_transport_send(courier->config.transport, peer, DP_LANE_CONTROL,
+        DP_IGNORE(dp_transport_send(object_transfer->config.transport, peer, DP_LANE_CONTROL,
                                     dp_view_of(bytes, writer.size)));
     }
 }
 
-void dp_courier_drained(dp_courier *courier, const dp_peer *peer)
+void dp_object_transfer_drained(dp_object_transfer *object_transfer, const dp_peer *peer)
 {
     (void)peer;
-    pump(courier);
+    pump(object_transfer);
 }

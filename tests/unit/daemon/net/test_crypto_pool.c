@@ -1,5 +1,5 @@
-/* Jobs on the crew's threads and back. THREADS_TEST */
-#include "daemon/net/crew.h"
+/* Jobs on the crypto pool's threads and back. THREADS_TEST */
+#include "daemon/net/crypto_pool.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 enum { N_JOBS = 500 };
 
 struct sum_job {
-    dp_crew_job job;
+    dp_crypto_pool_job job;
     struct sums *sums;
     uint64_t from;
     uint64_t sum;
@@ -19,7 +19,7 @@ struct sum_job {
 
 struct sums {
     uv_loop_t loop;
-    dp_crew *crew;
+    dp_crypto_pool *crypto_pool;
     pthread_t loop_thread;
     unsigned done;
     uint64_t total;
@@ -27,7 +27,7 @@ struct sums {
     struct sum_job jobs[N_JOBS];
 };
 
-static void run_sum(dp_crew_job *job)
+static void run_sum(dp_crypto_pool_job *job)
 {
     struct sum_job *self = DP_LIST_ITEM(job, struct sum_job, job);
     for (uint64_t i = 0; i < 1000; i++) {
@@ -36,7 +36,7 @@ static void run_sum(dp_crew_job *job)
     self->elsewhere = !pthread_equal(pthread_self(), self->sums->loop_thread);
 }
 
-static void done_sum(dp_crew_job *job)
+static void done_sum(dp_crypto_pool_job *job)
 {
     struct sum_job *self = DP_LIST_ITEM(job, struct sum_job, job);
     struct sums *sums = self->sums;
@@ -46,7 +46,7 @@ static void done_sum(dp_crew_job *job)
     sums->total += self->sum;
     if (sums->closes) {
         sums->closes = false;
-        dp_crew_close(sums->crew);
+        dp_crypto_pool_close(sums->crypto_pool);
     }
 }
 
@@ -55,7 +55,7 @@ static void post_all(struct sums *sums)
     for (unsigned i = 0; i < N_JOBS; i++) {
         struct sum_job *job = &sums->jobs[i];
         *job = (struct sum_job){.job = {.run = run_sum, .done = done_sum}, .sums = sums, .from = i};
-        CHECK(dp_crew_post(sums->crew, &job->job));
+        CHECK(dp_crypto_pool_post(sums->crypto_pool, &job->job));
     }
 }
 
@@ -64,7 +64,7 @@ static void sums_open(struct sums *sums)
     memset(sums, 0, sizeof *sums);
     sums->loop_thread = pthread_self();
     turn_open(&sums->loop);
-    CHECK_OK(dp_crew_open(&sums->crew, &sums->loop, 3));
+    CHECK_OK(dp_crypto_pool_open(&sums->crypto_pool, &sums->loop, 3));
 }
 
 static bool all_done(void *context)
@@ -92,7 +92,7 @@ static void jobs_run_elsewhere_and_come_back_once(void **state)
         turn_until(&sums.loop, all_done, &sums);
         assert_int_equal(sums.total, round * expected());
     }
-    dp_crew_close(sums.crew);
+    dp_crypto_pool_close(sums.crypto_pool);
     turn_close(&sums.loop);
     assert_int_equal(dp_alloc_live_bytes(), 0);
 }
@@ -103,7 +103,7 @@ static void closing_finishes_what_was_posted(void **state)
     (void)state;
     sums_open(&sums);
     post_all(&sums);
-    dp_crew_close(sums.crew);
+    dp_crypto_pool_close(sums.crypto_pool);
     assert_int_equal(sums.done, N_JOBS);
     assert_int_equal(sums.total, expected());
     turn_close(&sums.loop);
@@ -127,8 +127,8 @@ static void an_idle_crew_has_no_threads_and_closes_at_once(void **state)
     static struct sums sums;
     (void)state;
     sums_open(&sums);
-    dp_crew_close(sums.crew);
-    dp_crew_close(NULL);
+    dp_crypto_pool_close(sums.crypto_pool);
+    dp_crypto_pool_close(NULL);
     turn_close(&sums.loop);
     assert_int_equal(dp_alloc_live_bytes(), 0);
 }
@@ -139,10 +139,10 @@ static void a_crew_of_none_leaves_the_work_to_who_posts(void **state)
     (void)state;
     memset(&sums, 0, sizeof sums);
     turn_open(&sums.loop);
-    CHECK_OK(dp_crew_open(&sums.crew, &sums.loop, 0));
-    sums.jobs[0].job = (dp_crew_job){.run = run_sum, .done = done_sum};
-    CHECK(!dp_crew_post(sums.crew, &sums.jobs[0].job));
-    dp_crew_close(sums.crew);
+    CHECK_OK(dp_crypto_pool_open(&sums.crypto_pool, &sums.loop, 0));
+    sums.jobs[0].job = (dp_crypto_pool_job){.run = run_sum, .done = done_sum};
+    CHECK(!dp_crypto_pool_post(sums.crypto_pool, &sums.jobs[0].job));
+    dp_crypto_pool_close(sums.crypto_pool);
     turn_close(&sums.loop);
     assert_int_equal(dp_alloc_live_bytes(), 0);
 }
@@ -150,10 +150,10 @@ static void a_crew_of_none_leaves_the_work_to_who_posts(void **state)
 static void small_machines_get_no_crew_and_large_ones_a_bounded_one(void **state)
 {
     (void)state;
-    assert_int_equal(dp_crew_fit(0), 0);
-    assert_int_equal(dp_crew_fit(2), 0);
-    assert_int_equal(dp_crew_fit(3), 3);
-    assert_int_equal(dp_crew_fit(64), DP_CREW_THREADS_MAX);
+    assert_int_equal(dp_crypto_pool_fit(0), 0);
+    assert_int_equal(dp_crypto_pool_fit(2), 0);
+    assert_int_equal(dp_crypto_pool_fit(3), 3);
+    assert_int_equal(dp_crypto_pool_fit(64), DP_CRYPTO_POOL_THREADS_MAX);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* THREADS_TEST: chunks that are asked for with size and leaves: two couriers, each with a store, a
- * saver and a transport, in one loop. */
+/* THREADS_TEST: chunks that are asked for with size and leaves: two object transfers, each with a
+ * store, a saver and a transport, in one loop. */
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -12,7 +12,7 @@ enum { AHEAD = 3 };
 static void ask_ahead(struct post *to, const struct post *from, const dp_hash *root)
 {
     to->n_infos_before = to->n_infos;
-    dp_courier_get_info(to->courier, &from->guest.peer, root, AHEAD);
+    dp_object_transfer_get_info(to->object_transfer, &from->guest.peer, root, AHEAD);
     turn_until(to->guest.loop, has_info, to);
 }
 
@@ -28,9 +28,10 @@ static void what_was_asked_ahead_is_not_asked_for_again(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     ask_ahead(&route.b, &route.a, &root);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     for (uint32_t i = 0; i < 4; i++) {
-        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i);
+        dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, i);
     }
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
@@ -47,9 +48,10 @@ static void what_comes_before_the_node_asks_counts(void **state)
     route_open(&route);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     ask_ahead(&route.b, &route.a, &root);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     turn_until(&route.loop, has_come_ahead, &route.b);
-    dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, 3);
+    dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, 3);
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
     assert_int_equal(route.a.n_others, 1 + 4);
@@ -65,9 +67,10 @@ static void what_comes_before_size_and_leaves_are_of_use_is_asked_for_anew(void 
     ask_ahead(&route.b, &route.a, &root);
     turn_until(&route.loop, has_come_ahead, &route.b); /* Nothing was begun. */
     assert_int_equal(route.b.n_chunks, 0);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     for (uint32_t i = 0; i < 4; i++) {
-        dp_courier_get_chunk(route.b.courier, &route.a.guest.peer, &root, i);
+        dp_object_transfer_get_chunk(route.b.object_transfer, &route.a.guest.peer, &root, i);
     }
     turn_until(&route.loop, has_object, &route.b);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));
@@ -81,7 +84,7 @@ static void who_lacks_it_is_told_so_once_before_it_is_begun(void **state)
     const dp_hash root = {.bytes = {9}};
     (void)state;
     route_open(&route);
-    dp_courier_get_info(route.b.courier, &route.a.guest.peer, &root, AHEAD);
+    dp_object_transfer_get_info(route.b.object_transfer, &route.a.guest.peer, &root, AHEAD);
     /* Of size and leaves, of the first chunk, and of two more that mean nothing by themselves. */
     while (route.b.n_chunk_messages < 1 + AHEAD) {
         uv_run(&route.loop, UV_RUN_ONCE);
@@ -102,14 +105,16 @@ static void what_a_liar_sends_ahead_harms_nothing(void **state)
     dp_rng_init(&rng, 5);
     const dp_hash root = give_object(&route.a, OBJECT_BYTES);
     ask_ahead(&route.b, &route.a, &root);
-    dp_courier_begin(route.b.courier, &root, OBJECT_BYTES, route.b.leaves, DP_USE_BLOB, ROUND);
+    dp_object_transfer_begin(route.b.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
+                             DP_USE_BLOB, ROUND);
     for (uint32_t i = 0; i < 200; i++) {
         uint8_t bytes[DP_CHUNK_HEAD_BYTES + 8] = {0};
         dp_writer writer = dp_writer_of(bytes, sizeof bytes);
         dp_wire_write_chunk_head(&writer, &root, (uint32_t)dp_rng_below(&rng, DP_CHUNKS_MAX + 2),
                                  dp_rng_below(&rng, 2) == 0);
-        DP_IGNORE(dp_courier_message(route.b.courier, &route.a.guest.peer,
-                                     dp_view_of(bytes, writer.size + dp_rng_below(&rng, 8))));
+        DP_IGNORE(
+            dp_object_transfer_message(route.b.object_transfer, &route.a.guest.peer,
+                                       dp_view_of(bytes, writer.size + dp_rng_below(&rng, 8))));
     }
     fetch(&route.b, &route.a, &root);
     CHECK(holds_noise(route.b.shelf.store, &root, 5, OBJECT_BYTES));

@@ -1,0 +1,42 @@
+/* A few threads that compute for the loop: sealing and opening records. Jobs go in, and come back
+ * on the loop thread in whatever order they end. They start with the first job: a node without bulk
+ * traffic has none. */
+#ifndef DP_DAEMON_NET_CRYPTO_POOL_H
+#define DP_DAEMON_NET_CRYPTO_POOL_H
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/status.h"
+
+/* More than four gain nothing below 10 Gbit/s. */
+enum { DP_CRYPTO_POOL_THREADS_MAX = 4 };
+
+typedef struct dp_crypto_pool dp_crypto_pool;
+typedef struct dp_crypto_pool_job dp_crypto_pool_job;
+
+/* Embed it in a struct of your own. run is called on a thread of the crypto pool, done on the loop
+ * thread; between dp_crypto_pool_post and done the struct is the crypto pool's. Who posts bounds
+ * how many there are: a connection has so many lots and no more. */
+struct dp_crypto_pool_job {
+    dp_list link;
+    void (*run)(dp_crypto_pool_job *job);
+    void (*done)(dp_crypto_pool_job *job);
+};
+
+/* Threads that suit a machine with so many processors. On one or two there are none: handing a
+ * record to another thread and back costs as much as opening it (a quarter of all CPU time,
+ * docs/records/dense-exchange-2026-11-22.md), and the processors have other work. */
+uint32_t dp_crypto_pool_fit(uint32_t processors);
+
+/* n_threads: at most DP_CRYPTO_POOL_THREADS_MAX; 0: who posts does the work. */
+DP_MUST dp_status dp_crypto_pool_open(dp_crypto_pool **crypto_pool, uv_loop_t *loop,
+                                      uint32_t n_threads);
+/* Loop thread only. False: there is no thread, or none could be started, and job was not taken: run
+ * it here. */
+DP_MUST bool dp_crypto_pool_post(dp_crypto_pool *crypto_pool, dp_crypto_pool_job *job);
+/* Finish what was posted (done is called for all), join the threads; memory goes when libuv has
+ * closed the handle. May be called from a done function. */
+void dp_crypto_pool_close(dp_crypto_pool *crypto_pool);
+
+#endif

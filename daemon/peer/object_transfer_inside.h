@@ -1,0 +1,108 @@
+/* The inside of the object transfer, shared by object_transfer.c (fetching) and
+ * object_transfer_serve.c (answering). Nobody else includes it. */
+#ifndef DP_DAEMON_PEER_OBJECT_TRANSFER_INSIDE_H
+#define DP_DAEMON_PEER_OBJECT_TRANSFER_INSIDE_H
+
+#include "daemon/peer/object_transfer.h"
+#include "gossip/transfer/spread.h"
+
+enum {
+    HELD_BACK_MAX = DP_FLIGHTS_MAX, /* requests that wait for the store to say what is here */
+    GIVERS_MAX =
+        DP_FLIGHTS_MAX, /* peers that have not answered all of an object that they were asked for */
+    AHEADS_MAX = DP_FLIGHTS_MAX /* objects of which chunks are asked for with size and leaves */
+};
+
+typedef struct held_back {
+    dp_peer peer;
+    uint32_t index;
+} held_back;
+
+typedef struct giver {
+    dp_peer peer;
+    uint32_t waiting; /* chunks that were asked of it and have not come */
+} giver;
+
+typedef struct fetch {
+    dp_hash root;
+    uint64_t size;
+    bool begun; /* the store has said which chunks are here */
+    uint32_t n_held_back;
+    held_back held_back[HELD_BACK_MAX];
+    uint32_t n_givers;
+    giver givers[GIVERS_MAX];
+    uint8_t asked[DP_CHUNKS_MAX]; /* requests under way per chunk */
+    bool writing[DP_CHUNKS_MAX];  /* it has come and is on its way to the disk */
+} fetch;
+
+/* Chunks of an object of which size and leaves are not known yet, asked for with these. */
+typedef struct asked_ahead {
+    dp_peer peer;
+    dp_hash root;
+    uint32_t chunks; /* bit per chunk that has not come, and that the node has not asked for */
+} asked_ahead;
+
+typedef enum serve_kind { SERVE_INFO, SERVE_CHUNK, SERVE_RECORDS, SERVE_MANIFEST } serve_kind;
+
+typedef struct serve {
+    serve_kind kind;
+    dp_peer peer;
+    dp_hash root;
+    uint32_t index; /* or count of records */
+    uint64_t from;
+    uint32_t before; /* requests of the same peer that wait in front of this one */
+} serve;
+
+struct dp_object_transfer {
+    dp_object_transfer_config config;
+    bool closing;
+    uint32_t n_jobs;
+    fetch *fetches[DP_OBJECT_TRANSFER_FETCHES_MAX];
+    uint32_t n_fetches;
+    const struct begin_job *telling; /* whose chunks that are here the node is being told of */
+    asked_ahead aheads[AHEADS_MAX];  /* of the last objects asked about; next_ahead is the oldest */
+    uint32_t next_ahead;
+    serve serves[DP_OBJECT_TRANSFER_SERVES_MAX];
+    uint32_t n_serves;
+    dp_peer busy[DP_OBJECT_TRANSFER_SERVES_MAX]; /* peers of the serves being read */
+    uint32_t n_busy;
+    uint8_t manifest[DP_MANIFEST_BYTES_MAX];
+    size_t manifest_bytes;
+    uint64_t flushed_ns; /* these three are the saver thread's */
+    uint64_t flush_took_ns;
+    size_t unflushed;
+};
+
+/* object_transfer_ahead.c: ask this peer for the first n chunks of an object that it was asked
+ * about. */
+void dp_object_transfer_ahead_ask(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                  const dp_hash *root, uint32_t n);
+/* Is this chunk on its way so? Not any more then: it has come, or counts as asked for from now
+ * on. */
+bool dp_object_transfer_ahead_take(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                   const dp_hash *root, uint32_t index);
+/* Nobody wants the object: who was asked is told. */
+void dp_object_transfer_ahead_drop(dp_object_transfer *object_transfer, const dp_hash *root);
+/* False: the saver takes no more, and the job stays the caller's. */
+bool dp_object_transfer_post(dp_object_transfer *object_transfer, dp_saver_job *job,
+                             dp_saver_class class);
+/* object_transfer_serve.c: a peer asked for chunks of this object and wants them no more. */
+void dp_object_transfer_unserve(dp_object_transfer *object_transfer, const dp_peer *peer,
+                                const dp_hash *root);
+/* Is it on its way here? */
+bool dp_object_transfer_fetches(const dp_object_transfer *object_transfer, const dp_hash *root);
+/* A job has ended. Frees the object transfer when it is closing and this was the last one: call it
+ * last. */
+void dp_object_transfer_job_done(dp_object_transfer *object_transfer);
+
+/* object_transfer.c: fetches under way */
+fetch *dp_object_transfer_find_fetch(const dp_object_transfer *object_transfer,
+                                     const dp_hash *root);
+void dp_object_transfer_forget_fetch(dp_object_transfer *object_transfer, const dp_hash *root);
+void dp_object_transfer_drop_rest(const dp_object_transfer *object_transfer, fetch *entry);
+void dp_object_transfer_count_asked(fetch *entry, const dp_peer *peer);
+void dp_object_transfer_count_answered(fetch *entry, const dp_peer *peer);
+void dp_object_transfer_ask(const dp_object_transfer *object_transfer, fetch *entry,
+                            const dp_peer *peer, uint32_t index);
+
+#endif
