@@ -16,9 +16,9 @@
 #include "daemon/control/token_file.h"
 #include "daemon/host/ballast.h"
 #include "daemon/net/transport.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
-#include "daemon/peer/guard.h"
+#include "daemon/peer/supervisor.h"
 #include "store/chain.h"
 #include "store/dir.h"
 
@@ -101,7 +101,7 @@ static void make_folders(const char *dir)
     }
 }
 
-static void on_entry(void *context, const dp_diary_entry *entry)
+static void on_entry(void *context, const dp_event_log_entry *entry)
 {
     const dp_daemon *daemon = context;
     if (daemon->control != NULL) {
@@ -109,7 +109,7 @@ static void on_entry(void *context, const dp_diary_entry *entry)
     }
 }
 
-static void on_round(void *context, const dp_diary_round *round)
+static void on_round(void *context, const dp_event_log_round *round)
 {
     const dp_daemon *daemon = context;
     if (daemon->control != NULL) {
@@ -124,7 +124,7 @@ void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause)
     }
     daemon->ending = true;
     daemon->exit_status = exit_status;
-    dp_diary_add(daemon->diary, DP_LOG_INFO, "daemon.ending", 0, NULL, "%s", cause);
+    dp_event_log_add(daemon->event_log, DP_LOG_INFO, "daemon.ending", 0, NULL, "%s", cause);
     uv_stop(daemon->loop);
 }
 
@@ -141,7 +141,7 @@ static void on_again(uv_timer_t *timer)
 void dp_daemon_again(dp_daemon *daemon, const char *cause)
 {
     uv_timer_t *timer = dp_alloc(1, sizeof *timer);
-    dp_diary_add(daemon->diary, DP_LOG_INFO, "daemon.again", 0, NULL, "%s", cause);
+    dp_event_log_add(daemon->event_log, DP_LOG_INFO, "daemon.again", 0, NULL, "%s", cause);
     if (timer == NULL || uv_timer_init(daemon->loop, timer) != 0) {
         dp_free(timer);
         dp_daemon_end(daemon, EXIT_TEMPORARY, "no memory to restart; start the daemon again");
@@ -158,7 +158,7 @@ static void on_signal(uv_signal_t *handle, int number)
         dp_log_sink_reopen(daemon->log);
     } else if (number == SIGINT) {
         dp_daemon_end(daemon, 0, "SIGINT received");
-    } else if (!dp_guard_drain(daemon->guard, "SIGTERM received")) {
+    } else if (!dp_supervisor_drain(daemon->supervisor, "SIGTERM received")) {
         dp_daemon_end(daemon, 0, "SIGTERM received twice");
     }
 }
@@ -253,12 +253,12 @@ static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why 
         return dp_why_set(why, status, "the run identity in the store cannot be read: %s",
                           dp_status_text(status));
     }
-    DP_TRY(dp_allowance_open(&daemon->allowance, daemon, dp_unix_ms));
-    const dp_diary_hooks hooks = {daemon, on_entry, on_round};
-    DP_TRY(dp_saver_open(&daemon->saver, daemon->loop, daemon->store));
-    DP_TRY(dp_diary_open(&daemon->diary, daemon->loop, daemon->saver, &hooks));
+    DP_TRY(dp_bandwidth_limiter_open(&daemon->bandwidth_limiter, daemon, dp_unix_ms));
+    const dp_event_log_hooks hooks = {daemon, on_entry, on_round};
+    DP_TRY(dp_store_thread_open(&daemon->store_thread, daemon->loop, daemon->store));
+    DP_TRY(dp_event_log_open(&daemon->event_log, daemon->loop, daemon->store_thread, &hooks));
     DP_TRY(dp_control_open(&daemon->control, daemon, daemon->config->socket, why));
-    DP_TRY(dp_guard_open(&daemon->guard, daemon));
+    DP_TRY(dp_supervisor_open(&daemon->supervisor, daemon));
     DP_TRY(dp_ballast_open(&daemon->ballast, daemon, DP_BALLAST_LOOK_MS));
     if (*member) {
         DP_TRY(dp_driver_open(&daemon->driver, daemon, facts, why));
@@ -278,25 +278,25 @@ static void end_child(uv_handle_t *handle, void *context)
 
 static void close_all(dp_daemon *daemon)
 {
-    dp_guard_close(daemon->guard);
-    daemon->guard = NULL;
+    dp_supervisor_close(daemon->supervisor);
+    daemon->supervisor = NULL;
     dp_token_file_close(daemon->token_file);
     daemon->token_file = NULL;
     dp_ballast_close(daemon->ballast);
     daemon->ballast = NULL;
-    dp_allowance_close(daemon->allowance);
-    daemon->allowance = NULL;
+    dp_bandwidth_limiter_close(daemon->bandwidth_limiter);
+    daemon->bandwidth_limiter = NULL;
     dp_driver_close(daemon->driver);
     daemon->driver = NULL;
     dp_control_close(daemon->control);
     daemon->control = NULL;
-    if (daemon->diary != NULL) {
-        dp_diary_flush(daemon->diary);
+    if (daemon->event_log != NULL) {
+        dp_event_log_flush(daemon->event_log);
     }
-    dp_saver_close(daemon->saver); /* The last jobs still speak to the diary. */
-    daemon->saver = NULL;
-    dp_diary_close(daemon->diary);
-    daemon->diary = NULL;
+    dp_store_thread_close(daemon->store_thread); /* The last jobs still speak to the event log. */
+    daemon->store_thread = NULL;
+    dp_event_log_close(daemon->event_log);
+    daemon->event_log = NULL;
     uv_walk(daemon->loop, end_child, NULL);
     uv_run(daemon->loop, UV_RUN_DEFAULT); /* close callbacks */
     dp_store_close(daemon->store);
@@ -346,8 +346,8 @@ static int run_daemon(dp_daemon *daemon, bool *again)
         return exit_of(status);
     }
     watch_signals(daemon, signals);
-    dp_diary_add(daemon->diary, DP_LOG_INFO, "daemon.started", 0, NULL, "dpnoded %s, %s",
-                 DP_VERSION_TEXT, member ? facts.name : "idle");
+    dp_event_log_add(daemon->event_log, DP_LOG_INFO, "daemon.started", 0, NULL, "dpnoded %s, %s",
+                     DP_VERSION_TEXT, member ? facts.name : "idle");
     uv_run(daemon->loop, UV_RUN_DEFAULT);
     for (int i = 0; i < SIGNALS; i++) {
         uv_close((uv_handle_t *)&signals[i], NULL);

@@ -7,13 +7,13 @@
  *   chunks.db  the bytes of objects in chunks of at most 4 MiB (rollback journal, synchronous=FULL)
  *   reserve.bin  ballast: released when the disk is full, so that meta.db can still be written
  *
- * Threads: none. All calls on one dp_store come from one thread (the saver); every call blocks
- * until it is done. Durability: a function that writes returns DP_OK only after COMMIT and fsync;
- * dp_object_put_chunk alone is durable later (see object.h). Inside dp_store_atomically that moment
- * is the return of the outermost call. Errors of every writing function, beside its own: DP_NOSPACE
- * (disk or quota full; nothing was written, reading goes on, the same call may succeed later),
- * DP_NOMEM (nothing was written), DP_IO and DP_CORRUPT (the file is not used for writing any more
- * until the store is opened again: see dp_store_failed). */
+ * Threads: none. All calls on one dp_store come from one thread (the store thread); every call
+ * blocks until it is done. Durability: a function that writes returns DP_OK only after COMMIT and
+ * fsync; dp_object_put_chunk alone is durable later (see object.h). Inside dp_store_atomically that
+ * moment is the return of the outermost call. Errors of every writing function, beside its own:
+ * DP_NOSPACE (disk or quota full; nothing was written, reading goes on, the same call may succeed
+ * later), DP_NOMEM (nothing was written), DP_IO and DP_CORRUPT (the file is not used for writing
+ * any more until the store is opened again: see dp_store_failed). */
 #ifndef DP_STORE_DB_H
 #define DP_STORE_DB_H
 

@@ -202,10 +202,11 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         !take_frames(self)) {
         if (!self->closing) {
             self->control->garbage++;
-            dp_diary_add(self->control->daemon->diary, DP_LOG_WARN, "control.garbage", 0, NULL,
-                         "a client of the control socket sent invalid data and was disconnected "
-                         "(%llu so far)",
-                         (unsigned long long)self->control->garbage);
+            dp_event_log_add(
+                self->control->daemon->event_log, DP_LOG_WARN, "control.garbage", 0, NULL,
+                "a client of the control socket sent invalid data and was disconnected "
+                "(%llu so far)",
+                (unsigned long long)self->control->garbage);
         }
         drop(self);
     }
@@ -348,8 +349,8 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
     snprintf(error.fix, sizeof error.fix, "%s", fix);
     if (self == NULL) {
         if (call->client == DP_CALL_NOBODY) {
-            dp_diary_add(call->daemon->diary, DP_LOG_ERROR, "join.failed", 0, NULL,
-                         "%s: %s; fix: %s", what, why, fix);
+            dp_event_log_add(call->daemon->event_log, DP_LOG_ERROR, "join.failed", 0, NULL,
+                             "%s: %s; fix: %s", what, why, fix);
         }
         return;
     }
@@ -376,7 +377,7 @@ void dp_call_follow_events(const dp_call *call)
     }
 }
 
-void dp_control_on_round(dp_control *control, const dp_diary_round *round)
+void dp_control_on_round(dp_control *control, const dp_event_log_round *round)
 {
     for (dp_list *at = control->clients.next; at != &control->clients;) {
         client *self = DP_LIST_ITEM(at, client, item);
@@ -393,7 +394,7 @@ void dp_control_on_round(dp_control *control, const dp_diary_round *round)
     }
 }
 
-void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry)
+void dp_control_on_entry(dp_control *control, const dp_event_log_entry *entry)
 {
     for (dp_list *at = control->clients.next; at != &control->clients;) {
         client *self = DP_LIST_ITEM(at, client, item);

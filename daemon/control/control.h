@@ -19,9 +19,9 @@ enum {
 DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const char *path,
                                   dp_why *why);
 void dp_control_close(dp_control *control);
-/* Told by the diary, for those who follow. */
-void dp_control_on_entry(dp_control *control, const dp_diary_entry *entry);
-void dp_control_on_round(dp_control *control, const dp_diary_round *round);
+/* Told by the event log, for those who follow. */
+void dp_control_on_entry(dp_control *control, const dp_event_log_entry *entry);
+void dp_control_on_round(dp_control *control, const dp_event_log_round *round);
 
 /* One request under way. A value: it may outlive its client, then replies go nowhere. */
 typedef struct dp_call {
@@ -100,7 +100,7 @@ const char *dp_call_state(const dp_daemon *daemon);
 bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
                        const dp_pack_value *parameters, dp_peer *peer);
 /* Pack a round or event as documented in control_msg.h. */
-void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_round *round);
-void dp_pack_entry(dp_packer *packer, const dp_diary_entry *entry);
+void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_event_log_round *round);
+void dp_pack_entry(dp_packer *packer, const dp_event_log_entry *entry);
 
 #endif

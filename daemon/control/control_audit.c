@@ -1,5 +1,5 @@
-/* The method audit: the chain in the store, judged once more from its first record. On the saver
- * thread, a few records at a time, so that votes get their turn in between. */
+/* The method audit: the chain in the store, judged once more from its first record. On the store
+ * thread thread, a few records at a time, so that votes get their turn in between. */
 #include "base/alloc.h"
 #include "base/run/samples.h"
 #include "daemon/control/control.h"
@@ -14,7 +14,7 @@ enum {
 };
 
 typedef struct audit_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_call call;
     dp_daemon *daemon;
     dp_run_id run;
@@ -49,7 +49,7 @@ static void pass_over(audit_job *self, dp_status status)
     }
 }
 
-static void run_audit(dp_saver_job *job, dp_store *store)
+static void run_audit(dp_store_thread_job *job, dp_store *store)
 {
     audit_job *self = (audit_job *)job;
     if (!self->begun) {
@@ -155,7 +155,7 @@ static void pack_audit(dp_packer *packer, const audit_job *self)
     dp_group_end(&map);
 }
 
-static void done_audit(dp_saver_job *job)
+static void done_audit(dp_store_thread_job *job)
 {
     audit_job *self = (audit_job *)job;
     dp_audit_view view;
@@ -219,7 +219,7 @@ void dp_method_audit(dp_daemon *daemon, const dp_call *call, const dp_pack_value
         dp_call_fail(call, 70, "E0199", "", "out of memory", "");
         return;
     }
-    if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+    if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {
         dp_audit_close(job->audit);
         dp_free(job);
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",

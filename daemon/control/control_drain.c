@@ -5,7 +5,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
 #include "daemon/peer/driver.h"
-#include "daemon/peer/guard.h"
+#include "daemon/peer/supervisor.h"
 
 enum { DRAIN_TICK_MS = 100, DRAIN_S_MAX = 86400, END_MS = 50 };
 
@@ -31,7 +31,7 @@ static void reply(const draining *self, uint64_t waited_ms)
     dp_packer packer;
     if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
-        dp_pair_bool(&map, "counted", dp_guard_counted(self->daemon) > self->counted);
+        dp_pair_bool(&map, "counted", dp_supervisor_counted(self->daemon) > self->counted);
         dp_pair_text(&map, "text", self->done);
         dp_pair_u64(&map, "waited_ms", waited_ms);
         dp_group_end(&map);
@@ -55,7 +55,7 @@ static void on_drain_tick(uv_timer_t *timer)
     }
     self->done = daemon->driver != self->driver
                      ? "drained: this node has left the run"
-                     : dp_guard_drained(daemon, self->counted, waited_ms, self->limit_ms);
+                     : dp_supervisor_drained(daemon, self->counted, waited_ms, self->limit_ms);
     if (self->done == NULL) {
         return;
     }
@@ -87,12 +87,12 @@ void dp_method_drain(dp_daemon *daemon, const dp_call *call, const dp_pack_value
                        .driver = driver,
                        .since_ms = uv_now(daemon->loop),
                        .limit_ms = (limit_s < DRAIN_S_MAX ? limit_s : DRAIN_S_MAX) * 1000,
-                       .counted = dp_guard_counted(daemon),
+                       .counted = dp_supervisor_counted(daemon),
                        .end = true};
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "end"), &self->end));
     self->timer.data = self;
-    dp_diary_add(
-        daemon->diary, DP_LOG_WARN, "daemon.draining", 0, NULL,
+    dp_event_log_add(
+        daemon->event_log, DP_LOG_WARN, "daemon.draining", 0, NULL,
         "drain requested: this node stops when a round counts its work, after %llu s at the latest",
         (unsigned long long)(self->limit_ms / 1000));
     uv_timer_start(&self->timer, on_drain_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);

@@ -19,7 +19,7 @@ typedef struct invite_terms {
 
 /* The token is shown when the store has it (issued.h). */
 typedef struct inviting {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_call call;
     dp_run_id run;
     uint64_t now_ms;
@@ -101,7 +101,7 @@ static uint32_t caps_of(const dp_pack_value *roles)
     return caps;
 }
 
-static void run_inviting(dp_saver_job *job, dp_store *store)
+static void run_inviting(dp_store_thread_job *job, dp_store *store)
 {
     inviting *self = (inviting *)job;
     self->status = dp_issued_add(store, &self->run, &self->issued, self->now_ms);
@@ -113,7 +113,7 @@ static void free_inviting(inviting *self)
     dp_free(self);
 }
 
-static void done_inviting(dp_saver_job *job)
+static void done_inviting(dp_store_thread_job *job)
 {
     inviting *self = (inviting *)job;
     dp_packer packer;
@@ -168,7 +168,8 @@ void dp_method_invite(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
             "this node cannot create that invite",
             why.text[0] != '\0' ? why.text : dp_status_text(status));
         free_inviting(self);
-    } else if (dp_saver_post(daemon->saver, &self->job, DP_SAVER_BULK) != DP_OK) {
+    } else if (dp_store_thread_post(daemon->store_thread, &self->job, DP_STORE_THREAD_BULK) !=
+               DP_OK) {
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
                      "too many writes are waiting");
         free_inviting(self);

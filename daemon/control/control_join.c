@@ -8,7 +8,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/found.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 
 enum {
@@ -52,16 +52,16 @@ static void end_joining(joining *self)
 }
 
 typedef struct forget_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
 } forget_job;
 
-static void run_forget_facts(dp_saver_job *job, dp_store *store)
+static void run_forget_facts(dp_store_thread_job *job, dp_store *store)
 {
     (void)job;
     DP_IGNORE(dp_facts_forget(store)); /* Then the next start tries to enter again, and tells. */
 }
 
-static void done_forget_facts(dp_saver_job *job)
+static void done_forget_facts(dp_store_thread_job *job)
 {
     dp_free(job);
 }
@@ -73,13 +73,15 @@ static void forget_run(dp_daemon *daemon)
     forget_job *forget = dp_alloc(1, sizeof *forget);
     daemon->driver = NULL;
     dp_driver_close(driver);
-    DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
-                                 NULL)); /* It was about this run. Not written: still paused. */
+    DP_IGNORE(
+        dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false}, NULL,
+                                   NULL)); /* It was about this run. Not written: still paused. */
     dp_facts_copy_forget(daemon->config->dir);
     if (forget != NULL) {
         forget->job.run = run_forget_facts;
         forget->job.done = done_forget_facts;
-        if (dp_saver_post(daemon->saver, &forget->job, DP_SAVER_URGENT) != DP_OK) {
+        if (dp_store_thread_post(daemon->store_thread, &forget->job, DP_STORE_THREAD_URGENT) !=
+            DP_OK) {
             dp_free(forget);
         }
     }
@@ -396,8 +398,8 @@ static bool is_own_run(dp_daemon *daemon, dp_view token)
     const bool own = memcmp(invite.run.bytes, facts->run.bytes, sizeof facts->run.bytes) == 0 &&
                      memcmp(invite.root, facts->root, sizeof facts->root) == 0;
     if (own && dp_driver_token_secret(daemon->driver, &invite)) {
-        dp_diary_add(
-            daemon->diary, DP_LOG_WARN, "secret.token", 0, NULL,
+        dp_event_log_add(
+            daemon->event_log, DP_LOG_WARN, "secret.token", 0, NULL,
             "no peer answers this node; it now uses the newer join secret of its owner's token");
     }
     dp_invite_close(&invite);

@@ -7,14 +7,14 @@
 #include "daemon/control/control.h"
 #include "daemon/control/export.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "store/vote.h"
 
 enum { NOW_MS = 6 * 1000, LEAVE_TICK_MS = 100, DOWN_MS = 50 };
 
 typedef struct leaving {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_daemon *daemon;
     dp_call call;
     uv_timer_t timer;
@@ -31,7 +31,7 @@ static void on_leaving_closed(uv_handle_t *handle)
     dp_free(handle->data);
 }
 
-static void run_forget(dp_saver_job *job, dp_store *store)
+static void run_forget(dp_store_thread_job *job, dp_store *store)
 {
     const leaving *self = (const leaving *)job;
     dp_facts_copy_forget(self->daemon->config->dir);
@@ -43,7 +43,7 @@ static void run_forget(dp_saver_job *job, dp_store *store)
     }
 }
 
-static void done_forget(dp_saver_job *job)
+static void done_forget(dp_store_thread_job *job)
 {
     leaving *self = (leaving *)job;
     dp_packer packer;
@@ -69,8 +69,8 @@ static bool must_wait(const leaving *self, const dp_driver_view *view)
 
 static const char *last_export(const dp_daemon *daemon)
 {
-    for (uint32_t i = dp_diary_entries(daemon->diary); i-- > 0;) {
-        const dp_diary_entry *const entry = dp_diary_entry_at(daemon->diary, i);
+    for (uint32_t i = dp_event_log_entries(daemon->event_log); i-- > 0;) {
+        const dp_event_log_entry *const entry = dp_event_log_entry_at(daemon->event_log, i);
         if (strcmp(entry->name, DP_EXPORT_DONE) == 0) {
             return entry->text;
         }
@@ -124,9 +124,11 @@ static void on_leave_tick(uv_timer_t *timer)
     dp_driver *driver = self->daemon->driver;
     self->daemon->driver = NULL;
     dp_driver_close(driver);
-    DP_IGNORE(dp_allowance_pause(self->daemon->allowance, &(dp_pause){.holds = false}, NULL,
-                                 NULL)); /* It was about this run. Not written: still paused. */
-    if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_URGENT) != DP_OK) {
+    DP_IGNORE(dp_bandwidth_limiter_pause(
+        self->daemon->bandwidth_limiter, &(dp_pause){.holds = false}, NULL,
+        NULL)); /* It was about this run. Not written: still paused. */
+    if (dp_store_thread_post(self->daemon->store_thread, &self->job, DP_STORE_THREAD_URGENT) !=
+        DP_OK) {
         dp_call_fail(&self->call, 75, "E0402",
                      "dpnode status   # again in a minute, when the disk has caught up",
                      "the store is busy", "too many writes are waiting");
@@ -233,7 +235,7 @@ static void order(const dp_daemon *daemon, const dp_call *call, const dp_pause *
     dp_status status = DP_NOMEM;
     if (self != NULL) {
         *self = (ordering){.daemon = daemon, .call = *call};
-        status = dp_allowance_pause(daemon->allowance, pause, on_ordered, self);
+        status = dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, pause, on_ordered, self);
     }
     if (status != DP_OK) {
         dp_free(self);
@@ -243,21 +245,21 @@ static void order(const dp_daemon *daemon, const dp_call *call, const dp_pause *
 
 void dp_method_pause(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    dp_allowance_view view;
+    dp_bandwidth_limiter_view view;
     (void)parameters;
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    if (!dp_allowance_look(daemon->allowance, &view)) {
+    if (!dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &view)) {
         dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
     if (!view.pause.holds || view.pause.since_ms == 0) { /* The first order tells since when. */
         view.pause = (dp_pause){.holds = true, .since_ms = dp_unix_ms()};
         dp_call_user(call, view.pause.user, sizeof view.pause.user);
-        dp_diary_add(daemon->diary, DP_LOG_INFO, "pause.set", 0, NULL,
-                     "paused by its owner%s%s; to train again: dpnode resume",
-                     view.pause.user[0] != '\0' ? ", " : "", view.pause.user);
+        dp_event_log_add(daemon->event_log, DP_LOG_INFO, "pause.set", 0, NULL,
+                         "paused by its owner%s%s; to train again: dpnode resume",
+                         view.pause.user[0] != '\0' ? ", " : "", view.pause.user);
     }
     dp_driver_command(daemon->driver, DP_COMMAND_PAUSE);
     order(daemon, call, &view.pause);
@@ -270,13 +272,13 @@ void dp_method_resume(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    if (daemon->allowance == NULL) {
+    if (daemon->bandwidth_limiter == NULL) {
         dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
-    if (dp_allowance_why(daemon->allowance, why, sizeof why)) {
-        DP_IGNORE(dp_allowance_pause(daemon->allowance, &(dp_pause){.holds = false}, NULL,
-                                     NULL)); /* Not written: a pause that is safe. */
+    if (dp_bandwidth_limiter_why(daemon->bandwidth_limiter, why, sizeof why)) {
+        DP_IGNORE(dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false},
+                                             NULL, NULL)); /* Not written: a pause that is safe. */
         dp_call_fail(call, 75, "E0126", "dpnode limits   # shows and sets the quota",
                      "the bandwidth quota of this month is used up; training resumes with the next "
                      "month or a larger quota",

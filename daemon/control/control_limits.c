@@ -5,17 +5,18 @@
 #include "base/size.h"
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 
 static const char bounds[] = "a rate is 0 (unlimited) to 100000 Mbit/s, a month's quota 0 "
                              "(unlimited) to 2^60 bytes, the day 1 to 28";
 
 /* values: those that the request names, named: which these are. False after an error reply. */
 static bool read_limits(const dp_call *call, const dp_pack_value *parameters,
-                        uint64_t values[DP_ALLOWS], bool named[DP_ALLOWS])
+                        uint64_t values[DP_BANDWIDTH_CONFIG_COUNT],
+                        bool named[DP_BANDWIDTH_CONFIG_COUNT])
 {
-    for (int i = 0; i < DP_ALLOWS; i++) {
-        const dp_allow_row *const row = &dp_allow_rows[i];
+    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
+        const dp_bandwidth_config_row *const row = &dp_bandwidth_config_rows[i];
         const dp_pack_value *const value = dp_pack_key(parameters, row->key);
         named[i] = value != NULL;
         if (value != NULL && (!dp_pack_get_u64(value, &values[i]) || values[i] < row->least ||
@@ -28,14 +29,14 @@ static bool read_limits(const dp_call *call, const dp_pack_value *parameters,
     return true;
 }
 
-static void pack_month(dp_group *map, const dp_allowance_view *view)
+static void pack_month(dp_group *map, const dp_bandwidth_limiter_view *view)
 {
     static const char *const used[] = {"upload_used", "download_used"};
     static const char *const rate[] = {"upload_rate", "download_rate"};
     dp_group month = dp_map_begin(dp_pair(map, "month"));
     dp_pair_u64(&month, "begin_ms", view->begin_ms);
     dp_pair_u64(&month, "end_ms", view->end_ms);
-    for (int way = 0; way < DP_MONTH_WAYS; way++) {
+    for (int way = 0; way < DP_BANDWIDTH_QUOTA_WAYS; way++) {
         dp_pair_u64(&month, used[way], view->used[way]);
         if (view->rate[way] != UINT64_MAX) {
             dp_pair_u64(&month, rate[way], view->rate[way]);
@@ -46,16 +47,16 @@ static void pack_month(dp_group *map, const dp_allowance_view *view)
 }
 
 /* What holds now, by whichever limit is the lowest. */
-static void pack_holds(dp_group *map, const dp_allowance_view *view)
+static void pack_holds(dp_group *map, const dp_bandwidth_limiter_view *view)
 {
     static const char *const rate[] = {"upload_rate", "download_rate"};
     static const char *const by[] = {"upload_by", "download_by"};
     const uint64_t holds[] = {view->holds.upload, view->holds.download};
     dp_group now = dp_map_begin(dp_pair(map, "holds"));
-    for (int way = 0; way < DP_MONTH_WAYS; way++) {
+    for (int way = 0; way < DP_BANDWIDTH_QUOTA_WAYS; way++) {
         if (holds[way] != 0) {
             dp_pair_u64(&now, rate[way], holds[way]);
-            dp_pair_text(&now, by[way], dp_allow_rows[view->by[way]].key);
+            dp_pair_text(&now, by[way], dp_bandwidth_config_rows[view->by[way]].key);
         }
     }
     dp_group_end(&now);
@@ -64,18 +65,19 @@ static void pack_holds(dp_group *map, const dp_allowance_view *view)
 static void reply(const dp_daemon *daemon, const dp_call *call)
 {
     dp_packer packer;
-    dp_allowance_view view;
-    if (!dp_allowance_look(daemon->allowance, &view) ||
+    dp_bandwidth_limiter_view view;
+    if (!dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &view) ||
         !dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         return;
     }
     dp_group map = dp_map_begin(&packer);
-    for (int i = 0; i < DP_ALLOWS; i++) {
-        dp_pair_u64(&map, dp_allow_rows[i].key, view.set.values[i].value);
+    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
+        dp_pair_u64(&map, dp_bandwidth_config_rows[i].key, view.set.values[i].value);
     }
     dp_group from = dp_map_begin(dp_pair(&map, "from"));
-    for (int i = 0; i < DP_ALLOWS; i++) {
-        dp_pair_text(&from, dp_allow_rows[i].key, dp_allow_from_text(view.set.values[i].from));
+    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
+        dp_pair_text(&from, dp_bandwidth_config_rows[i].key,
+                     dp_bandwidth_config_from_text(view.set.values[i].from));
     }
     dp_group_end(&from);
     pack_month(&map, &view);
@@ -116,7 +118,7 @@ static void keep(const dp_daemon *daemon, const dp_call *call)
     dp_status status = DP_NOMEM;
     if (self != NULL) {
         *self = (keeping){.daemon = daemon, .call = *call};
-        status = dp_allowance_keep(daemon->allowance, on_kept, self);
+        status = dp_bandwidth_limiter_keep(daemon->bandwidth_limiter, on_kept, self);
     }
     if (status != DP_OK) {
         dp_free(self);
@@ -126,35 +128,36 @@ static void keep(const dp_daemon *daemon, const dp_call *call)
 
 static void tell(const dp_daemon *daemon)
 {
-    dp_allowance_view view;
-    if (dp_allowance_look(daemon->allowance, &view)) {
-        const dp_allow_value *const values = view.set.values;
+    dp_bandwidth_limiter_view view;
+    if (dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &view)) {
+        const dp_bandwidth_config_value *const values = view.set.values;
         char up[DP_SIZE_TEXT_MAX];
         char down[DP_SIZE_TEXT_MAX];
-        dp_size_text(values[DP_ALLOW_UPLOAD_MONTH].value, up);
-        dp_size_text(values[DP_ALLOW_DOWNLOAD_MONTH].value, down);
-        dp_diary_add(daemon->diary, DP_LOG_INFO, "limits.set", 0, NULL,
-                     "limits set by the owner: upload %llu Mbit/s, download %llu Mbit/s, upload %s "
-                     "and download %s per month from day %llu (0: unlimited)",
-                     (unsigned long long)values[DP_ALLOW_UPLOAD].value,
-                     (unsigned long long)values[DP_ALLOW_DOWNLOAD].value, up, down,
-                     (unsigned long long)values[DP_ALLOW_MONTH_DAY].value);
+        dp_size_text(values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value, up);
+        dp_size_text(values[DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH].value, down);
+        dp_event_log_add(
+            daemon->event_log, DP_LOG_INFO, "limits.set", 0, NULL,
+            "limits set by the owner: upload %llu Mbit/s, download %llu Mbit/s, upload %s "
+            "and download %s per month from day %llu (0: unlimited)",
+            (unsigned long long)values[DP_BANDWIDTH_CONFIG_UPLOAD].value,
+            (unsigned long long)values[DP_BANDWIDTH_CONFIG_DOWNLOAD].value, up, down,
+            (unsigned long long)values[DP_BANDWIDTH_CONFIG_MONTH_DAY].value);
     }
 }
 
 void dp_method_limits(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    uint64_t values[DP_ALLOWS] = {0};
-    bool named[DP_ALLOWS];
+    uint64_t values[DP_BANDWIDTH_CONFIG_COUNT] = {0};
+    bool named[DP_BANDWIDTH_CONFIG_COUNT];
     bool any = false;
     if (!read_limits(call, parameters, values, named)) {
         return;
     }
-    if (daemon->allowance == NULL) {
+    if (daemon->bandwidth_limiter == NULL) {
         dp_call_fail(call, 75, "E0402", "try again", "the daemon is stopping", "");
         return;
     }
-    for (int i = 0; i < DP_ALLOWS; i++) {
+    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
         any = any || named[i];
     }
     if (!any) {
@@ -164,9 +167,10 @@ void dp_method_limits(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (!dp_call_may_order(call)) {
         return;
     }
-    for (int i = 0; i < DP_ALLOWS; i++) {
+    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
         if (named[i]) {
-            dp_allowance_change(daemon->allowance, (dp_allow)i, values[i]);
+            dp_bandwidth_limiter_change(daemon->bandwidth_limiter, (dp_bandwidth_config)i,
+                                        values[i]);
         }
     }
     tell(daemon);

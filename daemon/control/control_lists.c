@@ -4,7 +4,7 @@
 
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "gossip/record/wire.h"
 #include "store/object.h"
@@ -103,7 +103,8 @@ static uint64_t wire_bytes(uint64_t blob_bytes)
     return sum;
 }
 
-static void pack_contributors(dp_group *map, const dp_daemon *daemon, const dp_diary_round *round)
+static void pack_contributors(dp_group *map, const dp_daemon *daemon,
+                              const dp_event_log_round *round)
 {
     dp_group peers = dp_array_begin(dp_pair(map, "peers"));
     for (uint32_t i = 0; i < round->n_peers; i++) {
@@ -126,7 +127,7 @@ static void pack_contributors(dp_group *map, const dp_daemon *daemon, const dp_d
     dp_group_end(&left);
 }
 
-static void pack_density(dp_group *map, const dp_diary_round *round)
+static void pack_density(dp_group *map, const dp_event_log_round *round)
 {
     static const char *const words[] = {
         [DP_LINES_FIT] = "fit", [DP_LINES_SLOW] = "slow", [DP_LINES_FREE] = "free"};
@@ -141,19 +142,19 @@ static void pack_density(dp_group *map, const dp_diary_round *round)
     }
 }
 
-void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_round *round)
+void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_event_log_round *round)
 {
     dp_group map = dp_map_begin(packer);
     dp_pair_u64(&map, "round", round->round);
     dp_pair_u64(&map, "slot", round->slot);
-    dp_pair_text(&map, "kind", round->kind == DP_DIARY_GOSSIP ? "gossip" : "sync");
+    dp_pair_text(&map, "kind", round->kind == DP_EVENT_LOG_GOSSIP ? "gossip" : "sync");
     dp_pair_u64(&map, "time_ms", round->time_ms);
     if (round->duration_ms != 0) {
         dp_pair_u64(&map, "duration_ms", round->duration_ms);
     }
     dp_pair_u64(&map, "listed", round->listed);
     dp_pair_u64(&map, "active", round->active);
-    if (round->kind == DP_DIARY_GOSSIP) {
+    if (round->kind == DP_EVENT_LOG_GOSSIP) {
         dp_group exchange = dp_map_begin(dp_pair(&map, "exchange"));
         dp_group peer = dp_map_begin(dp_pair(&exchange, "peer"));
         pack_peer(&peer, daemon, &round->partner);
@@ -185,7 +186,7 @@ void dp_pack_round(dp_packer *packer, const dp_daemon *daemon, const dp_diary_ro
     dp_group_end(&map);
 }
 
-void dp_pack_entry(dp_packer *packer, const dp_diary_entry *entry)
+void dp_pack_entry(dp_packer *packer, const dp_event_log_entry *entry)
 {
     dp_group map = dp_map_begin(packer);
     dp_pair_u64(&map, "id", entry->id);
@@ -226,7 +227,7 @@ void dp_method_rounds(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     if (dp_call_driver(daemon, call) == NULL) {
         return;
     }
-    const uint32_t kept = dp_diary_rounds(daemon->diary);
+    const uint32_t kept = dp_event_log_rounds(daemon->event_log);
     const uint64_t last = number(parameters, "last", LAST_DEFAULT);
     const uint32_t from = last < kept ? kept - (uint32_t)last : 0;
     for (uint32_t i = from; i < kept; i++) {
@@ -235,7 +236,7 @@ void dp_method_rounds(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
             break;
         }
         dp_group map = dp_map_begin(&packer);
-        dp_pack_round(dp_pair(&map, "round"), daemon, dp_diary_round_at(daemon->diary, i));
+        dp_pack_round(dp_pair(&map, "round"), daemon, dp_event_log_round_at(daemon->event_log, i));
         dp_group_end(&map);
         dp_call_end(call, &packer);
     }
@@ -248,7 +249,7 @@ void dp_method_rounds(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
 
 void dp_method_events(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    const uint32_t kept = dp_diary_entries(daemon->diary);
+    const uint32_t kept = dp_event_log_entries(daemon->event_log);
     const uint64_t last = number(parameters, "last", LAST_DEFAULT);
     const uint32_t from = last < kept ? kept - (uint32_t)last : 0;
     for (uint32_t i = from; i < kept; i++) {
@@ -257,7 +258,7 @@ void dp_method_events(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
             break;
         }
         dp_group map = dp_map_begin(&packer);
-        dp_pack_entry(dp_pair(&map, "event"), dp_diary_entry_at(daemon->diary, i));
+        dp_pack_entry(dp_pair(&map, "event"), dp_event_log_entry_at(daemon->event_log, i));
         dp_group_end(&map);
         dp_call_end(call, &packer);
     }

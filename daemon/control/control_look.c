@@ -4,7 +4,7 @@
 
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "gossip/record/wire.h"
 #include "store/object.h"
@@ -73,7 +73,7 @@ static void pack_spent(dp_group *map, const dp_driver_view *view)
 /* Of the line: what the owner allows, and how long bulk has waited for that. */
 static void pack_limits(dp_group *map, const dp_daemon *daemon, const dp_transport_stats *stats)
 {
-    dp_allowance_view allowed;
+    dp_bandwidth_limiter_view allowed;
     if (stats->limits.upload != 0) {
         dp_pair_u64(map, "upload_max", stats->limits.upload);
     }
@@ -82,16 +82,16 @@ static void pack_limits(dp_group *map, const dp_daemon *daemon, const dp_transpo
     }
     dp_pair_u64(map, "upload_held_ms", stats->upload_held_us / 1000);
     dp_pair_u64(map, "download_held_ms", stats->download_held_us / 1000);
-    if (dp_allowance_look(daemon->allowance, &allowed)) {
-        const dp_allow_value *const values = allowed.set.values;
-        if (values[DP_ALLOW_UPLOAD_MONTH].value != 0) {
-            dp_pair_u64(map, "upload_month", values[DP_ALLOW_UPLOAD_MONTH].value);
+    if (dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &allowed)) {
+        const dp_bandwidth_config_value *const values = allowed.set.values;
+        if (values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value != 0) {
+            dp_pair_u64(map, "upload_month", values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value);
         }
-        if (values[DP_ALLOW_DOWNLOAD_MONTH].value != 0) {
-            dp_pair_u64(map, "download_month", values[DP_ALLOW_DOWNLOAD_MONTH].value);
+        if (values[DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH].value != 0) {
+            dp_pair_u64(map, "download_month", values[DP_BANDWIDTH_CONFIG_DOWNLOAD_MONTH].value);
         }
-        dp_pair_u64(map, "upload_month_used", allowed.used[DP_MONTH_UP]);
-        dp_pair_u64(map, "download_month_used", allowed.used[DP_MONTH_DOWN]);
+        dp_pair_u64(map, "upload_month_used", allowed.used[DP_BANDWIDTH_QUOTA_UP]);
+        dp_pair_u64(map, "download_month_used", allowed.used[DP_BANDWIDTH_QUOTA_DOWN]);
         dp_pair_bool(map, "month_used_up", allowed.used_up);
     }
 }
@@ -283,8 +283,8 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
 /* The owner's order, which outlives the daemon. */
 static void pack_pause(dp_group *map, const dp_daemon *daemon)
 {
-    dp_allowance_view allowed;
-    if (dp_allowance_look(daemon->allowance, &allowed) && allowed.pause.holds) {
+    dp_bandwidth_limiter_view allowed;
+    if (dp_bandwidth_limiter_look(daemon->bandwidth_limiter, &allowed) && allowed.pause.holds) {
         char text[DP_PAUSE_USER_MAX + 64];
         dp_pause_text(&allowed.pause, text, sizeof text);
         dp_group pause = dp_map_begin(dp_pair(map, "paused"));

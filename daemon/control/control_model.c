@@ -14,7 +14,7 @@
 /* ---- checkpoints ---- */
 
 typedef struct ckpt_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_call call;
     dp_run_id run;
     bool verify;
@@ -26,7 +26,7 @@ typedef struct ckpt_job {
     uint64_t bytes[DP_CKPTS_MAX];
 } ckpt_job;
 
-static void run_ckpt(dp_saver_job *job, dp_store *store)
+static void run_ckpt(dp_store_thread_job *job, dp_store *store)
 {
     ckpt_job *self = (ckpt_job *)job;
     if (self->verify) {
@@ -60,7 +60,7 @@ static void pack_ckpts(dp_group *map, const ckpt_job *self)
     dp_group_end(&list);
 }
 
-static void done_ckpt(dp_saver_job *job)
+static void done_ckpt(dp_store_thread_job *job)
 {
     ckpt_job *self = (ckpt_job *)job;
     dp_packer packer;
@@ -101,7 +101,7 @@ static void start_ckpt(dp_daemon *daemon, const dp_call *call, bool verify)
     job->call = *call;
     job->run = dp_driver_facts(driver)->run;
     job->verify = verify;
-    if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+    if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {
         dp_free(job);
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
                      "too many writes are waiting");

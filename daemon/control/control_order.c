@@ -27,9 +27,9 @@ void dp_method_revoke(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
         return;
     }
     dp_peer_text(&order.peer, id);
-    dp_diary_add(daemon->diary, DP_LOG_WARN, "member.revoked", 0, &order.peer,
-                 "%s (%s) is removed from the run by this node's owner",
-                 dp_driver_peer_name(daemon->driver, &order.peer), id);
+    dp_event_log_add(daemon->event_log, DP_LOG_WARN, "member.revoked", 0, &order.peer,
+                     "%s (%s) is removed from the run by this node's owner",
+                     dp_driver_peer_name(daemon->driver, &order.peer), id);
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_text(&map, "peer", id);
@@ -70,7 +70,7 @@ static void order_chain(dp_daemon *daemon, const dp_call *call, dp_admin_command
 /* ---- back to a checkpoint ---- */
 
 typedef struct back_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_call call;
     dp_daemon *daemon;
     dp_run_id run;
@@ -85,7 +85,7 @@ static bool is_whole(const dp_ckpt *ckpt)
     return ckpt->state == DP_CKPT_COMPLETE || ckpt->state == DP_CKPT_KEPT;
 }
 
-static void find_checkpoint(dp_saver_job *job, dp_store *store)
+static void find_checkpoint(dp_store_thread_job *job, dp_store *store)
 {
     back_job *self = (back_job *)job;
     self->status = dp_ckpt_list(store, &self->run, self->list, DP_CKPTS_MAX, &self->count);
@@ -119,7 +119,7 @@ static void say_which(const back_job *self, dp_why *why)
     }
 }
 
-static void go_back(dp_saver_job *job)
+static void go_back(dp_store_thread_job *job)
 {
     back_job *self = (back_job *)job;
     dp_why why = {"its stored bytes are damaged"};
@@ -159,7 +159,7 @@ static void order_back(dp_daemon *daemon, const dp_call *call, uint64_t round)
     job->daemon = daemon;
     job->run = dp_driver_facts(driver)->run;
     job->order = (dp_admin_command){.kind = DP_ADMIN_FORK, .back = true, .round = round};
-    if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+    if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {
         dp_free(job);
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
                      "too many writes are waiting");

@@ -28,8 +28,8 @@ void dp_method_token_rotate(dp_daemon *daemon, const dp_call *call, const dp_pac
             "the join secret is not rotated", why.text);
         return;
     }
-    dp_diary_add(daemon->diary, DP_LOG_WARN, "secret.order", 0, NULL,
-                 "this node's owner requested a new join secret");
+    dp_event_log_add(daemon->event_log, DP_LOG_WARN, "secret.order", 0, NULL,
+                     "this node's owner requested a new join secret");
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         dp_pair_u64(&map, "epoch", dp_driver_facts(daemon->driver)->psk_epoch);

@@ -8,7 +8,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/found.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 
 bool dp_call_must_be_idle(const dp_daemon *daemon, const dp_call *call)

@@ -19,7 +19,7 @@ enum {
 };
 
 typedef struct token_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_call call;
     dp_daemon *daemon;
     dp_run_id run;
@@ -286,9 +286,9 @@ static void revoke_token(const token_job *self, const known *all)
         return;
     }
     dp_hex(dp_view_of(order.invite.bytes, sizeof order.invite.bytes), text);
-    dp_diary_add(self->daemon->diary, DP_LOG_WARN, "token.revoked", 0, NULL,
-                 "token %s is revoked by this node's owner%s", text,
-                 self->members ? ", with the members that joined by it" : "");
+    dp_event_log_add(self->daemon->event_log, DP_LOG_WARN, "token.revoked", 0, NULL,
+                     "token %s is revoked by this node's owner%s", text,
+                     self->members ? ", with the members that joined by it" : "");
     if (dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
         pack_token(dp_pair(&map, "token"), self->daemon, &order.invite, issued);
@@ -301,7 +301,7 @@ static void revoke_token(const token_job *self, const known *all)
 
 /* ---- both ---- */
 
-static void run_token(dp_saver_job *job, dp_store *store)
+static void run_token(dp_store_thread_job *job, dp_store *store)
 {
     token_job *self = (token_job *)job;
     self->status = dp_issued_load(store, &self->run, &self->list);
@@ -330,7 +330,7 @@ static void answer(const token_job *self)
     dp_free(all.ids);
 }
 
-static void done_token(dp_saver_job *job)
+static void done_token(dp_store_thread_job *job)
 {
     token_job *self = (token_job *)job;
     if (dp_call_alive(&self->call)) {
@@ -360,7 +360,8 @@ static token_job *new_job(dp_daemon *daemon, const dp_call *call)
 
 static void post(token_job *self)
 {
-    if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_BULK) != DP_OK) {
+    if (dp_store_thread_post(self->daemon->store_thread, &self->job, DP_STORE_THREAD_BULK) !=
+        DP_OK) {
         dp_call_fail(&self->call, 75, "E0402", "try again", "the store is busy",
                      "too many writes are waiting");
         dp_free(self);

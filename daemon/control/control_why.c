@@ -5,7 +5,7 @@
 
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 
 enum { WHY_WINDOW_MS = 120 * 1000, WHY_CAUSES_MAX = 12 };
@@ -19,7 +19,7 @@ typedef struct question {
 } question;
 
 /* Does this entry explain something? Routine is left out. */
-static bool explains(const dp_diary_entry *entry, const question *about)
+static bool explains(const dp_event_log_entry *entry, const question *about)
 {
     static const dp_note_code routine[] = {
         DP_NOTE_ROUND_OPENED, DP_NOTE_PUBLISHED, DP_NOTE_READY,  DP_NOTE_DECIDED, DP_NOTE_COUNTED,
@@ -77,7 +77,7 @@ bool dp_call_find_peer(const dp_daemon *daemon, const dp_call *call,
     return named == 1;
 }
 
-static bool took_part(const dp_diary_round *round, const dp_peer *peer)
+static bool took_part(const dp_event_log_round *round, const dp_peer *peer)
 {
     bool listed = round->listed > round->n_peers; /* Not all are kept: then nothing is said. */
     for (uint32_t i = 0; i < round->n_peers; i++) {
@@ -90,10 +90,11 @@ static bool took_part(const dp_diary_round *round, const dp_peer *peer)
 }
 
 /* What was said last of this member before the round was decided, unless it was alive. */
-static const dp_diary_entry *away_at(const dp_diary *diary, const dp_peer *peer, uint64_t time_ms)
+static const dp_event_log_entry *away_at(const dp_event_log *event_log, const dp_peer *peer,
+                                         uint64_t time_ms)
 {
-    for (uint32_t i = dp_diary_entries(diary); i-- > 0;) {
-        const dp_diary_entry *entry = dp_diary_entry_at(diary, i);
+    for (uint32_t i = dp_event_log_entries(event_log); i-- > 0;) {
+        const dp_event_log_entry *entry = dp_event_log_entry_at(event_log, i);
         if (entry->time_ms <= time_ms && strcmp(entry->name, "member.state") == 0 &&
             dp_peer_equal(&entry->peer, peer)) {
             return strstr(entry->text, "-> alive") == NULL ? entry : NULL;
@@ -103,15 +104,17 @@ static const dp_diary_entry *away_at(const dp_diary *diary, const dp_peer *peer,
 }
 
 /* The members that nobody waited for, since they were held suspect or dead. */
-static void add_away(const dp_daemon *daemon, const dp_diary_round *round, char *text, size_t size)
+static void add_away(const dp_daemon *daemon, const dp_event_log_round *round, char *text,
+                     size_t size)
 {
     const dp_node *node = dp_driver_node(daemon->driver);
     dp_member_view member;
     size_t used = strlen(text);
     for (uint32_t i = 1; round->live && node != NULL && dp_node_member(node, i, &member); i++) {
-        const dp_diary_entry *entry = member.in_roster && !took_part(round, &member.peer)
-                                          ? away_at(daemon->diary, &member.peer, round->time_ms)
-                                          : NULL;
+        const dp_event_log_entry *entry =
+            member.in_roster && !took_part(round, &member.peer)
+                ? away_at(daemon->event_log, &member.peer, round->time_ms)
+                : NULL;
         if (entry != NULL && used < size) {
             const int more =
                 snprintf(text + used, size - used, " Not waited for: %s.", entry->text);
@@ -123,7 +126,7 @@ static void add_away(const dp_daemon *daemon, const dp_diary_round *round, char 
 /* False: nothing is known of this round, or it is yet to come. */
 static bool answer_round(const dp_daemon *daemon, uint64_t number_, char *text, size_t size)
 {
-    const dp_diary_round *round = dp_diary_round_find(daemon->diary, number_);
+    const dp_event_log_round *round = dp_event_log_round_find(daemon->event_log, number_);
     if (round == NULL) {
         dp_driver_view view;
         dp_driver_look(daemon->driver, &view);
@@ -215,10 +218,11 @@ static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
 {
     char order[DP_PAUSE_USER_MAX + 64];
     char cap[128];
-    dp_allowance_view view = {.used_up = false};
-    DP_IGNORE(dp_allowance_look(daemon->allowance, &view)); /* Without it nothing is used up. */
+    dp_bandwidth_limiter_view view = {.used_up = false};
+    DP_IGNORE(dp_bandwidth_limiter_look(daemon->bandwidth_limiter,
+                                        &view)); /* Without it nothing is used up. */
     dp_pause_text(&view.pause, order, sizeof order);
-    if (!dp_allowance_why(daemon->allowance, cap, sizeof cap)) {
+    if (!dp_bandwidth_limiter_why(daemon->bandwidth_limiter, cap, sizeof cap)) {
         snprintf(text, size, "paused by its owner%s. To train again: dpnode resume", order);
     } else if (view.pause.holds) {
         snprintf(text, size,
@@ -329,16 +333,16 @@ static void add_refused(const dp_daemon *daemon, char *text, size_t size)
 
 static void pack_causes(dp_group *map, const dp_daemon *daemon, const question *about)
 {
-    const uint32_t kept = dp_diary_entries(daemon->diary);
+    const uint32_t kept = dp_event_log_entries(daemon->event_log);
     uint32_t found = 0;
     uint32_t from = kept;
     while (from > 0 && found < WHY_CAUSES_MAX) {
         from--;
-        found += explains(dp_diary_entry_at(daemon->diary, from), about);
+        found += explains(dp_event_log_entry_at(daemon->event_log, from), about);
     }
     dp_group causes = dp_array_begin(dp_pair(map, "causes"));
     for (uint32_t i = from; i < kept; i++) {
-        const dp_diary_entry *entry = dp_diary_entry_at(daemon->diary, i);
+        const dp_event_log_entry *entry = dp_event_log_entry_at(daemon->event_log, i);
         if (explains(entry, about)) {
             dp_group cause = dp_map_begin(dp_item(&causes));
             dp_pair_u64(&cause, "time_ms", entry->time_ms);

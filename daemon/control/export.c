@@ -11,7 +11,7 @@
 #include "store/object.h"
 
 typedef struct export_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_daemon *daemon;
     dp_call call;
     dp_facts facts;
@@ -53,7 +53,7 @@ static dp_status write_inputs(export_job *self, dp_store *store)
     return status;
 }
 
-static void run_export(dp_saver_job *job, dp_store *store)
+static void run_export(dp_store_thread_job *job, dp_store *store)
 {
     export_job *self = (export_job *)job;
     self->status = write_inputs(self, store);
@@ -80,9 +80,9 @@ static void on_tool(void *context, int exit, const char *output)
     }
     dp_packer packer;
     if (exit == 0) {
-        dp_diary_add(self->call.daemon->diary, DP_LOG_INFO, DP_EXPORT_DONE, self->ckpt.round, NULL,
-                     "exported round %llu to %.200s", (unsigned long long)self->ckpt.round,
-                     self->path);
+        dp_event_log_add(self->call.daemon->event_log, DP_LOG_INFO, DP_EXPORT_DONE,
+                         self->ckpt.round, NULL, "exported round %llu to %.200s",
+                         (unsigned long long)self->ckpt.round, self->path);
     }
     if (exit != 0) {
         dp_call_fail(&self->call, 74, "E0405",
@@ -103,7 +103,7 @@ static void on_tool(void *context, int exit, const char *output)
     finish(self);
 }
 
-static void done_export(dp_saver_job *job)
+static void done_export(dp_store_thread_job *job)
 {
     export_job *self = (export_job *)job;
     char manifest[DP_CONFIG_PATH_MAX + 64];
@@ -156,7 +156,7 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
     job->tokenizer = manifest->tokenizer;
     snprintf(job->path, sizeof job->path, "%s", path);
     job->form = *form;
-    if (dp_saver_post(daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+    if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {
         dp_call_fail(call, 75, "E0402", "try again", "the store is busy",
                      "too many writes are waiting");
         finish(job);

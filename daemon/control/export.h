@@ -18,7 +18,7 @@ typedef struct dp_export_form {
 void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
                      const dp_export_form *form);
 
-/* The diary's entry of an export that is whole. */
+/* The event log's entry of an export that is whole. */
 #define DP_EXPORT_DONE "model.exported"
 
 #endif

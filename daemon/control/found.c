@@ -22,7 +22,7 @@
 #define NO_ROOM_FIX "dpnode up --dir PATH   # on another disk, or free space on this one"
 
 typedef struct founding {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_daemon *daemon;
     dp_found_request request;
     dp_manifest manifest;
@@ -203,13 +203,13 @@ static dp_status found(founding *self, dp_store *store)
     return status;
 }
 
-static void run_found(dp_saver_job *job, dp_store *store)
+static void run_found(dp_store_thread_job *job, dp_store *store)
 {
     founding *self = (founding *)job;
     self->status = found(self, store);
 }
 
-static void done_found(dp_saver_job *job)
+static void done_found(dp_store_thread_job *job)
 {
     founding *self = (founding *)job;
     dp_why why = {""};
@@ -265,7 +265,8 @@ static void on_prepared(void *context, int exit, const char *output)
     self->request.progress(self->request.context, "data", sentence);
     self->job.run = run_found;
     self->job.done = done_found;
-    if (dp_saver_post(self->daemon->saver, &self->job, DP_SAVER_BULK) != DP_OK) {
+    if (dp_store_thread_post(self->daemon->store_thread, &self->job, DP_STORE_THREAD_BULK) !=
+        DP_OK) {
         finish(self, DP_IO, "E0402", "the store is busy", "too many writes are waiting",
                "try again");
     }

@@ -57,13 +57,13 @@ static void on_look(uv_timer_t *timer)
     const int error = read_file(path, &text);
     if (error == 0) {
         file->again_ms = file->again_ms == 0 ? DP_TOKEN_FILE_LOOK_MS : 2 * file->again_ms;
-        dp_diary_add(daemon->diary, DP_LOG_INFO, "join.file", 0, NULL, "joining by the token in %s",
-                     path);
+        dp_event_log_add(daemon->event_log, DP_LOG_INFO, "join.file", 0, NULL,
+                         "joining by the token in %s", path);
         dp_run_join_unasked(daemon, dp_view_of(text.bytes, text.size));
     } else if (error != file->told) {
-        dp_diary_add(daemon->diary, error == ENOENT ? DP_LOG_INFO : DP_LOG_ERROR, "join.waits", 0,
-                     NULL, "waiting for a token in %s: %s", path,
-                     error == ENOENT ? "the file does not exist yet" : uv_strerror(-error));
+        dp_event_log_add(daemon->event_log, error == ENOENT ? DP_LOG_INFO : DP_LOG_ERROR,
+                         "join.waits", 0, NULL, "waiting for a token in %s: %s", path,
+                         error == ENOENT ? "the file does not exist yet" : uv_strerror(-error));
     }
     file->told = error;
     sodium_memzero(&text, sizeof text);

@@ -5,7 +5,7 @@
 
 /* One look. It outlives the ballast when that closes in between. */
 typedef struct look_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_ballast *ballast; /* NULL: it has closed */
     bool held;           /* when it looked ... */
     bool held_now;       /* ... and when it had done what it could */
@@ -18,7 +18,7 @@ struct dp_ballast {
     bool told_gone;
 };
 
-static void run_look(dp_saver_job *job, dp_store *store)
+static void run_look(dp_store_thread_job *job, dp_store *store)
 {
     look_job *self = (look_job *)job;
     self->held = dp_store_ballast_held(store);
@@ -36,19 +36,20 @@ static void tell(dp_ballast *ballast, const look_job *look)
         ballast->told_gone = true;
         char full[DP_DISK_TEXT_MAX];
         dp_disk_full_text(daemon->config->dir, full);
-        dp_diary_add(daemon->diary, DP_LOG_ERROR, "store.reserve_gone", 0, NULL,
-                     "%s, and the disk reserve of %llu MiB is used up; free disk space, or this "
-                     "node cannot vote soon",
-                     full, mib);
+        dp_event_log_add(
+            daemon->event_log, DP_LOG_ERROR, "store.reserve_gone", 0, NULL,
+            "%s, and the disk reserve of %llu MiB is used up; free disk space, or this "
+            "node cannot vote soon",
+            full, mib);
     }
     if (look->held_now && ballast->told_gone) {
         ballast->told_gone = false;
-        dp_diary_add(daemon->diary, DP_LOG_INFO, "store.reserve_back", 0, NULL,
-                     "disk space is available again, with a disk reserve of %llu MiB", mib);
+        dp_event_log_add(daemon->event_log, DP_LOG_INFO, "store.reserve_back", 0, NULL,
+                         "disk space is available again, with a disk reserve of %llu MiB", mib);
     }
 }
 
-static void done_look(dp_saver_job *job)
+static void done_look(dp_store_thread_job *job)
 {
     look_job *self = (look_job *)job;
     if (self->ballast != NULL) {
@@ -68,7 +69,8 @@ static void on_timer(uv_timer_t *timer)
     job->job.run = run_look;
     job->job.done = done_look;
     job->ballast = ballast;
-    if (dp_saver_post(ballast->daemon->saver, &job->job, DP_SAVER_BULK) != DP_OK) {
+    if (dp_store_thread_post(ballast->daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) !=
+        DP_OK) {
         dp_free(job);
         return;
     }

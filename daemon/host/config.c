@@ -12,7 +12,7 @@
 #include "base/nearest.h"
 #include "base/size.h"
 #include "daemon/host/advertise.h"
-#include "daemon/host/month.h"
+#include "daemon/host/bandwidth_quota.h"
 
 #define TEXT(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
 #define NUMBER(field) offsetof(dp_config, field), sizeof(((dp_config *)0)->field)
@@ -62,15 +62,15 @@ static const dp_setting settings[] = {
      "largest download rate in Mbit/s for updates, data and states; dpnode limits changes it; 0: "
      "unlimited",
      NUMBER(download_max)},
-    {"upload-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
+    {"upload-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_BANDWIDTH_QUOTA_CAP_MAX,
      "upload quota per month, such as 200GB, spread over the rest of the month; dpnode limits "
      "changes it; 0: unlimited",
      NUMBER(upload_month)},
-    {"download-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_MONTH_CAP_MAX,
+    {"download-month", DP_SETTING_BYTES, "SIZE", "0", 0, DP_BANDWIDTH_QUOTA_CAP_MAX,
      "download quota per month, spread over the rest of the month; dpnode limits changes it; 0: "
      "unlimited",
      NUMBER(download_month)},
-    {"month-day", DP_SETTING_NUMBER, "DAY", "1", 1, DP_MONTH_DAY_MAX,
+    {"month-day", DP_SETTING_NUMBER, "DAY", "1", 1, DP_BANDWIDTH_QUOTA_DAY_MAX,
      "day on which the month begins, at 00:00 UTC", NUMBER(month_day)},
     {"answer-time", DP_SETTING_NUMBER, "SECONDS", "300", 1, 86400,
      "time after which a trainer that does not answer is restarted", NUMBER(answer_time)},

@@ -1,5 +1,5 @@
 /* The parts of one running daemon and who may see them. The loop thread owns everything but the
- * store, which belongs to the saver thread once that runs. */
+ * store, which belongs to the store thread once that runs. */
 #ifndef DP_DAEMON_HOST_DAEMON_H
 #define DP_DAEMON_HOST_DAEMON_H
 
@@ -7,35 +7,35 @@
 
 #include "base/version.h"
 #include "daemon/host/config.h"
-#include "daemon/host/diary.h"
+#include "daemon/host/event_log.h"
 #include "daemon/host/facts.h"
 #include "daemon/host/log_sink.h"
-#include "daemon/host/saver.h"
+#include "daemon/host/store_thread.h"
 #include "gossip/core/id.h"
 
 typedef struct dp_driver dp_driver;
 typedef struct dp_control dp_control;
-typedef struct dp_guard dp_guard;
+typedef struct dp_supervisor dp_supervisor;
 typedef struct dp_ballast dp_ballast;
-typedef struct dp_allowance dp_allowance;
+typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
 typedef struct dp_token_file dp_token_file;
 
 typedef struct dp_daemon {
     uv_loop_t *loop;
     const dp_config *config;
     dp_store *store;
-    dp_saver *saver;
-    dp_diary *diary;
+    dp_store_thread *store_thread;
+    dp_event_log *event_log;
     dp_log_sink *log;
     dp_control *control;
-    dp_guard *guard;
+    dp_supervisor *supervisor;
     dp_ballast *ballast;
     dp_token_file *token_file;
     dp_identity identity;
     uint64_t incarnation;
-    uint64_t started_ms;     /* unix */
-    dp_allowance *allowance; /* NULL: nothing is limited */
-    bool has_root;           /* this node holds the run's root key */
+    uint64_t started_ms;                     /* unix */
+    dp_bandwidth_limiter *bandwidth_limiter; /* NULL: nothing is limited */
+    bool has_root;                           /* this node holds the run's root key */
     dp_sign_key root;
     dp_sign_key vote;  /* of the run, while there is a driver that has one */
     dp_driver *driver; /* NULL: idle, no port is open */

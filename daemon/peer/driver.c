@@ -9,7 +9,7 @@
 #include "daemon/host/advertise.h"
 #include "daemon/net/crypto_pool.h"
 #include "daemon/net/hello.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver_inside.h"
 #include "gossip/identity/cert.h"
 #include "gossip/record/wire.h"
@@ -98,7 +98,7 @@ void dp_driver_command(dp_driver *driver, dp_command command)
 
 void dp_driver_limit(dp_driver *driver)
 {
-    const dp_limits limits = dp_allowance_limits(driver->daemon->allowance);
+    const dp_limits limits = dp_bandwidth_limiter_limits(driver->daemon->bandwidth_limiter);
     dp_transport_limit(driver->transport, &limits);
 }
 
@@ -118,9 +118,9 @@ dp_status dp_driver_order(dp_driver *driver, const dp_admin_command *order)
 
 /* ---- jobs ---- */
 
-bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class)
+bool dp_driver_post(dp_driver *driver, dp_store_thread_job *job, dp_store_thread_class class)
 {
-    if (dp_saver_post(driver->daemon->saver, job, class) != DP_OK) {
+    if (dp_store_thread_post(driver->daemon->store_thread, job, class) != DP_OK) {
         return false;
     }
     driver->n_jobs++;
@@ -146,8 +146,8 @@ void dp_driver_job_done(dp_driver *driver)
 
 void dp_driver_fail(dp_driver *driver, dp_status status, const char *why)
 {
-    dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "run.failed", 0, NULL, "%s: %s", why,
-                 dp_status_text(status));
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "run.failed", 0, NULL, "%s: %s", why,
+                     dp_status_text(status));
     if (driver->hooks.failed != NULL) {
         driver->hooks.failed(driver->hooks.context, status, why);
     } else { /* A member that cannot start: a supervisor may try again. */

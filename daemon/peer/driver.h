@@ -29,7 +29,7 @@ void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks);
 /* Says goodbye; memory goes when libuv has closed its handles. */
 void dp_driver_close(dp_driver *driver);
 void dp_driver_command(dp_driver *driver, dp_command command);
-/* The limits of bandwidth have changed (allowance.h). */
+/* The limits of bandwidth have changed (bandwidth_limiter.h). */
 void dp_driver_limit(dp_driver *driver);
 /* driver_rotate.c: join secrets of the chain, to be written and used then. */
 void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets);

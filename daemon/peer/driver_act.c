@@ -6,26 +6,26 @@
 
 static void note(dp_driver *driver, const dp_note *what)
 {
-    dp_diary *diary = driver->daemon->diary;
-    dp_diary_note(diary, what, dp_driver_peer_name(driver, &what->peer));
+    dp_event_log *event_log = driver->daemon->event_log;
+    dp_event_log_note(event_log, what, dp_driver_peer_name(driver, &what->peer));
     if (what->code == DP_NOTE_EXCHANGE) {
         dp_node_view view;
         dp_node_look(driver->node, &view);
-        dp_diary_round round = {.kind = DP_DIARY_GOSSIP,
-                                .round = view.round,
-                                .slot = view.slot,
-                                .time_ms = dp_unix_ms(),
-                                .listed = 2,
-                                .active = view.alive,
-                                .partner = what->peer,
-                                .weight_own = what->a,
-                                .weight_other = what->b,
-                                .moved = driver->moved,
-                                .live = true};
+        dp_event_log_round round = {.kind = DP_EVENT_LOG_GOSSIP,
+                                    .round = view.round,
+                                    .slot = view.slot,
+                                    .time_ms = dp_unix_ms(),
+                                    .listed = 2,
+                                    .active = view.alive,
+                                    .partner = what->peer,
+                                    .weight_own = what->a,
+                                    .weight_other = what->b,
+                                    .moved = driver->moved,
+                                    .live = true};
         strncpy(round.cause, what->cause, sizeof round.cause - 1);
-        dp_diary_round_add(diary, &round);
+        dp_event_log_round_add(event_log, &round);
     } else if (what->code == DP_NOTE_STRAGGLER) {
-        dp_diary_straggler(diary, what);
+        dp_event_log_straggler(event_log, what);
     } else if (what->code == DP_NOTE_COUNTED) {
         driver->counted++;
     } else if (what->code == DP_NOTE_ADMITTED) {
@@ -46,17 +46,19 @@ static void send_message(dp_driver *driver, const dp_action *action)
 
 static void halted(dp_driver *driver, const dp_peer *culprit, uint64_t slot)
 {
-    dp_diary *diary = driver->daemon->diary;
+    dp_event_log *event_log = driver->daemon->event_log;
     if (dp_peer_is_zero(culprit)) {
-        dp_diary_add(diary, DP_LOG_ERROR, "run.halted", slot, NULL,
-                     "the root key has restarted the chain twice at one place; no round is decided "
-                     "until one of the two is chosen: dpnode run merge");
+        dp_event_log_add(
+            event_log, DP_LOG_ERROR, "run.halted", slot, NULL,
+            "the root key has restarted the chain twice at one place; no round is decided "
+            "until one of the two is chosen: dpnode run merge");
         return;
     }
-    dp_diary_add(diary, DP_LOG_ERROR, "run.halted", slot, culprit,
-                 "%s voted twice in one ballot; no round is decided until the root key names new "
-                 "voters: dpnode run fork",
-                 dp_driver_peer_name(driver, culprit));
+    dp_event_log_add(
+        event_log, DP_LOG_ERROR, "run.halted", slot, culprit,
+        "%s voted twice in one ballot; no round is decided until the root key names new "
+        "voters: dpnode run fork",
+        dp_driver_peer_name(driver, culprit));
 }
 
 void dp_driver_act(dp_driver *driver, const dp_action *action)
@@ -142,8 +144,8 @@ void dp_driver_act(dp_driver *driver, const dp_action *action)
         dp_daemon_again(driver->daemon, "the chain restarts");
         break;
     case DP_DO_HALT:
-        dp_diary_note(driver->daemon->diary, &action->u.note,
-                      dp_driver_peer_name(driver, &action->u.note.peer));
+        dp_event_log_note(driver->daemon->event_log, &action->u.note,
+                          dp_driver_peer_name(driver, &action->u.note.peer));
         halted(driver, &action->u.note.peer, action->u.note.round);
         break;
     }

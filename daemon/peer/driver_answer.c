@@ -48,9 +48,9 @@ static void note_skipped(dp_driver *driver, const dp_trainer_msg *msg, uint64_t 
     driver->step_skipped = msg->skipped;
     driver->step_spikes = msg->spikes;
     driver->skip_ms = now;
-    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "train.skipped", 0, NULL,
-                 "skipped %u training steps: %u loss spikes, %u not finite", skipped, spikes,
-                 spikes < skipped ? skipped - spikes : 0);
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "train.skipped", 0, NULL,
+                     "skipped %u training steps: %u loss spikes, %u not finite", skipped, spikes,
+                     spikes < skipped ? skipped - spikes : 0);
 }
 
 static void progress(dp_driver *driver, const dp_trainer_msg *msg)
@@ -94,9 +94,9 @@ static void opened(dp_driver *driver, const dp_trainer_msg *msg)
     driver->elements = msg->elements;
     snprintf(driver->device, sizeof driver->device, "%.*s", (int)sizeof driver->device - 1,
              msg->text);
-    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "trainer.up", 0, NULL,
-                 "the trainer holds %llu parameters%s%s", (unsigned long long)msg->elements,
-                 driver->device[0] != '\0' ? " on " : "", driver->device);
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "trainer.up", 0, NULL,
+                     "the trainer holds %llu parameters%s%s", (unsigned long long)msg->elements,
+                     driver->device[0] != '\0' ? " on " : "", driver->device);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_UP});
 }
 
@@ -125,8 +125,8 @@ void dp_driver_judged(dp_driver *driver, const dp_hash *root, const dp_judged *f
 static void mixed(dp_driver *driver, const dp_trainer_msg *msg)
 {
     driver->moved = msg->moved; /* The note of the finished exchange follows. */
-    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "gossip.moved", 0, NULL,
-                 "weight x displacement moved to this node: %.9g", msg->moved);
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "gossip.moved", 0, NULL,
+                     "weight x displacement moved to this node: %.9g", msg->moved);
     dp_event event = {.type = DP_EV_MIXED};
     memcpy(event.u.mixed.exchange, msg->exchange, sizeof event.u.mixed.exchange);
     dp_driver_feed(driver, &event);
@@ -213,15 +213,15 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
     dp_driver_wait wait = {0};
 
     if (msg->lacks && !question) { /* To the node a checkpoint or an update would be broken. */
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", 0, NULL, "%.200s",
-                     msg->text);
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.lack", 0, NULL, "%.200s",
+                         msg->text);
         dp_trainer_kill(driver->trainer, "lacks memory or file descriptors");
     } else if (failed_command(driver, msg, &wait)) {
         dp_driver_command_failed(driver, &wait, without_name(wait.command, msg->text));
     } else {
         /* RESTORE or TRAIN: without them it would stand still, or go on from something else. */
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", 0, NULL, "%.200s",
-                     msg->text);
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.failed", 0, NULL,
+                         "%.200s", msg->text);
         dp_trainer_kill(driver->trainer, "could not do a command");
     }
 }
@@ -255,8 +255,8 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
     dp_driver_wait wait = {0};
     if (n_fds != fds_of(msg) || !belongs(driver, msg, &wait)) {
         close_all(fds, n_fds);
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.odd", 0, NULL,
-                     "an unexpected %s from the trainer", dp_trainer_kind_name(msg->kind));
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.odd", 0, NULL,
+                         "an unexpected %s from the trainer", dp_trainer_kind_name(msg->kind));
         return;
     }
     switch ((int)msg->kind) {

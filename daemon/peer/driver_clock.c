@@ -46,14 +46,14 @@ static void tell_correction(dp_driver *driver, int64_t before_ms)
     char far[DP_WALL_TEXT_MAX];
     dp_wall_text(clock->correction_ms, far);
     if (clock->correction_ms != 0 && before_ms == 0) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.corrected", 0, NULL,
-                     "this machine's clock is %s %s, by the clocks of %u of %u members; this node "
-                     "uses theirs; to correct it: timedatectl set-ntp true",
-                     far, clock->correction_ms > 0 ? "behind" : "ahead", clock->agree,
-                     clock->members);
+        dp_event_log_add(
+            driver->daemon->event_log, DP_LOG_WARN, "clock.corrected", 0, NULL,
+            "this machine's clock is %s %s, by the clocks of %u of %u members; this node "
+            "uses theirs; to correct it: timedatectl set-ntp true",
+            far, clock->correction_ms > 0 ? "behind" : "ahead", clock->agree, clock->members);
     } else if (clock->correction_ms == 0 && before_ms != 0) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "clock.right", 0, NULL,
-                     "this node uses this machine's clock again");
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "clock.right", 0, NULL,
+                         "this node uses this machine's clock again");
     }
 }
 
@@ -102,13 +102,13 @@ static void tell_difference(dp_driver *driver, const dp_peer *peer, const dp_add
     }
     const char *name = peer != NULL ? dp_driver_peer_name(driver, peer) : "";
     if (peer == NULL) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, NULL,
-                     "refused a connection from %s: its clock is %s %s this machine's, or it "
-                     "repeats an old message",
-                     at, far, side);
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "clock.differs", 0, NULL,
+                         "refused a connection from %s: its clock is %s %s this machine's, or it "
+                         "repeats an old message",
+                         at, far, side);
     } else {
-        dp_diary_add(
-            driver->daemon->diary, DP_LOG_WARN, "clock.differs", 0, peer,
+        dp_event_log_add(
+            driver->daemon->event_log, DP_LOG_WARN, "clock.differs", 0, peer,
             "the clock of %s at %s is %s %s this machine's%s", name[0] != '\0' ? name : id, at, far,
             side, refused ? "; its certificate is not valid at that time, so it is refused" : "");
     }

@@ -62,8 +62,8 @@ static void start_reduce(dp_driver *driver, const dp_action *action)
     job->msg.part = action->u.reduce.part;
     job->msg.range = (dp_part_range){.first = action->u.reduce.first, .end = action->u.reduce.end};
     give_items(job, action->u.reduce.items, action->u.reduce.n_items);
-    dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "part.adding", job->msg.round, NULL,
-                 "part %u: summing %u contributions", job->msg.part, job->msg.n_items);
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_DEBUG, "part.adding", job->msg.round, NULL,
+                     "part %u: summing %u contributions", job->msg.part, job->msg.n_items);
     job->wait = (dp_driver_wait){.command = DP_TRAINER_REDUCE,
                                  .round = action->u.reduce.round,
                                  .part = action->u.reduce.part};

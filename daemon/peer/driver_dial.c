@@ -111,9 +111,9 @@ static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo 
         n += known;
     }
     if (n == 0 && !driver->closing) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "name.unknown", 0,
-                     self->has_peer ? &self->peer : NULL, "the name %s has no address: %s",
-                     name->name, status != 0 ? uv_strerror(status) : "none of a known kind");
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "name.unknown", 0,
+                         self->has_peer ? &self->peer : NULL, "the name %s has no address: %s",
+                         name->name, status != 0 ? uv_strerror(status) : "none of a known kind");
     }
     uv_freeaddrinfo(list);
     self->at++;

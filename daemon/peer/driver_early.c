@@ -1,6 +1,6 @@
 /* Parts of a publication that the trainer told before it, and that are objects by now: when the
- * publication comes with the same files they are not hashed and written once more. All on the saver
- * thread, one job after another, but for the last call. */
+ * publication comes with the same files they are not hashed and written once more. All on the store
+ * thread thread, one job after another, but for the last call. */
 #include <sys/stat.h>
 #include <unistd.h>
 

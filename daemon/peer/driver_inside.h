@@ -97,7 +97,7 @@ struct dp_driver {
         uint64_t cuts;
         bool told;
     } cut;
-    uint32_t n_jobs; /* of ours, at the saver */
+    uint32_t n_jobs; /* of ours, at the store thread */
     /* steps */
     bool stepping;
     dp_actions *actions;
@@ -155,7 +155,7 @@ struct dp_driver {
     /* for room on the disk: a publication, a frozen displacement */
     struct dp_driver_taken *waiting[2];
     uint32_t n_early; /* of EARLY that are being stored: more than there are parts is nonsense */
-    dp_driver_early early[DP_PARTS_MAX]; /* the saver thread's (driver_early.c) */
+    dp_driver_early early[DP_PARTS_MAX]; /* the store thread's (driver_early.c) */
     uint32_t n_drops;
     dp_view snapshot; /* mapping of the state after snapshot_round */
     uint64_t snapshot_round;
@@ -178,7 +178,7 @@ void dp_driver_feed(dp_driver *driver, dp_event *event);
 void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status);
 void dp_driver_fail(dp_driver *driver, dp_status status, const char *why);
 /* Post a job and count it, so that closing waits for it. */
-bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class);
+bool dp_driver_post(dp_driver *driver, dp_store_thread_job *job, dp_store_thread_class class);
 /* In every done function, last: may free the driver. */
 void dp_driver_job_done(dp_driver *driver);
 void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the store, then run */
@@ -203,7 +203,7 @@ void dp_driver_act(dp_driver *driver, const dp_action *action);
 void dp_driver_store(dp_driver *driver, const dp_action *action);
 void dp_driver_save(dp_driver *driver, const dp_action *action);
 void dp_driver_keep(dp_driver *driver, const dp_action *action);
-/* Job on the saver thread that builds the node from the store; then DP_EV_START. */
+/* Job on the store thread that builds the node from the store; then DP_EV_START. */
 void dp_driver_restore(dp_driver *driver);
 void dp_driver_remember_peers(dp_driver *driver);
 

@@ -7,28 +7,28 @@
 #include "daemon/peer/driver_inside.h"
 
 typedef struct renew_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     dp_run_id run;
     dp_renewal renewal;
     dp_status status;
 } renew_job;
 
-static void run_renew(dp_saver_job *job, dp_store *store)
+static void run_renew(dp_store_thread_job *job, dp_store *store)
 {
     renew_job *self = (renew_job *)job;
     self->status = dp_facts_renewed(store, &self->run, &self->renewal);
 }
 
-static void done_renew(dp_saver_job *job)
+static void done_renew(dp_store_thread_job *job)
 {
     renew_job *self = (renew_job *)job;
     dp_driver *driver = self->driver;
     if (self->status != DP_OK) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "certificate.unsaved", 0, NULL,
-                     "the renewal of this node's certificate could not be stored (%s); it is "
-                     "requested again at the next start",
-                     dp_status_text(self->status));
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "certificate.unsaved", 0, NULL,
+                         "the renewal of this node's certificate could not be stored (%s); it is "
+                         "requested again at the next start",
+                         dp_status_text(self->status));
     }
     dp_free(self);
     dp_driver_job_done(driver);
@@ -45,7 +45,7 @@ static void keep(dp_driver *driver)
     self->driver = driver;
     self->run = driver->facts.run;
     self->renewal = driver->facts.renewal;
-    if (!dp_driver_post(driver, &self->job, DP_SAVER_BULK)) {
+    if (!dp_driver_post(driver, &self->job, DP_STORE_THREAD_BULK)) {
         dp_free(self);
     }
 }
@@ -58,8 +58,8 @@ void dp_driver_renewed(dp_driver *driver, const dp_renewal *renewal)
     dp_transport_say(
         driver->transport,
         dp_view_of(hello, dp_hello_write(driver->facts.node_name, renewal, hello, sizeof hello)));
-    dp_diary_add(
-        driver->daemon->diary, DP_LOG_INFO, "certificate.renewed", 0, &renewal->by,
+    dp_event_log_add(
+        driver->daemon->event_log, DP_LOG_INFO, "certificate.renewed", 0, &renewal->by,
         "this node's certificate is renewed for %llu days",
         (unsigned long long)((renewal->until_ms > now_ms ? renewal->until_ms - now_ms : 0) /
                              (24ULL * 3600 * 1000)));

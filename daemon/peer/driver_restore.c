@@ -1,4 +1,4 @@
-/* The protocol core rebuilt from the store after a start: one job on the saver thread, while nobody
+/* The protocol core rebuilt from the store after a start: one job on the store thread, while nobody
  * else has the node. */
 #include <sodium.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver_inside.h"
 #include "daemon/peer/driver_restore_inside.h"
 #include "gossip/vote/commit_row.h"
@@ -92,8 +92,8 @@ static dp_status restore_record(const dp_chain_record *entry, void *context)
     self->slot = entry->slot;
     if (dp_record_decode(&self->record, entry->record) == DP_OK &&
         self->record.kind == DP_RECORD_ROUND) {
-        dp_diary_round *const round = &self->rounds[self->n_rounds++ % DP_RESTORE_HISTORY];
-        dp_diary_round_of_record(&self->record, &self->driver->self, round);
+        dp_event_log_round *const round = &self->rounds[self->n_rounds++ % DP_RESTORE_HISTORY];
+        dp_event_log_round_of_record(&self->record, &self->driver->self, round);
         round->keep = dp_node_keep(self->node, round->round);
         self->counted += round->counted;
     }
@@ -253,7 +253,7 @@ static const restore_step steps[] = {
     {"known peers", restore_peers, NULL},
 };
 
-static void run_restore(dp_saver_job *job, dp_store *store)
+static void run_restore(dp_store_thread_job *job, dp_store *store)
 {
     restore_job *self = (restore_job *)job;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0] && self->status == DP_OK; i++) {
@@ -285,7 +285,7 @@ static const char *failed_step(const restore_job *self)
     return self->what;
 }
 
-static void done_restore(dp_saver_job *job)
+static void done_restore(dp_store_thread_job *job)
 {
     restore_job *self = (restore_job *)job;
     dp_driver *driver = self->driver;
@@ -302,20 +302,21 @@ static void done_restore(dp_saver_job *job)
         const uint32_t kept =
             self->n_rounds < DP_RESTORE_HISTORY ? self->n_rounds : DP_RESTORE_HISTORY;
         for (uint32_t i = 0; i < kept; i++) {
-            dp_diary_round_add(driver->daemon->diary,
-                               &self->rounds[(self->n_rounds - kept + i) % DP_RESTORE_HISTORY]);
+            dp_event_log_round_add(driver->daemon->event_log,
+                                   &self->rounds[(self->n_rounds - kept + i) % DP_RESTORE_HISTORY]);
         }
         if (self->new_vote_key) {
-            dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "vote.key", 0, NULL,
-                         "created a new vote key");
+            dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "vote.key", 0, NULL,
+                             "created a new vote key");
         }
         driver->counted_before = self->counted;
         driver->has_checkpoint = self->has_checkpoint;
         driver->checkpoint_round = self->checkpoint_round;
         driver->node = self->node;
         dp_driver_feed(driver, &(dp_event){.type = DP_EV_START});
-        dp_allowance_view allowed;
-        if (dp_allowance_look(driver->daemon->allowance, &allowed) && allowed.pause.holds) {
+        dp_bandwidth_limiter_view allowed;
+        if (dp_bandwidth_limiter_look(driver->daemon->bandwidth_limiter, &allowed) &&
+            allowed.pause.holds) {
             dp_driver_command(driver, DP_COMMAND_PAUSE); /* No trainer has a state yet. */
         }
         dp_transport_replay(driver->transport);
@@ -357,7 +358,7 @@ void dp_driver_restore(dp_driver *driver)
     job->job.run = run_restore;
     job->job.done = done_restore;
     job->driver = driver;
-    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+    if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
         free_restore(job);
         dp_driver_fail(driver, DP_AGAIN, "starting");
     }

@@ -7,7 +7,7 @@
 enum { DP_RESTORE_HISTORY = 256 /* rounds that are told again */ };
 
 typedef struct restore_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     dp_node *node;
     dp_status status;
@@ -19,7 +19,7 @@ typedef struct restore_job {
     uint64_t checkpoint_round;
     uint64_t counted; /* rounds that list this node */
     uint32_t n_rounds;
-    dp_diary_round rounds[DP_RESTORE_HISTORY]; /* ring of the newest */
+    dp_event_log_round rounds[DP_RESTORE_HISTORY]; /* ring of the newest */
     dp_record record;
     /* Blobs that may still be needed: what records list, or the results of their parts; the same of
      * the vote; the parts of the own publication. */

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver_inside.h"
 #include "daemon/peer/driver_restore_inside.h"
 #include "gossip/vote/commit_row.h"

@@ -9,7 +9,7 @@
 enum { CUTS_MIN = 4 };
 
 typedef struct rotate_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     dp_facts facts;
     dp_status status;
@@ -34,27 +34,28 @@ static void use(dp_driver *driver, const dp_facts *facts)
     dp_driver_use_secrets(driver, psks);
     dp_transport_keys(driver->transport, &psks[0], facts->secrets.n > 1 ? &psks[1] : NULL);
     sodium_memzero(psks, sizeof psks);
-    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "secret.rotated", 0, NULL,
-                 "the join secret of epoch %u has arrived and is used for connections and new "
-                 "tokens; that of epoch %u stays valid for connections",
-                 facts->psk_epoch, facts->secrets.items[facts->secrets.n - 1].epoch);
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "secret.rotated", 0, NULL,
+                     "the join secret of epoch %u has arrived and is used for connections and new "
+                     "tokens; that of epoch %u stays valid for connections",
+                     facts->psk_epoch, facts->secrets.items[facts->secrets.n - 1].epoch);
 }
 
-static void run_rotate(dp_saver_job *job, dp_store *store)
+static void run_rotate(dp_store_thread_job *job, dp_store *store)
 {
     rotate_job *self = (rotate_job *)job;
     self->status = dp_facts_rotated(store, self->driver->daemon->config->dir, &self->facts);
 }
 
-static void done_rotate(dp_saver_job *job)
+static void done_rotate(dp_store_thread_job *job)
 {
     rotate_job *self = (rotate_job *)job;
     dp_driver *driver = self->driver;
     if (self->status != DP_OK) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "secret.unsaved", 0, NULL,
-                     "the join secret of epoch %u could not be stored (%s) and is not used; it is "
-                     "requested again at the next start",
-                     self->facts.psk_epoch, dp_status_text(self->status));
+        dp_event_log_add(
+            driver->daemon->event_log, DP_LOG_ERROR, "secret.unsaved", 0, NULL,
+            "the join secret of epoch %u could not be stored (%s) and is not used; it is "
+            "requested again at the next start",
+            self->facts.psk_epoch, dp_status_text(self->status));
     } else if (!driver->closing) {
         use(driver, &self->facts);
     }
@@ -80,7 +81,7 @@ void dp_driver_secrets(dp_driver *driver, const dp_secrets *secrets)
     self->facts.secrets = driver->secrets;
     self->facts.psk_epoch = driver->secrets.items[0].epoch;
     memcpy(self->facts.join_secret, driver->secrets.items[0].bytes, DP_JOIN_SECRET_BYTES);
-    if (!dp_driver_post(driver, &self->job, DP_SAVER_BULK)) {
+    if (!dp_driver_post(driver, &self->job, DP_STORE_THREAD_BULK)) {
         dp_free(self);
     }
 }
@@ -111,8 +112,9 @@ void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats)
         return;
     }
     driver->cut.told = true;
-    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "secret.refused", 0, NULL,
-                 "every peer refuses this node: it was removed, or the join secret was rotated "
-                 "twice while it was away; to join again with the same identity: dpnode join TOKEN "
-                 "  # printed by dpnode invite on a member");
+    dp_event_log_add(
+        driver->daemon->event_log, DP_LOG_WARN, "secret.refused", 0, NULL,
+        "every peer refuses this node: it was removed, or the join secret was rotated "
+        "twice while it was away; to join again with the same identity: dpnode join TOKEN "
+        "  # printed by dpnode invite on a member");
 }

@@ -63,8 +63,8 @@ bool dp_driver_slices_begin(dp_driver *driver, uint64_t round, const dp_apply_it
     slices->n = n;
     memcpy(slices->items, items, n * sizeof *items);
     driver->slices = slices;
-    dp_diary_add(
-        driver->daemon->diary, DP_LOG_DEBUG, "apply.slices", round, NULL,
+    dp_event_log_add(
+        driver->daemon->event_log, DP_LOG_DEBUG, "apply.slices", round, NULL,
         "%u updates are summed in slices: they are more than 32, or need more than --apply-memory",
         n);
     for (int i = 0; i < DP_DRIVER_SLICES_AHEAD && driver->slices == slices; i++) {

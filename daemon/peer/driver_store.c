@@ -1,5 +1,5 @@
 /* Durable rows of the protocol core, what keeps objects alive, checkpoints and the address book, on
- * the saver thread. Rows are opaque here; the store keeps alive what they need. */
+ * the store thread. Rows are opaque here; the store keeps alive what they need. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ enum { ID_BYTES = 16, COLLECT_EVERY = 32 };
 /* ---- rows ---- */
 
 typedef struct row_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     dp_run_id run;
     uint32_t op;
@@ -65,7 +65,7 @@ static dp_status run_vote(const row_job *self, dp_store *store)
     return dp_vote_save(store, &self->run, &vote);
 }
 
-static void run_row(dp_saver_job *job, dp_store *store)
+static void run_row(dp_store_thread_job *job, dp_store *store)
 {
     row_job *self = (row_job *)job;
     const dp_chain_record entry = {.slot = self->slot,
@@ -96,7 +96,7 @@ static void run_row(dp_saver_job *job, dp_store *store)
 }
 
 /* How dense its updates are, and what this node's has lost. */
-static void add_density(const dp_driver *driver, dp_diary_round *round)
+static void add_density(const dp_driver *driver, dp_event_log_round *round)
 {
     round->keep = dp_node_keep(driver->node, round->round);
     for (uint32_t i = 0; i < round->n_peers; i++) {
@@ -108,40 +108,41 @@ static void add_density(const dp_driver *driver, dp_diary_round *round)
     }
 }
 
-static void note_density(const dp_driver *driver, const dp_diary_round *round)
+static void note_density(const dp_driver *driver, const dp_event_log_round *round)
 {
-    const dp_diary_round *before = dp_diary_round_find(driver->daemon->diary, round->round - 1);
+    const dp_event_log_round *before =
+        dp_event_log_round_find(driver->daemon->event_log, round->round - 1);
 
     if (before == NULL || before->keep == 0 || round->keep == 0 || before->keep == round->keep) {
         return;
     }
-    dp_diary_add(driver->daemon->diary, DP_LOG_INFO, "round.density", round->round, NULL,
-                 "updates now keep one element of %u, before of %u: lines were %s", round->keep,
-                 before->keep, round->keep > before->keep ? "slow" : "free");
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_INFO, "round.density", round->round, NULL,
+                     "updates now keep one element of %u, before of %u: lines were %s", round->keep,
+                     before->keep, round->keep > before->keep ? "slow" : "free");
 }
 
 static void remember_round(dp_driver *driver, const row_job *self)
 {
     static dp_record record; /* Loop thread only; large for a stack. */
-    dp_diary_round round;
+    dp_event_log_round round;
     if (dp_record_decode(&record, self->row) == DP_OK && record.kind == DP_RECORD_ROUND) {
-        dp_diary_round_of_record(&record, &driver->self, &round);
+        dp_event_log_round_of_record(&record, &driver->self, &round);
         round.time_ms = dp_unix_ms();
         round.live = true;
         add_density(driver, &round);
         note_density(driver, &round);
-        dp_diary_round_add(driver->daemon->diary, &round);
+        dp_event_log_round_add(driver->daemon->event_log, &round);
     }
 }
 
-static void done_row(dp_saver_job *job)
+static void done_row(dp_store_thread_job *job)
 {
     row_job *self = (row_job *)job;
     dp_driver *driver = self->driver;
     if (self->status != DP_OK) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", 0, NULL,
-                     "a row of kind %d could not be written: %s", (int)self->kind,
-                     dp_status_text(self->status));
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "store.failed", 0, NULL,
+                         "a row of kind %d could not be written: %s", (int)self->kind,
+                         dp_status_text(self->status));
     }
     if (self->status == DP_OK && self->kind == DP_STORE_DECIDED && !driver->closing) {
         remember_round(driver, self);
@@ -194,7 +195,7 @@ void dp_driver_store(dp_driver *driver, const dp_action *action)
     }
     job->row = dp_view_of(job->bytes, row.size);
     job->cert = dp_view_of(job->bytes + row.size, cert.size);
-    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+    if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
         dp_free(job);
         refuse_row(driver, action->u.store.op);
     }
@@ -203,7 +204,7 @@ void dp_driver_store(dp_driver *driver, const dp_action *action)
 /* ---- pins ---- */
 
 typedef struct pin_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     dp_hash root;
     dp_pin pin;
@@ -211,7 +212,7 @@ typedef struct pin_job {
     bool collect;
 } pin_job;
 
-static void run_pin(dp_saver_job *job, dp_store *store)
+static void run_pin(dp_store_thread_job *job, dp_store *store)
 {
     const pin_job *self = (const pin_job *)job;
     if (self->drop) {
@@ -225,7 +226,7 @@ static void run_pin(dp_saver_job *job, dp_store *store)
     }
 }
 
-static void done_pin(dp_saver_job *job)
+static void done_pin(dp_store_thread_job *job)
 {
     pin_job *self = (pin_job *)job;
     dp_driver *driver = self->driver;
@@ -251,7 +252,7 @@ void dp_driver_keep(dp_driver *driver, const dp_action *action)
     job->pin = (dp_pin){.run = driver->facts.run, .kind = kinds[action->u.keep.use]};
     job->drop = action->type == DP_DO_OBJECT_DROP;
     job->collect = job->drop && ++driver->n_drops % COLLECT_EVERY == 0;
-    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+    if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
         dp_free(job);
     }
 }
@@ -259,7 +260,7 @@ void dp_driver_keep(dp_driver *driver, const dp_action *action)
 /* ---- checkpoints ---- */
 
 typedef struct save_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     dp_run_id run;
     dp_ckpt ckpt;
@@ -268,7 +269,7 @@ typedef struct save_job {
     dp_status status;
 } save_job;
 
-static void run_save(dp_saver_job *job, dp_store *store)
+static void run_save(dp_store_thread_job *job, dp_store *store)
 {
     save_job *self = (save_job *)job;
     self->status = dp_pieces_put(&self->pieces, store);
@@ -289,25 +290,25 @@ static void run_save(dp_saver_job *job, dp_store *store)
     }
 }
 
-static void done_save(dp_saver_job *job)
+static void done_save(dp_store_thread_job *job)
 {
     save_job *self = (save_job *)job;
     dp_driver *driver = self->driver;
     if (self->status == DP_OK) {
         driver->checkpoint_round = self->ckpt.round;
         driver->has_checkpoint = true;
-        dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "ckpt.saved", self->ckpt.round, NULL,
-                     "checkpoint of round %llu, %zu bytes", (unsigned long long)self->ckpt.round,
-                     self->state.size);
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_DEBUG, "ckpt.saved", self->ckpt.round,
+                         NULL, "checkpoint of round %llu, %zu bytes",
+                         (unsigned long long)self->ckpt.round, self->state.size);
         dp_event event = {.type = DP_EV_SAVED};
         event.u.saved.round = self->ckpt.round;
         event.u.saved.tensor_root = self->ckpt.object;
         event.u.saved.tensor_bytes = self->state.size;
         dp_driver_feed(driver, &event);
     } else if (self->status != DP_EXISTS) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "ckpt.failed", self->ckpt.round, NULL,
-                     "no checkpoint of round %llu: %s; training continues",
-                     (unsigned long long)self->ckpt.round, dp_status_text(self->status));
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "ckpt.failed", self->ckpt.round,
+                         NULL, "no checkpoint of round %llu: %s; training continues",
+                         (unsigned long long)self->ckpt.round, dp_status_text(self->status));
     }
     dp_memfd_unmap(self->state);
     dp_free(self);
@@ -329,7 +330,8 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
 {
     const bool here = driver->snapshot.size > 0 && driver->snapshot_round == action->u.save.round &&
                       dp_hash_equal(&driver->snapshot_root, &action->u.save.tensor_root);
-    dp_diary_round *row = dp_diary_round_find(driver->daemon->diary, action->u.save.round);
+    dp_event_log_round *row =
+        dp_event_log_round_find(driver->daemon->event_log, action->u.save.round);
     if (row != NULL) {
         row->state_root = action->u.save.state_root;
     }
@@ -352,7 +354,7 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
     job->pieces =
         (dp_pieces){.bytes = job->state,
                     .pin = {.run = job->run, .kind = DP_PIN_STATE, .round = action->u.save.round}};
-    if (!dp_driver_post(driver, &job->job, DP_SAVER_BULK)) {
+    if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_BULK)) {
         dp_free(job);
         return;
     }
@@ -363,13 +365,13 @@ void dp_driver_save(dp_driver *driver, const dp_action *action)
 /* ---- peers ---- */
 
 typedef struct peers_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     uint32_t count;
     dp_peer_row rows[];
 } peers_job;
 
-static void run_peers(dp_saver_job *job, dp_store *store)
+static void run_peers(dp_store_thread_job *job, dp_store *store)
 {
     const peers_job *self = (const peers_job *)job;
     for (uint32_t i = 0; i < self->count; i++) {
@@ -378,7 +380,7 @@ static void run_peers(dp_saver_job *job, dp_store *store)
     }
 }
 
-static void done_peers(dp_saver_job *job)
+static void done_peers(dp_store_thread_job *job)
 {
     peers_job *self = (peers_job *)job;
     dp_driver *driver = self->driver;
@@ -416,7 +418,7 @@ void dp_driver_remember_peers(dp_driver *driver)
     job->job.run = run_peers;
     job->job.done = done_peers;
     job->driver = driver;
-    if (job->count == 0 || !dp_driver_post(driver, &job->job, DP_SAVER_BULK)) {
+    if (job->count == 0 || !dp_driver_post(driver, &job->job, DP_STORE_THREAD_BULK)) {
         dp_free(job);
     }
 }

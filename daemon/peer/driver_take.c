@@ -13,7 +13,7 @@
 /* A publication, its vector and its parts; a part before it; a frozen displacement and its vector;
  * or a sum. */
 typedef struct dp_driver_taken {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     uint32_t life; /* of the trainer that made them */
     dp_trainer_msg msg;
@@ -121,7 +121,7 @@ static void keep_or_forget(taken *self)
     }
 }
 
-static void run_take(dp_saver_job *job, dp_store *store)
+static void run_take(dp_store_thread_job *job, dp_store *store)
 {
     taken *self = (taken *)job;
     self->status = take_piece(self, store);
@@ -184,8 +184,9 @@ static bool wait_for_room(taken *self)
         if (full) {
             dp_disk_full_text(driver->daemon->config->dir, text);
         }
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, full ? "store.full" : "store.lack",
-                     self->msg.round, NULL, "%s: an update waits for disk space", text);
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR,
+                         full ? "store.full" : "store.lack", self->msg.round, NULL,
+                         "%s: an update waits for disk space", text);
     }
     self->told = true;
     *slot = self;
@@ -203,7 +204,7 @@ void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, d
     dp_driver_feed(driver, &event);
 }
 
-static void done_take(dp_saver_job *job)
+static void done_take(dp_store_thread_job *job)
 {
     taken *self = (taken *)job;
     dp_driver *driver = self->driver;
@@ -216,14 +217,14 @@ static void done_take(dp_saver_job *job)
          * waits for room. */
         free_taken(self);
     } else if (self->msg.kind == DP_TRAINER_REDUCED) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "store.failed", self->msg.round, NULL,
-                     "the sum of part %u could not be stored: %s", self->msg.part,
-                     dp_status_text(self->status));
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "store.failed", self->msg.round,
+                         NULL, "the sum of part %u could not be stored: %s", self->msg.part,
+                         dp_status_text(self->status));
         dp_driver_reduce_failed(driver, self->msg.round, self->msg.part, self->status);
         free_taken(self);
     } else if (!wait_for_room(self)) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.failed", self->msg.round, NULL,
-                     "an update could not be stored: %s", dp_status_text(self->status));
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "store.failed", self->msg.round,
+                         NULL, "an update could not be stored: %s", dp_status_text(self->status));
         free_taken(self);
         /* Its vectors have moved on; only a restart brings them in step. */
         dp_trainer_replace(driver->trainer, "returned a result that could not be stored");
@@ -265,8 +266,8 @@ static void tell_taken(dp_driver *driver, const taken *self)
         event.u.reduced.root = self->roots[0];
         event.u.reduced.bytes = self->sizes[0];
         driver->part_error = self->msg.norm > 0 ? self->msg.error / self->msg.norm : 0;
-        dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "part.told", self->msg.round, NULL,
-                     "part %u: its sum is stored", self->msg.part);
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_DEBUG, "part.told", self->msg.round,
+                         NULL, "part %u: its sum is stored", self->msg.part);
         dp_driver_feed(driver, &event);
     } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
         memcpy(driver->staged[0], self->roots, sizeof self->roots);
@@ -312,7 +313,7 @@ static bool post(taken *self)
 {
     self->at = 0;
     self->status = DP_OK;
-    return dp_driver_post(self->driver, &self->job, DP_SAVER_URGENT);
+    return dp_driver_post(self->driver, &self->job, DP_STORE_THREAD_URGENT);
 }
 
 /* Nobody would ever hear of it. */

@@ -1,4 +1,4 @@
-/* Commands to the trainer. Objects go to it as sealed memfds that are filled on the saver thread;
+/* Commands to the trainer. Objects go to it as sealed memfds that are filled on the store thread;
  * commands keep their order because all of them pass through the same class of jobs. */
 #include <sodium.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static uint32_t n_read(const tell_job *self)
 
 /* Between two shards votes and records have their turn; nothing else is told before the trainer is
  * open. */
-static void run_tell(dp_saver_job *job, dp_store *store)
+static void run_tell(dp_store_thread_job *job, dp_store *store)
 {
     tell_job *self = (tell_job *)job;
     while (self->status == DP_OK && n_read(self) < self->n_roots) {
@@ -94,9 +94,9 @@ static bool lacks(const tell_job *self)
 
 static void note_lack(const dp_driver *driver, const tell_job *self)
 {
-    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.lack", self->wait.round, NULL,
-                 "%s waits: this daemon lacks memory or file descriptors (%s)",
-                 dp_trainer_kind_name(self->msg.kind), dp_status_text(self->status));
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.lack", self->wait.round, NULL,
+                     "%s waits: this daemon lacks memory or file descriptors (%s)",
+                     dp_trainer_kind_name(self->msg.kind), dp_status_text(self->status));
 }
 
 /* It is tried again with the next tick, and those behind it with it: commands keep their order. */
@@ -124,10 +124,11 @@ static void object_is_lost(tell_job *self)
         if (index > 0) {
             snprintf(name, sizeof name, "shard %u of %u", index, self->n_roots - 1);
         }
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "data.damaged", 0, NULL,
-                     "%s of the run's data is damaged on this disk (%s); it is fetched from peers; "
-                     "this node does not train until then",
-                     name, dp_status_text(self->status));
+        dp_event_log_add(
+            driver->daemon->event_log, DP_LOG_ERROR, "data.damaged", 0, NULL,
+            "%s of the run's data is damaged on this disk (%s); it is fetched from peers; "
+            "this node does not train until then",
+            name, dp_status_text(self->status));
         dp_event event = {.type = DP_EV_OBJECT_LOST};
         event.u.object.root = self->roots[index];
         dp_driver_feed(driver, &event);
@@ -141,7 +142,7 @@ static bool is_spoiled(dp_status status)
     return status == DP_BADHASH || status == DP_AGAIN || status == DP_NOTFOUND;
 }
 
-static void done_tell(dp_saver_job *job)
+static void done_tell(dp_store_thread_job *job)
 {
     tell_job *self = (tell_job *)job;
     dp_driver *driver = self->driver;
@@ -206,7 +207,7 @@ void dp_driver_tell_again(dp_driver *driver)
         dp_list_remove(&job->job.link);
         driver->n_held--;
         prepare(job);
-        if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+        if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
             dp_tell_free(job);
             dp_trainer_replace(driver->trainer, "does not take its commands");
         }
@@ -246,7 +247,7 @@ tell_job *dp_tell_new(dp_driver *driver, dp_trainer_kind kind)
 static void post(dp_driver *driver, tell_job *job)
 {
     prepare(job);
-    if (!dp_driver_post(driver, &job->job, DP_SAVER_URGENT)) {
+    if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
         dp_tell_free(job); /* Without it the trainer would be out of step for good. */
         dp_trainer_replace(driver->trainer, "does not take its commands");
     }

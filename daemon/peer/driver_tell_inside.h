@@ -5,7 +5,7 @@
 #include "daemon/peer/driver_inside.h"
 
 typedef struct tell_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_driver *driver;
     uint32_t life;
     dp_trainer_msg msg;

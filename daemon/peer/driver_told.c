@@ -8,7 +8,7 @@
 #include "daemon/host/advertise.h"
 #include "daemon/net/crypto_pool.h"
 #include "daemon/net/hello.h"
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/driver_inside.h"
 #include "gossip/identity/cert.h"
@@ -19,11 +19,12 @@ static void tell_rules(dp_driver *driver, const dp_peer *peer, const dp_hello *h
 {
     const bool older = hello->rules < DP_RULES;
 
-    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "peer.rules", 0, peer,
-                 "%s runs %s version (rules %u, here %d): %s may refuse updates that count for the "
-                 "others; upgrade %s",
-                 hello->name, older ? "an older" : "a newer", hello->rules, DP_RULES,
-                 older ? "it" : "this node", older ? "it" : "this node");
+    dp_event_log_add(
+        driver->daemon->event_log, DP_LOG_WARN, "peer.rules", 0, peer,
+        "%s runs %s version (rules %u, here %d): %s may refuse updates that count for the "
+        "others; upgrade %s",
+        hello->name, older ? "an older" : "a newer", hello->rules, DP_RULES,
+        older ? "it" : "this node", older ? "it" : "this node");
 }
 
 static void read_hello(dp_driver *driver, const dp_peer *peer, dp_view bytes)
@@ -70,8 +71,8 @@ static void on_link_up(void *context, const dp_peer *peer, const dp_addr *addr, 
     char text[DP_ADDR_TEXT_MAX];
     read_hello(driver, peer, hello);
     dp_addr_text(addr, text);
-    dp_diary_add(driver->daemon->diary, DP_LOG_DEBUG, "link.up", 0, peer, "linked with %s at %s",
-                 dp_driver_peer_name(driver, peer), text);
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_DEBUG, "link.up", 0, peer,
+                     "linked with %s at %s", dp_driver_peer_name(driver, peer), text);
     if (!driver->has_manifest) {
         if (driver->hooks.progress != NULL) {
             driver->hooks.progress(driver->hooks.context, "reach", text);
@@ -194,10 +195,10 @@ void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status)
     char name[2 * 4 + 1];
     if (status == DP_BADHASH) {
         dp_hex(dp_view_of(root->bytes, 4), name);
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "store.damaged", 0, NULL,
-                     "object %s is damaged on this disk; it is no longer served to peers, and "
-                     "fetched again if needed; check the disk: smartctl -a DEVICE",
-                     name);
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "store.damaged", 0, NULL,
+                         "object %s is damaged on this disk; it is no longer served to peers, and "
+                         "fetched again if needed; check the disk: smartctl -a DEVICE",
+                         name);
     }
     event.u.object.root = *root;
     dp_driver_feed(driver, &event);
@@ -218,8 +219,8 @@ static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
     }
     const dp_status status = dp_driver_check_manifest(driver, bytes, &manifest);
     if (status != DP_OK) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "manifest.refused", 0, peer,
-                     "a manifest was refused: %s", dp_status_text(status));
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "manifest.refused", 0, peer,
+                         "a manifest was refused: %s", dp_status_text(status));
         dp_transport_hangup(driver->transport, peer);
         return;
     }
@@ -244,7 +245,7 @@ dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why)
         .hello = dp_view_of(hello,
                             dp_hello_write(facts->node_name, &facts->renewal, hello, sizeof hello)),
         .incarnation = driver->daemon->incarnation,
-        .limits = dp_allowance_limits(driver->daemon->allowance),
+        .limits = dp_bandwidth_limiter_limits(driver->daemon->bandwidth_limiter),
         .n_threads = dp_crypto_pool_fit(uv_available_parallelism()),
         .hooks = {driver, on_link_up, on_link_down, on_message, on_drained, on_known, on_met,
                   on_wall, on_renewed},
@@ -260,7 +261,7 @@ dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why)
     DP_TRY(
         dp_transport_listen(driver->transport, driver->daemon->config->listen, &driver->port, why));
     const dp_object_transfer_config object_transfer = {
-        .saver = driver->daemon->saver,
+        .store_thread = driver->daemon->store_thread,
         .transport = driver->transport,
         .run = facts->run,
         .hooks = {driver, on_info, on_chunk, on_object, on_manifest, on_lost},

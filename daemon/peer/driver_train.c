@@ -31,8 +31,8 @@ bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wa
 /* What the node waits for when a command cannot be done. */
 void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, const char *what)
 {
-    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.failed", wait->round, NULL, "%s: %s",
-                 dp_trainer_kind_name(wait->command), what);
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.failed", wait->round, NULL,
+                     "%s: %s", dp_trainer_kind_name(wait->command), what);
     if (wait->answer != NULL) {
         wait->answer(wait->context, NULL, what);
         return;
@@ -75,8 +75,8 @@ static void start_early(dp_driver *driver)
     dp_node_view view;
     dp_node_look(driver->node, &view);
     if (2 * view.idle > view.alive && dp_trainer_start_early(driver->trainer)) {
-        dp_diary_add(
-            driver->daemon->diary, DP_LOG_INFO, "trainer.early", 0, NULL,
+        dp_event_log_add(
+            driver->daemon->event_log, DP_LOG_INFO, "trainer.early", 0, NULL,
             "%u of %u nodes have no trainer: this node starts its own early, once in %d minutes",
             view.idle, view.alive, DP_RESTART_EARLY_MS / 60000);
     }
@@ -164,8 +164,8 @@ static void on_down(void *context, const char *cause)
     drop_waits(driver, "the trainer crashed");
     char after[192];
     tell_after_death(driver, after, sizeof after);
-    dp_diary_add(driver->daemon->diary, DP_LOG_WARN, "trainer.down", 0, NULL, "the trainer %s%s",
-                 cause, after);
+    dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.down", 0, NULL,
+                     "the trainer %s%s", cause, after);
     dp_driver_feed(driver, &(dp_event){.type = DP_EV_TRAINER_DOWN});
 }
 
@@ -192,8 +192,8 @@ void dp_driver_trainer_open(dp_driver *driver)
         status = dp_trainer_start(driver->trainer, &why);
     }
     if (status != DP_OK) {
-        dp_diary_add(driver->daemon->diary, DP_LOG_ERROR, "trainer.missing", 0, NULL, "%s",
-                     why.text);
+        dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "trainer.missing", 0, NULL, "%s",
+                         why.text);
     }
 }
 

@@ -23,10 +23,10 @@ void dp_object_transfer_job_done(dp_object_transfer *object_transfer)
     release(object_transfer);
 }
 
-bool dp_object_transfer_post(dp_object_transfer *object_transfer, dp_saver_job *job,
-                             dp_saver_class class)
+bool dp_object_transfer_post(dp_object_transfer *object_transfer, dp_store_thread_job *job,
+                             dp_store_thread_class class)
 {
-    if (dp_saver_post(object_transfer->config.saver, job, class) != DP_OK) {
+    if (dp_store_thread_post(object_transfer->config.store_thread, job, class) != DP_OK) {
         return false;
     }
     object_transfer->n_jobs++;
@@ -122,7 +122,7 @@ static bool remember_fetch(dp_object_transfer *object_transfer, const dp_hash *r
 }
 
 typedef struct begin_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_object_transfer *object_transfer;
     dp_hash root;
     uint64_t size;
@@ -150,7 +150,7 @@ static dp_status run_begin_steps(begin_job *self, dp_store *store)
     return DP_OK;
 }
 
-static void run_begin(dp_saver_job *job, dp_store *store)
+static void run_begin(dp_store_thread_job *job, dp_store *store)
 {
     begin_job *self = (begin_job *)job;
     self->status = run_begin_steps(self, store);
@@ -241,7 +241,7 @@ static void set_begun(const dp_object_transfer *object_transfer, const dp_hash *
     }
 }
 
-static void done_begin(dp_saver_job *job)
+static void done_begin(dp_store_thread_job *job)
 {
     static const dp_peer nobody = {{0}};
     begin_job *self = (begin_job *)job;
@@ -295,7 +295,7 @@ void dp_object_transfer_begin(dp_object_transfer *object_transfer, const dp_hash
     job->pin = pin_of(object_transfer, use, round);
     memcpy(job->leaves, leaves, n_chunks * sizeof(dp_hash));
     /* Urgent: in front of every chunk of this object. */
-    if (!dp_object_transfer_post(object_transfer, &job->job, DP_SAVER_URGENT)) {
+    if (!dp_object_transfer_post(object_transfer, &job->job, DP_STORE_THREAD_URGENT)) {
         dp_free(job);
         set_begun(object_transfer, root); /* Nobody will say what is here. */
     }

@@ -4,7 +4,7 @@
 #ifndef DP_DAEMON_PEER_OBJECT_TRANSFER_H
 #define DP_DAEMON_PEER_OBJECT_TRANSFER_H
 
-#include "daemon/host/saver.h"
+#include "daemon/host/store_thread.h"
 #include "daemon/net/transport.h"
 #include "gossip/node/node.h"
 
@@ -32,7 +32,7 @@ typedef struct dp_object_transfer_hooks {
 } dp_object_transfer_hooks;
 
 typedef struct dp_object_transfer_config {
-    dp_saver *saver;
+    dp_store_thread *store_thread;
     dp_transport *transport;
     dp_run_id run;
     dp_object_transfer_hooks hooks;

@@ -68,7 +68,7 @@ struct dp_object_transfer {
     uint32_t n_busy;
     uint8_t manifest[DP_MANIFEST_BYTES_MAX];
     size_t manifest_bytes;
-    uint64_t flushed_ns; /* these three are the saver thread's */
+    uint64_t flushed_ns; /* these three are the store thread's */
     uint64_t flush_took_ns;
     size_t unflushed;
 };
@@ -83,9 +83,9 @@ bool dp_object_transfer_ahead_take(dp_object_transfer *object_transfer, const dp
                                    const dp_hash *root, uint32_t index);
 /* Nobody wants the object: who was asked is told. */
 void dp_object_transfer_ahead_drop(dp_object_transfer *object_transfer, const dp_hash *root);
-/* False: the saver takes no more, and the job stays the caller's. */
-bool dp_object_transfer_post(dp_object_transfer *object_transfer, dp_saver_job *job,
-                             dp_saver_class class);
+/* False: the store thread takes no more, and the job stays the caller's. */
+bool dp_object_transfer_post(dp_object_transfer *object_transfer, dp_store_thread_job *job,
+                             dp_store_thread_class class);
 /* object_transfer_serve.c: a peer asked for chunks of this object and wants them no more. */
 void dp_object_transfer_unserve(dp_object_transfer *object_transfer, const dp_peer *peer,
                                 const dp_hash *root);

@@ -17,7 +17,7 @@ enum { FLUSH_BYTES = 16 * 1024 * 1024, FLUSH_SHARE = 4 };
 #define FLUSH_NS_MAX (1000 * 1000000ULL)
 
 typedef struct put_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_object_transfer *object_transfer;
     dp_peer peer;
     dp_hash root;
@@ -50,7 +50,7 @@ static dp_status flush_in_time(dp_object_transfer *object_transfer, dp_store *st
     return DP_OK;
 }
 
-static void run_put(dp_saver_job *job, dp_store *store)
+static void run_put(dp_store_thread_job *job, dp_store *store)
 {
     put_job *self = (put_job *)job;
     dp_object_info info = {0};
@@ -71,7 +71,7 @@ static void run_put(dp_saver_job *job, dp_store *store)
     }
 }
 
-static void done_put(dp_saver_job *job)
+static void done_put(dp_store_thread_job *job)
 {
     put_job *self = (put_job *)job;
     dp_object_transfer *object_transfer = self->object_transfer;
@@ -145,7 +145,7 @@ static void take_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
     memcpy(job->bytes, chunk.bytes.data, chunk.bytes.size);
     entry->writing[chunk.index] = dp_object_transfer_post(
         object_transfer, &job->job,
-        entry->size <= DP_CHUNK_BYTES_MIN ? DP_SAVER_URGENT : DP_SAVER_BULK);
+        entry->size <= DP_CHUNK_BYTES_MIN ? DP_STORE_THREAD_URGENT : DP_STORE_THREAD_BULK);
     if (!entry->writing[chunk.index]) {
         dp_free(job);
     }

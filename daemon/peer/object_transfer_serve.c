@@ -13,7 +13,7 @@
 enum { RECORDS_MESSAGE_MAX = DP_RECORDS_BYTES_MAX };
 
 typedef struct serve_job {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_object_transfer *object_transfer;
     dp_run_id run;
     serve what;
@@ -122,7 +122,7 @@ static dp_status read_records(serve_job *self, dp_store *store)
     return DP_OK;
 }
 
-static void run_serve(dp_saver_job *job, dp_store *store)
+static void run_serve(dp_store_thread_job *job, dp_store *store)
 {
     serve_job *self = (serve_job *)job;
     dp_status status = DP_OK;
@@ -146,7 +146,7 @@ static void run_serve(dp_saver_job *job, dp_store *store)
 
 static void pump(dp_object_transfer *object_transfer);
 
-static void done_serve(dp_saver_job *job)
+static void done_serve(dp_store_thread_job *job)
 {
     serve_job *self = (serve_job *)job;
     dp_object_transfer *object_transfer = self->object_transfer;
@@ -197,7 +197,7 @@ static bool start_serve(dp_object_transfer *object_transfer, const serve *what)
     job->run = object_transfer->config.run;
     job->what = *what;
     dp_buf_init(&job->message, DP_MESSAGE_BULK_MAX);
-    if (!dp_object_transfer_post(object_transfer, &job->job, DP_SAVER_BULK)) {
+    if (!dp_object_transfer_post(object_transfer, &job->job, DP_STORE_THREAD_BULK)) {
         dp_free(job);
         return false;
     }

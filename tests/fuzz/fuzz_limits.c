@@ -4,46 +4,46 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "daemon/host/month.h"
-#include "daemon/net/allow.h"
+#include "daemon/host/bandwidth_quota.h"
+#include "daemon/net/bandwidth_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_kept(dp_view bytes)
 {
     static const dp_config config = {.month_day = 1};
-    uint8_t again[DP_ALLOW_BYTES_MAX];
-    dp_allow_set set;
-    dp_allow_begin(&set, &config);
-    if (dp_allow_read(&set, bytes) != DP_OK) {
-        for (int i = 0; i < DP_ALLOWS; i++) {
+    uint8_t again[DP_BANDWIDTH_CONFIG_BYTES_MAX];
+    dp_bandwidth_config_set set;
+    dp_bandwidth_config_begin(&set, &config);
+    if (dp_bandwidth_config_read(&set, bytes) != DP_OK) {
+        for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
             dp_assert(!set.values[i].kept);
         }
         return;
     }
-    for (int i = 0; i < DP_ALLOWS; i++) {
-        dp_assert(set.values[i].value >= dp_allow_rows[i].least &&
-                  set.values[i].value <= dp_allow_rows[i].most);
+    for (int i = 0; i < DP_BANDWIDTH_CONFIG_COUNT; i++) {
+        dp_assert(set.values[i].value >= dp_bandwidth_config_rows[i].least &&
+                  set.values[i].value <= dp_bandwidth_config_rows[i].most);
     }
-    dp_assert(dp_view_equal(dp_allow_write(&set, again), bytes));
+    dp_assert(dp_view_equal(dp_bandwidth_config_write(&set, again), bytes));
 }
 
 static void check_counts(dp_view bytes)
 {
-    static const uint64_t caps[DP_MONTH_WAYS] = {DP_MONTH_CAP_MAX, 1};
+    static const uint64_t caps[DP_BANDWIDTH_QUOTA_WAYS] = {DP_BANDWIDTH_QUOTA_CAP_MAX, 1};
     static const uint64_t walls[] = {0, UINT64_C(1795305600000), UINT64_MAX};
-    uint8_t again[DP_MONTH_BYTES_MAX];
-    dp_month month;
-    dp_month_init(&month, 1, 0, 0);
-    if (dp_month_read(&month, bytes) == DP_OK) {
-        dp_assert(dp_view_equal(dp_month_write(&month, again), bytes));
+    uint8_t again[DP_BANDWIDTH_QUOTA_BYTES_MAX];
+    dp_bandwidth_quota month;
+    dp_bandwidth_quota_init(&month, 1, 0, 0);
+    if (dp_bandwidth_quota_read(&month, bytes) == DP_OK) {
+        dp_assert(dp_view_equal(dp_bandwidth_quota_write(&month, again), bytes));
     }
     for (uint64_t i = 0; i < sizeof walls / sizeof walls[0]; i++) {
-        dp_month_pass(&month, caps, 28, walls[i], i);
-        dp_month_use(&month, DP_MONTH_UP, UINT64_MAX / 2);
-        dp_assert(month.n <= DP_MONTHS_MAX);
-        dp_assert(dp_month_rate(&month, DP_MONTH_UP, caps[0]) == 0);
-        dp_assert(dp_month_left_ms(&month) <= UINT64_C(32) * 86400000);
+        dp_bandwidth_quota_pass(&month, caps, 28, walls[i], i);
+        dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, UINT64_MAX / 2);
+        dp_assert(month.n <= DP_BANDWIDTH_QUOTA_MONTHS_MAX);
+        dp_assert(dp_bandwidth_quota_rate(&month, DP_BANDWIDTH_QUOTA_UP, caps[0]) == 0);
+        dp_assert(dp_bandwidth_quota_left_ms(&month) <= UINT64_C(32) * 86400000);
     }
 }
 

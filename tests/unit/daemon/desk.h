@@ -1,6 +1,6 @@
-/* A driver without node and transport: store, saver and diary are real, and what driver.c does for
- * the other files of the driver is played here. A test plays whatever else its file calls. Not for
- * tests of driver.c or of the control socket: those take house.h. */
+/* A driver without node and transport: store, store thread and event log are real, and what
+ * driver.c does for the other files of the driver is played here. A test plays whatever else its
+ * file calls. Not for tests of driver.c or of the control socket: those take house.h. */
 #ifndef DP_TESTS_UNIT_DAEMON_DESK_H
 #define DP_TESTS_UNIT_DAEMON_DESK_H
 
@@ -40,9 +40,9 @@ void dp_driver_feed(dp_driver *driver, dp_event *event)
     desk.events[desk.n_events++] = *event;
 }
 
-bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class)
+bool dp_driver_post(dp_driver *driver, dp_store_thread_job *job, dp_store_thread_class class)
 {
-    if (desk.is_full || dp_saver_post(driver->daemon->saver, job, class) != DP_OK) {
+    if (desk.is_full || dp_store_thread_post(driver->daemon->store_thread, job, class) != DP_OK) {
         return false;
     }
     driver->n_jobs++;
@@ -86,13 +86,13 @@ void dp_daemon_again(dp_daemon *daemon, const char *cause)
 
 /* ---- Opening and closing. */
 
-static inline void desk_entry(void *context, const dp_diary_entry *entry)
+static inline void desk_entry(void *context, const dp_event_log_entry *entry)
 {
     (void)context;
     (void)entry;
 }
 
-static inline void desk_round(void *context, const dp_diary_round *round)
+static inline void desk_round(void *context, const dp_event_log_round *round)
 {
     (void)context;
     (void)round;
@@ -100,7 +100,7 @@ static inline void desk_round(void *context, const dp_diary_round *round)
 
 static inline dp_driver *desk_open(void)
 {
-    const dp_diary_hooks hooks = {.entry = desk_entry, .round = desk_round};
+    const dp_event_log_hooks hooks = {.entry = desk_entry, .round = desk_round};
     dp_why why = {""};
     memset(&desk, 0, sizeof desk);
     turn_open(&desk.loop);
@@ -112,8 +112,9 @@ static inline dp_driver *desk_open(void)
     CHECK_OK(dp_config_default(&desk.config, &why));
     snprintf(desk.config.dir, sizeof desk.config.dir, "%s", desk.shelf.path);
     desk.daemon = (dp_daemon){.loop = &desk.loop, .config = &desk.config};
-    CHECK_OK(dp_saver_open(&desk.daemon.saver, &desk.loop, desk.shelf.store));
-    CHECK_OK(dp_diary_open(&desk.daemon.diary, &desk.loop, desk.daemon.saver, &hooks));
+    CHECK_OK(dp_store_thread_open(&desk.daemon.store_thread, &desk.loop, desk.shelf.store));
+    CHECK_OK(
+        dp_event_log_open(&desk.daemon.event_log, &desk.loop, desk.daemon.store_thread, &hooks));
     desk.driver = test_calloc(1, sizeof *desk.driver);
     desk.driver->daemon = &desk.daemon;
     desk.driver->facts.run = name_of(1000); /* as the shelf's pins */
@@ -125,10 +126,10 @@ static inline dp_driver *desk_open(void)
 
 static inline void desk_close(void)
 {
-    dp_diary_flush(desk.daemon.diary);
-    dp_saver_close(desk.daemon.saver);
+    dp_event_log_flush(desk.daemon.event_log);
+    dp_store_thread_close(desk.daemon.store_thread);
     assert_int_equal(desk.driver->n_jobs, 0);
-    dp_diary_close(desk.daemon.diary);
+    dp_event_log_close(desk.daemon.event_log);
     turn_close(&desk.loop);
     test_free(desk.driver);
     shelf_close(&desk.shelf);

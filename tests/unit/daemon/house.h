@@ -1,5 +1,5 @@
-/* An idle daemon in this process: loop, store, saver, diary and control socket in a folder of its
- * own. */
+/* An idle daemon in this process: loop, store, store thread, event log and control socket in a
+ * folder of its own. */
 #ifndef DP_TESTS_UNIT_DAEMON_HOUSE_H
 #define DP_TESTS_UNIT_DAEMON_HOUSE_H
 
@@ -40,7 +40,7 @@ dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED
     return dp_why_set(why, DP_UNSUPPORTED, "this house keeps no root keys");
 }
 
-static inline void house_entry(void *context, const dp_diary_entry *entry)
+static inline void house_entry(void *context, const dp_event_log_entry *entry)
 {
     const dp_daemon *daemon = context;
     if (daemon->control != NULL) {
@@ -48,7 +48,7 @@ static inline void house_entry(void *context, const dp_diary_entry *entry)
     }
 }
 
-static inline void house_round(void *context, const dp_diary_round *round)
+static inline void house_round(void *context, const dp_event_log_round *round)
 {
     const dp_daemon *daemon = context;
     if (daemon->control != NULL) {
@@ -59,18 +59,19 @@ static inline void house_round(void *context, const dp_diary_round *round)
 /* What stands on the shelf's store. */
 static inline void house_open_rows(struct house *house)
 {
-    const dp_diary_hooks hooks = {&house->daemon, house_entry, house_round};
-    CHECK_OK(dp_saver_open(&house->daemon.saver, &house->loop, house->shelf.store));
-    CHECK_OK(dp_diary_open(&house->daemon.diary, &house->loop, house->daemon.saver, &hooks));
+    const dp_event_log_hooks hooks = {&house->daemon, house_entry, house_round};
+    CHECK_OK(dp_store_thread_open(&house->daemon.store_thread, &house->loop, house->shelf.store));
+    CHECK_OK(dp_event_log_open(&house->daemon.event_log, &house->loop, house->daemon.store_thread,
+                               &hooks));
 }
 
 static inline void house_close_rows(struct house *house)
 {
-    dp_diary_flush(house->daemon.diary);
-    dp_saver_close(house->daemon.saver);
-    house->daemon.saver = NULL;
-    dp_diary_close(house->daemon.diary);
-    house->daemon.diary = NULL;
+    dp_event_log_flush(house->daemon.event_log);
+    dp_store_thread_close(house->daemon.store_thread);
+    house->daemon.store_thread = NULL;
+    dp_event_log_close(house->daemon.event_log);
+    house->daemon.event_log = NULL;
 }
 
 static inline void house_open(struct house *house)

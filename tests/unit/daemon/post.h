@@ -1,5 +1,5 @@
-/* An object transfer with a store, a saver and a transport, and two of them that are linked in one
- * loop: what the tests of object transfers share. */
+/* An object transfer with a store, a store thread and a transport, and two of them that are linked
+ * in one loop: what the tests of object transfers share. */
 #ifndef DP_TESTS_UNIT_DAEMON_POST_H
 #define DP_TESTS_UNIT_DAEMON_POST_H
 
@@ -14,7 +14,7 @@ enum { OBJECT_BYTES = 3 * DP_CHUNK_BYTES_MIN + 1000, ROUND = 4 };
 struct post {
     struct guest guest;
     shelf shelf;
-    dp_saver *saver;
+    dp_store_thread *store_thread;
     dp_object_transfer *object_transfer;
     unsigned n_infos;
     unsigned n_infos_before; /* when one more was asked for */
@@ -136,9 +136,9 @@ static inline void post_open(struct post *post, uv_loop_t *loop, int number)
     config.hooks.drained = post_drained;
     guest_open_as(&post->guest, &config); /* the guest is the first member: one context for both */
     shelf_open(&post->shelf);
-    CHECK_OK(dp_saver_open(&post->saver, loop, post->shelf.store));
+    CHECK_OK(dp_store_thread_open(&post->store_thread, loop, post->shelf.store));
     const dp_object_transfer_config object_transfer = {
-        .saver = post->saver,
+        .store_thread = post->store_thread,
         .transport = post->guest.transport,
         .run = party_of()->run,
         .hooks = {post, on_info, on_chunk, on_object, on_manifest, on_lost}};
@@ -150,7 +150,7 @@ static inline void post_close(struct post *post)
     dp_object_transfer_close(post->object_transfer);
     post->object_transfer = NULL;
     guest_close(&post->guest);
-    dp_saver_close(post->saver);
+    dp_store_thread_close(post->store_thread);
 }
 
 static inline void route_open(struct route *route)
@@ -170,7 +170,7 @@ static inline void route_close(struct route *route)
     shelf_close(&route->b.shelf);
 }
 
-/* Stores are the saver thread's while it runs; here nothing else is posted meanwhile. */
+/* Stores are the store thread's while it runs; here nothing else is posted meanwhile. */
 static inline dp_hash give_object(struct post *post, size_t size)
 {
     return put_noise(post->shelf.store, 5, size, DP_PIN_BLOB, ROUND);

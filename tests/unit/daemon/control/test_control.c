@@ -280,7 +280,7 @@ static void a_client_that_came_without_memory_does_not_end_the_listening(void **
         uv_run(&house.loop, UV_RUN_NOWAIT);
     }
     dp_alloc_fail_after(0);
-    dp_diary_add(house.daemon.diary, DP_LOG_INFO, "test.entry", 0, NULL, "memory is back");
+    dp_event_log_add(house.daemon.event_log, DP_LOG_INFO, "test.entry", 0, NULL, "memory is back");
     turn_until(&house.loop, has_ended, &first);
     caller_open(&second, &house);
     check_hello(&second, 1);
@@ -406,7 +406,7 @@ static void followers_hear_events_as_they_come(void **state)
     (void)state;
     house_open(&house);
     house_open_control(&house);
-    dp_diary_add(house.daemon.diary, DP_LOG_INFO, "test.before", 0, NULL, "before");
+    dp_event_log_add(house.daemon.event_log, DP_LOG_INFO, "test.before", 0, NULL, "before");
     caller_open(&caller, &house);
     write_request(&out, 8, "events", true, 1);
     send_bytes(&caller, dp_buf_view(&out));
@@ -416,11 +416,12 @@ static void followers_hear_events_as_they_come(void **state)
         CHECK(frame.kind == DP_CONTROL_NOTICE && frame.id == 8);
         check_text(dp_pack_key(frame.body, "event"), "text", i == 0 ? "before" : "after");
         used(&caller, &frame, size);
-        dp_diary_add(house.daemon.diary, DP_LOG_INFO, "test.after", 0, NULL, "after");
+        dp_event_log_add(house.daemon.event_log, DP_LOG_INFO, "test.after", 0, NULL, "after");
     }
     caller_close(&caller);
     for (int i = 0; i < 4; i++) { /* A follower that left is forgotten. */
-        dp_diary_add(house.daemon.diary, DP_LOG_INFO, "test.after", 0, NULL, "nobody hears this");
+        dp_event_log_add(house.daemon.event_log, DP_LOG_INFO, "test.after", 0, NULL,
+                         "nobody hears this");
         uv_run(&house.loop, UV_RUN_NOWAIT);
     }
     dp_buf_close(&out);
@@ -436,14 +437,14 @@ static void a_client_that_asks_and_never_reads_is_cut(void **state)
     (void)state;
     house_open(&house);
     house_open_control(&house);
-    for (int i = 0; i < DP_DIARY_ENTRIES_MAX; i++) {
-        dp_diary_add(house.daemon.diary, DP_LOG_DEBUG, "test.long", 0, NULL, "%0200d", i);
+    for (int i = 0; i < DP_EVENT_LOG_ENTRIES_MAX; i++) {
+        dp_event_log_add(house.daemon.event_log, DP_LOG_DEBUG, "test.long", 0, NULL, "%0200d", i);
     }
     caller_open(&deaf, &house);
     for (uint64_t i = 0; i < 60000; i++) {
         write_request(&out, i, "status", false, 0);
         if (i % 500 == 0) {
-            write_request(&out, i, "events", false, DP_DIARY_ENTRIES_MAX);
+            write_request(&out, i, "events", false, DP_EVENT_LOG_ENTRIES_MAX);
         }
     }
     send_bytes(&deaf, dp_buf_view(&out)); /* returns when it is cut, or all was taken */
@@ -464,15 +465,15 @@ static void a_long_list_ends_with_its_count(void **state)
     (void)state;
     house_open(&house);
     house_open_control(&house);
-    for (int i = 0; i < DP_DIARY_ENTRIES_MAX + 10; i++) {
-        dp_diary_add(house.daemon.diary, DP_LOG_DEBUG, "test.long", 0, NULL, "%0200d", i);
+    for (int i = 0; i < DP_EVENT_LOG_ENTRIES_MAX + 10; i++) {
+        dp_event_log_add(house.daemon.event_log, DP_LOG_DEBUG, "test.long", 0, NULL, "%0200d", i);
     }
     caller_open(&caller, &house);
     write_request(&out, 1, "events", false, UINT64_MAX);
     send_bytes(&caller, dp_buf_view(&out));
-    caller.wanted = DP_DIARY_ENTRIES_MAX + 1;
+    caller.wanted = DP_EVENT_LOG_ENTRIES_MAX + 1;
     turn_until(&house.loop, has_frames, &caller);
-    assert_int_equal(frames_in(&caller), DP_DIARY_ENTRIES_MAX + 1);
+    assert_int_equal(frames_in(&caller), DP_EVENT_LOG_ENTRIES_MAX + 1);
     dp_buf_close(&out);
     caller_close(&caller);
     house_close(&house);

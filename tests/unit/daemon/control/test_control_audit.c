@@ -12,17 +12,17 @@ enum { SLOTS = 28 }; /* two findings each are still fewer than are kept */
 static const char damaged[] = "the stored record is damaged";
 static const char missing[] = "the record is missing";
 
-/* A chain in the store of so many records, and what then befalls it; on the saver thread, whose the
+/* A chain in the store of so many records, and what then befalls it; on the store thread, whose the
  * store is. */
 struct harm {
-    dp_saver_job job;
+    dp_store_thread_job job;
     dp_hash run;
     const char *const *sql;
     size_t n_sql;
     bool done;
 };
 
-static void do_harm(dp_saver_job *job, dp_store *store)
+static void do_harm(dp_store_thread_job *job, dp_store *store)
 {
     struct harm *const harm = (struct harm *)job;
     for (uint64_t slot = 1; slot <= SLOTS; slot++) {
@@ -40,7 +40,7 @@ static void do_harm(dp_saver_job *job, dp_store *store)
     }
 }
 
-static void is_done(dp_saver_job *job)
+static void is_done(dp_store_thread_job *job)
 {
     ((struct harm *)job)->done = true;
 }
@@ -118,7 +118,7 @@ static void check_audit(const char *const *sql, size_t n_sql, const struct wante
                         .run = driver->facts.run,
                         .sql = sql,
                         .n_sql = n_sql};
-    CHECK_OK(dp_saver_post(house.daemon.saver, &harm.job, DP_SAVER_BULK));
+    CHECK_OK(dp_store_thread_post(house.daemon.store_thread, &harm.job, DP_STORE_THREAD_BULK));
     turn_until(&house.loop, was_done, &harm);
     dp_manifest_default(&driver->manifest);
     driver->has_manifest = true;

@@ -1,36 +1,36 @@
 /* drain: the daemon, or the one that asked, goes on when a round has counted this node's work. What
- * the guard decides is played; waits end at once. */
-#include "daemon/peer/guard.h"
+ * the supervisor decides is played; waits end at once. */
+#include "daemon/peer/supervisor.h"
 #include "tests/unit/daemon/call_kit.h"
 #include "tests/unit/daemon/hurry.h"
 
 static struct {
-    const char *drained; /* what the guard says */
+    const char *drained; /* what the supervisor says */
     uint64_t counted;
     uint64_t limit_ms; /* that it was asked with */
     uint32_t n_asked;
-} guard;
+} supervisor;
 
-const char *dp_guard_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
-                             uint64_t limit_ms)
+const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
+                                  uint64_t limit_ms)
 {
     (void)daemon;
     (void)counted;
     (void)waited_ms;
-    guard.limit_ms = limit_ms;
-    guard.n_asked++;
-    return guard.drained;
+    supervisor.limit_ms = limit_ms;
+    supervisor.n_asked++;
+    return supervisor.drained;
 }
 
-uint64_t dp_guard_counted(const dp_daemon *daemon)
+uint64_t dp_supervisor_counted(const dp_daemon *daemon)
 {
     (void)daemon;
-    return guard.counted;
+    return supervisor.counted;
 }
 
 static void open_node(void)
 {
-    memset(&guard, 0, sizeof guard);
+    memset(&supervisor, 0, sizeof supervisor);
     call_open();
     desk.config.drain_time = 25;
     hurry_from_ms = 50;
@@ -44,7 +44,7 @@ static void close_node(void)
 
 static bool was_asked(void *context)
 {
-    return guard.n_asked >= *(const uint32_t *)context;
+    return supervisor.n_asked >= *(const uint32_t *)context;
 }
 
 static void wait_for_looks(uint32_t n)
@@ -62,13 +62,13 @@ static void the_daemon_ends_after_the_reply_when_its_work_is_counted(void **stat
 {
     (void)state;
     open_node();
-    guard.counted = 5;
+    supervisor.counted = 5;
     CALL_ALONE(dp_method_drain);
     assert_true(desk_logged("drain requested") && desk_logged("after 25 s at the latest"));
     wait_for_looks(3);
-    assert_true(call_kit.n_frames == 0 && guard.limit_ms == 25000);
-    guard.counted = 6;
-    guard.drained = "drained: this node's work is counted";
+    assert_true(call_kit.n_frames == 0 && supervisor.limit_ms == 25000);
+    supervisor.counted = 6;
+    supervisor.drained = "drained: this node's work is counted";
     call_wait();
     assert_true(flag_at(call_body(), "counted"));
     assert_string_equal(text_at(call_body(), "text"), "drained: this node's work is counted");
@@ -81,11 +81,11 @@ static void a_drain_before_a_leave_lets_the_daemon_be(void **state)
 {
     (void)state;
     open_node();
-    guard.drained = "drained: the time is over";
+    supervisor.drained = "drained: the time is over";
     CALL(dp_method_drain, FLAG("end", false), NUMBER("seconds", 7));
     call_wait();
     assert_false(flag_at(call_body(), "counted"));
-    assert_int_equal(guard.limit_ms, 7000);
+    assert_int_equal(supervisor.limit_ms, 7000);
     close_node(); /* No timer is left: the loop ends. */
     assert_false(desk.ended);
 }
@@ -94,10 +94,10 @@ static void a_wait_is_a_day_at_most(void **state)
 {
     (void)state;
     open_node();
-    guard.drained = "drained";
+    supervisor.drained = "drained";
     CALL(dp_method_drain, FLAG("end", false), NUMBER("seconds", UINT64_MAX));
     call_wait();
-    assert_int_equal(guard.limit_ms, 86400000);
+    assert_int_equal(supervisor.limit_ms, 86400000);
     close_node();
 }
 

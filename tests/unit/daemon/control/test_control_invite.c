@@ -137,11 +137,11 @@ static void without_a_run_memory_or_room_no_token_is_shown(void **state)
     CALL_ALONE(dp_method_invite);
     assert_true(call_failed("E0199", 70));
     call_kit.fails_at = 0;
-    dp_saver *saver = desk.daemon.saver;
-    desk.daemon.saver = NULL;
+    dp_store_thread *store_thread = desk.daemon.store_thread;
+    desk.daemon.store_thread = NULL;
     CALL_ALONE(dp_method_invite);
     assert_true(call_failed("E0402", 75));
-    desk.daemon.saver = saver;
+    desk.daemon.store_thread = store_thread;
     desk.daemon.driver = NULL;
     CALL_ALONE(dp_method_invite);
     assert_true(call_failed("E0105", 75));

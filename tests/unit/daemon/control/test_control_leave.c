@@ -1,7 +1,7 @@
 /* run.leave, pause, resume, down: what the node is told, and what must be so before it. The driver
  * is played; waits end at once. */
 #include "store/vote.h"
-#include "tests/unit/daemon/allowance_kit.h"
+#include "tests/unit/daemon/bandwidth_limiter_kit.h"
 #include "tests/unit/daemon/hurry.h"
 
 static uint32_t n_closed; /* drivers */
@@ -73,7 +73,7 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     assert_true(n_closed == 1 && desk.daemon.driver == NULL);
     CHECK_STATUS(dp_facts_load(desk.shelf.store, &facts), DP_NOTFOUND);
     assert_false(has_key());
-    assert_true(allowance_kit.n_pauses == 1 && !allowance_kit.pause.holds);
+    assert_true(bandwidth_limiter_kit.n_pauses == 1 && !bandwidth_limiter_kit.pause.holds);
     close_member();
 }
 
@@ -102,8 +102,8 @@ static void the_only_voter_does_not_leave_by_accident(void **state)
     assert_non_null(strstr(call_kit.error.why, "kjv has 12 rounds, 1 member"));
     assert_non_null(strstr(call_kit.error.why, "not exported since this daemon started"));
     assert_non_null(strstr(call_kit.error.why, "--delete-run kjv"));
-    dp_diary_add(desk.daemon.diary, DP_LOG_INFO, "model.exported", 12, NULL,
-                 "exported round 12 to /m");
+    dp_event_log_add(desk.daemon.event_log, DP_LOG_INFO, "model.exported", 12, NULL,
+                     "exported round 12 to /m");
     CALL_ALONE(dp_method_run_leave);
     assert_non_null(strstr(call_kit.error.why, "exported round 12 to /m"));
     close_member();
@@ -201,13 +201,13 @@ static void a_pause_says_by_whom_and_the_first_one_since_when(void **state)
     CALL_ALONE(dp_method_pause);
     assert_string_equal(text_at(call_body(), "state"), "paused");
     assert_int_equal(call_kit.command, DP_COMMAND_PAUSE);
-    assert_true(allowance_kit.pause.holds && allowance_kit.pause.since_ms != 0);
-    assert_string_equal(allowance_kit.pause.user, "carol");
+    assert_true(bandwidth_limiter_kit.pause.holds && bandwidth_limiter_kit.pause.since_ms != 0);
+    assert_string_equal(bandwidth_limiter_kit.pause.user, "carol");
     assert_true(desk_logged("paused by its owner, carol; to train again: dpnode resume"));
-    allowance_kit.view.pause = (dp_pause){.holds = true, .since_ms = 77, .user = "ann"};
+    bandwidth_limiter_kit.view.pause = (dp_pause){.holds = true, .since_ms = 77, .user = "ann"};
     CALL_ALONE(dp_method_pause);
-    assert_int_equal(allowance_kit.pause.since_ms, 77);
-    assert_string_equal(allowance_kit.pause.user, "ann");
+    assert_int_equal(bandwidth_limiter_kit.pause.since_ms, 77);
+    assert_string_equal(bandwidth_limiter_kit.pause.user, "ann");
     close_member();
 }
 
@@ -216,14 +216,15 @@ static void a_resume_within_a_used_up_month_says_when_training_begins(void **sta
     (void)state;
     open_member();
     CALL_ALONE(dp_method_resume);
-    assert_true(call_kit.command == DP_COMMAND_RESUME && !allowance_kit.pause.holds);
+    assert_true(call_kit.command == DP_COMMAND_RESUME && !bandwidth_limiter_kit.pause.holds);
     assert_string_equal(text_at(call_body(), "state"), "paused");
-    allowance_kit.cap = "this month's upload is used up";
+    bandwidth_limiter_kit.cap = "this month's upload is used up";
     call_kit.n_commands = 0;
     CALL_ALONE(dp_method_resume);
     assert_true(call_failed("E0126", 75) && call_kit.n_commands == 0);
     assert_string_equal(call_kit.error.why, "this month's upload is used up");
-    assert_false(allowance_kit.pause.holds); /* The owner's own pause is over all the same. */
+    assert_false(
+        bandwidth_limiter_kit.pause.holds); /* The owner's own pause is over all the same. */
     close_member();
 }
 
@@ -231,13 +232,13 @@ static void an_order_that_is_not_written_holds_and_is_told(void **state)
 {
     (void)state;
     open_member();
-    allowance_kit.kept = DP_NOSPACE;
+    bandwidth_limiter_kit.kept = DP_NOSPACE;
     CALL_ALONE(dp_method_pause);
     assert_true(call_failed("E0127", 74) && call_kit.command == DP_COMMAND_PAUSE);
-    allowance_kit.pauses = DP_AGAIN;
+    bandwidth_limiter_kit.pauses = DP_AGAIN;
     CALL_ALONE(dp_method_resume);
     assert_true(call_failed("E0127", 74));
-    desk.daemon.allowance = NULL; /* The daemon is ending. */
+    desk.daemon.bandwidth_limiter = NULL; /* The daemon is ending. */
     CALL_ALONE(dp_method_pause);
     assert_true(call_failed("E0402", 75));
     CALL_ALONE(dp_method_resume);

@@ -1,7 +1,7 @@
 /* status, peers, rounds, events and hello of a node in a run: which keys are there, and which are
  * nil or left out. The driver is played; a client's side stands in test_control.c. */
 #define CALL_KIT_LOOK
-#include "tests/unit/daemon/allowance_kit.h"
+#include "tests/unit/daemon/bandwidth_limiter_kit.h"
 
 static struct {
     uint32_t n_follow_rounds;
@@ -145,9 +145,9 @@ static void limits_pause_and_clock_are_told_where_something_is_set_or_wrong(void
     assert_null(dp_pack_key(call_body(), "paused"));
     net.clock_is_wrong = true;
     call_kit.view.transport.limits.upload = 125000;
-    allowance_kit.view.set.values[DP_ALLOW_UPLOAD_MONTH].value = 200;
-    allowance_kit.view.used[DP_MONTH_UP] = 150;
-    allowance_kit.view.pause = (dp_pause){.holds = true, .since_ms = 7, .user = "ann"};
+    bandwidth_limiter_kit.view.set.values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value = 200;
+    bandwidth_limiter_kit.view.used[DP_BANDWIDTH_QUOTA_UP] = 150;
+    bandwidth_limiter_kit.view.pause = (dp_pause){.holds = true, .since_ms = 7, .user = "ann"};
     run = run_of_status();
     assert_true(number_at(run, "upload_max") == 125000 && number_at(run, "upload_month") == 200);
     assert_int_equal(number_at(run, "upload_month_used"), 150);
@@ -155,7 +155,7 @@ static void limits_pause_and_clock_are_told_where_something_is_set_or_wrong(void
     assert_true(dp_pack_get_i64(dp_pack_key(dp_pack_key(run, "clock"), "behind_ms"), &behind_ms));
     assert_int_equal(behind_ms, -5000);
     assert_string_equal(text_at(dp_pack_key(call_body(), "paused"), "by"), "ann");
-    desk.daemon.allowance = NULL; /* The daemon is ending. */
+    desk.daemon.bandwidth_limiter = NULL; /* The daemon is ending. */
     run = run_of_status();
     assert_null(dp_pack_key(run, "upload_month_used"));
     call_close();
@@ -215,22 +215,22 @@ static void peers_are_listed_without_guests_that_have_gone(void **state)
 
 static void add_round(uint64_t number)
 {
-    dp_diary_round round = {.kind = DP_DIARY_SYNC,
-                            .round = number,
-                            .listed = 2,
-                            .active = 3,
-                            .bytes = 2000,
-                            .loss_micro = 2500000,
-                            .keep = 16,
-                            .lines = DP_LINES_SLOW,
-                            .update_norm = 4,
-                            .update_error = 1,
-                            .n_peers = 1,
-                            .n_left_out = 1};
+    dp_event_log_round round = {.kind = DP_EVENT_LOG_SYNC,
+                                .round = number,
+                                .listed = 2,
+                                .active = 3,
+                                .bytes = 2000,
+                                .loss_micro = 2500000,
+                                .keep = 16,
+                                .lines = DP_LINES_SLOW,
+                                .update_norm = 4,
+                                .update_error = 1,
+                                .n_peers = 1,
+                                .n_left_out = 1};
     round.peers[0].peer = (dp_peer){{1}};
     round.peers[0].q = 1U << 30;
     round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "not ready"};
-    dp_diary_round_add(desk.daemon.diary, &round);
+    dp_event_log_round_add(desk.daemon.event_log, &round);
 }
 
 static void the_last_rounds_come_one_by_one_and_are_counted(void **state)
@@ -262,15 +262,15 @@ static void the_last_rounds_come_one_by_one_and_are_counted(void **state)
 
 static void an_exchange_is_a_round_of_another_kind(void **state)
 {
-    const dp_diary_round round = {.kind = DP_DIARY_GOSSIP,
-                                  .round = 9,
-                                  .partner = {{1}},
-                                  .weight_own = 10,
-                                  .weight_other = 30,
-                                  .cause = "done"};
+    const dp_event_log_round round = {.kind = DP_EVENT_LOG_GOSSIP,
+                                      .round = 9,
+                                      .partner = {{1}},
+                                      .weight_own = 10,
+                                      .weight_other = 30,
+                                      .cause = "done"};
     (void)state;
     open_node();
-    dp_diary_round_add(desk.daemon.diary, &round);
+    dp_event_log_round_add(desk.daemon.event_log, &round);
     CALL_ALONE(dp_method_rounds);
     const dp_pack_value *got = dp_pack_key(call_body_at(0), "round");
     assert_string_equal(text_at(got, "kind"), "gossip");
@@ -287,7 +287,8 @@ static void events_are_told_of_a_node_without_a_run_too(void **state)
     open_node();
     desk.daemon.driver = NULL;
     for (uint32_t i = 1; i <= 3; i++) {
-        dp_diary_add(desk.daemon.diary, DP_LOG_INFO, "test.entry", i - 1, NULL, "entry %u", i);
+        dp_event_log_add(desk.daemon.event_log, DP_LOG_INFO, "test.entry", i - 1, NULL, "entry %u",
+                         i);
     }
     CALL(dp_method_events, NUMBER("last", 2));
     assert_int_equal(number_at(call_body(), "count"), 2);

@@ -151,8 +151,8 @@ static void who_asked_and_went_away_orders_nothing(void **state)
     save(8);
     CALL(dp_method_run_fork, NUMBER("round", 8));
     call_kit.is_gone = true;
-    dp_saver_close(desk.daemon.saver);
-    CHECK_OK(dp_saver_open(&desk.daemon.saver, &desk.loop, desk.shelf.store));
+    dp_store_thread_close(desk.daemon.store_thread);
+    CHECK_OK(dp_store_thread_open(&desk.daemon.store_thread, &desk.loop, desk.shelf.store));
     assert_true(call_kit.n_orders == 0 && call_kit.n_errors == 0);
     call_close();
 }
@@ -161,14 +161,14 @@ static void a_store_that_is_closed_and_missing_memory_are_told(void **state)
 {
     (void)state;
     open_node();
-    dp_saver *saver = desk.daemon.saver;
-    desk.daemon.saver = NULL;
+    dp_store_thread *store_thread = desk.daemon.store_thread;
+    desk.daemon.store_thread = NULL;
     CALL(dp_method_run_fork, NUMBER("round", 8));
     assert_true(call_failed("E0402", 75));
     call_kit.fails_at = 1;
     CALL(dp_method_run_fork, NUMBER("round", 8));
     assert_true(call_failed("E0199", 70) && call_kit.n_orders == 0);
-    desk.daemon.saver = saver;
+    desk.daemon.store_thread = store_thread;
     call_close();
 }
 

@@ -226,11 +226,11 @@ static void a_node_that_left_meanwhile_and_one_that_lacks_memory_say_so(void **s
     CALL_ALONE(dp_method_token_list);
     assert_true(call_failed("E0199", 70));
     call_kit.fails_at = 0;
-    dp_saver *saver = desk.daemon.saver;
-    desk.daemon.saver = NULL;
+    dp_store_thread *store_thread = desk.daemon.store_thread;
+    desk.daemon.store_thread = NULL;
     CALL_ALONE(dp_method_token_list);
     assert_true(call_failed("E0402", 75));
-    desk.daemon.saver = saver;
+    desk.daemon.store_thread = store_thread;
     call_close();
 }
 

@@ -1,5 +1,5 @@
 /* why: what the node does, or what became of a round or a member, in a sentence with its causes. */
-#include "tests/unit/daemon/allowance_kit.h"
+#include "tests/unit/daemon/bandwidth_limiter_kit.h"
 
 static bool clock_is_wrong;
 
@@ -86,11 +86,11 @@ static void a_pause_and_a_used_up_month_are_told_apart(void **state)
     (void)state;
     open_node();
     call_kit.view.node.mode = DP_MODE_PAUSED;
-    allowance_kit.view.pause = (dp_pause){.holds = true, .user = "ann"};
+    bandwidth_limiter_kit.view.pause = (dp_pause){.holds = true, .user = "ann"};
     assert_true(says_now("paused by its owner, by ann. To train again: dpnode resume"));
-    allowance_kit.cap = "this month's upload is used up";
+    bandwidth_limiter_kit.cap = "this month's upload is used up";
     assert_true(says_now(", and this month's upload is used up. To train again"));
-    allowance_kit.view.pause.holds = false;
+    bandwidth_limiter_kit.view.pause.holds = false;
     assert_true(says_now(
         "training stopped by the quota: this month's upload is used up. This node stays a member"));
     call_close();
@@ -192,19 +192,19 @@ static void a_round_tells_who_was_counted_left_out_and_not_waited_for(void **sta
     const dp_peer carl = {{2}};
     (void)state;
     open_node();
-    dp_diary_add(desk.daemon.diary, DP_LOG_INFO, "member.state", 0, &carl,
-                 "carl: alive -> suspect");
-    dp_diary_round round = {.kind = DP_DIARY_SYNC,
-                            .round = 12,
-                            .time_ms = dp_unix_ms() + 1000,
-                            .listed = 1,
-                            .active = 2,
-                            .counted = true,
-                            .live = true,
-                            .n_peers = 1,
-                            .n_left_out = 1};
+    dp_event_log_add(desk.daemon.event_log, DP_LOG_INFO, "member.state", 0, &carl,
+                     "carl: alive -> suspect");
+    dp_event_log_round round = {.kind = DP_EVENT_LOG_SYNC,
+                                .round = 12,
+                                .time_ms = dp_unix_ms() + 1000,
+                                .listed = 1,
+                                .active = 2,
+                                .counted = true,
+                                .live = true,
+                                .n_peers = 1,
+                                .n_left_out = 1};
     round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "not ready"};
-    dp_diary_round_add(desk.daemon.diary, &round);
+    dp_event_log_round_add(desk.daemon.event_log, &round);
     CALL(dp_method_why, NUMBER("round", 12));
     assert_true(flag_at(call_body(), "known"));
     assert_true(
@@ -245,11 +245,11 @@ static void causes_are_what_is_no_routine_and_of_what_was_asked(void **state)
     const dp_peer bob = {{1}};
     (void)state;
     open_node();
-    dp_diary *diary = desk.daemon.diary;
-    dp_diary_add(diary, DP_LOG_INFO, "ckpt.saved", 12, NULL, "routine");
-    dp_diary_add(diary, DP_LOG_INFO, "link.up", 0, &bob, "routine");
-    dp_diary_add(diary, DP_LOG_WARN, "trainer.down", 12, NULL, "the trainer crashed");
-    dp_diary_add(diary, DP_LOG_WARN, "clock.differs", 0, &bob, "its clock differs");
+    dp_event_log *event_log = desk.daemon.event_log;
+    dp_event_log_add(event_log, DP_LOG_INFO, "ckpt.saved", 12, NULL, "routine");
+    dp_event_log_add(event_log, DP_LOG_INFO, "link.up", 0, &bob, "routine");
+    dp_event_log_add(event_log, DP_LOG_WARN, "trainer.down", 12, NULL, "the trainer crashed");
+    dp_event_log_add(event_log, DP_LOG_WARN, "clock.differs", 0, &bob, "its clock differs");
     CALL_ALONE(dp_method_why);
     assert_int_equal(n_causes(), 2);
     const dp_pack_value *first = dp_pack_at(dp_pack_key(call_body(), "causes"), 0);
@@ -259,7 +259,7 @@ static void causes_are_what_is_no_routine_and_of_what_was_asked(void **state)
     CALL(dp_method_why, NUMBER("round", 12)); /* Of a round routine counts too. */
     assert_int_equal(n_causes(), 2);
     for (uint32_t i = 0; i < 30; i++) {
-        dp_diary_add(diary, DP_LOG_WARN, "trainer.down", 12, NULL, "death %u", i);
+        dp_event_log_add(event_log, DP_LOG_WARN, "trainer.down", 12, NULL, "death %u", i);
     }
     CALL_ALONE(dp_method_why);
     assert_int_equal(n_causes(), 12); /* The last ones. */

@@ -189,11 +189,11 @@ static void before_the_manifest_is_known_and_without_room_nothing_is_begun(void 
     start("", "");
     assert_true(call_failed("E0404", 75));
     tool.folders = DP_OK;
-    dp_saver *saver = desk.daemon.saver;
-    desk.daemon.saver = NULL;
+    dp_store_thread *store_thread = desk.daemon.store_thread;
+    desk.daemon.store_thread = NULL;
     start("", "");
     assert_true(call_failed("E0402", 75) && tool.n_removed == 1);
-    desk.daemon.saver = saver;
+    desk.daemon.store_thread = store_thread;
     call_close();
 }
 

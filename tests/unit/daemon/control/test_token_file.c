@@ -98,7 +98,7 @@ static void a_token_is_taken_as_soon_as_it_is_there_without_blanks_behind(void *
         uv_run(&desk.loop, UV_RUN_ONCE);
     }
     assert_int_equal(net.n_joins, 0);
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), 1); /* One line for one cause. */
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), 1); /* One line for one cause. */
     write_token("DPN1-ABC \t\r\n\n");
     wait_for_joins(1);
     assert_string_equal(net.token, "DPN1-ABC");
@@ -179,7 +179,7 @@ static void without_the_setting_or_memory_nothing_is_looked_at(void **state)
     for (int i = 0; i < 5; i++) {
         uv_run(&desk.loop, UV_RUN_NOWAIT);
     }
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), 0);
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), 0);
     dp_alloc_fail_after(1);
     CHECK_STATUS(dp_token_file_open(&file, &desk.daemon), DP_NOMEM);
     dp_alloc_fail_after(0);

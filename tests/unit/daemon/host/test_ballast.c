@@ -1,4 +1,4 @@
-/* THREADS_TEST: the loop asks, the saver's thread looks. */
+/* THREADS_TEST: the loop asks, the store thread looks. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,9 +15,9 @@ struct cellar {
 
 static bool told(struct cellar *cellar, const char *name)
 {
-    const dp_diary *diary = cellar->house.daemon.diary;
-    const uint32_t n = dp_diary_entries(diary);
-    return n > 0 && strcmp(dp_diary_entry_at(diary, n - 1)->name, name) == 0;
+    const dp_event_log *event_log = cellar->house.daemon.event_log;
+    const uint32_t n = dp_event_log_entries(event_log);
+    return n > 0 && strcmp(dp_event_log_entry_at(event_log, n - 1)->name, name) == 0;
 }
 
 static bool gone(void *context)
@@ -63,14 +63,14 @@ static void the_reserve_comes_back_when_there_is_room_and_both_are_told_once(voi
     (void)state;
     cellar_open(&cellar, true);
     turn_until(&cellar.house.loop, gone, &cellar);
-    const uint32_t entries = dp_diary_entries(cellar.house.daemon.diary);
+    const uint32_t entries = dp_event_log_entries(cellar.house.daemon.event_log);
     CHECK(!turn_within(&cellar.house.loop, back, &cellar, 10 * LOOK_MS));
-    assert_int_equal(dp_diary_entries(cellar.house.daemon.diary), entries);
+    assert_int_equal(dp_event_log_entries(cellar.house.daemon.event_log), entries);
     assert_int_equal(rmdir(cellar.path), 0);
     turn_until(&cellar.house.loop, back, &cellar);
     assert_int_equal(stat(cellar.path, &about), 0);
     assert_int_equal(about.st_size, cellar.house.shelf.options.ballast_bytes);
-    assert_int_equal(dp_diary_entries(cellar.house.daemon.diary), entries + 1);
+    assert_int_equal(dp_event_log_entries(cellar.house.daemon.event_log), entries + 1);
     cellar_close(&cellar);
 }
 
@@ -80,14 +80,14 @@ static void a_reserve_that_is_there_is_not_spoken_of(void **state)
     (void)state;
     cellar_open(&cellar, false);
     CHECK(!turn_within(&cellar.house.loop, gone, &cellar, 10 * LOOK_MS));
-    assert_int_equal(dp_diary_entries(cellar.house.daemon.diary), 0);
+    assert_int_equal(dp_event_log_entries(cellar.house.daemon.event_log), 0);
     cellar_close(&cellar);
 }
 
 static bool posted(void *context)
 {
     const struct cellar *cellar = context;
-    return dp_saver_waiting(cellar->house.daemon.saver) > 0;
+    return dp_store_thread_waiting(cellar->house.daemon.store_thread) > 0;
 }
 
 static void it_may_close_while_it_looks(void **state)

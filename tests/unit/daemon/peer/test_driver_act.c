@@ -288,14 +288,14 @@ static void note(dp_note_code code, const char *cause)
 static void notes_are_written_and_counted(void **state)
 {
     dp_driver *driver = desk_open();
-    dp_diary *diary = desk.daemon.diary;
+    dp_event_log *event_log = desk.daemon.event_log;
     (void)state;
     call = (struct call){.n = 0};
     note(DP_NOTE_COUNTED, "");
-    assert_true(driver->counted == 1 && dp_diary_entries(diary) == 1);
-    assert_int_equal(dp_diary_entry_at(diary, 0)->code, DP_NOTE_COUNTED);
+    assert_true(driver->counted == 1 && dp_event_log_entries(event_log) == 1);
+    assert_int_equal(dp_event_log_entry_at(event_log, 0)->code, DP_NOTE_COUNTED);
     note(DP_NOTE_READY, "");
-    assert_true(driver->counted == 1 && dp_diary_entries(diary) == 2 && call.n == 0);
+    assert_true(driver->counted == 1 && dp_event_log_entries(event_log) == 2 && call.n == 0);
     note(DP_NOTE_ADMITTED, "");
     assert_true(call.n == 1 && strcmp(call.name, "remember_soon") == 0);
     desk_close();
@@ -307,9 +307,9 @@ static void an_exchange_has_a_row_among_the_rounds_with_what_it_moved(void **sta
     (void)state;
     driver->moved = 0.5;
     note(DP_NOTE_EXCHANGE, "done");
-    const dp_diary_round *round = dp_diary_round_at(desk.daemon.diary, 0);
+    const dp_event_log_round *round = dp_event_log_round_at(desk.daemon.event_log, 0);
     assert_non_null(round);
-    assert_true(round->kind == DP_DIARY_GOSSIP && round->round == 9 && round->slot == 12);
+    assert_true(round->kind == DP_EVENT_LOG_GOSSIP && round->round == 9 && round->slot == 12);
     assert_true(round->active == 5 && dp_peer_equal(&round->partner, &peer) && round->live);
     assert_true(round->weight_own == 10 && round->weight_other == 20 && round->moved == 0.5);
     assert_string_equal(round->cause, "done");

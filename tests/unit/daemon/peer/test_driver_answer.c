@@ -137,7 +137,7 @@ static void an_answer_that_nobody_waits_for_is_told_and_dropped(void **state)
     open_trainer();
     for (uint32_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         answer(&(dp_trainer_msg){.kind = kinds[i]});
-        assert_int_equal(dp_diary_entries(desk.daemon.diary), i + 1);
+        assert_int_equal(dp_event_log_entries(desk.daemon.event_log), i + 1);
     }
     assert_true(desk_logged("trainer.odd"));
     assert_true(desk.n_events == 0 && net.n_killed == 0);
@@ -231,14 +231,14 @@ static void dropped_steps_are_told_in_one_line_a_second(void **state)
     open_trainer();
     (void)state;
     drop_steps(0, 0, 0);
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), 0);
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), 0);
     drop_steps(3, 1, 10);
     assert_true(desk_logged("skipped 3 training steps: 1 loss spikes, 2 not finite"));
     drop_steps(5, 1, 999);
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), 1);
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), 1);
     drop_steps(6, 2, 1);
     assert_true(desk_logged("skipped 3 training steps: 1 loss spikes, 2 not finite"));
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), 2);
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), 2);
     drop_steps(1, 1, 2000); /* Totals fall with a new publication. */
     assert_true(desk_logged("skipped 1 training steps: 1 loss spikes, 0 not finite"));
     desk_close();

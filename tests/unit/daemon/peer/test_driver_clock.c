@@ -112,16 +112,16 @@ static void a_difference_is_told_once_a_minute_of_each_kind(void **state)
     dp_driver *driver = open_member();
     (void)state;
     assert_true(meet(1, 3 * MINUTE_MS, false));
-    const uint32_t entries = dp_diary_entries(desk.daemon.diary);
+    const uint32_t entries = dp_event_log_entries(desk.daemon.event_log);
     assert_true(desk_logged("clock.differs"));
     assert_true(meet(2, 3 * MINUTE_MS, true)); /* A peer again, in the same minute. */
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), entries);
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), entries);
     assert_true(meet(0, 3 * MINUTE_MS, true)); /* Somebody unknown is told beside it. */
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), entries + 1);
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), entries + 1);
     assert_true(desk_logged("or it repeats an old message"));
     net.now_ms += 60 * 1000;
     assert_true(meet(2, -3 * MINUTE_MS, true));
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), entries + 2);
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), entries + 2);
     assert_true(desk_logged("its certificate is not valid at that time, so it is refused"));
     driver->node = NULL;
     desk_close();

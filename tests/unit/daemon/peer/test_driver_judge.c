@@ -1,4 +1,4 @@
-/* What becomes of DP_DO_JUDGE: the trainer, the saver thread and the store are played here. */
+/* What becomes of DP_DO_JUDGE: the trainer, the store thread and the store are played here. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static struct desk {
     dp_daemon daemon;
     dp_driver *driver;
     dp_trainer_hooks hooks; /* as the driver gave them to the trainer */
-    dp_list jobs;           /* at the saver */
+    dp_list jobs;           /* at the store thread */
     dp_status stored;       /* what the store says of every object */
     dp_trainer_msg told[TOLD_MAX];
     uint32_t n_told;
@@ -29,10 +29,10 @@ static struct desk {
 
 /* ---- Who is played. */
 
-void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round,
-                  const dp_peer *peer, const char *format, ...)
+void dp_event_log_add(dp_event_log *event_log, dp_log_level level, const char *name, uint64_t round,
+                      const dp_peer *peer, const char *format, ...)
 {
-    (void)diary;
+    (void)event_log;
     (void)level;
     (void)name;
     (void)round;
@@ -55,7 +55,7 @@ void dp_driver_lost(dp_driver *driver, const dp_hash *root, dp_status status)
     desk.lost++;
 }
 
-bool dp_driver_post(dp_driver *driver, dp_saver_job *job, dp_saver_class class)
+bool dp_driver_post(dp_driver *driver, dp_store_thread_job *job, dp_store_thread_class class)
 {
     (void)driver;
     (void)class;
@@ -221,7 +221,7 @@ static void desk_close(void)
 static void save_all(void)
 {
     while (!dp_list_empty(&desk.jobs)) {
-        dp_saver_job *const job = DP_LIST_ITEM(desk.jobs.next, dp_saver_job, link);
+        dp_store_thread_job *const job = DP_LIST_ITEM(desk.jobs.next, dp_store_thread_job, link);
         dp_list_remove(&job->link);
         job->run(job, NULL);
         job->done(job);
@@ -382,7 +382,7 @@ static void a_trainer_that_dies_ends_all_of_them_without_an_answer(void **state)
     desk_open();
     ask(1);
     save_all();
-    ask(2); /* Still at the saver. */
+    ask(2); /* Still at the store thread. */
     dp_trainer_kill(desk.driver->trainer, "died");
     save_all();
     CHECK(desk.n_told == 1 && desk.n_events == 1);

@@ -34,7 +34,8 @@ static dp_driver *open_member(void)
     snprintf(driver->facts.node_name, sizeof driver->facts.node_name, "ann");
     snprintf(driver->facts.name, sizeof driver->facts.name, "kjv");
     dp_facts_begin_secrets(&driver->facts);
-    CHECK_OK(dp_facts_save(desk.shelf.store, &driver->facts)); /* The saver has nothing to do. */
+    CHECK_OK(
+        dp_facts_save(desk.shelf.store, &driver->facts)); /* The store thread has nothing to do. */
     return driver;
 }
 

@@ -171,9 +171,9 @@ static void a_node_that_everybody_cuts_says_so_once_until_a_handshake(void **sta
     assert_false(desk_logged(text));
     tick(driver, 14, 1, 0);
     assert_true(driver->cut.told && desk_logged(text));
-    const uint32_t entries = dp_diary_entries(desk.daemon.diary);
+    const uint32_t entries = dp_event_log_entries(desk.daemon.event_log);
     tick(driver, 99, 1, 0);
-    assert_int_equal(dp_diary_entries(desk.daemon.diary), entries);
+    assert_int_equal(dp_event_log_entries(desk.daemon.event_log), entries);
     tick(driver, 99, 1, 1); /* A link. */
     assert_false(driver->cut.told);
     tick(driver, 102, 1, 0);

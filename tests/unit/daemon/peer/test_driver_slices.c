@@ -32,10 +32,10 @@ static struct desk {
     uint32_t dies;  /* the trainer is killed when it is told its dies-th slice; 0: never */
 } desk;
 
-void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round,
-                  const dp_peer *peer, const char *format, ...)
+void dp_event_log_add(dp_event_log *event_log, dp_log_level level, const char *name, uint64_t round,
+                      const dp_peer *peer, const char *format, ...)
 {
-    (void)diary;
+    (void)event_log;
     (void)level;
     (void)peer;
     (void)format;

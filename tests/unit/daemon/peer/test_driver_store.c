@@ -1,5 +1,5 @@
 /* Rows, pins, checkpoints and addresses: what is on the disk when the node hears of it. Store,
- * saver and event log are real; the node's answers are played. */
+ * store thread and event log are real; the node's answers are played. */
 #include <unistd.h>
 
 #include "gossip/vote/commit_row.h"

@@ -1,5 +1,5 @@
-/* Vectors of the trainer become objects before the node hears of them. Store and saver are real;
- * the trainer and the transport's figures are played. */
+/* Vectors of the trainer become objects before the node hears of them. Store and store thread are
+ * real; the trainer and the transport's figures are played. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

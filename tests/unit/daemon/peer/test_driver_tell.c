@@ -1,6 +1,6 @@
 /* Commands to the trainer: what each action becomes, the objects that go with it, and what happens
- * where one is missing. Store and saver are real; the trainer and the other files of the driver are
- * played. Judgements stand in test_driver_judge.c, slices in test_driver_slices.c. */
+ * where one is missing. Store and store thread are real; the trainer and the other files of the
+ * driver are played. Judgements stand in test_driver_judge.c, slices in test_driver_slices.c. */
 #include <sys/stat.h>
 #include <unistd.h>
 

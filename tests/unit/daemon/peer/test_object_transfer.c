@@ -1,4 +1,5 @@
-/* THREADS_TEST: two object transfers, each with a store, a saver and a transport, in one loop. */
+/* THREADS_TEST: two object transfers, each with a store, a store thread and a transport, in one
+ * loop. */
 #include <stdlib.h>
 
 #include "base/rng.h"
@@ -218,19 +219,19 @@ static void chunks_that_nobody_asked_for_are_dropped(void **state)
     route_close(&route);
 }
 
-/* A job that keeps the saver's thread until it is let go. */
+/* A job that keeps the store thread until it is let go. */
 struct gate {
-    dp_saver_job job;
+    dp_store_thread_job job;
     uv_sem_t open;
 };
 
-static void wait_at_gate(dp_saver_job *job, dp_store *store)
+static void wait_at_gate(dp_store_thread_job *job, dp_store *store)
 {
     (void)store;
     uv_sem_wait(&((struct gate *)job)->open);
 }
 
-static void gate_done(dp_saver_job *job)
+static void gate_done(dp_store_thread_job *job)
 {
     (void)job;
 }
@@ -240,7 +241,7 @@ static void close_gate(struct post *post, struct gate *gate)
 {
     *gate = (struct gate){.job = {.run = wait_at_gate, .done = gate_done}};
     assert_int_equal(uv_sem_init(&gate->open, 0), 0);
-    CHECK_OK(dp_saver_post(post->saver, &gate->job, DP_SAVER_URGENT));
+    CHECK_OK(dp_store_thread_post(post->store_thread, &gate->job, DP_STORE_THREAD_URGENT));
 }
 
 /* Else any peer could keep the store's thread busy with bytes that are wrong at a glance, and the
@@ -339,7 +340,7 @@ static void a_chunk_that_is_being_written_is_not_written_twice(void **state)
         uv_run(&route.loop, UV_RUN_ONCE);
     }
     assert_int_equal(uv_sem_init(&gate.open, 0), 0);
-    CHECK_OK(dp_saver_post(route.b.saver, &gate.job, DP_SAVER_URGENT));
+    CHECK_OK(dp_store_thread_post(route.b.store_thread, &gate.job, DP_STORE_THREAD_URGENT));
     uint8_t *bytes = noise(5, OBJECT_BYTES);
     for (unsigned i = 0; i < 2; i++) {
         dp_object_transfer_get_chunk(route.b.object_transfer, peer, &root, 0);
@@ -491,7 +492,7 @@ static void a_flood_of_requests_is_bounded_and_answered(void **state)
     for (unsigned i = 0; i < 3 * DP_OBJECT_TRANSFER_SERVES_MAX; i++) {
         dp_object_transfer_serve_info(route.a.object_transfer, &route.b.guest.peer, &root);
     }
-    CHECK(dp_saver_waiting(route.a.saver) <= DP_OBJECT_TRANSFER_SERVES_PER_PEER);
+    CHECK(dp_store_thread_waiting(route.a.store_thread) <= DP_OBJECT_TRANSFER_SERVES_PER_PEER);
     turn_until(&route.loop, has_the_flood, &route.b);
     fetch(&route.b, &route.a, &root);
     assert_int_equal(route.b.n_infos, FLOOD_ANSWERS + 1);

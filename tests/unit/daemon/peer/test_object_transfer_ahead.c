@@ -1,5 +1,5 @@
 /* THREADS_TEST: chunks that are asked for with size and leaves: two object transfers, each with a
- * store, a saver and a transport, in one loop. */
+ * store, a store thread and a transport, in one loop. */
 #include <stdlib.h>
 
 #include "base/rng.h"

@@ -1,4 +1,4 @@
-#include "daemon/host/note.h"
+#include "daemon/host/event_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,13 +112,13 @@ static const char *filling(const char *hole, const dp_note *note, const char *wh
     return number;
 }
 
-dp_log_level dp_note_level(dp_note_code code)
+dp_log_level dp_event_text_level(dp_note_code code)
 {
     dp_assert(code > 0 && code < DP_NOTE_CODE_COUNT);
     return notes[code].level;
 }
 
-void dp_note_sentence(const dp_note *note, const char *who, char *text, size_t size)
+void dp_event_text_write(const dp_note *note, const char *who, char *text, size_t size)
 {
     dp_assert(note->code > 0 && note->code < DP_NOTE_CODE_COUNT);
     const char *at = notes[note->code].sentence;

@@ -1,5 +1,5 @@
 /* What outlives a daemon of what its owner allows, and what a month does to its limits. */
-#include "daemon/peer/allowance.h"
+#include "daemon/peer/bandwidth_limiter.h"
 
 #include "tests/unit/daemon/caller.h"
 
@@ -16,14 +16,14 @@ static uint64_t wall_ms(void)
 
 static void begin(struct house *house)
 {
-    CHECK_OK(dp_allowance_open(&house->daemon.allowance, &house->daemon, wall_ms));
+    CHECK_OK(dp_bandwidth_limiter_open(&house->daemon.bandwidth_limiter, &house->daemon, wall_ms));
 }
 
 /* As at the end of a daemon, and at the start of the next one. */
 static void end(struct house *house)
 {
-    dp_allowance_close(house->daemon.allowance);
-    house->daemon.allowance = NULL;
+    dp_bandwidth_limiter_close(house->daemon.bandwidth_limiter);
+    house->daemon.bandwidth_limiter = NULL;
 }
 
 static void start_anew(struct house *house)
@@ -45,18 +45,18 @@ static bool is_true(void *context)
     return *(bool *)context;
 }
 
-static void set_and_keep(struct house *house, dp_allow which, uint64_t value)
+static void set_and_keep(struct house *house, dp_bandwidth_config which, uint64_t value)
 {
     bool kept = false;
-    dp_allowance_change(house->daemon.allowance, which, value);
-    CHECK_OK(dp_allowance_keep(house->daemon.allowance, note_kept, &kept));
+    dp_bandwidth_limiter_change(house->daemon.bandwidth_limiter, which, value);
+    CHECK_OK(dp_bandwidth_limiter_keep(house->daemon.bandwidth_limiter, note_kept, &kept));
     turn_until(&house->loop, is_true, &kept);
 }
 
-static dp_allowance_view see(const struct house *house)
+static dp_bandwidth_limiter_view see(const struct house *house)
 {
-    dp_allowance_view view = {.used_up = false};
-    CHECK(dp_allowance_look(house->daemon.allowance, &view));
+    dp_bandwidth_limiter_view view = {.used_up = false};
+    CHECK(dp_bandwidth_limiter_look(house->daemon.bandwidth_limiter, &view));
     return view;
 }
 
@@ -67,18 +67,19 @@ static void what_is_set_outlives_the_daemon(void **state)
     wall = NOV_10;
     house_open(&house);
     begin(&house);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 0);
-    set_and_keep(&house, DP_ALLOW_UPLOAD, 8);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1000000);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 0);
+    set_and_keep(&house, DP_BANDWIDTH_CONFIG_UPLOAD, 8);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 1000000);
     start_anew(&house);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1000000);
-    CHECK(see(&house).set.values[DP_ALLOW_UPLOAD].from == DP_ALLOW_KEPT);
-    dp_allowance_change(house.daemon.allowance, DP_ALLOW_UPLOAD, 16); /* Not kept yet: kill -9. */
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 1000000);
+    CHECK(see(&house).set.values[DP_BANDWIDTH_CONFIG_UPLOAD].from == DP_BANDWIDTH_CONFIG_KEPT);
+    dp_bandwidth_limiter_change(house.daemon.bandwidth_limiter, DP_BANDWIDTH_CONFIG_UPLOAD,
+                                16); /* Not kept yet: kill -9. */
     start_anew(&house);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1000000);
-    set_and_keep(&house, DP_ALLOW_UPLOAD, 0);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 1000000);
+    set_and_keep(&house, DP_BANDWIDTH_CONFIG_UPLOAD, 0);
     start_anew(&house);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 0);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 0);
     end(&house);
     house_close(&house);
 }
@@ -86,7 +87,7 @@ static void what_is_set_outlives_the_daemon(void **state)
 static void order(struct house *house, const dp_pause *pause)
 {
     bool kept = false;
-    CHECK_OK(dp_allowance_pause(house->daemon.allowance, pause, note_kept, &kept));
+    CHECK_OK(dp_bandwidth_limiter_pause(house->daemon.bandwidth_limiter, pause, note_kept, &kept));
     turn_until(&house->loop, is_true, &kept);
 }
 
@@ -136,22 +137,22 @@ static void a_month_is_counted_through_starts_and_transports(void **state)
     wall = NOV_10;
     house_open(&house);
     begin(&house);
-    dp_allowance_count(house.daemon.allowance, 3 * GB, GB);
-    dp_allowance_count(house.daemon.allowance, 5 * GB, GB);
-    assert_int_equal(see(&house).used[DP_MONTH_UP], 5 * GB);
-    dp_allowance_count(house.daemon.allowance, GB, 0); /* Another transport. */
-    assert_int_equal(see(&house).used[DP_MONTH_UP], 6 * GB);
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, 3 * GB, GB);
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, 5 * GB, GB);
+    assert_int_equal(see(&house).used[DP_BANDWIDTH_QUOTA_UP], 5 * GB);
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, GB, 0); /* Another transport. */
+    assert_int_equal(see(&house).used[DP_BANDWIDTH_QUOTA_UP], 6 * GB);
     start_anew(&house);
-    assert_int_equal(see(&house).used[DP_MONTH_UP], 6 * GB);
-    assert_int_equal(see(&house).used[DP_MONTH_DOWN], GB);
-    dp_allowance_count(house.daemon.allowance, GB, GB);
-    assert_int_equal(see(&house).used[DP_MONTH_UP], 7 * GB);
+    assert_int_equal(see(&house).used[DP_BANDWIDTH_QUOTA_UP], 6 * GB);
+    assert_int_equal(see(&house).used[DP_BANDWIDTH_QUOTA_DOWN], GB);
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, GB, GB);
+    assert_int_equal(see(&house).used[DP_BANDWIDTH_QUOTA_UP], 7 * GB);
     wall += 30 * DAY;
     start_anew(&house);
-    assert_int_equal(see(&house).used[DP_MONTH_UP], 0);
+    assert_int_equal(see(&house).used[DP_BANDWIDTH_QUOTA_UP], 0);
     wall -= 30 * DAY;
     start_anew(&house);
-    assert_int_equal(see(&house).used[DP_MONTH_UP], 7 * GB);
+    assert_int_equal(see(&house).used[DP_BANDWIDTH_QUOTA_UP], 7 * GB);
     end(&house);
     house_close(&house);
 }
@@ -160,19 +161,19 @@ static void the_count_of_a_short_life_is_kept(void **state)
 {
     struct house house;
     dp_buf row;
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
     wall = NOV_10;
     house_open(&house);
     begin(&house);
-    dp_allowance_count(house.daemon.allowance, 3 * GB, GB); /* The first second. */
-    set_and_keep(&house, DP_ALLOW_UPLOAD, 8);               /* What was to be written before is. */
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, 3 * GB, GB); /* The first second. */
+    set_and_keep(&house, DP_BANDWIDTH_CONFIG_UPLOAD, 8); /* What was to be written before is. */
     house_close_rows(&house);
     dp_buf_init(&row, 4096);
-    dp_month_init(&month, 1, wall, 0);
+    dp_bandwidth_quota_init(&month, 1, wall, 0);
     CHECK_OK(dp_store_get(house.shelf.store, "traffic", &row));
-    CHECK_OK(dp_month_read(&month, dp_buf_view(&row)));
-    assert_int_equal(month.counts[0].used[DP_MONTH_UP], 3 * GB);
+    CHECK_OK(dp_bandwidth_quota_read(&month, dp_buf_view(&row)));
+    assert_int_equal(month.counts[0].used[DP_BANDWIDTH_QUOTA_UP], 3 * GB);
     dp_buf_close(&row);
     house_open_rows(&house);
     end(&house);
@@ -187,29 +188,33 @@ static void a_month_that_is_used_up_closes_the_line_and_says_until_when(void **s
     wall = NOV_10;
     house_open(&house);
     begin(&house);
-    set_and_keep(&house, DP_ALLOW_UPLOAD, 80);
-    set_and_keep(&house, DP_ALLOW_UPLOAD_MONTH, 21 * GB);
-    const uint64_t at_first = dp_allowance_limits(house.daemon.allowance).upload;
+    set_and_keep(&house, DP_BANDWIDTH_CONFIG_UPLOAD, 80);
+    set_and_keep(&house, DP_BANDWIDTH_CONFIG_UPLOAD_MONTH, 21 * GB);
+    const uint64_t at_first = dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload;
     CHECK(at_first > 21 * GB / (21 * 86400) &&
           at_first < 80 * 125000); /* A day's may go at once. */
-    CHECK(!dp_allowance_why(house.daemon.allowance, why, sizeof why));
-    dp_allowance_count(house.daemon.allowance, 20 * GB, 0);
-    const uint64_t later = dp_allowance_limits(house.daemon.allowance).upload;
+    CHECK(!dp_bandwidth_limiter_why(house.daemon.bandwidth_limiter, why, sizeof why));
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, 20 * GB, 0);
+    const uint64_t later = dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload;
     CHECK(later > 1 && later < at_first / 10);
-    dp_allowance_count(house.daemon.allowance, 22 * GB, 0);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1);
-    CHECK(dp_allowance_limits(house.daemon.allowance).download == 0);
-    CHECK(see(&house).used_up && dp_allowance_why(house.daemon.allowance, why, sizeof why));
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, 22 * GB, 0);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 1);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).download == 0);
+    CHECK(see(&house).used_up &&
+          dp_bandwidth_limiter_why(house.daemon.bandwidth_limiter, why, sizeof why));
     assert_string_equal(why, "this month's upload of 21.0 GB is used up until 2026-12-01");
     CHECK(house_logged(&house, "limits.used_up"));
     start_anew(&house);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 1);
-    dp_allowance_change(house.daemon.allowance, DP_ALLOW_UPLOAD_MONTH, 30 * GB);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload > 1000);
-    dp_allowance_change(house.daemon.allowance, DP_ALLOW_UPLOAD_MONTH, 21 * GB);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 1);
+    dp_bandwidth_limiter_change(house.daemon.bandwidth_limiter, DP_BANDWIDTH_CONFIG_UPLOAD_MONTH,
+                                30 * GB);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload > 1000);
+    dp_bandwidth_limiter_change(house.daemon.bandwidth_limiter, DP_BANDWIDTH_CONFIG_UPLOAD_MONTH,
+                                21 * GB);
     wall += 21 * DAY; /* December */
-    dp_allowance_count(house.daemon.allowance, 0, 0);
-    CHECK(!see(&house).used_up && dp_allowance_limits(house.daemon.allowance).upload > 1000);
+    dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, 0, 0);
+    CHECK(!see(&house).used_up &&
+          dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload > 1000);
     CHECK(house_logged(&house, "limits.again"));
     end(&house);
     house_close(&house);
@@ -226,12 +231,12 @@ static void rows_that_cannot_be_read_are_told_and_no_more(void **state)
     CHECK_OK(dp_store_put(house.shelf.store, "traffic", dp_view_text("")));
     begin(&house);
     house_open_rows(&house);
-    CHECK(dp_allowance_limits(house.daemon.allowance).upload == 0);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).upload == 0);
     CHECK(house_logged(&house, "the stored limits cannot be read"));
     CHECK(house_logged(&house, "the stored count of this month's bytes cannot be read"));
-    set_and_keep(&house, DP_ALLOW_DOWNLOAD, 1);
+    set_and_keep(&house, DP_BANDWIDTH_CONFIG_DOWNLOAD, 1);
     start_anew(&house);
-    CHECK(dp_allowance_limits(house.daemon.allowance).download == 125000);
+    CHECK(dp_bandwidth_limiter_limits(house.daemon.bandwidth_limiter).download == 125000);
     end(&house);
     house_close(&house);
 }
@@ -258,7 +263,7 @@ static void a_client_sets_limits_within_their_bounds_and_hears_who_says_so(void 
         const char *key;
         uint64_t value;
     } bad[] = {{"upload_mbit", 100001},
-               {"upload_month", DP_MONTH_CAP_MAX + 1},
+               {"upload_month", DP_BANDWIDTH_QUOTA_CAP_MAX + 1},
                {"month_day", 0},
                {"month_day", 29}};
     struct house house;
@@ -293,7 +298,7 @@ static void a_client_sets_limits_within_their_bounds_and_hears_who_says_so(void 
           number > 0);
     used(&caller, &frame, size);
     start_anew(&house); /* It was durable when that was said. */
-    assert_int_equal(see(&house).set.values[DP_ALLOW_UPLOAD_MONTH].value, 200 * GB);
+    assert_int_equal(see(&house).set.values[DP_BANDWIDTH_CONFIG_UPLOAD_MONTH].value, 200 * GB);
     caller_close(&caller);
     end(&house);
     house_close(&house);

@@ -1,5 +1,5 @@
 /* Counts of months, under clocks of all kinds. */
-#include "daemon/host/month.h"
+#include "daemon/host/bandwidth_quota.h"
 
 #include <string.h>
 
@@ -13,30 +13,31 @@
 #define DEC_1 (NOV_1 + 30 * DAY)
 #define YEAR_2099 UINT64_C(4102358400000) /* 2099-12-31 */
 
-static const uint64_t hundred[DP_MONTH_WAYS] = {100 * GB, 0};
+static const uint64_t hundred[DP_BANDWIDTH_QUOTA_WAYS] = {100 * GB, 0};
 
-static uint64_t rate(const dp_month *month)
+static uint64_t rate(const dp_bandwidth_quota *month)
 {
-    return dp_month_rate(month, DP_MONTH_UP, hundred[DP_MONTH_UP]);
+    return dp_bandwidth_quota_rate(month, DP_BANDWIDTH_QUOTA_UP, hundred[DP_BANDWIDTH_QUOTA_UP]);
 }
 
 /* Both clocks go on; the whole of what may pass does, if it is to. Bytes. */
-static uint64_t live(dp_month *month, uint64_t ms, bool takes_all)
+static uint64_t live(dp_bandwidth_quota *month, uint64_t ms, bool takes_all)
 {
     const uint64_t step = 60 * SECOND;
     uint64_t sum = 0;
     for (uint64_t at = 0; at < ms; at += step) {
         const uint64_t bytes = takes_all ? rate(month) * (step / SECOND) : 0;
-        dp_month_use(month, DP_MONTH_UP, bytes);
+        dp_bandwidth_quota_use(month, DP_BANDWIDTH_QUOTA_UP, bytes);
         sum += bytes;
-        dp_month_pass(month, hundred, month->day, month->wall_ms + step, month->now_ms + step);
+        dp_bandwidth_quota_pass(month, hundred, month->day, month->wall_ms + step,
+                                month->now_ms + step);
     }
     return sum;
 }
 
-static void step_clock(dp_month *month, uint64_t wall_ms)
+static void step_clock(dp_bandwidth_quota *month, uint64_t wall_ms)
 {
-    dp_month_pass(month, hundred, month->day, wall_ms, month->now_ms + SECOND);
+    dp_bandwidth_quota_pass(month, hundred, month->day, wall_ms, month->now_ms + SECOND);
 }
 
 static void a_month_begins_on_its_day(void **state)
@@ -59,12 +60,12 @@ static void a_month_begins_on_its_day(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint64_t begin = 0;
         uint64_t end = 0;
-        assert_int_equal(dp_month_number(cases[i].wall, cases[i].day, &begin, &end),
+        assert_int_equal(dp_bandwidth_quota_number(cases[i].wall, cases[i].day, &begin, &end),
                          cases[i].year * 12 + cases[i].month - 1);
         assert_int_equal(begin, cases[i].begin);
         assert_int_equal(end, cases[i].end);
     }
-    assert_int_equal(dp_month_number(UINT64_MAX, 1, NULL, NULL), 9999 * 12 + 11);
+    assert_int_equal(dp_bandwidth_quota_number(UINT64_MAX, 1, NULL, NULL), 9999 * 12 + 11);
 }
 
 static void months_follow_one_another_for_400_years(void **state)
@@ -74,11 +75,11 @@ static void months_follow_one_another_for_400_years(void **state)
     for (uint32_t number = 1970 * 12; number < 2370 * 12; number++) {
         uint64_t begin = 0;
         uint64_t end = 0;
-        assert_int_equal(dp_month_number(at, 1, &begin, &end), number);
+        assert_int_equal(dp_bandwidth_quota_number(at, 1, &begin, &end), number);
         assert_int_equal(begin, at);
         const uint64_t days = (end - begin) / DAY;
         CHECK(days >= 28 && days <= 31 && (end - begin) % DAY == 0);
-        assert_int_equal(dp_month_number(end - 1, 1, NULL, NULL), number);
+        assert_int_equal(dp_bandwidth_quota_number(end - 1, 1, NULL, NULL), number);
         at = end;
     }
     assert_int_equal(at / DAY, 146097);
@@ -86,11 +87,11 @@ static void months_follow_one_another_for_400_years(void **state)
 
 static void who_takes_all_it_may_has_a_share_each_day_and_never_passes_the_cap(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     uint64_t sum = 0;
     (void)state;
-    dp_month_init(&month, 1, NOV_1, 0);
-    dp_month_pass(&month, hundred, 1, NOV_1, 0);
+    dp_bandwidth_quota_init(&month, 1, NOV_1, 0);
+    dp_bandwidth_quota_pass(&month, hundred, 1, NOV_1, 0);
     for (int day = 0; day < 30; day++) {
         const uint64_t today = live(&month, DAY, true);
         const uint64_t mean = 100 * GB / 30;
@@ -101,15 +102,16 @@ static void who_takes_all_it_may_has_a_share_each_day_and_never_passes_the_cap(v
     CHECK(sum <= 100 * GB && sum > 95 * GB);
     live(&month, DAY, true); /* The next month begins. */
     assert_int_equal(month.n, 2);
-    CHECK(month.counts[0].used[DP_MONTH_UP] > GB && month.counts[1].used[DP_MONTH_UP] == sum);
+    CHECK(month.counts[0].used[DP_BANDWIDTH_QUOTA_UP] > GB &&
+          month.counts[1].used[DP_BANDWIDTH_QUOTA_UP] == sum);
 }
 
 static void a_quiet_day_may_be_made_up_for_and_not_a_quiet_week(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
-    dp_month_init(&month, 1, NOV_1, 0);
-    dp_month_pass(&month, hundred, 1, NOV_1, 0);
+    dp_bandwidth_quota_init(&month, 1, NOV_1, 0);
+    dp_bandwidth_quota_pass(&month, hundred, 1, NOV_1, 0);
     live(&month, 2 * DAY, true);
     const uint64_t busy = rate(&month);
     live(&month, DAY, false);
@@ -123,73 +125,75 @@ static void a_quiet_day_may_be_made_up_for_and_not_a_quiet_week(void **state)
 
 static void who_was_off_until_the_twentieth_has_the_whole_month_left(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
-    dp_month_init(&month, 1, NOV_1 + 20 * DAY, 0);
-    dp_month_pass(&month, hundred, 1, NOV_1 + 20 * DAY, 0);
+    dp_bandwidth_quota_init(&month, 1, NOV_1 + 20 * DAY, 0);
+    dp_bandwidth_quota_pass(&month, hundred, 1, NOV_1 + 20 * DAY, 0);
     const uint64_t sum = live(&month, 10 * DAY, true);
     CHECK(sum <= 100 * GB && sum > 95 * GB);
 }
 
 static void a_cap_that_is_used_up_lets_nothing_pass_until_the_month_is_over(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
-    dp_month_init(&month, 1, NOV_1, 0);
-    dp_month_pass(&month, hundred, 1, NOV_1, 0);
-    dp_month_use(&month, DP_MONTH_UP, 101 * GB);
+    dp_bandwidth_quota_init(&month, 1, NOV_1, 0);
+    dp_bandwidth_quota_pass(&month, hundred, 1, NOV_1, 0);
+    dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, 101 * GB);
     live(&month, 29 * DAY, false);
     assert_int_equal(rate(&month), 0);
-    assert_true(dp_month_rate(&month, DP_MONTH_DOWN, 0) == UINT64_MAX);
-    CHECK(dp_month_rate(&month, DP_MONTH_UP, 102 * GB) > 0); /* It may be raised. */
+    assert_true(dp_bandwidth_quota_rate(&month, DP_BANDWIDTH_QUOTA_DOWN, 0) == UINT64_MAX);
+    CHECK(dp_bandwidth_quota_rate(&month, DP_BANDWIDTH_QUOTA_UP, 102 * GB) >
+          0); /* It may be raised. */
     live(&month, 2 * DAY, false);
     CHECK(rate(&month) > 100 * GB / (31 * DAY / SECOND));
-    dp_month_use(&month, DP_MONTH_UP, UINT64_MAX);
-    dp_month_use(&month, DP_MONTH_UP, UINT64_MAX);
+    dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, UINT64_MAX);
+    dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, UINT64_MAX);
     assert_int_equal(rate(&month), 0);
 }
 
 static void a_step_of_the_clock_unlocks_nothing(void **state)
 {
     static const uint64_t wrong[] = {0, NOV_1 - DAY, DEC_1 + DAY, YEAR_2099, UINT64_MAX};
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
-    dp_month_init(&month, 1, NOV_1 + DAY, 0);
+    dp_bandwidth_quota_init(&month, 1, NOV_1 + DAY, 0);
     step_clock(&month, NOV_1 + DAY);
-    dp_month_use(&month, DP_MONTH_UP, 100 * GB);
+    dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, 100 * GB);
     for (size_t i = 0; i < 5 * sizeof wrong / sizeof wrong[0]; i++) {
-        const uint64_t used = month.counts[0].used[DP_MONTH_UP];
+        const uint64_t used = month.counts[0].used[DP_BANDWIDTH_QUOTA_UP];
         step_clock(&month, wrong[i % 5]);
-        dp_month_use(&month, DP_MONTH_UP, 30 * GB); /* While it is wrong it has a cap too. */
+        dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP,
+                               30 * GB); /* While it is wrong it has a cap too. */
         CHECK(i < 20 || rate(&month) == 0);
         step_clock(&month, NOV_1 + DAY + i * HOUR);
-        assert_int_equal(month.counts[0].used[DP_MONTH_UP], used);
+        assert_int_equal(month.counts[0].used[DP_BANDWIDTH_QUOTA_UP], used);
         assert_int_equal(rate(&month), 0);
     }
 }
 
 static void a_step_of_the_clock_locks_nothing_that_it_does_not_find_so(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
-    dp_month_init(&month, 1, YEAR_2099, 0);
+    dp_bandwidth_quota_init(&month, 1, YEAR_2099, 0);
     step_clock(&month, YEAR_2099);
-    dp_month_use(&month, DP_MONTH_UP, 200 * GB);
+    dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, 200 * GB);
     assert_int_equal(rate(&month), 0);
     step_clock(&month, NOV_1 + DAY); /* It is put right. */
-    CHECK(rate(&month) > 0 && month.counts[0].used[DP_MONTH_UP] == 0);
+    CHECK(rate(&month) > 0 && month.counts[0].used[DP_BANDWIDTH_QUOTA_UP] == 0);
     step_clock(&month, DEC_1);
     CHECK(rate(&month) > 0);
 }
 
 static void a_clock_that_never_leaves_a_month_locks_it_for_32_days_of_life(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     uint64_t days = 0;
     (void)state;
-    dp_month_init(&month, 1, 0, 0);
+    dp_bandwidth_quota_init(&month, 1, 0, 0);
     step_clock(&month, 0);
-    dp_month_use(&month, DP_MONTH_UP, 100 * GB);
+    dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, 100 * GB);
     while (rate(&month) == 0 && days < 100) { /* Each boot begins in 1970. */
         step_clock(&month, 0);
         live(&month, DAY, false);
@@ -198,32 +202,33 @@ static void a_clock_that_never_leaves_a_month_locks_it_for_32_days_of_life(void 
     assert_int_equal(days, 32);
     live(&month, 20 * DAY, false);
     step_clock(&month, 0); /* What was lived counts for the time that is left. */
-    CHECK(dp_month_left_ms(&month) <= 12 * DAY && dp_month_left_ms(&month) > 11 * DAY);
-    CHECK(month.counts[0].used[DP_MONTH_UP] == 0);
+    CHECK(dp_bandwidth_quota_left_ms(&month) <= 12 * DAY &&
+          dp_bandwidth_quota_left_ms(&month) > 11 * DAY);
+    CHECK(month.counts[0].used[DP_BANDWIDTH_QUOTA_UP] == 0);
 }
 
 static void a_clock_that_runs_wild_keeps_the_table_small(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
-    dp_month_init(&month, 1, NOV_1, 0);
+    dp_bandwidth_quota_init(&month, 1, NOV_1, 0);
     for (uint64_t i = 0; i < 1000; i++) {
         step_clock(&month, i * 77 * DAY % YEAR_2099);
-        CHECK(month.n <= DP_MONTHS_MAX && rate(&month) > 0);
+        CHECK(month.n <= DP_BANDWIDTH_QUOTA_MONTHS_MAX && rate(&month) > 0);
     }
 }
 
 static void of_many_months_the_one_left_longest_ago_is_forgotten(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
-    dp_month_init(&month, 1, NOV_1, 0);
-    dp_month_use(&month, DP_MONTH_UP, 100 * GB);
+    dp_bandwidth_quota_init(&month, 1, NOV_1, 0);
+    dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, 100 * GB);
     for (uint64_t turns = 0; turns < 3; turns++) {
-        for (uint64_t i = 1; i < DP_MONTHS_MAX; i++) {
+        for (uint64_t i = 1; i < DP_BANDWIDTH_QUOTA_MONTHS_MAX; i++) {
             step_clock(&month, i * 40 * DAY);
-            assert_int_equal(month.counts[0].used[DP_MONTH_UP], turns * GB);
-            dp_month_use(&month, DP_MONTH_UP, GB);
+            assert_int_equal(month.counts[0].used[DP_BANDWIDTH_QUOTA_UP], turns * GB);
+            dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, GB);
         }
         step_clock(&month, NOV_1);
         assert_int_equal(rate(&month), 0);
@@ -232,59 +237,59 @@ static void of_many_months_the_one_left_longest_ago_is_forgotten(void **state)
     step_clock(&month, NOV_1);
     assert_int_equal(rate(&month), 0);
     step_clock(&month, 40 * DAY);
-    assert_int_equal(month.counts[0].used[DP_MONTH_UP], 0);
+    assert_int_equal(month.counts[0].used[DP_BANDWIDTH_QUOTA_UP], 0);
 }
 
 static void another_day_keeps_what_was_used(void **state)
 {
-    dp_month month;
+    dp_bandwidth_quota month;
     (void)state;
-    dp_month_init(&month, 1, NOV_1 + 5 * DAY, 0);
-    dp_month_use(&month, DP_MONTH_UP, 100 * GB);
-    dp_month_pass(&month, hundred, 20, NOV_1 + 5 * DAY, SECOND);
+    dp_bandwidth_quota_init(&month, 1, NOV_1 + 5 * DAY, 0);
+    dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, 100 * GB);
+    dp_bandwidth_quota_pass(&month, hundred, 20, NOV_1 + 5 * DAY, SECOND);
     assert_int_equal(rate(&month), 0);
-    assert_int_equal(dp_month_left_ms(&month), 14 * DAY);
-    dp_month_pass(&month, hundred, 20, NOV_1 + 19 * DAY, 2 * SECOND);
+    assert_int_equal(dp_bandwidth_quota_left_ms(&month), 14 * DAY);
+    dp_bandwidth_quota_pass(&month, hundred, 20, NOV_1 + 19 * DAY, 2 * SECOND);
     CHECK(rate(&month) > 0);
 }
 
 static void what_is_written_is_read_again_and_nothing_else_is(void **state)
 {
-    uint8_t bytes[DP_MONTH_BYTES_MAX];
-    uint8_t again[DP_MONTH_BYTES_MAX];
-    dp_month month;
-    dp_month other;
+    uint8_t bytes[DP_BANDWIDTH_QUOTA_BYTES_MAX];
+    uint8_t again[DP_BANDWIDTH_QUOTA_BYTES_MAX];
+    dp_bandwidth_quota month;
+    dp_bandwidth_quota other;
     (void)state;
-    dp_month_init(&month, 7, NOV_1, 0);
-    for (uint64_t i = 0; i < DP_MONTHS_MAX; i++) {
+    dp_bandwidth_quota_init(&month, 7, NOV_1, 0);
+    for (uint64_t i = 0; i < DP_BANDWIDTH_QUOTA_MONTHS_MAX; i++) {
         step_clock(&month, i * 40 * DAY);
-        dp_month_use(&month, DP_MONTH_UP, i * GB);
-        dp_month_use(&month, DP_MONTH_DOWN, i);
+        dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_UP, i * GB);
+        dp_bandwidth_quota_use(&month, DP_BANDWIDTH_QUOTA_DOWN, i);
     }
-    assert_int_equal(month.n, DP_MONTHS_MAX);
-    const dp_view view = dp_month_write(&month, bytes);
-    assert_int_equal(view.size, DP_MONTH_BYTES_MAX);
-    dp_month_init(&other, 1, DEC_1, 5);
+    assert_int_equal(month.n, DP_BANDWIDTH_QUOTA_MONTHS_MAX);
+    const dp_view view = dp_bandwidth_quota_write(&month, bytes);
+    assert_int_equal(view.size, DP_BANDWIDTH_QUOTA_BYTES_MAX);
+    dp_bandwidth_quota_init(&other, 1, DEC_1, 5);
     for (size_t size = 0; size < view.size; size++) {
-        CHECK_STATUS(dp_month_read(&other, dp_view_of(bytes, size)), DP_CORRUPT);
+        CHECK_STATUS(dp_bandwidth_quota_read(&other, dp_view_of(bytes, size)), DP_CORRUPT);
         assert_int_equal(other.day, 1);
     }
-    CHECK_OK(dp_month_read(&other, view));
+    CHECK_OK(dp_bandwidth_quota_read(&other, view));
     assert_int_equal(other.wall_ms, DEC_1);
-    assert_memory_equal(dp_month_write(&other, again).data, bytes, view.size);
+    assert_memory_equal(dp_bandwidth_quota_write(&other, again).data, bytes, view.size);
     bytes[0] = 2;
-    CHECK_STATUS(dp_month_read(&other, view), DP_VERSION);
+    CHECK_STATUS(dp_bandwidth_quota_read(&other, view), DP_VERSION);
     bytes[0] = 1;
     bytes[1] = 29;
-    CHECK_STATUS(dp_month_read(&other, view), DP_CORRUPT);
+    CHECK_STATUS(dp_bandwidth_quota_read(&other, view), DP_CORRUPT);
     bytes[1] = 7;
     bytes[2] = 9;
-    CHECK_STATUS(dp_month_read(&other, view), DP_CORRUPT);
+    CHECK_STATUS(dp_bandwidth_quota_read(&other, view), DP_CORRUPT);
     bytes[2] = 0;
-    CHECK_STATUS(dp_month_read(&other, view), DP_CORRUPT);
+    CHECK_STATUS(dp_bandwidth_quota_read(&other, view), DP_CORRUPT);
     bytes[2] = 8;
     memcpy(bytes + 4, bytes + 32, 4); /* One month twice. */
-    CHECK_STATUS(dp_month_read(&other, view), DP_CORRUPT);
+    CHECK_STATUS(dp_bandwidth_quota_read(&other, view), DP_CORRUPT);
 }
 
 int main(void)

@@ -1,45 +1,45 @@
 /* What happened on this node, for people: every entry becomes one log line, a row in the durable
  * journal, and stays in a ring that `dpnode logs` and `why` read. Rounds have a table of their own.
  * Loop thread only. */
-#ifndef DP_DAEMON_HOST_DIARY_H
-#define DP_DAEMON_HOST_DIARY_H
+#ifndef DP_DAEMON_HOST_EVENT_LOG_H
+#define DP_DAEMON_HOST_EVENT_LOG_H
 
 #include <uv.h>
 
 #include "base/log.h"
-#include "daemon/host/saver.h"
+#include "daemon/host/store_thread.h"
 #include "gossip/node/node.h"
 #include "gossip/record/record.h"
 
 enum {
-    DP_DIARY_ENTRIES_MAX = 1024,
-    DP_DIARY_ROUNDS_MAX = 1024,
-    DP_DIARY_TEXT_MAX = 240,
-    DP_DIARY_NAME_MAX = 40,
-    DP_DIARY_LEFT_OUT_MAX = 8,
-    DP_DIARY_STRAGGLERS_MAX = 64, /* whose cause is kept until their round is decided */
-    DP_DIARY_FLUSH_MS = 500
+    DP_EVENT_LOG_ENTRIES_MAX = 1024,
+    DP_EVENT_LOG_ROUNDS_MAX = 1024,
+    DP_EVENT_LOG_TEXT_MAX = 240,
+    DP_EVENT_LOG_NAME_MAX = 40,
+    DP_EVENT_LOG_LEFT_OUT_MAX = 8,
+    DP_EVENT_LOG_STRAGGLERS_MAX = 64, /* whose cause is kept until their round is decided */
+    DP_EVENT_LOG_FLUSH_MS = 500
 };
 
-typedef struct dp_diary_entry {
+typedef struct dp_event_log_entry {
     uint64_t id; /* counts from 1 in this life of the daemon */
     uint64_t time_ms;
     uint64_t round;
     dp_peer peer;      /* zero if none */
     dp_note_code code; /* 0: an entry of the daemon itself */
-    char name[DP_DIARY_NAME_MAX];
-    char text[DP_DIARY_TEXT_MAX];
-} dp_diary_entry;
+    char name[DP_EVENT_LOG_NAME_MAX];
+    char text[DP_EVENT_LOG_TEXT_MAX];
+} dp_event_log_entry;
 
-typedef enum dp_diary_kind { DP_DIARY_SYNC = 1, DP_DIARY_GOSSIP = 2 } dp_diary_kind;
+typedef enum dp_event_log_kind { DP_EVENT_LOG_SYNC = 1, DP_EVENT_LOG_GOSSIP = 2 } dp_event_log_kind;
 
 typedef struct dp_left_out {
     dp_peer peer;
     char cause[32];
 } dp_left_out;
 
-typedef struct dp_diary_round {
-    dp_diary_kind kind;
+typedef struct dp_event_log_round {
+    dp_event_log_kind kind;
     uint64_t round;
     uint64_t slot;
     uint64_t time_ms;     /* when it was decided, or the exchange done, here */
@@ -59,7 +59,7 @@ typedef struct dp_diary_round {
     bool live;           /* decided while this daemon watched, not read from the chain */
     dp_hash state_root;  /* after this round; zero until known */
     uint32_t n_left_out; /* the first of those that the record calls late */
-    dp_left_out left_out[DP_DIARY_LEFT_OUT_MAX];
+    dp_left_out left_out[DP_EVENT_LOG_LEFT_OUT_MAX];
     uint32_t n_peers;
     struct {
         dp_peer peer;
@@ -74,46 +74,47 @@ typedef struct dp_diary_round {
     uint64_t weight_other;
     double moved;
     char cause[32];
-} dp_diary_round;
+} dp_event_log_round;
 
-typedef struct dp_diary dp_diary;
+typedef struct dp_event_log dp_event_log;
 
-typedef struct dp_diary_hooks {
+typedef struct dp_event_log_hooks {
     void *context;
-    void (*entry)(void *context, const dp_diary_entry *entry);
-    void (*round)(void *context, const dp_diary_round *round);
-} dp_diary_hooks;
+    void (*entry)(void *context, const dp_event_log_entry *entry);
+    void (*round)(void *context, const dp_event_log_round *round);
+} dp_event_log_hooks;
 
-DP_MUST dp_status dp_diary_open(dp_diary **diary, uv_loop_t *loop, dp_saver *saver,
-                                const dp_diary_hooks *hooks);
-/* Hand what is not yet in the journal to the saver; before the saver closes. */
-void dp_diary_flush(dp_diary *diary);
-void dp_diary_close(dp_diary *diary);
+DP_MUST dp_status dp_event_log_open(dp_event_log **event_log, uv_loop_t *loop,
+                                    dp_store_thread *store_thread, const dp_event_log_hooks *hooks);
+/* Hand what is not yet in the journal to the store thread; before the store thread closes. */
+void dp_event_log_flush(dp_event_log *event_log);
+void dp_event_log_close(dp_event_log *event_log);
 
 /* One entry: name is a stable event name ("run.joined"), the text a sentence or key=value pairs. */
-void dp_diary_add(dp_diary *diary, dp_log_level level, const char *name, uint64_t round,
-                  const dp_peer *peer, const char *format, ...)
+void dp_event_log_add(dp_event_log *event_log, dp_log_level level, const char *name, uint64_t round,
+                      const dp_peer *peer, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 /* A note of the node, turned into words. names may be NULL or gives a name for a peer ("" if
  * unknown). */
-void dp_diary_note(dp_diary *diary, const dp_note *note, const char *peer_name);
+void dp_event_log_note(dp_event_log *event_log, const dp_note *note, const char *peer_name);
 
 /* The node waits for this one no more (DP_NOTE_STRAGGLER): kept until that round is added, whose
  * row then has this cause for it, if the record leaves it out. */
-void dp_diary_straggler(dp_diary *diary, const dp_note *note);
+void dp_event_log_straggler(dp_event_log *event_log, const dp_note *note);
 /* Rounds. The row is copied; the same (kind SYNC, round) replaces. */
-void dp_diary_round_add(dp_diary *diary, const dp_diary_round *round);
+void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *round);
 /* NULL if not there. */
-dp_diary_round *dp_diary_round_find(dp_diary *diary, uint64_t round);
+dp_event_log_round *dp_event_log_round_find(dp_event_log *event_log, uint64_t round);
 /* index 0 = oldest kept; NULL beyond the last. */
-const dp_diary_round *dp_diary_round_at(const dp_diary *diary, uint32_t index);
-uint32_t dp_diary_rounds(const dp_diary *diary);
+const dp_event_log_round *dp_event_log_round_at(const dp_event_log *event_log, uint32_t index);
+uint32_t dp_event_log_rounds(const dp_event_log *event_log);
 /* From a decided record, as seen by self. Why somebody was left out it does not say: who closed the
  * round knows (above). */
-void dp_diary_round_of_record(const dp_record *record, const dp_peer *self, dp_diary_round *round);
+void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,
+                                  dp_event_log_round *round);
 
-const dp_diary_entry *dp_diary_entry_at(const dp_diary *diary, uint32_t index);
-uint32_t dp_diary_entries(const dp_diary *diary);
+const dp_event_log_entry *dp_event_log_entry_at(const dp_event_log *event_log, uint32_t index);
+uint32_t dp_event_log_entries(const dp_event_log *event_log);
 
 uint64_t dp_unix_ms(void);
 

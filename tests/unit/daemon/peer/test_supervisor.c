@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/peer/guard.h"
+#include "daemon/peer/supervisor.h"
 #include "tests/unit/daemon/desk.h"
 #include "tests/unit/daemon/hurry.h"
 
@@ -20,7 +20,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *out)
 }
 
 static struct {
-    dp_guard *guard;
+    dp_supervisor *supervisor;
     int socket; /* of the supervisor; -1: there is none */
     char heard[4096];
 } bench;
@@ -66,13 +66,13 @@ static void hear(void)
 
 static void guard_open(void)
 {
-    CHECK_OK(dp_guard_open(&bench.guard, &desk.daemon));
-    desk.daemon.guard = bench.guard;
+    CHECK_OK(dp_supervisor_open(&bench.supervisor, &desk.daemon));
+    desk.daemon.supervisor = bench.supervisor;
 }
 
 static void bench_close(void)
 {
-    dp_guard_close(bench.guard);
+    dp_supervisor_close(bench.supervisor);
     if (bench.socket >= 0) {
         hear();
         close(bench.socket);
@@ -122,14 +122,14 @@ static void a_store_thread_that_is_stuck_gives_no_sign_of_life(void **state)
     listen_as(false);
     setenv("WATCHDOG_USEC", "2000", 1);
     guard_open();
-    dp_saver *saver = desk.daemon.saver;
-    desk.daemon.saver = NULL; /* It takes no job. */
+    dp_store_thread *store_thread = desk.daemon.store_thread;
+    desk.daemon.store_thread = NULL; /* It takes no job. */
     for (int i = 0; i < 5; i++) {
         uv_run(&desk.loop, UV_RUN_ONCE);
     }
     hear();
     assert_string_equal(bench.heard, "READY=1;");
-    desk.daemon.saver = saver;
+    desk.daemon.store_thread = store_thread;
     bench_close();
 }
 
@@ -170,24 +170,25 @@ static void a_node_may_end_when_its_work_is_counted_or_nothing_counts_it(void **
     const uint64_t limit_ms = 1000;
     (void)state;
     bench_open();
-    assert_int_equal(dp_guard_counted(&desk.daemon), 5);
-    assert_null(dp_guard_drained(&desk.daemon, 5, limit_ms - 1, limit_ms));
-    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, limit_ms, limit_ms), "time is over"));
+    assert_int_equal(dp_supervisor_counted(&desk.daemon), 5);
+    assert_null(dp_supervisor_drained(&desk.daemon, 5, limit_ms - 1, limit_ms));
     assert_non_null(
-        strstr(dp_guard_drained(&desk.daemon, 4, 0, limit_ms), "this node's work is counted"));
+        strstr(dp_supervisor_drained(&desk.daemon, 5, limit_ms, limit_ms), "time is over"));
+    assert_non_null(
+        strstr(dp_supervisor_drained(&desk.daemon, 4, 0, limit_ms), "this node's work is counted"));
     static const char no_round[] = "no round is open";
     view.trainer = "down";
-    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, 0, limit_ms), no_round));
+    assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), no_round));
     view.trainer = "up";
     view.node.mode = DP_MODE_GOSSIP;
-    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, 0, limit_ms), no_round));
+    assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), no_round));
     view.node.mode = DP_MODE_SYNC;
     desk.config.observer = true;
-    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 5, 0, limit_ms), no_round));
+    assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), no_round));
     desk.config.observer = false;
     desk.daemon.driver = NULL; /* Idle. */
-    assert_non_null(strstr(dp_guard_drained(&desk.daemon, 0, 0, limit_ms), no_round));
-    assert_int_equal(dp_guard_counted(&desk.daemon), 0);
+    assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 0, 0, limit_ms), no_round));
+    assert_int_equal(dp_supervisor_counted(&desk.daemon), 0);
     desk_close();
 }
 
@@ -197,8 +198,8 @@ static void draining_asks_for_time_and_ends_with_the_next_counted_round(void **s
     bench_open();
     listen_as(false);
     guard_open();
-    assert_true(dp_guard_drain(bench.guard, "SIGTERM"));
-    assert_false(dp_guard_drain(bench.guard, "SIGTERM")); /* It drains already. */
+    assert_true(dp_supervisor_drain(bench.supervisor, "SIGTERM"));
+    assert_false(dp_supervisor_drain(bench.supervisor, "SIGTERM")); /* It drains already. */
     assert_true(desk_logged("SIGTERM: this node stops when a round counts its work"));
     uv_run(&desk.loop, UV_RUN_ONCE);
     assert_false(desk.ended);
@@ -215,7 +216,7 @@ static void a_node_with_nothing_to_wait_for_ends_without_a_word(void **state)
     bench_open();
     view.running = false;
     guard_open();
-    assert_true(dp_guard_drain(bench.guard, "SIGTERM"));
+    assert_true(dp_supervisor_drain(bench.supervisor, "SIGTERM"));
     turn_until(&desk.loop, has_ended, NULL);
     assert_false(desk_logged("daemon.draining"));
     bench_close();
@@ -228,9 +229,9 @@ static void the_file_of_a_machine_that_goes_away_is_seen(void **state)
     bench_open();
     tempdir_file(&desk.shelf.dir, "going", path);
     snprintf(desk.config.drain_on_file, sizeof desk.config.drain_on_file, "%s", path);
-    hurry_from_ms = DP_GUARD_LOOK_MS;
+    hurry_from_ms = DP_SUPERVISOR_LOOK_MS;
     guard_open();
-    assert_int_equal(hurry_last_ms, DP_GUARD_LOOK_MS);
+    assert_int_equal(hurry_last_ms, DP_SUPERVISOR_LOOK_MS);
     hurry_from_ms = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         uv_run(&desk.loop, UV_RUN_ONCE);
@@ -251,14 +252,14 @@ static void the_file_of_a_machine_that_goes_away_is_seen(void **state)
 
 static void without_memory_there_is_no_guard(void **state)
 {
-    dp_guard *guard = NULL;
+    dp_supervisor *supervisor = NULL;
     (void)state;
     bench_open();
     dp_alloc_fail_after(1);
-    CHECK_STATUS(dp_guard_open(&guard, &desk.daemon), DP_NOMEM);
+    CHECK_STATUS(dp_supervisor_open(&supervisor, &desk.daemon), DP_NOMEM);
     dp_alloc_fail_after(0);
-    assert_null(guard);
-    dp_guard_close(NULL);
+    assert_null(supervisor);
+    dp_supervisor_close(NULL);
     desk_close();
 }
 

@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-#include "daemon/host/note.h"
+#include "daemon/host/event_text.h"
 
 static const char *said(dp_note_code code, uint64_t a, uint64_t b, const char *cause)
 {
     static char text[256];
     const dp_note note = {.code = code, .round = 9, .a = a, .b = b, .cause = cause};
-    dp_note_sentence(&note, "bob", text, sizeof text);
+    dp_event_text_write(&note, "bob", text, sizeof text);
     return text;
 }
 
@@ -53,7 +53,7 @@ static void what_does_not_fit_is_cut(void **state)
     char text[64];
     for (size_t size = 1; size < sizeof text; size++) {
         memset(text, 'x', sizeof text);
-        dp_note_sentence(&note, "somebody of a long name", text, size);
+        dp_event_text_write(&note, "somebody of a long name", text, size);
         assert_true(strlen(text) < size);
         assert_memory_equal(text, "somebody of a long name is no longer a member: it was removed",
                             strlen(text));
@@ -64,9 +64,9 @@ static void what_does_not_fit_is_cut(void **state)
 static void what_every_round_brings_is_no_news(void **state)
 {
     (void)state;
-    assert_int_equal(dp_note_level(DP_NOTE_READY), DP_LOG_DEBUG);
-    assert_int_equal(dp_note_level(DP_NOTE_DECIDED), DP_LOG_INFO);
-    assert_int_equal(dp_note_level(DP_NOTE_DIVERGED), DP_LOG_WARN);
+    assert_int_equal(dp_event_text_level(DP_NOTE_READY), DP_LOG_DEBUG);
+    assert_int_equal(dp_event_text_level(DP_NOTE_DECIDED), DP_LOG_INFO);
+    assert_int_equal(dp_event_text_level(DP_NOTE_DIVERGED), DP_LOG_WARN);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "daemon/host/month.h"
+#include "daemon/host/bandwidth_quota.h"
 
 #include <string.h>
 
@@ -40,9 +40,10 @@ static uint32_t number_of(uint64_t days, uint32_t *day)
     return (uint32_t)((shifted / ERA_DAYS * ERA_YEARS + year) * 12 + month + 2);
 }
 
-uint32_t dp_month_number(uint64_t wall_ms, uint32_t day, uint64_t *begin_ms, uint64_t *end_ms)
+uint32_t dp_bandwidth_quota_number(uint64_t wall_ms, uint32_t day, uint64_t *begin_ms,
+                                   uint64_t *end_ms)
 {
-    dp_assert(day >= 1 && day <= DP_MONTH_DAY_MAX);
+    dp_assert(day >= 1 && day <= DP_BANDWIDTH_QUOTA_DAY_MAX);
     const uint64_t wall = wall_ms < WALL_MS_MAX ? wall_ms : WALL_MS_MAX;
     uint32_t of_month = 0;
     uint32_t number = number_of(wall / DAY_MS, &of_month);
@@ -56,85 +57,89 @@ uint32_t dp_month_number(uint64_t wall_ms, uint32_t day, uint64_t *begin_ms, uin
     return number;
 }
 
-static uint64_t left_of(const dp_month *month, dp_month_way way, uint64_t cap)
+static uint64_t left_of(const dp_bandwidth_quota *month, dp_bandwidth_quota_way way, uint64_t cap)
 {
     const uint64_t used = month->counts[0].used[way];
     return used < cap ? cap - used : 0;
 }
 
-uint64_t dp_month_left_ms(const dp_month *month)
+uint64_t dp_bandwidth_quota_left_ms(const dp_bandwidth_quota *month)
 {
     const uint64_t lived = month->counts[0].lived_ms;
     const uint64_t most = LIVED_DAYS_MAX * DAY_MS;
     uint64_t end_ms = 0;
-    DP_IGNORE(dp_month_number(month->wall_ms, month->day, NULL, &end_ms)); /* Its end matters. */
+    DP_IGNORE(dp_bandwidth_quota_number(month->wall_ms, month->day, NULL,
+                                        &end_ms)); /* Its end matters. */
     const uint64_t wall = month->wall_ms < end_ms ? end_ms - month->wall_ms : 0;
     const uint64_t alive = lived < most ? most - lived : 0;
     return wall < alive ? wall : alive;
 }
 
 /* What a span of the time that is left may take of what is left. */
-static uint64_t share(const dp_month *month, uint64_t left, uint64_t span_ms)
+static uint64_t share(const dp_bandwidth_quota *month, uint64_t left, uint64_t span_ms)
 {
-    const uint64_t until = dp_month_left_ms(month);
+    const uint64_t until = dp_bandwidth_quota_left_ms(month);
     const unsigned __int128 time_ms = until > HOUR_MS ? until : HOUR_MS;
     return (uint64_t)((unsigned __int128)left * span_ms / time_ms);
 }
 
-static uint64_t saved_most(const dp_month *month, uint64_t left)
+static uint64_t saved_most(const dp_bandwidth_quota *month, uint64_t left)
 {
     const uint64_t day = share(month, left, DAY_MS);
     return day < left ? day : left;
 }
 
-void dp_month_init(dp_month *month, uint32_t day, uint64_t wall_ms, uint64_t now_ms)
+void dp_bandwidth_quota_init(dp_bandwidth_quota *month, uint32_t day, uint64_t wall_ms,
+                             uint64_t now_ms)
 {
-    *month = (dp_month){.day = day, .n = 1, .wall_ms = wall_ms, .now_ms = now_ms};
-    month->counts[0].number = dp_month_number(wall_ms, day, NULL, NULL);
-    for (int way = 0; way < DP_MONTH_WAYS; way++) {
+    *month = (dp_bandwidth_quota){.day = day, .n = 1, .wall_ms = wall_ms, .now_ms = now_ms};
+    month->counts[0].number = dp_bandwidth_quota_number(wall_ms, day, NULL, NULL);
+    for (int way = 0; way < DP_BANDWIDTH_QUOTA_WAYS; way++) {
         month->saved[way] = UINT64_MAX;
     }
 }
 
 /* The count of this month comes first; the others move back by one. */
-static void turn_to(dp_month *month, uint32_t number)
+static void turn_to(dp_bandwidth_quota *month, uint32_t number)
 {
-    dp_month_count count = {.number = number};
+    dp_bandwidth_quota_count count = {.number = number};
     uint32_t at = 0;
     while (at < month->n && month->counts[at].number != number) {
         at++;
     }
     if (at < month->n) {
         count = month->counts[at];
-    } else if (month->n < DP_MONTHS_MAX) {
+    } else if (month->n < DP_BANDWIDTH_QUOTA_MONTHS_MAX) {
         month->n++;
     } else {
-        at = DP_MONTHS_MAX - 1;
+        at = DP_BANDWIDTH_QUOTA_MONTHS_MAX - 1;
     }
     memmove(month->counts + 1, month->counts, at * sizeof count);
     month->counts[0] = count;
 }
 
-static void save(dp_month *month, const uint64_t caps[DP_MONTH_WAYS], uint64_t passed_ms)
+static void save(dp_bandwidth_quota *month, const uint64_t caps[DP_BANDWIDTH_QUOTA_WAYS],
+                 uint64_t passed_ms)
 {
-    for (int way = 0; way < DP_MONTH_WAYS; way++) {
+    for (int way = 0; way < DP_BANDWIDTH_QUOTA_WAYS; way++) {
         uint64_t *const saved = &month->saved[way];
         if (caps[way] == 0) {
             *saved = UINT64_MAX;
             continue;
         }
-        const uint64_t left = left_of(month, (dp_month_way)way, caps[way]);
+        const uint64_t left = left_of(month, (dp_bandwidth_quota_way)way, caps[way]);
         const uint64_t most = saved_most(month, left);
         const uint64_t more = share(month, left, passed_ms < DAY_MS ? passed_ms : DAY_MS);
         *saved = *saved >= most || more >= most - *saved ? most : *saved + more;
     }
 }
 
-void dp_month_pass(dp_month *month, const uint64_t caps[DP_MONTH_WAYS], uint32_t day,
-                   uint64_t wall_ms, uint64_t now_ms)
+void dp_bandwidth_quota_pass(dp_bandwidth_quota *month,
+                             const uint64_t caps[DP_BANDWIDTH_QUOTA_WAYS], uint32_t day,
+                             uint64_t wall_ms, uint64_t now_ms)
 {
     const uint64_t passed_ms = now_ms > month->now_ms ? now_ms - month->now_ms : 0;
-    const uint32_t number = dp_month_number(wall_ms, day, NULL, NULL);
+    const uint32_t number = dp_bandwidth_quota_number(wall_ms, day, NULL, NULL);
     month->counts[0].lived_ms += passed_ms;
     month->now_ms = now_ms;
     month->wall_ms = wall_ms;
@@ -147,12 +152,12 @@ void dp_month_pass(dp_month *month, const uint64_t caps[DP_MONTH_WAYS], uint32_t
         turn_to(month, number);
     }
     if (month->counts[0].lived_ms >= LIVED_DAYS_MAX * DAY_MS) {
-        month->counts[0] = (dp_month_count){.number = number};
+        month->counts[0] = (dp_bandwidth_quota_count){.number = number};
     }
     save(month, caps, passed_ms);
 }
 
-void dp_month_use(dp_month *month, dp_month_way way, uint64_t bytes)
+void dp_bandwidth_quota_use(dp_bandwidth_quota *month, dp_bandwidth_quota_way way, uint64_t bytes)
 {
     uint64_t *const used = &month->counts[0].used[way];
     uint64_t *const saved = &month->saved[way];
@@ -162,9 +167,10 @@ void dp_month_use(dp_month *month, dp_month_way way, uint64_t bytes)
     }
 }
 
-uint64_t dp_month_rate(const dp_month *month, dp_month_way way, uint64_t cap)
+uint64_t dp_bandwidth_quota_rate(const dp_bandwidth_quota *month, dp_bandwidth_quota_way way,
+                                 uint64_t cap)
 {
-    dp_assert(cap <= DP_MONTH_CAP_MAX);
+    dp_assert(cap <= DP_BANDWIDTH_QUOTA_CAP_MAX);
     if (cap == 0) {
         return UINT64_MAX;
     }
@@ -175,9 +181,10 @@ uint64_t dp_month_rate(const dp_month *month, dp_month_way way, uint64_t cap)
     return left == 0 ? 0 : rate > 0 ? rate : 1;
 }
 
-dp_view dp_month_write(const dp_month *month, uint8_t out[DP_MONTH_BYTES_MAX])
+dp_view dp_bandwidth_quota_write(const dp_bandwidth_quota *month,
+                                 uint8_t out[DP_BANDWIDTH_QUOTA_BYTES_MAX])
 {
-    dp_writer writer = dp_writer_of(out, DP_MONTH_BYTES_MAX);
+    dp_writer writer = dp_writer_of(out, DP_BANDWIDTH_QUOTA_BYTES_MAX);
     dp_view view = dp_view_of(out, 0);
     dp_write_u8(&writer, VERSION);
     dp_write_u8(&writer, (uint8_t)month->day);
@@ -185,20 +192,20 @@ dp_view dp_month_write(const dp_month *month, uint8_t out[DP_MONTH_BYTES_MAX])
     for (uint32_t i = 0; i < month->n; i++) {
         dp_write_u32(&writer, month->counts[i].number);
         dp_write_u64(&writer, month->counts[i].lived_ms);
-        dp_write_u64(&writer, month->counts[i].used[DP_MONTH_UP]);
-        dp_write_u64(&writer, month->counts[i].used[DP_MONTH_DOWN]);
+        dp_write_u64(&writer, month->counts[i].used[DP_BANDWIDTH_QUOTA_UP]);
+        dp_write_u64(&writer, month->counts[i].used[DP_BANDWIDTH_QUOTA_DOWN]);
     }
-    dp_write_u64(&writer, month->saved[DP_MONTH_UP]);
-    dp_write_u64(&writer, month->saved[DP_MONTH_DOWN]);
+    dp_write_u64(&writer, month->saved[DP_BANDWIDTH_QUOTA_UP]);
+    dp_write_u64(&writer, month->saved[DP_BANDWIDTH_QUOTA_DOWN]);
     const dp_status status = dp_writer_finish(&writer, &view);
     dp_assert(status == DP_OK);
     return view;
 }
 
 /* A count of now, and each month once. */
-static bool is_good(const dp_month *month)
+static bool is_good(const dp_bandwidth_quota *month)
 {
-    if (month->day < 1 || month->day > DP_MONTH_DAY_MAX || month->n < 1) {
+    if (month->day < 1 || month->day > DP_BANDWIDTH_QUOTA_DAY_MAX || month->n < 1) {
         return false;
     }
     for (uint32_t i = 0; i < month->n; i++) {
@@ -211,26 +218,26 @@ static bool is_good(const dp_month *month)
     return true;
 }
 
-dp_status dp_month_read(dp_month *month, dp_view bytes)
+dp_status dp_bandwidth_quota_read(dp_bandwidth_quota *month, dp_view bytes)
 {
-    dp_month read = *month;
+    dp_bandwidth_quota read = *month;
     dp_reader reader = dp_reader_of(bytes);
     if (dp_read_u8(&reader) != VERSION) {
         return reader.failed ? DP_CORRUPT : DP_VERSION;
     }
     read.day = dp_read_u8(&reader);
     read.n = dp_read_u16(&reader);
-    if (read.n > DP_MONTHS_MAX) {
+    if (read.n > DP_BANDWIDTH_QUOTA_MONTHS_MAX) {
         return DP_CORRUPT;
     }
     for (uint32_t i = 0; i < read.n; i++) {
         read.counts[i].number = dp_read_u32(&reader);
         read.counts[i].lived_ms = dp_read_u64(&reader);
-        read.counts[i].used[DP_MONTH_UP] = dp_read_u64(&reader);
-        read.counts[i].used[DP_MONTH_DOWN] = dp_read_u64(&reader);
+        read.counts[i].used[DP_BANDWIDTH_QUOTA_UP] = dp_read_u64(&reader);
+        read.counts[i].used[DP_BANDWIDTH_QUOTA_DOWN] = dp_read_u64(&reader);
     }
-    read.saved[DP_MONTH_UP] = dp_read_u64(&reader);
-    read.saved[DP_MONTH_DOWN] = dp_read_u64(&reader);
+    read.saved[DP_BANDWIDTH_QUOTA_UP] = dp_read_u64(&reader);
+    read.saved[DP_BANDWIDTH_QUOTA_DOWN] = dp_read_u64(&reader);
     if (dp_reader_finish(&reader) != DP_OK || !is_good(&read)) {
         return DP_CORRUPT;
     }

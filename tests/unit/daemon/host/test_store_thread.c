@@ -1,8 +1,8 @@
-/* THREADS_TEST: the saver's thread and the loop hand jobs to each other. */
+/* THREADS_TEST: the store thread and the loop hand jobs to each other. */
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "daemon/host/saver.h"
+#include "daemon/host/store_thread.h"
 #include "tests/unit/daemon/turn.h"
 #include "tests/unit/store/shelf.h"
 
@@ -11,17 +11,15 @@ enum { JOBS = 200 };
 struct desk {
     uv_loop_t loop;
     shelf shelf;
-    dp_saver *saver;
+    dp_store_thread *store_thread;
     unsigned n_done;
-    unsigned ran
-        [2 *
-         JOBS]; /* numbers in the order of running; written by the saver thread, read after done */
+    unsigned ran[2 * JOBS]; /* in the order of running; read after done */
     unsigned n_ran;
     pthread_mutex_t gate;
 };
 
 typedef struct task {
-    dp_saver_job job;
+    dp_store_thread_job job;
     struct desk *desk;
     unsigned number;
     unsigned again; /* how often done posts it anew */
@@ -29,7 +27,7 @@ typedef struct task {
     pthread_t thread;
 } task;
 
-static void run_task(dp_saver_job *job, dp_store *store)
+static void run_task(dp_store_thread_job *job, dp_store *store)
 {
     task *self = (task *)job;
     struct desk *desk = self->desk;
@@ -38,19 +36,19 @@ static void run_task(dp_saver_job *job, dp_store *store)
     desk->ran[desk->n_ran++ % (2 * JOBS)] = self->number;
 }
 
-static void done_task(dp_saver_job *job)
+static void done_task(dp_store_thread_job *job)
 {
     task *self = (task *)job;
     CHECK(!pthread_equal(self->thread, pthread_self()));
     self->desk->n_done++;
     if (self->again > 0) {
         self->again--;
-        CHECK_OK(dp_saver_post(self->desk->saver, job, DP_SAVER_BULK));
+        CHECK_OK(dp_store_thread_post(self->desk->store_thread, job, DP_STORE_THREAD_BULK));
     }
 }
 
 /* Waits at the gate, so that a test can queue behind it. */
-static void run_gate(dp_saver_job *job, dp_store *store)
+static void run_gate(dp_store_thread_job *job, dp_store *store)
 {
     task *self = (task *)job;
     pthread_mutex_lock(&self->desk->gate);
@@ -64,21 +62,21 @@ static void desk_open(struct desk *desk)
     pthread_mutex_init(&desk->gate, NULL);
     turn_open(&desk->loop);
     shelf_open(&desk->shelf);
-    CHECK_OK(dp_saver_open(&desk->saver, &desk->loop, desk->shelf.store));
+    CHECK_OK(dp_store_thread_open(&desk->store_thread, &desk->loop, desk->shelf.store));
 }
 
 static void desk_close(struct desk *desk)
 {
-    dp_saver_close(desk->saver);
+    dp_store_thread_close(desk->store_thread);
     turn_close(&desk->loop);
     shelf_close(&desk->shelf);
     pthread_mutex_destroy(&desk->gate);
 }
 
-static void post(struct desk *desk, task *item, unsigned number, dp_saver_class class)
+static void post(struct desk *desk, task *item, unsigned number, dp_store_thread_class class)
 {
     *item = (task){.job = {.run = run_task, .done = done_task}, .desk = desk, .number = number};
-    CHECK_OK(dp_saver_post(desk->saver, &item->job, class));
+    CHECK_OK(dp_store_thread_post(desk->store_thread, &item->job, class));
 }
 
 struct count {
@@ -105,13 +103,13 @@ static void jobs_of_one_class_run_in_order(void **state)
     (void)state;
     desk_open(&desk);
     for (unsigned i = 0; i < JOBS; i++) {
-        post(&desk, &tasks[i], i, DP_SAVER_BULK);
+        post(&desk, &tasks[i], i, DP_STORE_THREAD_BULK);
     }
     wait_done(&desk, JOBS);
     for (unsigned i = 0; i < JOBS; i++) {
         assert_int_equal(desk.ran[i], i);
     }
-    assert_int_equal(dp_saver_waiting(desk.saver), 0);
+    assert_int_equal(dp_store_thread_waiting(desk.store_thread), 0);
     desk_close(&desk);
 }
 
@@ -124,12 +122,12 @@ static void urgent_jobs_overtake_bulk_jobs(void **state)
     desk_open(&desk);
     pthread_mutex_lock(&desk.gate);
     gate = (task){.job = {.run = run_gate, .done = done_task}, .desk = &desk, .number = 9};
-    CHECK_OK(dp_saver_post(desk.saver, &gate.job, DP_SAVER_URGENT));
-    post(&desk, &tasks[0], 0, DP_SAVER_BULK);
-    post(&desk, &tasks[1], 1, DP_SAVER_BULK);
-    post(&desk, &tasks[2], 2, DP_SAVER_URGENT);
-    post(&desk, &tasks[3], 3, DP_SAVER_URGENT);
-    assert_int_equal(dp_saver_waiting(desk.saver), 5);
+    CHECK_OK(dp_store_thread_post(desk.store_thread, &gate.job, DP_STORE_THREAD_URGENT));
+    post(&desk, &tasks[0], 0, DP_STORE_THREAD_BULK);
+    post(&desk, &tasks[1], 1, DP_STORE_THREAD_BULK);
+    post(&desk, &tasks[2], 2, DP_STORE_THREAD_URGENT);
+    post(&desk, &tasks[3], 3, DP_STORE_THREAD_URGENT);
+    assert_int_equal(dp_store_thread_waiting(desk.store_thread), 5);
     pthread_mutex_unlock(&desk.gate);
     wait_done(&desk, 5);
     static const unsigned wanted[] = {9, 2, 3, 0, 1};
@@ -140,7 +138,7 @@ static void urgent_jobs_overtake_bulk_jobs(void **state)
 enum { PIECES = 3 };
 
 /* A long job: votes that wait get their turn between its pieces. */
-static void run_piece(dp_saver_job *job, dp_store *store)
+static void run_piece(dp_store_thread_job *job, dp_store *store)
 {
     task *self = (task *)job;
     run_task(job, store);
@@ -156,16 +154,16 @@ static void a_long_job_lets_others_in_between_its_pieces(void **state)
     desk_open(&desk);
     pthread_mutex_lock(&desk.gate);
     gate = (task){.job = {.run = run_gate, .done = done_task}, .desk = &desk, .number = 9};
-    CHECK_OK(dp_saver_post(desk.saver, &gate.job, DP_SAVER_URGENT));
+    CHECK_OK(dp_store_thread_post(desk.store_thread, &gate.job, DP_STORE_THREAD_URGENT));
     tasks[0] = (task){.job = {.run = run_piece, .done = done_task}, .desk = &desk, .number = 0};
-    CHECK_OK(dp_saver_post(desk.saver, &tasks[0].job, DP_SAVER_URGENT));
-    post(&desk, &tasks[1], 1, DP_SAVER_URGENT);
-    post(&desk, &tasks[2], 2, DP_SAVER_BULK);
+    CHECK_OK(dp_store_thread_post(desk.store_thread, &tasks[0].job, DP_STORE_THREAD_URGENT));
+    post(&desk, &tasks[1], 1, DP_STORE_THREAD_URGENT);
+    post(&desk, &tasks[2], 2, DP_STORE_THREAD_BULK);
     pthread_mutex_unlock(&desk.gate);
     wait_done(&desk, 4);
     static const unsigned wanted[] = {9, 0, 1, 0, 0, 2};
     assert_memory_equal(desk.ran, wanted, sizeof wanted);
-    assert_int_equal(dp_saver_waiting(desk.saver), 0);
+    assert_int_equal(dp_store_thread_waiting(desk.store_thread), 0);
     desk_close(&desk);
 }
 
@@ -176,11 +174,11 @@ static void closing_finishes_what_waits_and_what_that_posts(void **state)
     (void)state;
     desk_open(&desk);
     for (unsigned i = 0; i < JOBS; i++) {
-        post(&desk, &tasks[i], i, i % 2 == 0 ? DP_SAVER_BULK : DP_SAVER_URGENT);
+        post(&desk, &tasks[i], i, i % 2 == 0 ? DP_STORE_THREAD_BULK : DP_STORE_THREAD_URGENT);
     }
     tasks[7].again = 3;
-    dp_saver_close(desk.saver);
-    desk.saver = NULL;
+    dp_store_thread_close(desk.store_thread);
+    desk.store_thread = NULL;
     assert_int_equal(desk.n_done, JOBS + 3);
     desk_close(&desk);
 }
@@ -189,20 +187,21 @@ static void a_full_queue_says_again(void **state)
 {
     struct desk desk;
     task gate;
-    task *tasks = calloc(DP_SAVER_JOBS_MAX, sizeof *tasks);
+    task *tasks = calloc(DP_STORE_THREAD_JOBS_MAX, sizeof *tasks);
     (void)state;
     assert_non_null(tasks);
     desk_open(&desk);
     pthread_mutex_lock(&desk.gate);
     gate = (task){.job = {.run = run_gate, .done = done_task}, .desk = &desk};
-    CHECK_OK(dp_saver_post(desk.saver, &gate.job, DP_SAVER_URGENT));
-    for (unsigned i = 1; i < DP_SAVER_JOBS_MAX; i++) {
-        post(&desk, &tasks[i], i, DP_SAVER_BULK);
+    CHECK_OK(dp_store_thread_post(desk.store_thread, &gate.job, DP_STORE_THREAD_URGENT));
+    for (unsigned i = 1; i < DP_STORE_THREAD_JOBS_MAX; i++) {
+        post(&desk, &tasks[i], i, DP_STORE_THREAD_BULK);
     }
-    CHECK_STATUS(dp_saver_post(desk.saver, &tasks[0].job, DP_SAVER_URGENT), DP_AGAIN);
-    CHECK_STATUS(dp_saver_post(NULL, &tasks[0].job, DP_SAVER_URGENT), DP_AGAIN);
+    CHECK_STATUS(dp_store_thread_post(desk.store_thread, &tasks[0].job, DP_STORE_THREAD_URGENT),
+                 DP_AGAIN);
+    CHECK_STATUS(dp_store_thread_post(NULL, &tasks[0].job, DP_STORE_THREAD_URGENT), DP_AGAIN);
     pthread_mutex_unlock(&desk.gate);
-    wait_done(&desk, DP_SAVER_JOBS_MAX);
+    wait_done(&desk, DP_STORE_THREAD_JOBS_MAX);
     free(tasks);
     desk_close(&desk);
 }
@@ -213,7 +212,7 @@ static void one_job_posted_for_ever_does_not_keep_the_loop(void **state)
     task item;
     (void)state;
     desk_open(&desk);
-    post(&desk, &item, 1, DP_SAVER_BULK);
+    post(&desk, &item, 1, DP_STORE_THREAD_BULK);
     item.again = JOBS;
     wait_done(&desk, JOBS + 1);
     desk_close(&desk);

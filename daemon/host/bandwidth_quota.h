@@ -1,0 +1,90 @@
+/* What has left and come in each month, and the rate at which what is left of a cap may be used.
+ * Arithmetic: clocks are arguments, what is written is bytes; bandwidth_limiter.h keeps it and acts
+ * by it.
+ *
+ * A month begins at 00:00 UTC of its day, 1 to 28, so that it begins in every month and is the same
+ * wherever the machine is carried; a provider that counts by local time begins some hours earlier
+ * or later.
+ *
+ *   left   the cap less what was used
+ *   time   until the month is over, one hour at least
+ *   r      left / time
+ *   saved  grows at r, and what passes is taken from it; a day of r at most
+ *   rate   r + saved / 3600 s
+ *
+ * So who takes all that it may takes r, who was quiet for a day may for hours take many times as
+ * much, and the sum never passes the cap: near it the rate falls to nothing. Only what asks nobody,
+ * messages of the protocol, may pass it.
+ *
+ * The clock may be wrong, and be put right, in both directions. Each month has a count of its own,
+ * which is found again when the clock comes back to it: a step unlocks no month that is used up,
+ * and locks none that is not. Of a clock that never comes out of a month, as on a machine without
+ * one that forgets the time whenever it is off, the count begins anew when the daemon has run for
+ * 32 days of it. */
+#ifndef DP_DAEMON_HOST_BANDWIDTH_QUOTA_H
+#define DP_DAEMON_HOST_BANDWIDTH_QUOTA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+enum {
+    DP_BANDWIDTH_QUOTA_WAYS = 2, /* up, down */
+    DP_BANDWIDTH_QUOTA_MONTHS_MAX =
+        8, /* counted ones; the one that was left longest ago gives way */
+    DP_BANDWIDTH_QUOTA_DAY_MAX = 28,
+    DP_BANDWIDTH_QUOTA_BYTES_MAX =
+        4 + DP_BANDWIDTH_QUOTA_MONTHS_MAX * (4 + 8 + 8 * DP_BANDWIDTH_QUOTA_WAYS) +
+        8 * DP_BANDWIDTH_QUOTA_WAYS
+};
+#define DP_BANDWIDTH_QUOTA_CAP_MAX (UINT64_C(1) << 60) /* bytes */
+
+typedef enum dp_bandwidth_quota_way {
+    DP_BANDWIDTH_QUOTA_UP = 0,
+    DP_BANDWIDTH_QUOTA_DOWN
+} dp_bandwidth_quota_way;
+
+typedef struct dp_bandwidth_quota_count {
+    uint32_t number; /* 12 * year + month - 1 of its first day */
+    uint64_t lived_ms;
+    uint64_t used[DP_BANDWIDTH_QUOTA_WAYS];
+} dp_bandwidth_quota_count;
+
+typedef struct dp_bandwidth_quota {
+    uint32_t day;
+    uint32_t n; /* counts[0] is that of now */
+    dp_bandwidth_quota_count counts[DP_BANDWIDTH_QUOTA_MONTHS_MAX];
+    uint64_t saved[DP_BANDWIDTH_QUOTA_WAYS]; /* bytes; UINT64_MAX: a whole day of them */
+    uint64_t now_ms; /* when dp_bandwidth_quota_pass was called last, both clocks */
+    uint64_t wall_ms;
+} dp_bandwidth_quota;
+
+/* The month of an instant. begin_ms and end_ms: unix milliseconds, either may be NULL. */
+uint32_t dp_bandwidth_quota_number(uint64_t wall_ms, uint32_t day, uint64_t *begin_ms,
+                                   uint64_t *end_ms);
+
+/* Nothing was counted yet. now_ms: of a clock that only goes on. */
+void dp_bandwidth_quota_init(dp_bandwidth_quota *month, uint32_t day, uint64_t wall_ms,
+                             uint64_t now_ms);
+/* Time has passed. caps: bytes per month, at most DP_BANDWIDTH_QUOTA_CAP_MAX; 0: none. With another
+ * day what was used counts in the month that it makes of this one. */
+void dp_bandwidth_quota_pass(dp_bandwidth_quota *month,
+                             const uint64_t caps[DP_BANDWIDTH_QUOTA_WAYS], uint32_t day,
+                             uint64_t wall_ms, uint64_t now_ms);
+void dp_bandwidth_quota_use(dp_bandwidth_quota *month, dp_bandwidth_quota_way way, uint64_t bytes);
+/* Bytes per second that may pass now; UINT64_MAX without a cap, 0 when it is used up. */
+uint64_t dp_bandwidth_quota_rate(const dp_bandwidth_quota *month, dp_bandwidth_quota_way way,
+                                 uint64_t cap);
+/* Until the count of now ends, by the clock or by what was lived. */
+uint64_t dp_bandwidth_quota_left_ms(const dp_bandwidth_quota *month);
+
+/* u8 version 1 | u8 day | u16 n | n times {u32 number | u64 lived_ms | u64 used, each way} | u64
+ * saved, each way; little-endian. */
+dp_view dp_bandwidth_quota_write(const dp_bandwidth_quota *month,
+                                 uint8_t out[DP_BANDWIDTH_QUOTA_BYTES_MAX]);
+/* DP_CORRUPT, DP_VERSION: the month stays as it was. Clocks are those of the init before. */
+DP_MUST dp_status dp_bandwidth_quota_read(dp_bandwidth_quota *month, dp_view bytes);
+
+#endif

@@ -1,0 +1,13 @@
+/* The words for what the protocol core notes: a level of the log, and a sentence for the owner. Not
+ * where they go (event_log.h). */
+#ifndef DP_DAEMON_HOST_EVENT_TEXT_H
+#define DP_DAEMON_HOST_EVENT_TEXT_H
+
+#include "base/log.h"
+#include "gossip/node/node.h"
+
+dp_log_level dp_event_text_level(dp_note_code code);
+/* who: how its peer is called. Cut at size. */
+void dp_event_text_write(const dp_note *note, const char *who, char *text, size_t size);
+
+#endif

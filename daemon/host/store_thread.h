@@ -1,0 +1,49 @@
+/* The one thread that owns the store: jobs go in, results come back on the loop thread. Hashing of
+ * bulk data happens here too. Votes and records overtake bulk writes; within a class jobs run in
+ * order. */
+#ifndef DP_DAEMON_HOST_STORE_THREAD_H
+#define DP_DAEMON_HOST_STORE_THREAD_H
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/status.h"
+#include "store/db.h"
+
+enum { DP_STORE_THREAD_JOBS_MAX = 8192 };
+
+typedef struct dp_store_thread dp_store_thread;
+typedef struct dp_store_thread_job dp_store_thread_job;
+
+typedef enum dp_store_thread_class {
+    DP_STORE_THREAD_URGENT = 0, /* votes, records, pending rows: what a message waits for */
+    DP_STORE_THREAD_BULK,       /* chunks, checkpoints, reads for peers, journal */
+    DP_STORE_THREAD_CLASSES
+} dp_store_thread_class;
+
+/* Embed it first in a struct of your own; run is called on the store thread, done on the loop
+ * thread, then the memory is the poster's again (done may free it). A long job does a piece of its
+ * work per run and sets again, so that what waits gets its turn in between; done is called after
+ * the run that leaves again unset. */
+struct dp_store_thread_job {
+    dp_list link;
+    void (*run)(dp_store_thread_job *job, dp_store *store);
+    void (*done)(dp_store_thread_job *job);
+    bool again;                  /* set by run; cleared before each */
+    dp_store_thread_class class; /* written by dp_store_thread_post */
+};
+
+/* The store is lent: only the store thread touches it until close. */
+DP_MUST dp_status dp_store_thread_open(dp_store_thread **store_thread, uv_loop_t *loop,
+                                       dp_store *store);
+/* DP_AGAIN when DP_STORE_THREAD_JOBS_MAX jobs wait, or for NULL (closed); then neither function is
+ * called. Loop thread only. */
+DP_MUST dp_status dp_store_thread_post(dp_store_thread *store_thread, dp_store_thread_job *job,
+                                       dp_store_thread_class class);
+/* Finish all waiting jobs (their done functions are called), join the thread, free. Loop thread
+ * only. */
+void dp_store_thread_close(dp_store_thread *store_thread);
+/* Jobs posted and not yet done. */
+uint32_t dp_store_thread_waiting(const dp_store_thread *store_thread);
+
+#endif

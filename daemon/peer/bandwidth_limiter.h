@@ -1,0 +1,73 @@
+/* What this node may take of its line, while the daemon runs: the values of the owner
+ * (bandwidth_config.h), kept in the store's row "limits", and what months have left
+ * (bandwidth_quota.h), in its row "traffic", and the owner's pause (pause.h), in its row "pause".
+ * Each second the bytes of the transport are counted, and the limits of its buckets follow from
+ * both. Counts are written once a minute where there is a cap, every ten minutes else, more often
+ * in the first, and at the end: kill -9 loses so much, or half of a short life.
+ *
+ * When a month is used up the node stays a member and votes, as messages always may; it does not
+ * train, since nobody could fetch what it makes, and bulk waits. With the next month, or a larger
+ * cap, it goes on. Loop thread only. */
+#ifndef DP_DAEMON_PEER_BANDWIDTH_LIMITER_H
+#define DP_DAEMON_PEER_BANDWIDTH_LIMITER_H
+
+#include "daemon/host/bandwidth_quota.h"
+#include "daemon/host/pause.h"
+#include "daemon/host/store_thread.h"
+#include "daemon/net/bandwidth_config.h"
+#include "daemon/net/transport.h"
+
+typedef struct dp_daemon dp_daemon;
+typedef struct dp_bandwidth_limiter dp_bandwidth_limiter;
+
+/* The clock that people set, in unix milliseconds. */
+typedef uint64_t dp_bandwidth_limiter_clock(void);
+/* Reads the rows of daemon->store, before the store thread has it; one that cannot be read is told
+ * in the log and counts as absent. */
+DP_MUST dp_status dp_bandwidth_limiter_open(dp_bandwidth_limiter **bandwidth_limiter,
+                                            dp_daemon *daemon, dp_bandwidth_limiter_clock *wall_ms);
+/* Counts once more and writes that. Accepts NULL, before the store thread is closed. */
+void dp_bandwidth_limiter_close(dp_bandwidth_limiter *bandwidth_limiter);
+
+/* For the transport; none for NULL. */
+dp_limits dp_bandwidth_limiter_limits(const dp_bandwidth_limiter *bandwidth_limiter);
+/* Holds at once; to keep it is dp_bandwidth_limiter_keep. */
+void dp_bandwidth_limiter_change(dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which,
+                                 uint64_t value);
+/* Write what is kept; done is called once, on the loop. DP_AGAIN: the store thread takes no more,
+ * and it is not called. */
+typedef void dp_bandwidth_limiter_kept(void *context, dp_status status);
+DP_MUST dp_status dp_bandwidth_limiter_keep(dp_bandwidth_limiter *bandwidth_limiter,
+                                            dp_bandwidth_limiter_kept *done, void *context);
+/* The owner's own pause, which the end of a month's must not end; one that does not hold is its
+ * resume. Holds at once, and outlives the daemon when done is called with DP_OK, as above; done may
+ * be NULL. DP_CLOSED for NULL. */
+DP_MUST dp_status dp_bandwidth_limiter_pause(dp_bandwidth_limiter *bandwidth_limiter,
+                                             const dp_pause *pause, dp_bandwidth_limiter_kept *done,
+                                             void *context);
+
+typedef struct dp_bandwidth_limiter_view {
+    dp_bandwidth_config_set set;
+    uint64_t begin_ms; /* of the month of now, unix */
+    uint64_t end_ms;
+    uint64_t used[DP_BANDWIDTH_QUOTA_WAYS];
+    uint64_t
+        rate[DP_BANDWIDTH_QUOTA_WAYS]; /* bytes per second of the month now; UINT64_MAX: no cap */
+    dp_limits holds;                   /* bytes per second now, by line and month; 0: none */
+    dp_bandwidth_config by[DP_BANDWIDTH_QUOTA_WAYS]; /* who makes it, where there is one */
+    bool used_up;                                    /* one of the caps */
+    dp_pause pause;                                  /* by the owner as well */
+} dp_bandwidth_limiter_view;
+/* False for NULL. */
+bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,
+                               dp_bandwidth_limiter_view *view);
+/* "this month's upload of 200 GB is used up until 2026-12-01": false if none is. */
+bool dp_bandwidth_limiter_why(const dp_bandwidth_limiter *bandwidth_limiter, char *text,
+                              size_t size);
+
+/* What a transport has counted since it was opened; a smaller number is of another one. Called each
+ * second, and by tests. */
+void dp_bandwidth_limiter_count(dp_bandwidth_limiter *bandwidth_limiter, uint64_t sent,
+                                uint64_t received);
+
+#endif

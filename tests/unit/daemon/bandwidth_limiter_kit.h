@@ -1,0 +1,58 @@
+/* The owner's limits and pause, played: all of daemon/peer/bandwidth_limiter.h that the control
+ * socket asks. Beside call_kit.h. */
+#ifndef DP_TESTS_UNIT_DAEMON_BANDWIDTH_LIMITER_KIT_H
+#define DP_TESTS_UNIT_DAEMON_BANDWIDTH_LIMITER_KIT_H
+
+#include "daemon/peer/bandwidth_limiter.h"
+#include "tests/unit/daemon/call_kit.h"
+
+static struct {
+    dp_bandwidth_limiter_view view;
+    const char *cap;  /* of a month that is used up; NULL: none is */
+    dp_status pauses; /* of the order itself ... */
+    dp_status kept;   /* ... and of its row */
+    uint32_t n_pauses;
+    dp_pause pause; /* the last */
+} bandwidth_limiter_kit;
+
+bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,
+                               dp_bandwidth_limiter_view *view)
+{
+    if (bandwidth_limiter != NULL) {
+        *view = bandwidth_limiter_kit.view;
+    }
+    return bandwidth_limiter != NULL;
+}
+
+bool dp_bandwidth_limiter_why(const dp_bandwidth_limiter *bandwidth_limiter, char *text,
+                              size_t size)
+{
+    (void)bandwidth_limiter;
+    if (bandwidth_limiter_kit.cap != NULL) {
+        snprintf(text, size, "%s", bandwidth_limiter_kit.cap);
+    }
+    return bandwidth_limiter_kit.cap != NULL;
+}
+
+dp_status dp_bandwidth_limiter_pause(dp_bandwidth_limiter *bandwidth_limiter, const dp_pause *pause,
+                                     dp_bandwidth_limiter_kept *done, void *context)
+{
+    if (bandwidth_limiter == NULL) {
+        return DP_CLOSED;
+    }
+    bandwidth_limiter_kit.n_pauses++;
+    bandwidth_limiter_kit.pause = *pause;
+    if (bandwidth_limiter_kit.pauses == DP_OK && done != NULL) {
+        done(context, bandwidth_limiter_kit.kept);
+    }
+    return bandwidth_limiter_kit.pauses;
+}
+
+/* After call_open. */
+static inline void allowance_open(void)
+{
+    memset(&bandwidth_limiter_kit, 0, sizeof bandwidth_limiter_kit);
+    desk.daemon.bandwidth_limiter = (dp_bandwidth_limiter *)(void *)&bandwidth_limiter_kit;
+}
+
+#endif
