@@ -85,7 +85,7 @@ OPEN_FOLDERS = ("tests", "bench")
 LIBRARIES = {
     "uv.h": {"daemon"},
     "sodium.h": {"base/digest.c", "gossip/core/id.c", "gossip/channel/channel.c", "gossip/identity/cert.c", "gossip/identity/invite.c",
-                 "gossip/channel/noise.c", "gossip/channel/suite.c", "gossip/channel/lot.c", "daemon"},
+                 "gossip/channel/noise.c", "gossip/channel/suite.c", "gossip/channel/record_batch.c", "daemon"},
     "msgpack.h": {"base/pack.c"},
     "sqlite3.h": {"store"},
     "yaml.h": {"cli", "daemon"},
@@ -108,7 +108,7 @@ CIRCLE_LINES_MAX = 2000
 ASSERTIONS_MIN = 1.5
 
 # Objects of gossip/ that may compute with libsodium. Seeds and ephemeral keys come in from outside there too.
-GOSSIP_EDGE = {"id", "channel", "cert", "invite", "noise", "suite", "lot"}
+GOSSIP_EDGE = {"id", "channel", "cert", "invite", "noise", "suite", "record_batch"}
 EDGE_ALLOWED = re.compile(r"^(crypto_\w+|sodium_\w+)$")
 EDGE_FORBIDDEN = re.compile(r"^(crypto_\w+_keygen|crypto_(box|kx|sign|sign_ed25519)_keypair|sodium_malloc)$")
 

@@ -187,7 +187,7 @@ void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,
             loss += (unsigned __int128)listed->loss_micro * listed->tokens;
             tokens_with_loss += listed->tokens;
         }
-        if (i >= DP_LISTED_STANDARD) {
+        if (i >= DP_LISTED_DEFAULT) {
             continue; /* Of so many the sums are kept. */
         }
         round->peers[i].peer = listed->peer;

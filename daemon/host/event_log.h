@@ -67,7 +67,7 @@ typedef struct dp_event_log_round {
         uint64_t tokens;
         uint32_t q;
         uint32_t age; /* 1: it came too late for the round before */
-    } peers[DP_LISTED_STANDARD];
+    } peers[DP_LISTED_DEFAULT];
     /* GOSSIP */
     dp_peer partner;
     uint64_t weight_own;

@@ -30,7 +30,8 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
     }
     if (best->bytes == NULL) {
         const bool guest = dp_conn_is_guest(bulk->conn);
-        const bool room = dp_held_take(&bulk->conn->transport->held, guest, DP_LOT_MESSAGE_MAX);
+        const bool room =
+            dp_held_take(&bulk->conn->transport->held, guest, DP_RECORD_BATCH_MESSAGE_MAX);
         if (!room && guest) {
             return NULL; /* The connection is lost. A guest has little to say that is so long. */
         }
@@ -39,12 +40,12 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
             return NULL;
         }
         if (!room) {
-            dp_held_take_anyway(&bulk->conn->transport->held, guest, DP_LOT_MESSAGE_MAX);
+            dp_held_take_anyway(&bulk->conn->transport->held, guest, DP_RECORD_BATCH_MESSAGE_MAX);
         }
-        best->bytes = dp_alloc(1, DP_LOT_MESSAGE_MAX);
+        best->bytes = dp_alloc(1, DP_RECORD_BATCH_MESSAGE_MAX);
         best->guest = guest;
         if (best->bytes == NULL) {
-            dp_held_give(&bulk->conn->transport->held, guest, DP_LOT_MESSAGE_MAX);
+            dp_held_give(&bulk->conn->transport->held, guest, DP_RECORD_BATCH_MESSAGE_MAX);
             return NULL;
         }
     }
@@ -62,8 +63,8 @@ static uint8_t *plain_of(const dp_bulk_lot *lot)
 static void run_open(dp_crypto_pool_job *job)
 {
     dp_bulk_lot *lot = DP_LIST_ITEM(job, dp_bulk_lot, job);
-    lot->opened = dp_lot_open(&lot->lot, lot->slab->bytes + lot->at, plain_of(lot));
-    dp_lot_close(&lot->lot);
+    lot->opened = dp_record_batch_open(&lot->lot, lot->slab->bytes + lot->at, plain_of(lot));
+    dp_record_batch_close(&lot->lot);
 }
 
 static void turn(dp_bulk *bulk);
@@ -110,11 +111,11 @@ static found find_lot(dp_bulk *bulk)
     uint32_t n_records = 0;
     uint32_t at = bulk->parsed;
     *lot = (dp_bulk_lot){.slab = slab, .at = at};
-    while (n_records < DP_LOT_RECORDS_MAX && !lot->closes) {
-        dp_lot_framer framer = bulk->framer;
-        dp_lot_record record;
-        if (dp_lot_frame(&framer, dp_view_of(slab->bytes + at, slab->filled - at), &record) !=
-            DP_OK) {
+    while (n_records < DP_RECORD_BATCH_RECORDS_MAX && !lot->closes) {
+        dp_record_batch_framer framer = bulk->framer;
+        dp_record_batch_record record;
+        if (dp_record_batch_frame(&framer, dp_view_of(slab->bytes + at, slab->filled - at),
+                                  &record) != DP_OK) {
             return FOUND_FAULT;
         }
         if (record.bytes == 0 || (n_records > 0 && (record.begins || record.closes))) {
@@ -172,13 +173,14 @@ static bool tell(dp_bulk *bulk)
         return false;
     }
     if (!lot->opened || lot->closes ||
-        dp_lot_accept(&bulk->story, lot->begins, plain_of(lot), lot->plain, &complete) != DP_OK ||
+        dp_record_batch_accept(&bulk->story, lot->begins, plain_of(lot), lot->plain, &complete) !=
+            DP_OK ||
         (incoming == NULL && !complete)) {
         dp_conn_lose(conn, DP_LINK_RESET);
         return false;
     }
     if (complete && incoming != NULL && incoming == bulk->current) { /* Nothing may continue it. */
-        bulk->framer = (dp_lot_framer){0};
+        bulk->framer = (dp_record_batch_framer){0};
         bulk->current = NULL;
         incoming->refs--; /* The lot still holds it. */
     }
@@ -198,7 +200,7 @@ static bool have_room(dp_bulk *bulk)
         old->filled = 0; /* All of it is done with: again from the start. */
         bulk->parsed = 0;
     }
-    if (old != NULL && old->filled < DP_LOT_BYTES_MAX) {
+    if (old != NULL && old->filled < DP_RECORD_BATCH_BYTES_MAX) {
         return true;
     }
     if (old != NULL && old->filled - bulk->parsed >= DP_SEALED_RECORD_MAX) {
@@ -210,7 +212,7 @@ static bool have_room(dp_bulk *bulk)
             continue;
         }
         if (slab->bytes == NULL) {
-            slab->bytes = dp_alloc(1, DP_LOT_BYTES_MAX);
+            slab->bytes = dp_alloc(1, DP_RECORD_BATCH_BYTES_MAX);
         }
         if (slab->bytes == NULL) {
             bulk->conn->doom = DP_LINK_RESET;
@@ -274,7 +276,7 @@ uv_buf_t dp_bulk_room(dp_bulk *bulk)
         return uv_buf_init(NULL, 0); /* libuv says ENOBUFS, and the connection is lost. */
     }
     const size_t most = dp_conn_read_most(bulk->conn);
-    const size_t left = DP_LOT_BYTES_MAX - bulk->slab->filled;
+    const size_t left = DP_RECORD_BATCH_BYTES_MAX - bulk->slab->filled;
     return uv_buf_init((char *)bulk->slab->bytes + bulk->slab->filled,
                        (unsigned)(left < most ? left : most));
 }
@@ -297,7 +299,7 @@ void dp_bulk_feed(dp_bulk *bulk, dp_view bytes)
     if (bytes.size == 0 || conn->closing) {
         return;
     }
-    if (!have_room(bulk) || DP_LOT_BYTES_MAX - bulk->slab->filled < bytes.size) {
+    if (!have_room(bulk) || DP_RECORD_BATCH_BYTES_MAX - bulk->slab->filled < bytes.size) {
         dp_conn_lose(bulk->conn, DP_LINK_RESET);
         return;
     }

@@ -82,8 +82,9 @@ static void tell_if_low(const dp_bulk *bulk)
 static void run_seal(dp_crypto_pool_job *job)
 {
     dp_bulk_piece *piece = DP_LIST_ITEM(job, dp_bulk_piece, job);
-    dp_lot_seal(&piece->lot, dp_buf_view(&piece->message->bytes), piece->first, piece->room);
-    dp_lot_close(&piece->lot);
+    dp_record_batch_seal(&piece->lot, dp_buf_view(&piece->message->bytes), piece->first,
+                         piece->room);
+    dp_record_batch_close(&piece->lot);
 }
 
 static void done_seal(dp_crypto_pool_job *job)
@@ -170,8 +171,9 @@ static bool start_piece(dp_bulk *bulk)
     }
     dp_bulk_piece *piece = free_piece(bulk);
     const uint32_t left = message->n_records - message->next;
-    const uint32_t n_records = left < DP_LOT_RECORDS_MAX ? left : DP_LOT_RECORDS_MAX;
-    piece->bytes = dp_lot_wire_bytes(message->bytes.size, message->next, n_records);
+    const uint32_t n_records =
+        left < DP_RECORD_BATCH_RECORDS_MAX ? left : DP_RECORD_BATCH_RECORDS_MAX;
+    piece->bytes = dp_record_batch_wire_bytes(message->bytes.size, message->next, n_records);
     piece->first = message->next;
     if (!make_room(piece)) {
         bulk->conn->doom = DP_LINK_RESET;
@@ -303,7 +305,7 @@ void dp_bulk_write_on(dp_bulk *bulk)
 
 dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *bytes)
 {
-    const uint32_t n_records = dp_lot_message_records(bytes->size);
+    const uint32_t n_records = dp_record_batch_message_records(bytes->size);
     if (bytes->size > DP_MESSAGE_BULK_MAX) {
         return DP_TOOBIG;
     }
@@ -320,7 +322,7 @@ dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *bytes)
     dp_buf_init(bytes, bytes->max);
     dp_list_push_back(&bulk->messages, &message->item);
     bulk->n_messages++;
-    bulk->waiting += dp_lot_wire_bytes(message->bytes.size, 0, n_records);
+    bulk->waiting += dp_record_batch_wire_bytes(message->bytes.size, 0, n_records);
     dp_bulk_pump(bulk);
     return DP_OK;
 }
@@ -347,7 +349,7 @@ dp_bulk *dp_bulk_open(dp_conn *conn)
 static void give_back(const dp_bulk *bulk, const dp_bulk_incoming *incoming)
 {
     if (incoming->bytes != NULL) {
-        dp_held_give(&bulk->conn->transport->held, incoming->guest, DP_LOT_MESSAGE_MAX);
+        dp_held_give(&bulk->conn->transport->held, incoming->guest, DP_RECORD_BATCH_MESSAGE_MAX);
     }
 }
 

@@ -14,12 +14,12 @@
 
 #include "daemon/net/crypto_pool.h"
 #include "daemon/net/transport_conn.h"
-#include "gossip/channel/lot.h"
+#include "gossip/channel/record_batch.h"
 
 enum {
     /* being sealed or written: one sealed, one on its way, and two for the unevenness of both */
     DP_BULK_PIECES = 4,
-    DP_BULK_SLABS = 4,           /* of DP_LOT_BYTES_MAX: being read into or opened from */
+    DP_BULK_SLABS = 4,           /* of DP_RECORD_BATCH_BYTES_MAX: being read into or opened from */
     DP_BULK_LOTS = 16,           /* being opened */
     DP_BULK_INCOMING = 3,        /* messages that they belong to */
     DP_BULK_MESSAGES_MAX = 4096, /* waiting to be sealed */
@@ -42,7 +42,7 @@ typedef struct dp_bulk_piece {
     dp_crypto_pool_job job;
     dp_bulk *bulk;
     dp_bulk_message *message; /* NULL once sealed */
-    dp_lot lot;
+    dp_record_batch lot;
     uint32_t first;
     size_t bytes;
     size_t handed; /* to the system; less than bytes under a limit (throttle.h) */
@@ -53,14 +53,14 @@ typedef struct dp_bulk_piece {
 } dp_bulk_piece;
 
 typedef struct dp_bulk_slab {
-    uint8_t *bytes; /* DP_LOT_BYTES_MAX of them, or NULL */
+    uint8_t *bytes; /* DP_RECORD_BATCH_BYTES_MAX of them, or NULL */
     uint32_t filled;
     uint32_t n_lots; /* that lie in it */
 } dp_bulk_slab;
 
 /* One of several records that comes: its size in front. */
 typedef struct dp_bulk_incoming {
-    uint8_t *bytes; /* DP_LOT_MESSAGE_MAX, kept until the lane idles; or NULL */
+    uint8_t *bytes; /* DP_RECORD_BATCH_MESSAGE_MAX, kept until the lane idles; or NULL */
     uint32_t refs;  /* lots, and the framer while it may go on */
     bool guest;     /* of the budget in held.h */
 } dp_bulk_incoming;
@@ -68,7 +68,7 @@ typedef struct dp_bulk_incoming {
 typedef struct dp_bulk_lot {
     dp_crypto_pool_job job;
     dp_bulk *bulk;
-    dp_lot lot;
+    dp_record_batch lot;
     dp_bulk_slab *slab;
     uint32_t at;                /* in the slab */
     dp_bulk_incoming *incoming; /* NULL: a message of one record, opened in place */
@@ -98,8 +98,8 @@ struct dp_bulk {
     dp_bulk_slab slabs[DP_BULK_SLABS];
     dp_bulk_slab *slab; /* being read into; NULL: none is free */
     uint32_t parsed;    /* bytes of it that belong to lots */
-    dp_lot_framer framer;
-    dp_lot_story story;
+    dp_record_batch_framer framer;
+    dp_record_batch_story story;
     dp_bulk_incoming incoming[DP_BULK_INCOMING];
     dp_bulk_incoming *current; /* that the framer is in */
     dp_bulk_lot lots[DP_BULK_LOTS];

@@ -40,7 +40,7 @@ enum {
  * names them. */
 #define DP_STAGED_ROUND 0U
 
-_Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_STANDARD,
+_Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_DEFAULT,
                "a record has no more results than blobs");
 
 /* A command under way: what its answer means. */

@@ -328,9 +328,9 @@ static void done_restore(dp_store_thread_job *job)
 /* NULL: no memory. */
 static restore_job *restore_new(const dp_driver *driver)
 {
-    const uint32_t listed = driver->manifest.contributors_max > DP_LISTED_STANDARD
+    const uint32_t listed = driver->manifest.contributors_max > DP_LISTED_DEFAULT
                                 ? driver->manifest.contributors_max
-                                : (uint32_t)DP_LISTED_STANDARD;
+                                : (uint32_t)DP_LISTED_DEFAULT;
     const uint32_t wanted = (DP_DRIVER_BLOB_WINDOW + DP_DRIVER_BLOBS_BESIDE) * listed;
     restore_job *const job = dp_alloc(1, sizeof *job);
     uint64_t seed;

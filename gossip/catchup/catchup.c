@@ -9,7 +9,7 @@
 #include "gossip/catchup/fork.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
-#include "gossip/transfer/doubt.h"
+#include "gossip/transfer/peer_backoff.h"
 
 #define RECORDS_WAIT_US (1000 * DP_MS)
 
@@ -17,7 +17,7 @@
 
 static bool doubted(const dp_node *node, const dp_peer *peer)
 {
-    return dp_doubted(&node->catchup->doubt, peer, node->now);
+    return dp_backed_off(&node->catchup->doubt, peer, node->now);
 }
 
 /* Who is asked first: members by the chain as known here, then others, then who is doubted. */
@@ -109,7 +109,7 @@ static void ask(dp_node *node)
         return;
     }
     if (catchup->asked_at.us != 0 && !dp_peer_equal(&catchup->asked, &(dp_peer){{0}})) {
-        dp_doubt_failed(&catchup->doubt, &catchup->asked, node->now);
+        dp_backoff_failed(&catchup->doubt, &catchup->asked, node->now);
     }
     if (catchup->asked_at.us != 0 && dp_peer_equal(&catchup->asked, &catchup->hint_peer)) {
         catchup->hint_slot = 0; /* It spoke of records that it does not give. */
@@ -134,7 +134,7 @@ static void end_message(dp_node *node, bool good)
     dp_assert(node->catchup->size > 0);
     catchup->size = 0;
     if (good) {
-        dp_doubt_gave(&catchup->doubt, &catchup->sender);
+        dp_backoff_gave(&catchup->doubt, &catchup->sender);
         catchup->asked_at = (dp_time){0};
         catchup->asked = (dp_peer){{0}};
     } else if (dp_peer_equal(&catchup->sender, &catchup->asked)) {

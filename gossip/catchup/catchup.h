@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "gossip/core/limits.h"
 #include "gossip/record/wire.h"
-#include "gossip/transfer/doubt.h"
+#include "gossip/transfer/peer_backoff.h"
 
 #define DP_STATE_PATIENCE_US (5 * DP_SECOND) /* without progress another state is tried */
 
@@ -25,7 +25,7 @@ typedef struct dp_catchup {
     dp_peer asked;
     dp_peer sender; /* of the message at hand */
     bool gained;    /* it had a record that follows */
-    dp_doubt doubt;
+    dp_backoff doubt;
     dp_hash part;       /* a state of which an earlier life has fetched chunks; zero: none */
     bool frees_trainer; /* until dp_catchup_frees_trainer is asked */
     bool wants_state;   /* a state object is being fetched */

@@ -32,9 +32,9 @@ static dp_status open_chain(dp_node *node, uint32_t listed_max, bool lists)
 
 dp_status dp_catchup_open(dp_node *node, uint32_t listed_max)
 {
-    const bool lists = listed_max > DP_LISTED_STANDARD;
+    const bool lists = listed_max > DP_LISTED_DEFAULT;
 
-    dp_assert(listed_max >= DP_LISTED_STANDARD && listed_max <= DP_LISTED_MAX);
+    dp_assert(listed_max >= DP_LISTED_DEFAULT && listed_max <= DP_LISTED_MAX);
     DP_TRY(open_chain(node, listed_max, lists));
     node->saved = dp_reserve(1, sizeof *node->saved);
     node->proof = dp_reserve(1, sizeof *node->proof);

@@ -107,7 +107,7 @@ void dp_chain_drop_row(dp_node *node, dp_history_row *row)
         return;
     }
     row->dropped = true;
-    row->rest = row->n > DP_LISTED_STANDARD;
+    row->rest = row->n > DP_LISTED_DEFAULT;
     for (uint32_t k = 0; k < row->n && !row->rest; k++) {
         dp_chain_drop(node, &row->items[k].root, row->round);
     }

@@ -66,7 +66,7 @@ dp_status dp_list_open(dp_node *node, uint32_t listed_max)
     if (talk == NULL) {
         return DP_NOMEM;
     }
-    if (listed_max > DP_LISTED_STANDARD) {
+    if (listed_max > DP_LISTED_DEFAULT) {
         talk->whole = dp_reserve(DP_RECORD_WHOLE_MAX, 1);
         talk->vote_row = dp_reserve(DP_COMMIT_ROW_HEAD + DP_RECORD_WHOLE_MAX, 1);
         if (talk->whole == NULL || talk->vote_row == NULL) {
@@ -118,7 +118,7 @@ static bool may_ask(const dp_node *node, const dp_peer *asker, const dp_peer *fr
         return voter != DP_NOBODY;
     }
     const dp_time direct = node->beat.voters[voter].direct;
-    return direct.us == 0 || dp_time_between(direct, node->now) > DP_BEAT_FRESH_US;
+    return direct.us == 0 || dp_time_between(direct, node->now) > DP_HEARTBEAT_FRESH_US;
 }
 
 static dp_status on_get(dp_node *node, dp_view bytes, const dp_peer *from)

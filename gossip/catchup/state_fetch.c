@@ -9,7 +9,7 @@
 #include "gossip/catchup/fork.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
-#include "gossip/transfer/doubt.h"
+#include "gossip/transfer/peer_backoff.h"
 
 #define STATE_HASTE_US                                                                             \
     (250 * DP_MS) /* least time before a state that is told of no more gives way to another */

@@ -57,7 +57,7 @@ void dp_node_reopen(dp_node *node)
 
 uint64_t dp_node_record_ms(const dp_node *node)
 {
-    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+    const uint64_t agreed_ms = dp_heartbeat_agreed_ms(&node->beat, node->now);
 
     return agreed_ms > node->ledger.time_ms ? agreed_ms : node->ledger.time_ms;
 }

@@ -14,7 +14,7 @@
 #include "gossip/event/out.h"
 #include "gossip/ledger/ledger.h"
 #include "gossip/ledger/valid.h"
-#include "gossip/member/beat.h"
+#include "gossip/member/heartbeat.h"
 #include "gossip/member/links.h"
 #include "gossip/member/members.h"
 #include "gossip/pairs/mix.h"
@@ -24,7 +24,7 @@
 #include "gossip/vote/commit.h"
 
 enum {
-    DP_HELD_STANDARD = 4096, /* objects known to be here; in a run with lists more: */
+    DP_HELD_DEFAULT = 4096, /* objects known to be here; in a run with lists more: */
     DP_ROOM_BYTES = 8192 + DP_RECORD_BYTES_MAX + DP_CERT_OF_RECORD_BYTES_MAX,
     DP_HELD_PER_LISTED = 16, /* ... so many for each contribution of a record */
 };
@@ -78,7 +78,7 @@ struct dp_node {
     uint32_t buggify; /* mask of dp_bug; 0 but in the simulator */
     dp_out out;
     dp_relay relay;
-    dp_beat beat;
+    dp_heartbeat beat;
     dp_members *members;
     dp_spread *spread;
     dp_mix *mix;

@@ -17,8 +17,8 @@ static void send_kept(dp_node *node, const dp_peer *to, dp_view kept)
         return;
     }
     /* No link, or a voter that does not hear us: through those that hear it. */
-    const uint32_t n = dp_beat_route(&node->beat, node->now, voter, relays,
-                                     DP_BUGGIFY(node, DP_BUG_ONE_RELAY) ? 1 : 2);
+    const uint32_t n = dp_heartbeat_route(&node->beat, node->now, voter, relays,
+                                          DP_BUGGIFY(node, DP_BUG_ONE_RELAY) ? 1 : 2);
     for (uint32_t i = 0; i < n; i++) {
         dp_writer writer = dp_out_writer(&node->out, DP_MSG_RELAY, DP_RELAY_HEAD_BYTES + kept.size);
         dp_view message;

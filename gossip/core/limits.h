@@ -6,9 +6,9 @@
 enum {
     DP_MEMBERS_MAX = 2048, /* ever known in one run */
     DP_VOTERS_MAX = 7,
-    DP_LISTED_STANDARD = 32, /* contributors in one record, unless the manifest permits more */
-    DP_LISTED_MAX = 1024,    /* then so many at most: they stand in lists (listing.h) */
-    DP_ADDRS_MAX = 4,        /* addresses announced per member */
+    DP_LISTED_DEFAULT = 32, /* contributors in one record, unless the manifest permits more */
+    DP_LISTED_MAX = 1024,   /* then so many at most: they stand in lists (listing.h) */
+    DP_ADDRS_MAX = 4,       /* addresses announced per member */
     DP_CREDENTIAL_MAX = 5 * 232,
     DP_ACTIONS_MAX = 512,      /* per step; the node defers what would pass it */
     DP_MESSAGE_MAX = 96 * 1024 /* one control message */

@@ -199,7 +199,7 @@ typedef struct dp_action {
             uint32_t first; /* as in dp_apply_item */
             uint32_t end;
             uint32_t n_items;
-            dp_apply_item items[DP_LISTED_STANDARD]; /* q: Q31 share of the mean */
+            dp_apply_item items[DP_LISTED_DEFAULT]; /* q: Q31 share of the mean */
         } reduce;
         struct {
             dp_hash root;

@@ -33,9 +33,8 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
         .stale = manifest->stale == DP_ON,
         .density = dp_density_first(manifest),
         .pace = dp_pace_first(manifest),
-        .listed_max = manifest->contributors_max > DP_LISTED_STANDARD
-                          ? manifest->contributors_max
-                          : (uint32_t)DP_LISTED_STANDARD,
+        .listed_max = manifest->contributors_max > DP_LISTED_DEFAULT ? manifest->contributors_max
+                                                                     : (uint32_t)DP_LISTED_DEFAULT,
         .close_milli = manifest->close_milli,
         .head = *run,
         .base = *run,
@@ -76,7 +75,7 @@ void dp_ledger_close(dp_ledger *ledger)
 
 bool dp_ledger_lists(const dp_ledger *ledger)
 {
-    return ledger->listed_max > DP_LISTED_STANDARD;
+    return ledger->listed_max > DP_LISTED_DEFAULT;
 }
 
 uint32_t dp_ledger_find(const dp_ledger *ledger, const dp_peer *peer)
@@ -346,10 +345,10 @@ static void take_back(dp_ledger *ledger)
 /* Who adds up what in the next round, and what its weights are measured against (SAFETY F2). */
 static void prepare_parts(dp_ledger *ledger, const dp_record *record)
 {
-    dp_peer peers[DP_LISTED_STANDARD];
-    uint32_t rates[DP_LISTED_STANDARD];
-    unsigned __int128 weights[DP_LISTED_STANDARD];
-    unsigned __int128 told[DP_LISTED_STANDARD];
+    dp_peer peers[DP_LISTED_DEFAULT];
+    uint32_t rates[DP_LISTED_DEFAULT];
+    unsigned __int128 weights[DP_LISTED_DEFAULT];
+    unsigned __int128 told[DP_LISTED_DEFAULT];
 
     dp_assert(ledger->parted);
     for (uint32_t i = 0; i < record->n_listed; i++) {

@@ -71,8 +71,8 @@ static bool wants_link(const dp_members *members, uint32_t index, const survey *
 /* It hears no majority of the voters: cut off, or they are. */
 static bool is_alone(const dp_members *members)
 {
-    return members->beat != NULL && members->beat->n_voters > 0 && !dp_beat_quorum(members->beat) &&
-           !dp_members_large(members);
+    return members->beat != NULL && members->beat->n_voters > 0 &&
+           !dp_heartbeat_quorum(members->beat) && !dp_members_large(members);
 }
 
 void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now)

@@ -21,7 +21,7 @@
 #include "gossip/event/event.h"
 #include "gossip/event/out.h"
 #include "gossip/identity/admission.h"
-#include "gossip/member/beat.h"
+#include "gossip/member/heartbeat.h"
 #include "gossip/member/links.h"
 #include "gossip/member/rowset.h"
 #include "gossip/member/summary.h"
@@ -96,7 +96,7 @@ typedef struct dp_members_config {
     /* This row is about to be another peer's: whatever is kept by its index is to be forgotten. May
      * be NULL; of admit_context. */
     void (*forget)(void *context, uint32_t index);
-    dp_beat *beat; /* heartbeats ride on PING and ACK; may be NULL. Must outlive the table */
+    dp_heartbeat *beat; /* heartbeats ride on PING and ACK; may be NULL. Must outlive the table */
 } dp_members_config;
 
 DP_MUST dp_status dp_members_open(dp_members **members, const dp_members_config *config);

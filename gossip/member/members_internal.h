@@ -81,7 +81,7 @@ typedef struct dp_relayed {
 struct dp_members {
     dp_run_id run;
     dp_crypto crypto;
-    dp_beat *beat;
+    dp_heartbeat *beat;
     bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
                   dp_admitted *grants);
     void *admit_context;

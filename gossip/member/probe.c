@@ -306,7 +306,7 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
     const uint32_t most = dp_members_alive(members) <= SMALL_GROUP ? PROBES_IN_SMALL_GROUP : 1;
     /* A node that some voter does not reach lives on the beats that come with ACKs; they must not
      * get rare. */
-    const bool hungry = members->beat != NULL && dp_beat_wants_riders(members->beat, now);
+    const bool hungry = members->beat != NULL && dp_heartbeat_wants_riders(members->beat, now);
     for (uint32_t k = 0; k < most; k++) {
         const uint32_t target = next_target(members, hungry, now);
         if (target == DP_MEMBER_NONE) {

@@ -19,7 +19,7 @@ enum {
     BELIEF_BYTES = 1 + 8 + 4,
     PING_BYTES = DP_MSG_HEAD_BYTES + 4 + DP_SUMMARY_BYTES + BELIEF_BYTES + 5,
     ACK_BYTES_MAX =
-        DP_MSG_HEAD_BYTES + 4 + 1 + 32 + DP_SUMMARY_BYTES + BELIEF_BYTES + DP_BEAT_RIDER_MAX
+        DP_MSG_HEAD_BYTES + 4 + 1 + 32 + DP_SUMMARY_BYTES + BELIEF_BYTES + DP_HEARTBEAT_RIDER_MAX
 };
 
 static void write_belief(dp_writer *writer, const dp_member *about)
@@ -53,7 +53,7 @@ void dp_members_send_ping(dp_members *members, uint32_t to, uint32_t sequence, d
     dp_summary_write(&writer, &members->summary);
     write_belief(&writer, member);
     if (members->beat != NULL) {
-        dp_beat_write_heard(members->beat, now, &writer);
+        dp_heartbeat_write_heard(members->beat, now, &writer);
     } else {
         dp_write_u32(&writer, 0);
         dp_write_u8(&writer, 0);
@@ -78,7 +78,7 @@ void dp_members_send_ack(dp_members *members, uint32_t to, uint32_t sequence, bo
     dp_summary_write(&writer, &members->summary);
     write_belief(&writer, member);
     if (members->beat != NULL) {
-        dp_beat_write_rider(members->beat, now, tag, heard, &writer);
+        dp_heartbeat_write_rider(members->beat, now, tag, heard, &writer);
     } else {
         dp_write_u8(&writer, 0);
     }
@@ -167,10 +167,10 @@ dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_rea
         return DP_BADMSG;
     }
     if (members->beat != NULL) {
-        DP_TRY(dp_beat_read_rider(members->beat, now, &member->peer, reader, out));
+        DP_TRY(dp_heartbeat_read_rider(members->beat, now, &member->peer, reader, out));
     } else {
         const uint8_t riders = dp_read_u8(reader);
-        DP_IGNORE(dp_read_view(reader, (size_t)riders * DP_BEAT_BYTES).size == 0);
+        DP_IGNORE(dp_read_view(reader, (size_t)riders * DP_HEARTBEAT_BYTES).size == 0);
     }
     DP_TRY(dp_reader_finish(reader));
 

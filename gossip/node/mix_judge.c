@@ -34,7 +34,7 @@ const char *dp_node_judge_terms(void *context, const dp_peer *peer, const dp_mix
     if (terms->tokens / STEP_MORE / batch > terms->steps) {
         return "an exchange of more tokens than its steps hold";
     }
-    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+    const uint64_t agreed_ms = dp_heartbeat_agreed_ms(&node->beat, node->now);
     const uint64_t now_ms = agreed_ms > node->wall_ms ? agreed_ms : node->wall_ms;
     const uint64_t span_ms = now_ms > entry->counted_ms ? now_ms - entry->counted_ms : 0;
     if (ledger->pace.speed > 0 && !dp_broken(114) &&

@@ -77,7 +77,7 @@ static void update_mode(dp_node *node)
         if (node->mode != DP_MODE_GOSSIP && node->mode != DP_MODE_SYNC) {
             set_mode(node, DP_MODE_JOINING, "no state");
         }
-    } else if (dp_beat_quorum(&node->beat) &&
+    } else if (dp_heartbeat_quorum(&node->beat) &&
                !(DP_BUGGIFY(node, DP_BUG_FALLBACK) && node->now.us / DP_SECOND % 8 == 0)) {
         set_mode(node, DP_MODE_SYNC, "quorum");
     } else if (node->mode != DP_MODE_JOINING ||
@@ -398,9 +398,9 @@ static void dispatch(dp_node *node, const dp_event *event)
 static void tick(dp_node *node)
 {
     dp_assert(node->started);
-    dp_beat_clock(&node->beat, node->wall_ms);
-    dp_beat_enough(&node->beat, dp_members_large(node->members) ? 2 : 0);
-    dp_beat_tick(&node->beat, node->now, node->ledger.slot, node->ledger.round, &node->out);
+    dp_heartbeat_clock(&node->beat, node->wall_ms);
+    dp_heartbeat_enough(&node->beat, dp_members_large(node->members) ? 2 : 0);
+    dp_heartbeat_tick(&node->beat, node->now, node->ledger.slot, node->ledger.round, &node->out);
     dp_members_tick(node->members, node->now, node->wall_ms, &node->out);
     dp_spread_tick(node->spread, node->now, &node->out);
     dp_mix_tick(node->mix, node->now, &node->out);
@@ -454,7 +454,7 @@ dp_time dp_node_wake(const dp_node *node)
     if (!node->started || node->reopening) {
         return DP_NEVER;
     }
-    wake = dp_time_min(wake, dp_beat_wake(&node->beat));
+    wake = dp_time_min(wake, dp_heartbeat_wake(&node->beat));
     wake = dp_time_min(wake, dp_members_wake(node->members));
     wake = dp_time_min(wake, dp_spread_wake(node->spread));
     wake = dp_time_min(wake, dp_mix_wake(node->mix));

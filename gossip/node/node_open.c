@@ -80,13 +80,13 @@ static dp_status open_parts(dp_node *node)
                               ? config->members_max + DP_GUESTS_MAX
                               : (uint32_t)DP_MEMBERS_MAX;
     dp_admitted own = {0};
-    const dp_beat_config beat = {.run = node->run,
-                                 .self = node->self,
-                                 .incarnation = config->incarnation,
-                                 .crypto = config->crypto,
-                                 .hold_us = (uint64_t)node->manifest.round_ms * 1000 / 4};
+    const dp_heartbeat_config beat = {.run = node->run,
+                                      .self = node->self,
+                                      .incarnation = config->incarnation,
+                                      .crypto = config->crypto,
+                                      .hold_us = (uint64_t)node->manifest.round_ms * 1000 / 4};
 
-    dp_beat_init(&node->beat, &beat);
+    dp_heartbeat_init(&node->beat, &beat);
     DP_IGNORE(config->admission.check(
         config->admission.context, config->credential, &node->run, node->manifest.root_key,
         &node->self, 0,
@@ -134,10 +134,10 @@ static dp_status open_parts(dp_node *node)
 
 static dp_status open_memory(dp_node *node)
 {
-    const bool lists = node->manifest.contributors_max > DP_LISTED_STANDARD;
-    const uint32_t listed = lists ? node->manifest.contributors_max : (uint32_t)DP_LISTED_STANDARD;
+    const bool lists = node->manifest.contributors_max > DP_LISTED_DEFAULT;
+    const uint32_t listed = lists ? node->manifest.contributors_max : (uint32_t)DP_LISTED_DEFAULT;
 
-    node->held_max = DP_HELD_STANDARD + (lists ? DP_HELD_PER_LISTED * listed : 0);
+    node->held_max = DP_HELD_DEFAULT + (lists ? DP_HELD_PER_LISTED * listed : 0);
     node->held = dp_reserve(node->held_max, sizeof *node->held);
     node->commit = dp_reserve(1, sizeof *node->commit);
     node->witness = dp_reserve(1, sizeof *node->witness);

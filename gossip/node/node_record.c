@@ -104,7 +104,7 @@ void dp_node_tell_members(dp_node *node)
     for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
         voters[i] = node->ledger.voters[i].peer;
     }
-    dp_beat_set_voters(&node->beat, voters, node->ledger.n_voters, node->now);
+    dp_heartbeat_set_voters(&node->beat, voters, node->ledger.n_voters, node->now);
 }
 
 /* M42: the parts that took this node's update are those that their owners told, not those that the
@@ -133,7 +133,7 @@ static void round_applied(dp_node *node, const dp_record *record, bool own)
     }
     if (round->opened.us != 0) {
         dp_round_measure(node);
-        dp_beat_hold(&node->beat, dp_deadline_length(&round->deadline) / 4);
+        dp_heartbeat_hold(&node->beat, dp_deadline_length(&round->deadline) / 4);
     }
     dp_node_note(node, DP_NOTE_DECIDED, record->round, NULL, record->n_listed, record->slot, "");
     note_outcome(node, record, own);

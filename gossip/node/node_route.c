@@ -204,7 +204,7 @@ static dp_status pass_relay(dp_node *node, const dp_wire_relay *relay, uint32_t 
         return DP_OK;
     }
     if ((index == DP_MEMBER_NONE || !dp_members_at(node->members, index)->linked) &&
-        (voter == DP_NOBODY || dp_beat_route(&node->beat, node->now, voter, &next, 1) == 0 ||
+        (voter == DP_NOBODY || dp_heartbeat_route(&node->beat, node->now, voter, &next, 1) == 0 ||
          dp_node_member_index(node, &next) == from)) {
         return DP_OK; /* Who sent it tells it again, and better ways may be known by then. */
     }
@@ -248,7 +248,8 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
 
     switch (type) {
     case DP_MSG_HEARTBEAT: {
-        const dp_status status = dp_beat_message(&node->beat, node->now, &peer, bytes, &node->out);
+        const dp_status status =
+            dp_heartbeat_message(&node->beat, node->now, &peer, bytes, &node->out);
         if (node->mode == DP_MODE_LEFT) { /* It may be what it waits for. */
             dp_node_changed(node);
         }

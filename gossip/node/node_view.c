@@ -49,7 +49,7 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     if (node->commit->n > 0) {
         view->ballot_owner = dp_commit_owner_next(node->commit);
     }
-    view->quorum = dp_beat_quorum(&node->beat);
+    view->quorum = dp_heartbeat_quorum(&node->beat);
     view->training = train->training;
     view->culprit = node->proof->culprit;
     view->listed_last = node->chain->listed_last;
@@ -208,7 +208,7 @@ dp_status dp_node_check(const dp_node *node, dp_why *why)
 {
     DP_TRY(dp_commit_check(node->commit, why));
     DP_TRY(dp_members_check(node->members, why));
-    DP_TRY(dp_beat_check(&node->beat, why));
+    DP_TRY(dp_heartbeat_check(&node->beat, why));
     DP_TRY(dp_spread_check(node->spread, why));
     DP_TRY(dp_mix_check(node->mix, why));
     if (node->started && node->commit->slot != node->ledger.slot + 1) {

@@ -209,7 +209,7 @@ static void add_up(dp_node *node, dp_collecting *collecting, const uint32_t *rea
     for (uint32_t i = 0; i < count; i++) {
         own = own || dp_peer_equal(&node->round->claims[chosen[i]].ready.peer, &node->self);
     }
-    if (count < 2 || !own || n > DP_LISTED_STANDARD || parts->n_sums == DP_SUMS_MAX) {
+    if (count < 2 || !own || n > DP_LISTED_DEFAULT || parts->n_sums == DP_SUMS_MAX) {
         give_up(node, collecting); /* Of more than a record lists some would be left out. */
         return;
     }

@@ -180,7 +180,7 @@ const char *dp_part_round_close(dp_node *node, const char *cause)
 /* Claims that a record lists, in order of peer. */
 typedef struct listing {
     uint32_t n;
-    uint32_t claims[DP_LISTED_STANDARD];
+    uint32_t claims[DP_LISTED_DEFAULT];
 } listing;
 
 static bool add_claim(const dp_node *node, listing *all, uint32_t claim)
@@ -197,7 +197,7 @@ static bool add_claim(const dp_node *node, listing *all, uint32_t claim)
             return false; /* A copy. */
         }
     }
-    if (all->n == DP_LISTED_STANDARD) {
+    if (all->n == DP_LISTED_DEFAULT) {
         return false;
     }
     uint32_t at = all->n++;

@@ -69,7 +69,7 @@ void dp_part_round_reduce(dp_node *node, uint32_t part, uint32_t tag, const dp_p
 void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n)
 {
     dp_duty *duty = &node->parts->duties[part];
-    dp_part_term terms[DP_LISTED_STANDARD];
+    dp_part_term terms[DP_LISTED_DEFAULT];
     const dp_sum *sums[DP_SITE_SUMS_MAX] = {NULL};
     uint32_t at[DP_SITE_SUMS_MAX] = {0};
     uint32_t n_terms = 0;
@@ -102,7 +102,7 @@ void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *c
             memcpy(duty->sums[duty->n_sums++].signature, sum->word.signature,
                    sizeof sum->word.signature);
         }
-        if (dp_broken(75) && n_terms < DP_LISTED_STANDARD) {
+        if (dp_broken(75) && n_terms < DP_LISTED_DEFAULT) {
             terms[n_terms++] = term; /* The object too. */
         }
         if (!dp_broken(76) || terms[at[k]].w == 0) {

@@ -395,7 +395,7 @@ void dp_part_take_choose(dp_node *node, uint32_t part, const uint32_t *ready, ui
         parts->sums[i].in_use = false;
         look_whether_it_moves(node, &parts->sums[i]);
     }
-    for (uint32_t i = 0; i < parts->n_sums && n <= DP_LISTED_STANDARD; i++) {
+    for (uint32_t i = 0; i < parts->n_sums && n <= DP_LISTED_DEFAULT; i++) {
         dp_sum *sum = &parts->sums[i]; /* In the order in which they were heard of. */
         if (sum->mine || sum->word.part != part || !sum->held || !sum->checked || sum->bad ||
             !is_listable(node, sum, ready, n)) {

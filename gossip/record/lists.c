@@ -10,7 +10,7 @@ dp_status dp_lists_open(dp_lists *lists, uint32_t listed_max)
 {
     dp_assert(listed_max > 0 && listed_max <= DP_LISTED_MAX);
     *lists = (dp_lists){0};
-    if (listed_max <= DP_LISTED_STANDARD) {
+    if (listed_max <= DP_LISTED_DEFAULT) {
         return DP_OK;
     }
     lists->capacity = DP_LISTS_RECORDS * dp_listing_count(listed_max);

@@ -47,7 +47,7 @@ static bool read_hashes(dp_reader *reader, dp_record *record)
 static bool read_listed(dp_reader *reader, dp_record *record)
 {
     record->n_listed = dp_read_u8(reader);
-    if (record->n_listed > DP_LISTED_STANDARD) {
+    if (record->n_listed > DP_LISTED_DEFAULT) {
         return false;
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
@@ -143,7 +143,7 @@ static bool read_aged(dp_reader *reader, dp_record *record)
 {
     record->aged = dp_read_u32(reader);
     return record->aged != 0 &&
-           (record->n_listed == DP_LISTED_STANDARD || record->aged >> record->n_listed == 0);
+           (record->n_listed == DP_LISTED_DEFAULT || record->aged >> record->n_listed == 0);
 }
 
 static bool read_admits(dp_reader *reader, dp_config_part *config)
@@ -386,7 +386,7 @@ dp_status dp_record_lists(dp_view bytes, dp_hash hashes[DP_LISTS_MAX], uint32_t 
 
 uint32_t dp_listed_age(const dp_record *record, uint32_t index)
 {
-    return index < DP_LISTED_STANDARD ? record->aged >> index & 1U : 0;
+    return index < DP_LISTED_DEFAULT ? record->aged >> index & 1U : 0;
 }
 
 dp_hash dp_record_hash(dp_view bytes)

@@ -176,7 +176,7 @@ typedef struct dp_record {
     unsigned __int128 clip_median;
     uint32_t n_state;
     dp_seal state[DP_VOTERS_MAX];
-    bool in_lists; /* then up to DP_LISTED_MAX are listed, else DP_LISTED_STANDARD */
+    bool in_lists; /* then up to DP_LISTED_MAX are listed, else DP_LISTED_DEFAULT */
     /* of a decoded voted form alone: how many there are, and listed is undefined */
     uint32_t n_listed;
     dp_hash lists[DP_LISTS_MAX]; /* in_lists, decoded: their hashes */

@@ -197,7 +197,7 @@ dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t capacit
         dp_writer_of(out, capacity < DP_RECORD_BYTES_MAX ? capacity : DP_RECORD_BYTES_MAX);
 
     dp_assert(record->n_listed <=
-                  (record->in_lists ? DP_LISTED_MAX : (uint32_t)DP_LISTED_STANDARD) &&
+                  (record->in_lists ? DP_LISTED_MAX : (uint32_t)DP_LISTED_DEFAULT) &&
               record->n_late <= DP_LATE_MAX);
     dp_write_u8(&writer, DP_RECORD_VERSION);
     dp_write_u8(&writer, (uint8_t)record->kind);

@@ -85,7 +85,7 @@ dp_leaving dp_leave_state(const dp_node *node)
     const bool votes =
         node->commit->self != DP_NOBODY && !node->commit->key_lost && node->ledger.n_members > 1;
     const bool alone = votes && node->ledger.n_voters == 1;
-    const uint64_t limit_us = DP_LEAVE_US + (alone || (votes && dp_beat_quorum(&node->beat))
+    const uint64_t limit_us = DP_LEAVE_US + (alone || (votes && dp_heartbeat_quorum(&node->beat))
                                                  ? 3ULL * node->manifest.round_ms * DP_MS
                                                  : 0);
     if (dp_time_between(node->leave->asked_at, node->now) < limit_us) {

@@ -137,7 +137,7 @@ bool dp_round_list(dp_node *node, dp_record *draft, const dp_claim *claim)
         return false; /* Another voter's record named it; this one admits nobody for its work. */
     }
     if (dp_round_claim_age(node, claim) != 0) {
-        dp_assert(draft->n_listed < DP_LISTED_STANDARD); /* No lists in a run of late updates. */
+        dp_assert(draft->n_listed < DP_LISTED_DEFAULT); /* No lists in a run of late updates. */
         draft->aged |= 1U << draft->n_listed;
     }
     dp_listed *listed = &draft->listed[draft->n_listed++];

@@ -141,7 +141,7 @@ static bool refuses_by_mutation(const dp_node *node, const dp_record *record)
 static bool is_ahead(dp_node *node, uint64_t time_ms)
 {
     dp_round *round = node->round;
-    const uint64_t agreed_ms = dp_beat_agreed_ms(&node->beat, node->now);
+    const uint64_t agreed_ms = dp_heartbeat_agreed_ms(&node->beat, node->now);
     uint64_t here_ms = node->wall_ms > node->ledger.time_ms ? node->wall_ms : node->ledger.time_ms;
 
     dp_assert(node->ledger.time_ms > 0 || node->ledger.slot == 0);

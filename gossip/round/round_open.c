@@ -9,10 +9,10 @@
 
 dp_status dp_round_reserve(dp_node *node, uint32_t listed_max)
 {
-    const bool lists = listed_max > DP_LISTED_STANDARD;
+    const bool lists = listed_max > DP_LISTED_DEFAULT;
     dp_round *round = dp_reserve(1, sizeof *round);
 
-    dp_assert(listed_max >= DP_LISTED_STANDARD && listed_max <= DP_LISTED_MAX);
+    dp_assert(listed_max >= DP_LISTED_DEFAULT && listed_max <= DP_LISTED_MAX);
     node->round = round;
     if (round == NULL) {
         return DP_NOMEM;

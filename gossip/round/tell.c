@@ -13,7 +13,7 @@
 /* Then whoever holds the root key may want to know who could vote. */
 static bool needs_fork(const dp_node *node)
 {
-    return node->halted || !dp_beat_quorum(&node->beat);
+    return node->halted || !dp_heartbeat_quorum(&node->beat);
 }
 
 static bool may_offer(const dp_node *node)

@@ -57,7 +57,7 @@ static void judge(const dp_record *record)
     ledger.round = record->round - 1;
     ledger.time_ms = record->time_ms;
     ledger.stale = record->aged != 0;
-    ledger.listed_max = record->in_lists ? DP_LISTED_MAX : DP_LISTED_STANDARD;
+    ledger.listed_max = record->in_lists ? DP_LISTED_MAX : DP_LISTED_DEFAULT;
     ledger.has_before = ledger.stale;
     const dp_valid valid = {
         .ledger = &ledger, .crypto = &crypto, .admission = &admission, .admitted = admitted};

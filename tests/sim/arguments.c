@@ -80,7 +80,7 @@ static bool read_sites(dp_arguments *args, const char *text)
 
 static bool read_contributors(dp_arguments *args, const char *text)
 {
-    return read_count(text, DP_LISTED_STANDARD, DP_LISTED_MAX, &args->options.contributors);
+    return read_count(text, DP_LISTED_DEFAULT, DP_LISTED_MAX, &args->options.contributors);
 }
 
 static bool read_close_at(dp_arguments *args, const char *text)

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "gossip/core/msg.h"
 #include "gossip/ledger/harm.h"
-#include "gossip/member/beat.h"
+#include "gossip/member/heartbeat.h"
 #include "gossip/member/statement.h"
 #include "gossip/record/wire.h"
 #include "gossip/requests/request_msg.h"

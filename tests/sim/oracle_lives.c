@@ -93,7 +93,7 @@ static void check_member(dp_lives *lives, const dp_host *host, const dp_member *
     known->revision = member->revision;
 }
 
-static void check_voter(dp_lives *lives, const dp_host *host, const dp_beat_voter *voter)
+static void check_voter(dp_lives *lives, const dp_host *host, const dp_heartbeat_voter *voter)
 {
     const uint32_t subject = dp_sim_index(host->sim, &voter->peer);
 

@@ -32,9 +32,9 @@ static bool counts_twice(const dp_toy_term *terms, uint32_t n)
 
 /* Some of what a part counts, and what has come of it. */
 typedef struct sum_of {
-    dp_toy_term terms[DP_LISTED_STANDARD];
-    unsigned __int128 w[DP_LISTED_STANDARD];
-    uint32_t clip[DP_LISTED_STANDARD];
+    dp_toy_term terms[DP_LISTED_DEFAULT];
+    unsigned __int128 w[DP_LISTED_DEFAULT];
+    uint32_t clip[DP_LISTED_DEFAULT];
     uint32_t n;
 } sum_of;
 
@@ -121,7 +121,7 @@ static const dp_site_sum *site_of(const dp_record *record, const dp_part_row *pa
 static bool add_up(dp_sim *sim, const dp_record *record, uint32_t p, dp_hash *root)
 {
     const dp_part_row *part = &record->parts[p];
-    dp_toy_term single[DP_LISTED_STANDARD];
+    dp_toy_term single[DP_LISTED_DEFAULT];
     sum_of sum = {.n = 0};
     uint32_t n = 0;
     uint32_t done = 0;
@@ -186,8 +186,8 @@ static bool check_part(dp_sim *sim, const dp_record *record, uint32_t p)
 
 uint32_t dp_oracle_parts(dp_sim *sim, const dp_record *record, dp_toy_term terms[DP_PARTS_MAX])
 {
-    dp_peer peers[DP_LISTED_STANDARD];
-    uint32_t rates[DP_LISTED_STANDARD];
+    dp_peer peers[DP_LISTED_DEFAULT];
+    uint32_t rates[DP_LISTED_DEFAULT];
     dp_part_layout layout;
     uint32_t n = 0;
 

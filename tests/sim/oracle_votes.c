@@ -79,7 +79,7 @@ void dp_oracle_accepts(dp_host *host, dp_view bytes)
     dp_commit_row row;
 
     if (dp_commit_row_read(bytes, &row) != DP_OK || row.record.size == 0 ||
-        sim->plan.contributors <= DP_LISTED_STANDARD || dp_evil_is(sim, host->index)) {
+        sim->plan.contributors <= DP_LISTED_DEFAULT || dp_evil_is(sim, host->index)) {
         return;
     }
     if (dp_record_decode(&record, row.record) != DP_OK) {

@@ -126,7 +126,7 @@ static uint32_t draw_chunks(const dp_plan *plan, uint64_t seed)
     dp_rng rng;
 
     dp_rng_init(&rng, dp_mix64(seed) ^ 0x6368756e6b73ULL);
-    return (plan->on & (1U << DP_FAULT_CHUNKS)) != 0 && plan->nodes <= DP_LISTED_STANDARD
+    return (plan->on & (1U << DP_FAULT_CHUNKS)) != 0 && plan->nodes <= DP_LISTED_DEFAULT
                ? 2 + (uint32_t)dp_rng_below(&rng, DP_SHELF_CHUNKS_MAX - 1)
                : 0;
 }
@@ -216,8 +216,8 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
                                                 : 4 + (uint32_t)dp_rng_below(rng, 8);
         plan->on |= 1U << DP_FAULT_CRASH | 1U << DP_FAULT_LOSS;
         plan->on &= ~(uint32_t)(1U << DP_FAULT_CHUNKS);
-        plan->round_ms = plan->nodes > DP_LISTED_STANDARD ? 2000 : plan->round_ms;
-        plan->inner_steps_max += plan->nodes > DP_LISTED_STANDARD ? 200 : 0;
+        plan->round_ms = plan->nodes > DP_LISTED_DEFAULT ? 2000 : plan->round_ms;
+        plan->inner_steps_max += plan->nodes > DP_LISTED_DEFAULT ? 200 : 0;
         plan->crash_after_send = 100 + (uint32_t)dp_rng_below(rng, 300);
     } else if (profile == DP_PROFILE_CALM) {
         plan->on = 0;
@@ -317,8 +317,8 @@ void dp_plan_draw(dp_plan *plan, const dp_sim_options *options)
     }
     plan->at_start = plan->nodes;
     plan->contributors = options->contributors != 0             ? options->contributors
-                         : options->profile == DP_PROFILE_LISTS ? 2 * (uint32_t)DP_LISTED_STANDARD
-                                                                : (uint32_t)DP_LISTED_STANDARD;
+                         : options->profile == DP_PROFILE_LISTS ? 2 * (uint32_t)DP_LISTED_DEFAULT
+                                                                : (uint32_t)DP_LISTED_DEFAULT;
     if (options->profile == DP_PROFILE_SCALE || options->profile == DP_PROFILE_DETECT) {
         steady(plan, options);
     }

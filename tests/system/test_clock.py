@@ -74,7 +74,7 @@ class Clock(SystemTest):
         self.assertIn("this node uses theirs", third.ask("why")["answer"])
         found = self.doctor(third)
         self.assertEqual(found["level"], "warn")
-        self.assertIn("behind those of 2 of 3 members", found["what"])
+        self.assertIn("behind the clocks of 2 of 3 members", found["what"])
         self.wrong(third, 0) # somebody sets it right, while it runs
         self.logs(third, "clock.right")
         self.assertNotIn("clock", third.run())
@@ -93,7 +93,7 @@ class Clock(SystemTest):
         answer = third.ask("why")["answer"]
         self.assertIn("this machine's clock is 400 days behind", answer)
         self.assertIn("timedatectl", answer)
-        wait_for(lambda: "400 days behind those of 2 of 3 members, which agree" in self.doctor(third)["what"], PATIENCE_S,
+        wait_for(lambda: "400 days behind the clocks of 2 of 3 members, which agree" in self.doctor(third)["what"], PATIENCE_S,
                  "doctor says so")
         self.assertEqual(self.doctor(third)["level"], "warn")
         before = self.log(first).count("third")
@@ -114,7 +114,7 @@ class Clock(SystemTest):
         with self.assertRaises(CliError) as told:
             node.ask("join", "-", stdin=token)
         self.assertEqual((told.exception.error["code"], told.exception.status), ("E0210", 75))
-        self.assertRegex(told.exception.error["why"], r"this machine's clock is (3 min \d|2 min 59) s behind that of the only one")
+        self.assertRegex(told.exception.error["why"], r"this machine's clock is (3 min \d|2 min 59) s behind that of the only peer")
         self.wrong(node, 10 * DAY_S) # past the token's time, which may be the clock's fault too
         with self.assertRaises(CliError) as told:
             node.ask("join", "-", stdin=token)

@@ -38,7 +38,7 @@ class Density(SystemTest):
         before = [r["lines"] for r in follow.all() if turn - 3 <= r["round"] < turn]
         self.assertEqual(before, ["slow"] * 3)
         told = [e["text"] for e in first.lines("logs", "--last", "200") if e["name"] == "round.density"]
-        self.assertTrue(told and "lines have been slow" in told[0], told)
+        self.assertTrue(told and "lines were slow" in told[0], told)
         for r in of_both(16):  # Told for each round: what the codec of this node's update left over.
             if "update_error" in r:
                 self.assertTrue(0 < r["update_error"] < 1, r)

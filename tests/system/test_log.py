@@ -41,7 +41,7 @@ class Log(SystemTest):
         node = self.folder.node("node1", "--log-file", "/nowhere/at/all")
         node.start(wait=False)
         self.assertEqual(node.process.wait(10), 74)
-        self.assertIn("the log file /nowhere/at/all cannot be opened: No such file", node.tail())
+        self.assertIn("cannot open the log file /nowhere/at/all: No such file", node.tail())
 
 
 if __name__ == "__main__":

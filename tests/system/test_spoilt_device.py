@@ -44,7 +44,7 @@ class SpoiltDevice(SystemTest):
         wait_for(lambda: node.run()["round"] > before + 1 and node.run()["listed"] == 1, 60, "rounds that count it")
         told = [event["text"] for event in node.lines("logs", "-n", "200") if event["name"] == "trainer.down"]
         self.assertEqual(len(told), 3, told)
-        self.assertIn("before it named its device; the CPU computes from now on", told[2])
+        self.assertIn("before it named its device; falling back to the CPU", told[2])
         self.assertEqual(node.run()["trainer_restarts"], 3)
 
 

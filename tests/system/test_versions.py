@@ -39,7 +39,7 @@ class Versions(SystemTest):
         logged = old.lines("logs", "-n", "500")
         self.assertFalse([e for e in logged if "cut" in e.get("text", "")])
         told = [e["text"] for e in logged if "(rules 6, here 5)" in e.get("text", "")]
-        self.assertEqual(told, ["node2 runs a newer program (rules 6, here 5): this node may refuse updates that count for the "
+        self.assertEqual(told, ["node2 runs a newer version (rules 6, here 5): this node may refuse updates that count for the "
                                 "others; upgrade this node"])
 
     def test_55_a_run_is_upgraded_one_node_at_a_time(self):

@@ -77,7 +77,8 @@ static void what_comes_keeps_to_the_download_limit(void **state)
     struct scene scene;
     (void)state;
     open_limited(&scene, &(dp_limits){0}, &(dp_limits){.download = FAST});
-    CHECK(carry_all(&scene) >= least_us(FAST / DP_THROTTLE_BURST_SHARE + 2 * DP_LOT_BYTES_MAX));
+    CHECK(carry_all(&scene) >=
+          least_us(FAST / DP_THROTTLE_BURST_SHARE + 2 * DP_RECORD_BATCH_BYTES_MAX));
     const dp_transport_stats stats = guest_stats(&scene.b);
     CHECK(stats.download_held_us > 0 && stats.upload_held_us == 0);
     scene_close(&scene);

@@ -33,7 +33,7 @@ typedef struct mesh_item {
 
 typedef struct mesh_node {
     dp_members *members;
-    dp_beat beat;
+    dp_heartbeat beat;
     bool running;
     bool frozen;
     uint64_t incarnation;
@@ -241,7 +241,7 @@ static inline void mesh_perform(mesh *m, uint32_t i)
     }
     dp_why why;
     CHECK_OK(dp_members_check(m->nodes[i].members, &why));
-    CHECK_OK(dp_beat_check(&m->nodes[i].beat, &why));
+    CHECK_OK(dp_heartbeat_check(&m->nodes[i].beat, &why));
 }
 
 static inline void mesh_boot(mesh *m, uint32_t i)
@@ -252,10 +252,10 @@ static inline void mesh_boot(mesh *m, uint32_t i)
     node->running = true;
     node->frozen = false;
     node->incarnation++;
-    dp_beat_init(&node->beat, &(dp_beat_config){.run = mesh_run,
-                                                .self = mesh_peer(i),
-                                                .incarnation = node->incarnation,
-                                                .crypto = mesh_crypto(i)});
+    dp_heartbeat_init(&node->beat, &(dp_heartbeat_config){.run = mesh_run,
+                                                          .self = mesh_peer(i),
+                                                          .incarnation = node->incarnation,
+                                                          .crypto = mesh_crypto(i)});
     const dp_members_config config = {.run = mesh_run,
                                       .self = mesh_peer(i),
                                       .incarnation = node->incarnation,
@@ -356,7 +356,7 @@ static inline void mesh_deliver(mesh *m, const mesh_item *item)
         dp_members_heard(node->members, from, now, &m->out);
         const dp_status status =
             dp_msg_type_of(view) == DP_MSG_HEARTBEAT
-                ? dp_beat_message(&node->beat, now, &peer, view, &m->out)
+                ? dp_heartbeat_message(&node->beat, now, &peer, view, &m->out)
             : dp_msg_type_of(view) == DP_MSG_RELAY
                 ? mesh_relay(m, item->to, from, view)
                 : dp_members_message(node->members, now, 1, from, view, &m->out);
@@ -384,7 +384,7 @@ static inline void mesh_run_to(mesh *m, uint64_t until)
         for (uint32_t i = 0; i < m->n; i++) {
             if (m->nodes[i].running && !m->nodes[i].frozen) {
                 uint64_t wake = dp_time_min(dp_members_wake(m->nodes[i].members),
-                                            dp_beat_wake(&m->nodes[i].beat))
+                                            dp_heartbeat_wake(&m->nodes[i].beat))
                                     .us;
                 wake = wake < m->now ? m->now : wake;
                 if (wake < at) {
@@ -401,7 +401,7 @@ static inline void mesh_run_to(mesh *m, uint64_t until)
         if (ticker != UINT32_MAX) {
             dp_out_begin(&m->out, m->actions);
             dp_members_tick(m->nodes[ticker].members, mesh_now(m), 1, &m->out);
-            dp_beat_tick(&m->nodes[ticker].beat, mesh_now(m), 1, 1, &m->out);
+            dp_heartbeat_tick(&m->nodes[ticker].beat, mesh_now(m), 1, 1, &m->out);
             mesh_perform(m, ticker);
         } else {
             const mesh_item taken = m->items[item];

@@ -14,12 +14,12 @@ static mesh *voters(void)
         peers[i] = mesh_peer(i);
     }
     for (uint32_t i = 0; i < NODES; i++) {
-        dp_beat_set_voters(&m->nodes[i].beat, peers, NODES, mesh_now(m));
+        dp_heartbeat_set_voters(&m->nodes[i].beat, peers, NODES, mesh_now(m));
     }
     mesh_join_all(m);
     mesh_run_for(m, 3 * DP_SECOND);
     for (uint32_t i = 0; i < NODES; i++) {
-        CHECK(dp_beat_quorum(&m->nodes[i].beat));
+        CHECK(dp_heartbeat_quorum(&m->nodes[i].beat));
     }
     return m;
 }
@@ -43,7 +43,7 @@ static void a_node_that_is_cut_off_ends_links_that_nothing_comes_through(void **
 
     cut_off(m, true);
     mesh_run_for(m, 6 * DP_SECOND);
-    CHECK(!dp_beat_quorum(&m->nodes[LAST].beat));
+    CHECK(!dp_heartbeat_quorum(&m->nodes[LAST].beat));
     CHECK(links_of(m, LAST) == 0);
     mesh_close(m);
 }
@@ -61,7 +61,7 @@ static void after_any_cut_all_links_stand_again_in_a_second_and_a_half(void **st
         mesh_run_for(m, 3 * DP_SECOND / 2);
         CHECK(links_of(m, LAST) == LAST);
         mesh_run_for(m, DP_SECOND);
-        CHECK(dp_beat_quorum(&m->nodes[LAST].beat));
+        CHECK(dp_heartbeat_quorum(&m->nodes[LAST].beat));
         for (uint32_t k = 0; k < LAST; k++) {
             CHECK(mesh_state(m, k, LAST) == DP_MEMBER_ALIVE);
         }

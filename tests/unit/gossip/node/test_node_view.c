@@ -243,8 +243,8 @@ static void the_check_notices_votes_that_contradict_themselves_or_the_disk(void 
 static void the_check_notices_a_quorum_of_nobody_and_a_voter_twice(void **state)
 {
     kit_world *world = three();
-    dp_beat *beat = &world->nodes[0].node->beat;
-    const dp_beat was = *beat;
+    dp_heartbeat *beat = &world->nodes[0].node->beat;
+    const dp_heartbeat was = *beat;
 
     (void)state;
     beat->n_voters = DP_VOTERS_MAX + 1;

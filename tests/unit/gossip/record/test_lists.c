@@ -47,7 +47,7 @@ static dp_status open_and_close(void *context)
 static void a_run_of_many_contributors_needs_memory_for_lists(void **state)
 {
     uint32_t many = DP_LISTED_MAX;
-    uint32_t few = DP_LISTED_STANDARD;
+    uint32_t few = DP_LISTED_DEFAULT;
 
     (void)state;
     assert_int_equal(fail_each_allocation(open_and_close, &many), 1);

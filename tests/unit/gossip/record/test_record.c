@@ -239,7 +239,7 @@ static void the_largest_record_fits_in_a_proposal(void **state)
     record.kind = DP_RECORD_ROUND;
     record.has_config = true;
     record.n_state = DP_VOTERS_MAX;
-    record.n_listed = DP_LISTED_STANDARD;
+    record.n_listed = DP_LISTED_DEFAULT;
     record.n_late = DP_LATE_MAX;
     record.config.n_admits = DP_CONFIG_ADMIT_MAX;
     for (uint32_t i = 0; i < DP_CONFIG_ADMIT_MAX; i++) {

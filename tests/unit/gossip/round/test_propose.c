@@ -99,7 +99,7 @@ static void set_time(scene *at, uint64_t time_ms)
 static void a_record_from_the_future_waits_and_not_for_ever(void **state)
 {
     scene *at = open_scene();
-    const uint64_t agreed_ms = dp_beat_agreed_ms(&at->node->beat, at->node->now);
+    const uint64_t agreed_ms = dp_heartbeat_agreed_ms(&at->node->beat, at->node->now);
     const uint64_t here_ms = at->node->wall_ms > agreed_ms ? at->node->wall_ms : agreed_ms;
 
     (void)state;

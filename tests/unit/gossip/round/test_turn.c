@@ -14,7 +14,7 @@ static dp_peer peer_of(uint32_t number)
 }
 
 /* A run of MEMBERS members, of whom number i was counted last in round 1 + i /
- * DP_LISTED_STANDARD. */
+ * DP_LISTED_DEFAULT. */
 static void run_of_many(dp_ledger *ledger)
 {
     dp_manifest manifest;
@@ -34,7 +34,7 @@ static void run_of_many(dp_ledger *ledger)
         ledger->n_members++;
     }
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        ledger->roster[i].included = 1 + i / DP_LISTED_STANDARD;
+        ledger->roster[i].included = 1 + i / DP_LISTED_DEFAULT;
     }
     ledger->round = 4;
 }
@@ -86,7 +86,7 @@ static void who_was_counted_long_ago_waits_for_nobody_and_stops_nobody(void **st
     run_of_many(&ledger);
     ledger.round = 40;
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        ledger.roster[i].included = i <= 5 ? 1 : 30 + i / DP_LISTED_STANDARD;
+        ledger.roster[i].included = i <= 5 ? 1 : 30 + i / DP_LISTED_DEFAULT;
     }
     CHECK(dp_turn_before(&ledger, &old, all_live, NULL) == 0);
     CHECK(dp_turn_before(&ledger, &next, all_live, NULL) == 0); /* numbers 0 to 5 do not count */
@@ -106,7 +106,7 @@ static void a_newcomer_waits_for_nobody(void **state)
 
 static void more_may_publish_the_longer_a_round_takes(void **state)
 {
-    dp_ledger ledger = {.listed_max = DP_LISTED_STANDARD};
+    dp_ledger ledger = {.listed_max = DP_LISTED_DEFAULT};
 
     (void)state;
     CHECK(dp_turn_members(&ledger) == 48);
@@ -123,7 +123,7 @@ static void more_may_publish_the_longer_a_round_takes(void **state)
 
 static void as_many_are_invited_as_a_full_record_is_the_share_of(void **state)
 {
-    dp_ledger ledger = {.listed_max = DP_LISTED_STANDARD, .close_milli = 900};
+    dp_ledger ledger = {.listed_max = DP_LISTED_DEFAULT, .close_milli = 900};
 
     (void)state;
     CHECK(dp_turn_members(&ledger) == 36);
@@ -137,9 +137,9 @@ static void as_many_are_invited_as_a_full_record_is_the_share_of(void **state)
 }
 
 /* What is held: the members from first on, as many as a record lists. */
-static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP_LISTED_STANDARD])
+static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP_LISTED_DEFAULT])
 {
-    for (uint32_t i = 0; i < DP_LISTED_STANDARD; i++) {
+    for (uint32_t i = 0; i < DP_LISTED_DEFAULT; i++) {
         held[i] = &ledger->roster[first + i].peer;
     }
 }
@@ -147,20 +147,20 @@ static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP
 static void a_full_record_still_has_a_place_for_whose_turn_it_is(void **state)
 {
     dp_ledger ledger;
-    const dp_peer *held[DP_LISTED_STANDARD];
+    const dp_peer *held[DP_LISTED_DEFAULT];
 
     (void)state;
     run_of_many(&ledger);
-    hold(&ledger, DP_LISTED_STANDARD, held); /* counted last in round 2 */
-    CHECK(dp_turn_has_place(&ledger, &ledger.roster[5].peer, held, DP_LISTED_STANDARD));
-    CHECK(!dp_turn_has_place(&ledger, held[7], held, DP_LISTED_STANDARD));
-    CHECK(!dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_STANDARD].peer, held,
-                             DP_LISTED_STANDARD));
-    CHECK(dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_STANDARD].peer, held,
-                            DP_LISTED_STANDARD - 1));
+    hold(&ledger, DP_LISTED_DEFAULT, held); /* counted last in round 2 */
+    CHECK(dp_turn_has_place(&ledger, &ledger.roster[5].peer, held, DP_LISTED_DEFAULT));
+    CHECK(!dp_turn_has_place(&ledger, held[7], held, DP_LISTED_DEFAULT));
+    CHECK(!dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_DEFAULT].peer, held,
+                             DP_LISTED_DEFAULT));
+    CHECK(dp_turn_has_place(&ledger, &ledger.roster[2 * DP_LISTED_DEFAULT].peer, held,
+                            DP_LISTED_DEFAULT - 1));
     hold(&ledger, 0, held);
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        CHECK(!dp_turn_has_place(&ledger, &ledger.roster[i].peer, held, DP_LISTED_STANDARD));
+        CHECK(!dp_turn_has_place(&ledger, &ledger.roster[i].peer, held, DP_LISTED_DEFAULT));
     }
     dp_ledger_close(&ledger);
 }

@@ -7,7 +7,7 @@
 #include "gossip/requests/requests.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
-#include "gossip/transfer/doubt.h"
+#include "gossip/transfer/peer_backoff.h"
 #include "gossip/vote/witness.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
@@ -209,7 +209,7 @@ static void who_speaks_of_records_and_gives_none_is_doubted_after_a_while(void *
     uint32_t asked = 0;
 
     (void)state;
-    for (uint32_t i = 0; i < 12 && !dp_doubted(&node->catchup->doubt, &liar, node->now); i++) {
+    for (uint32_t i = 0; i < 12 && !dp_backed_off(&node->catchup->doubt, &liar, node->now); i++) {
         dp_writer writer = dp_writer_of(room, sizeof room);
         node->catchup->hint_slot = node->ledger.slot + 1000;
         node->catchup->hint_peer = liar;
@@ -224,7 +224,7 @@ static void who_speaks_of_records_and_gives_none_is_doubted_after_a_while(void *
         asked++;
         kit_run_ms(world, 1200);
     }
-    assert_true(asked >= 2 && asked <= DP_DOUBT_FAILURES + 1);
+    assert_true(asked >= 2 && asked <= DP_BACKOFF_FAILURES + 1);
     node->catchup->hint_slot = node->ledger.slot + 1000;
     node->catchup->hint_peer = liar;
     assert_false(dp_catchup_behind(node));
@@ -233,25 +233,25 @@ static void who_speaks_of_records_and_gives_none_is_doubted_after_a_while(void *
 
 static void doubt_ends_by_itself_and_by_a_good_answer(void **state)
 {
-    dp_doubt doubt = {0};
+    dp_backoff doubt = {0};
     const dp_time now = {.us = 1000000};
 
     (void)state;
-    for (uint32_t i = 0; i < DP_DOUBT_FAILURES; i++) {
+    for (uint32_t i = 0; i < DP_BACKOFF_FAILURES; i++) {
         const dp_peer peer = kit_peer(1);
-        assert_false(dp_doubted(&doubt, &peer, now));
-        dp_doubt_failed(&doubt, &peer, now);
+        assert_false(dp_backed_off(&doubt, &peer, now));
+        dp_backoff_failed(&doubt, &peer, now);
     }
     const dp_peer peer = kit_peer(1);
-    assert_true(dp_doubted(&doubt, &peer, now));
-    assert_false(dp_doubted(&doubt, &peer, dp_time_after(now, DP_DOUBT_US)));
-    dp_doubt_gave(&doubt, &peer);
-    assert_false(dp_doubted(&doubt, &peer, now));
-    for (uint32_t i = 0; i < DP_DOUBTS_MAX + 3; i++) { /* The table is bounded. */
+    assert_true(dp_backed_off(&doubt, &peer, now));
+    assert_false(dp_backed_off(&doubt, &peer, dp_time_after(now, DP_BACKOFF_US)));
+    dp_backoff_gave(&doubt, &peer);
+    assert_false(dp_backed_off(&doubt, &peer, now));
+    for (uint32_t i = 0; i < DP_BACKOFFS_MAX + 3; i++) { /* The table is bounded. */
         const dp_peer other = kit_peer(100 + i);
-        dp_doubt_failed(&doubt, &other, dp_time_after(now, i));
+        dp_backoff_failed(&doubt, &other, dp_time_after(now, i));
     }
-    assert_false(dp_doubted(&doubt, &peer, now));
+    assert_false(dp_backed_off(&doubt, &peer, now));
 }
 
 /* A contribution that no record may list must not be taken up: who lists it has no record

@@ -8,23 +8,23 @@
  * without fresh beats that say so from a majority; it is back after two beats' time with them; it
  * changes at most once per hold_us. Freshness counts from the local arrival of a beat with a higher
  * (incarnation, sequence), never from the sender's clock. */
-#ifndef DP_GOSSIP_MEMBER_BEAT_H
-#define DP_GOSSIP_MEMBER_BEAT_H
+#ifndef DP_GOSSIP_MEMBER_HEARTBEAT_H
+#define DP_GOSSIP_MEMBER_HEARTBEAT_H
 
 #include "base/clock.h"
 #include "gossip/event/out.h"
 
 enum {
-    DP_BEAT_BYTES =
+    DP_HEARTBEAT_BYTES =
         2 + 32 + 8 + 8 + 4 + 8 + 8 + 8 + 1 + 1 + DP_SIGNATURE_BYTES, /* one HEARTBEAT message */
-    DP_BEAT_RIDER_MAX = 1 + DP_VOTERS_MAX * DP_BEAT_BYTES,
-    DP_BEAT_PAST_MAX = 16 /* former voters remembered; of more the oldest is forgotten */
+    DP_HEARTBEAT_RIDER_MAX = 1 + DP_VOTERS_MAX * DP_HEARTBEAT_BYTES,
+    DP_HEARTBEAT_PAST_MAX = 16 /* former voters remembered; of more the oldest is forgotten */
 };
-#define DP_BEAT_US (250 * DP_MS)
-#define DP_BEAT_FRESH_US (3 * DP_BEAT_US)
-#define DP_FALLBACK_US (DP_SECOND + 3 * DP_BEAT_US)
+#define DP_HEARTBEAT_US (250 * DP_MS)
+#define DP_HEARTBEAT_FRESH_US (3 * DP_HEARTBEAT_US)
+#define DP_FALLBACK_US (DP_SECOND + 3 * DP_HEARTBEAT_US)
 
-typedef struct dp_beat_voter {
+typedef struct dp_heartbeat_voter {
     dp_peer peer;
     uint64_t incarnation;
     uint64_t sequence;
@@ -38,19 +38,19 @@ typedef struct dp_beat_voter {
     uint64_t wall_ms;
     bool quorum;   /* as the beat says */
     uint8_t heard; /* bit v: hears voter v of the same set directly */
-    uint8_t message[DP_BEAT_BYTES];
-} dp_beat_voter;
+    uint8_t message[DP_HEARTBEAT_BYTES];
+} dp_heartbeat_voter;
 
 /* The newest beat of one that was a voter: when it is one again, its old beats do not count as
  * new. */
-typedef struct dp_beat_past {
+typedef struct dp_heartbeat_past {
     dp_peer peer;
     uint64_t incarnation; /* 0: empty */
     uint64_t sequence;
-} dp_beat_past;
+} dp_heartbeat_past;
 
 /* Data; written by this module only. */
-typedef struct dp_beat {
+typedef struct dp_heartbeat {
     dp_run_id run;
     dp_peer self;
     uint64_t incarnation;
@@ -60,82 +60,82 @@ typedef struct dp_beat {
     uint32_t n_voters; /* 0: not known yet */
     uint32_t own;      /* index of this node in voters, or DP_VOTERS_MAX */
     uint32_t tag;      /* of the voter set: bitmaps count only under the same tag */
-    dp_beat_voter voters[DP_VOTERS_MAX];
-    dp_beat_past past[DP_BEAT_PAST_MAX]; /* a ring */
-    uint32_t n_past;                     /* ever put in */
-    uint64_t wall_ms;                    /* own */
-    uint64_t sequence;                   /* of own beats */
-    dp_time beat_at;                     /* next own beat */
+    dp_heartbeat_voter voters[DP_VOTERS_MAX];
+    dp_heartbeat_past past[DP_HEARTBEAT_PAST_MAX]; /* a ring */
+    uint32_t n_past;                               /* ever put in */
+    uint64_t wall_ms;                              /* own */
+    uint64_t sequence;                             /* of own beats */
+    dp_time beat_at;                               /* next own beat */
     uint32_t enough;    /* beats that say quorum, for a node that is no voter; 0: a majority */
     bool quorum;        /* the opinion, with hysteresis */
     dp_time seen_at;    /* quorum last seen */
     dp_time seen_since; /* start of the present unbroken sight of it; zero: not in sight */
     dp_time changed;
     uint64_t changes;
-} dp_beat;
+} dp_heartbeat;
 
-typedef struct dp_beat_config {
+typedef struct dp_heartbeat_config {
     dp_run_id run;
     dp_peer self;
     uint64_t incarnation;
     dp_crypto crypto;
     uint64_t fallback_us; /* 0: DP_FALLBACK_US */
     uint64_t hold_us;     /* least time between two changes of the opinion; 0 is allowed */
-} dp_beat_config;
+} dp_heartbeat_config;
 
-void dp_beat_init(dp_beat *beat, const dp_beat_config *config);
+void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config);
 /* The voter set of the chain head, in its order. Voters that stay keep what is known of them, and
  * of those that go it is known which of their beats are old. n in 1..DP_VOTERS_MAX. */
 /* Index of this peer among the voters; DP_VOTERS_MAX: it is none. */
-uint32_t dp_beat_find_voter(const dp_beat *beat, const dp_peer *peer);
-void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now);
+uint32_t dp_heartbeat_find_voter(const dp_heartbeat *beat, const dp_peer *peer);
+void dp_heartbeat_set_voters(dp_heartbeat *beat, const dp_peer *voters, uint32_t n, dp_time now);
 /* A quarter of the expected round time, from the core. */
-void dp_beat_hold(dp_beat *beat, uint64_t hold_us);
+void dp_heartbeat_hold(dp_heartbeat *beat, uint64_t hold_us);
 
 /* The own wall clock, for beats and for what follows. */
-void dp_beat_clock(dp_beat *beat, uint64_t wall_ms);
+void dp_heartbeat_clock(dp_heartbeat *beat, uint64_t wall_ms);
 /* The latest time that as many clocks have reached as make a majority of the voters, out of those
  * that are heard (all of them when fewer are heard): neither a minority ahead nor a minority behind
  * moves it. */
-uint64_t dp_beat_agreed_ms(const dp_beat *beat, dp_time now);
+uint64_t dp_heartbeat_agreed_ms(const dp_heartbeat *beat, dp_time now);
 /* In a large run a node that is no voter keeps links to a few voters only: then so many beats that
  * say quorum are enough (a voter that says it hears a majority; which of them is told does not
  * matter), and nobody else's are asked for. 0: the usual majority. */
-void dp_beat_enough(dp_beat *beat, uint32_t enough);
+void dp_heartbeat_enough(dp_heartbeat *beat, uint32_t enough);
 
 /* A HEARTBEAT from a linked peer, who may pass on another voter's. Sends it on to linked voters
  * known not to hear its author. DP_BADMSG, DP_VERSION, DP_BADSIG; DP_NOTFOUND from one who is no
  * voter here (a newer set, perhaps); DP_EXISTS for one that brings nothing new. */
-DP_MUST dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_view bytes,
-                                  dp_out *out);
+DP_MUST dp_status dp_heartbeat_message(dp_heartbeat *beat, dp_time now, const dp_peer *from,
+                                       dp_view bytes, dp_out *out);
 /* Sends the own beat when it is due and this node is a voter, and moves the opinion. Chain head and
  * decided rounds ride in it. */
-void dp_beat_tick(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out);
-dp_time dp_beat_wake(const dp_beat *beat);
+void dp_heartbeat_tick(dp_heartbeat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out);
+dp_time dp_heartbeat_wake(const dp_heartbeat *beat);
 
 /* The opinion, as the last call with a time left it. False before voters are known. */
-bool dp_beat_quorum(const dp_beat *beat);
+bool dp_heartbeat_quorum(const dp_heartbeat *beat);
 /* Voters heard within three beats, directly or not; bit per voter, this node's own bit included. */
-uint8_t dp_beat_heard(const dp_beat *beat, dp_time now);
-bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter);
+uint8_t dp_heartbeat_heard(const dp_heartbeat *beat, dp_time now);
+bool dp_heartbeat_fresh(const dp_heartbeat *beat, dp_time now, uint32_t voter);
 /* Some voter is not heard on its own link: riders of others are wanted. */
-bool dp_beat_wants_riders(const dp_beat *beat, dp_time now);
+bool dp_heartbeat_wants_riders(const dp_heartbeat *beat, dp_time now);
 /* Who can carry a message to the voter with index target: voters that hear it and are heard by us
  * directly, at most most of them into relays; when there is none, whoever brought its newest beat,
  * as between two voters that only have a member in common. 0 when nobody can, or when the target
  * hears us (a voter) or is heard directly (not a voter) and needs none. */
-uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays,
-                       uint32_t most);
+uint32_t dp_heartbeat_route(const dp_heartbeat *beat, dp_time now, uint32_t target, dp_peer *relays,
+                            uint32_t most);
 
 /* Riders of PING and ACK: u32 tag and u8 bitmap of the voters heard directly; and the fresh beats
  * of all others. */
-void dp_beat_write_heard(const dp_beat *beat, dp_time now, dp_writer *writer);
-void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard,
-                         dp_writer *writer);
+void dp_heartbeat_write_heard(const dp_heartbeat *beat, dp_time now, dp_writer *writer);
+void dp_heartbeat_write_rider(const dp_heartbeat *beat, dp_time now, uint32_t tag, uint8_t heard,
+                              dp_writer *writer);
 /* Total: bad beats are skipped, a bad shape gives DP_BADMSG. */
-DP_MUST dp_status dp_beat_read_rider(dp_beat *beat, dp_time now, const dp_peer *from,
-                                     dp_reader *reader, dp_out *out);
+DP_MUST dp_status dp_heartbeat_read_rider(dp_heartbeat *beat, dp_time now, const dp_peer *from,
+                                          dp_reader *reader, dp_out *out);
 
-DP_MUST dp_status dp_beat_check(const dp_beat *beat, dp_why *why);
+DP_MUST dp_status dp_heartbeat_check(const dp_heartbeat *beat, dp_why *why);
 
 #endif

@@ -1,4 +1,4 @@
-#include "gossip/member/beat.h"
+#include "gossip/member/heartbeat.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@
  *    79  u8   bit per voter that it hears on the voter's own link, in the order of the set
  *    80  64   signature by the voter's identity key over run id and bytes 0..79, domain
  *        "dpnode/beat/1" */
-enum { BEAT_SIGNED_BYTES = DP_BEAT_BYTES - DP_SIGNATURE_BYTES };
+enum { BEAT_SIGNED_BYTES = DP_HEARTBEAT_BYTES - DP_SIGNATURE_BYTES };
 
 _Static_assert(BEAT_SIGNED_BYTES == 80, "as drawn above");
 
@@ -39,7 +39,7 @@ typedef struct beat_fields {
 
 static dp_status read_fields(dp_view bytes, beat_fields *fields)
 {
-    if (bytes.size != DP_BEAT_BYTES) {
+    if (bytes.size != DP_HEARTBEAT_BYTES) {
         return DP_BADMSG;
     }
     dp_reader reader = dp_reader_of(bytes);
@@ -65,7 +65,7 @@ static dp_status read_fields(dp_view bytes, beat_fields *fields)
 }
 
 /* What is signed: the run id, then the message up to the signature. */
-static dp_view signed_part(const dp_beat *beat, const uint8_t *message,
+static dp_view signed_part(const dp_heartbeat *beat, const uint8_t *message,
                            uint8_t scratch[DP_HASH_BYTES + BEAT_SIGNED_BYTES])
 {
     memcpy(scratch, beat->run.bytes, DP_HASH_BYTES);
@@ -73,7 +73,7 @@ static dp_view signed_part(const dp_beat *beat, const uint8_t *message,
     return dp_view_of(scratch, DP_HASH_BYTES + BEAT_SIGNED_BYTES);
 }
 
-static bool is_newer(const dp_beat_voter *voter, const beat_fields *fields)
+static bool is_newer(const dp_heartbeat_voter *voter, const beat_fields *fields)
 {
     if (dp_broken(56)) { /* An earlier life may have come further in its count. */
         return fields->sequence > voter->sequence;
@@ -84,12 +84,12 @@ static bool is_newer(const dp_beat_voter *voter, const beat_fields *fields)
 
 static bool fresh_at(dp_time now, dp_time arrived)
 {
-    return arrived.us != 0 && dp_time_between(arrived, now) < DP_BEAT_FRESH_US;
+    return arrived.us != 0 && dp_time_between(arrived, now) < DP_HEARTBEAT_FRESH_US;
 }
 
-void dp_beat_init(dp_beat *beat, const dp_beat_config *config)
+void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config)
 {
-    *beat = (dp_beat){
+    *beat = (dp_heartbeat){
         .run = config->run,
         .self = config->self,
         .incarnation = config->incarnation,
@@ -101,24 +101,24 @@ void dp_beat_init(dp_beat *beat, const dp_beat_config *config)
     };
 }
 
-void dp_beat_hold(dp_beat *beat, uint64_t hold_us)
+void dp_heartbeat_hold(dp_heartbeat *beat, uint64_t hold_us)
 {
     beat->hold_us = hold_us;
 }
 
-bool dp_beat_fresh(const dp_beat *beat, dp_time now, uint32_t voter)
+bool dp_heartbeat_fresh(const dp_heartbeat *beat, dp_time now, uint32_t voter)
 {
     dp_assert(voter < DP_VOTERS_MAX);
     dp_assert(voter < beat->n_voters);
     return voter == beat->own || fresh_at(now, beat->voters[voter].arrived);
 }
 
-uint8_t dp_beat_heard(const dp_beat *beat, dp_time now)
+uint8_t dp_heartbeat_heard(const dp_heartbeat *beat, dp_time now)
 {
     uint8_t bits = 0;
 
     for (uint32_t i = 0; i < beat->n_voters; i++) {
-        if (dp_beat_fresh(beat, now, i)) {
+        if (dp_heartbeat_fresh(beat, now, i)) {
             bits = (uint8_t)(bits | 1U << i);
         }
     }
@@ -127,7 +127,7 @@ uint8_t dp_beat_heard(const dp_beat *beat, dp_time now)
 
 /* Voters heard on their own links. This, not what others passed on, is told to others: else they
  * would stop passing on as soon as it works. */
-static uint8_t hears_directly(const dp_beat *beat, dp_time now)
+static uint8_t hears_directly(const dp_heartbeat *beat, dp_time now)
 {
     uint8_t bits = 0;
 
@@ -139,18 +139,18 @@ static uint8_t hears_directly(const dp_beat *beat, dp_time now)
     return bits;
 }
 
-void dp_beat_clock(dp_beat *beat, uint64_t wall_ms)
+void dp_heartbeat_clock(dp_heartbeat *beat, uint64_t wall_ms)
 {
     beat->wall_ms = wall_ms;
 }
 
-uint64_t dp_beat_agreed_ms(const dp_beat *beat, dp_time now)
+uint64_t dp_heartbeat_agreed_ms(const dp_heartbeat *beat, dp_time now)
 {
     uint64_t clocks[DP_VOTERS_MAX]; /* latest first */
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < beat->n_voters; i++) {
-        const dp_beat_voter *const voter = &beat->voters[i];
+        const dp_heartbeat_voter *const voter = &beat->voters[i];
         uint64_t clock = beat->wall_ms;
         if (i != beat->own) {
             if (!fresh_at(now, voter->arrived)) {
@@ -178,13 +178,13 @@ static uint32_t count_bits(uint8_t bits)
     return count;
 }
 
-void dp_beat_enough(dp_beat *beat, uint32_t enough)
+void dp_heartbeat_enough(dp_heartbeat *beat, uint32_t enough)
 {
     beat->enough = enough;
 }
 
 /* How many beats that say quorum this node waits for. */
-static uint32_t needed(const dp_beat *beat)
+static uint32_t needed(const dp_heartbeat *beat)
 {
     const uint32_t majority = beat->n_voters / 2 + 1;
 
@@ -193,7 +193,7 @@ static uint32_t needed(const dp_beat *beat)
                                                                                      : majority;
 }
 
-bool dp_beat_wants_riders(const dp_beat *beat, dp_time now)
+bool dp_heartbeat_wants_riders(const dp_heartbeat *beat, dp_time now)
 {
     const bool all = beat->own < DP_VOTERS_MAX || beat->enough == 0;
 
@@ -201,24 +201,25 @@ bool dp_beat_wants_riders(const dp_beat *beat, dp_time now)
 }
 
 /* Does this node itself, a voter, hear a majority? */
-static bool hears_majority(const dp_beat *beat, dp_time now)
+static bool hears_majority(const dp_heartbeat *beat, dp_time now)
 {
-    return beat->own < DP_VOTERS_MAX && 2 * count_bits(dp_beat_heard(beat, now)) > beat->n_voters;
+    return beat->own < DP_VOTERS_MAX &&
+           2 * count_bits(dp_heartbeat_heard(beat, now)) > beat->n_voters;
 }
 
 /* Fresh beats that say quorum, the own opinion of a voter included, from a majority. */
-static bool sees_quorum(const dp_beat *beat, dp_time now)
+static bool sees_quorum(const dp_heartbeat *beat, dp_time now)
 {
     uint32_t saying = 0;
 
     for (uint32_t i = 0; i < beat->n_voters; i++) {
         saying += i == beat->own ? hears_majority(beat, now)
-                                 : dp_beat_fresh(beat, now, i) && beat->voters[i].quorum;
+                                 : dp_heartbeat_fresh(beat, now, i) && beat->voters[i].quorum;
     }
     return beat->n_voters > 0 && saying >= needed(beat);
 }
 
-static void move_opinion(dp_beat *beat, dp_time now)
+static void move_opinion(dp_heartbeat *beat, dp_time now)
 {
     const bool seen = sees_quorum(beat, now);
 
@@ -234,7 +235,7 @@ static void move_opinion(dp_beat *beat, dp_time now)
         return;
     }
     /* The founder, alone, waits for nobody's second beat. */
-    const uint64_t back_us = beat->n_voters == 1 && beat->own == 0 ? 0 : 2 * DP_BEAT_US;
+    const uint64_t back_us = beat->n_voters == 1 && beat->own == 0 ? 0 : 2 * DP_HEARTBEAT_US;
     const bool wanted = beat->quorum
                             ? seen || dp_time_between(beat->seen_at, now) < beat->fallback_us
                             : seen && dp_time_between(beat->seen_since, now) >= back_us;
@@ -248,37 +249,37 @@ static void move_opinion(dp_beat *beat, dp_time now)
 /* Send a beat of voter author on to those linked voters that hear somebody but not the author. Only
  * what arrived on the author's own link travels further this way, so it makes one hop; PING and ACK
  * do the rest. */
-static void pass_on(const dp_beat *beat, dp_time now, uint32_t author, dp_out *out)
+static void pass_on(const dp_heartbeat *beat, dp_time now, uint32_t author, dp_out *out)
 {
     dp_view kept = {0};
 
     dp_assert(author < beat->n_voters);
     for (uint32_t i = 0; i < beat->n_voters; i++) {
-        const dp_beat_voter *const other = &beat->voters[i];
+        const dp_heartbeat_voter *const other = &beat->voters[i];
         const bool deaf =
             fresh_at(now, other->direct) && other->heard != 0 && (other->heard >> author & 1U) == 0;
         if (i == author || i == beat->own || !deaf) {
             continue;
         }
         if (kept.size == 0) {
-            kept = dp_out_keep(out, dp_view_of(beat->voters[author].message, DP_BEAT_BYTES));
+            kept = dp_out_keep(out, dp_view_of(beat->voters[author].message, DP_HEARTBEAT_BYTES));
         }
         dp_out_send(out, &other->peer, kept);
     }
 }
 
-dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_view bytes,
-                          dp_out *out)
+dp_status dp_heartbeat_message(dp_heartbeat *beat, dp_time now, const dp_peer *from, dp_view bytes,
+                               dp_out *out)
 {
     beat_fields fields;
     uint8_t scratch[DP_HASH_BYTES + BEAT_SIGNED_BYTES];
 
     DP_TRY(read_fields(bytes, &fields));
-    const uint32_t index = dp_beat_find_voter(beat, &fields.peer);
+    const uint32_t index = dp_heartbeat_find_voter(beat, &fields.peer);
     if (index == DP_VOTERS_MAX) {
         return DP_NOTFOUND;
     }
-    dp_beat_voter *const voter = &beat->voters[index];
+    dp_heartbeat_voter *const voter = &beat->voters[index];
     const bool direct = dp_peer_equal(from, &fields.peer);
 
     if (index == beat->own) {
@@ -305,7 +306,7 @@ dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_vi
     /* A beat about another voter set tells that its author lives, and nothing about this set. */
     voter->quorum = fields.tag == beat->tag && fields.quorum;
     voter->heard = fields.tag == beat->tag ? fields.heard : 0;
-    memcpy(voter->message, bytes.data, DP_BEAT_BYTES);
+    memcpy(voter->message, bytes.data, DP_HEARTBEAT_BYTES);
     if (direct) {
         voter->direct = now;
         pass_on(beat, now, index, out);
@@ -317,11 +318,11 @@ dp_status dp_beat_message(dp_beat *beat, dp_time now, const dp_peer *from, dp_vi
     return DP_OK;
 }
 
-static void send_own(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out)
+static void send_own(dp_heartbeat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out)
 {
     uint8_t scratch[DP_HASH_BYTES + BEAT_SIGNED_BYTES];
-    dp_beat_voter *const own = &beat->voters[beat->own];
-    dp_writer writer = dp_writer_of(own->message, DP_BEAT_BYTES);
+    dp_heartbeat_voter *const own = &beat->voters[beat->own];
+    dp_writer writer = dp_writer_of(own->message, DP_HEARTBEAT_BYTES);
 
     own->incarnation = beat->incarnation;
     own->sequence = ++beat->sequence;
@@ -349,23 +350,23 @@ static void send_own(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, 
                            own->message + BEAT_SIGNED_BYTES)) {
         return; /* no identity key: this node cannot be heard */
     }
-    dp_out_send_all(out, dp_out_keep(out, dp_view_of(own->message, DP_BEAT_BYTES)));
+    dp_out_send_all(out, dp_out_keep(out, dp_view_of(own->message, DP_HEARTBEAT_BYTES)));
 }
 
-void dp_beat_tick(dp_beat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out)
+void dp_heartbeat_tick(dp_heartbeat *beat, dp_time now, uint64_t slot, uint64_t round, dp_out *out)
 {
     if (beat->own < DP_VOTERS_MAX && dp_time_reached(now, beat->beat_at)) {
         send_own(beat, now, slot, round, out);
         /* From the plan, so that a busy loop does not slow the beat; from now after a gap. */
-        beat->beat_at = dp_time_after(beat->beat_at, DP_BEAT_US);
+        beat->beat_at = dp_time_after(beat->beat_at, DP_HEARTBEAT_US);
         if (dp_time_reached(now, beat->beat_at)) {
-            beat->beat_at = dp_time_after(now, DP_BEAT_US);
+            beat->beat_at = dp_time_after(now, DP_HEARTBEAT_US);
         }
     }
     move_opinion(beat, now);
 }
 
-dp_time dp_beat_wake(const dp_beat *beat)
+dp_time dp_heartbeat_wake(const dp_heartbeat *beat)
 {
     if (beat->n_voters == 0) {
         return DP_NEVER;
@@ -375,9 +376,9 @@ dp_time dp_beat_wake(const dp_beat *beat)
         wake = dp_time_min(wake, dp_time_after(beat->seen_at, beat->fallback_us));
     } else if (beat->quorum) {
         /* Freshness ends without an event: look again when the oldest fresh beat may be stale. */
-        wake = dp_time_min(wake, dp_time_after(beat->seen_at, DP_BEAT_US));
+        wake = dp_time_min(wake, dp_time_after(beat->seen_at, DP_HEARTBEAT_US));
     } else if (beat->seen_since.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(beat->seen_since, 2 * DP_BEAT_US));
+        wake = dp_time_min(wake, dp_time_after(beat->seen_since, 2 * DP_HEARTBEAT_US));
     }
     if (beat->changed.us != 0) {
         const dp_time free_at = dp_time_after(beat->changed, beat->hold_us);
@@ -389,17 +390,17 @@ dp_time dp_beat_wake(const dp_beat *beat)
     return wake;
 }
 
-bool dp_beat_quorum(const dp_beat *beat)
+bool dp_heartbeat_quorum(const dp_heartbeat *beat)
 {
     return beat->quorum;
 }
 
-uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_peer *relays,
-                       uint32_t most)
+uint32_t dp_heartbeat_route(const dp_heartbeat *beat, dp_time now, uint32_t target, dp_peer *relays,
+                            uint32_t most)
 {
     dp_assert(target < beat->n_voters);
     dp_assert(target < beat->n_voters);
-    const dp_beat_voter *const wanted = &beat->voters[target];
+    const dp_heartbeat_voter *const wanted = &beat->voters[target];
     uint32_t found = 0;
 
     if (target == beat->own) {
@@ -411,7 +412,7 @@ uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_pee
         return 0;
     }
     for (uint32_t i = 0; i < beat->n_voters && found < most; i++) {
-        const dp_beat_voter *const relay = &beat->voters[i];
+        const dp_heartbeat_voter *const relay = &beat->voters[i];
         /* Hearing is taken to go both ways: links are connections. */
         if (i != target && i != beat->own && fresh_at(now, relay->direct) &&
             (relay->heard >> target & 1U) != 0) {
@@ -424,17 +425,18 @@ uint32_t dp_beat_route(const dp_beat *beat, dp_time now, uint32_t target, dp_pee
     return found;
 }
 
-void dp_beat_write_heard(const dp_beat *beat, dp_time now, dp_writer *writer)
+void dp_heartbeat_write_heard(const dp_heartbeat *beat, dp_time now, dp_writer *writer)
 {
     /* Who needs no more says so by hearing all. */
     dp_write_u32(writer, beat->tag);
-    dp_write_u8(writer, dp_beat_wants_riders(beat, now) ? hears_directly(beat, now) : UINT8_MAX);
+    dp_write_u8(writer,
+                dp_heartbeat_wants_riders(beat, now) ? hears_directly(beat, now) : UINT8_MAX);
 }
 
-void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t heard,
-                         dp_writer *writer)
+void dp_heartbeat_write_rider(const dp_heartbeat *beat, dp_time now, uint32_t tag, uint8_t heard,
+                              dp_writer *writer)
 {
-    const uint8_t have = dp_beat_heard(beat, now);
+    const uint8_t have = dp_heartbeat_heard(beat, now);
     const uint8_t lacks = tag == beat->tag ? (uint8_t)(have & ~heard) : 0;
     uint32_t picked = 0;
     uint32_t count = 0;
@@ -448,28 +450,29 @@ void dp_beat_write_rider(const dp_beat *beat, dp_time now, uint32_t tag, uint8_t
     dp_write_u8(writer, (uint8_t)count);
     for (uint32_t i = 0; i < beat->n_voters; i++) {
         if ((picked >> i & 1U) != 0) {
-            dp_write_bytes(writer, beat->voters[i].message, DP_BEAT_BYTES);
+            dp_write_bytes(writer, beat->voters[i].message, DP_HEARTBEAT_BYTES);
         }
     }
 }
 
-dp_status dp_beat_read_rider(dp_beat *beat, dp_time now, const dp_peer *from, dp_reader *reader,
-                             dp_out *out)
+dp_status dp_heartbeat_read_rider(dp_heartbeat *beat, dp_time now, const dp_peer *from,
+                                  dp_reader *reader, dp_out *out)
 {
     const uint8_t count = dp_read_u8(reader);
 
     if (reader->failed || count > DP_VOTERS_MAX ||
-        dp_reader_left(reader) < (size_t)count * DP_BEAT_BYTES) {
+        dp_reader_left(reader) < (size_t)count * DP_HEARTBEAT_BYTES) {
         return DP_BADMSG;
     }
     for (uint32_t i = 0; i < count; i++) {
         /* Old or foreign beats among them are of no use and no harm. */
-        DP_IGNORE(dp_beat_message(beat, now, from, dp_read_view(reader, DP_BEAT_BYTES), out));
+        DP_IGNORE(
+            dp_heartbeat_message(beat, now, from, dp_read_view(reader, DP_HEARTBEAT_BYTES), out));
     }
     return DP_OK;
 }
 
-dp_status dp_beat_check(const dp_beat *beat, dp_why *why)
+dp_status dp_heartbeat_check(const dp_heartbeat *beat, dp_why *why)
 {
     if (beat->n_voters > DP_VOTERS_MAX ||
         (beat->own < DP_VOTERS_MAX && beat->own >= beat->n_voters)) {

@@ -4,9 +4,9 @@
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/core/msg.h"
-#include "gossip/member/beat.h"
+#include "gossip/member/heartbeat.h"
 
-uint32_t dp_beat_find_voter(const dp_beat *beat, const dp_peer *peer)
+uint32_t dp_heartbeat_find_voter(const dp_heartbeat *beat, const dp_peer *peer)
 {
     dp_assert(beat->n_voters <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < beat->n_voters; i++) {
@@ -18,11 +18,11 @@ uint32_t dp_beat_find_voter(const dp_beat *beat, const dp_peer *peer)
 }
 
 /* Those of the present set that the next one lacks. */
-static void remember(dp_beat *beat, const dp_peer *next, uint32_t n)
+static void remember(dp_heartbeat *beat, const dp_peer *next, uint32_t n)
 {
     dp_assert(n <= DP_VOTERS_MAX);
     for (uint32_t i = 0; i < beat->n_voters; i++) {
-        const dp_beat_voter *const voter = &beat->voters[i];
+        const dp_heartbeat_voter *const voter = &beat->voters[i];
         bool stays = voter->incarnation == 0; /* Or nothing is known of it. */
         uint32_t at = 0;
         for (uint32_t k = 0; k < n && !stays; k++) {
@@ -31,20 +31,20 @@ static void remember(dp_beat *beat, const dp_peer *next, uint32_t n)
         if (stays) {
             continue;
         }
-        while (at < DP_BEAT_PAST_MAX && !dp_peer_equal(&beat->past[at].peer, &voter->peer)) {
+        while (at < DP_HEARTBEAT_PAST_MAX && !dp_peer_equal(&beat->past[at].peer, &voter->peer)) {
             at++;
         }
-        if (at == DP_BEAT_PAST_MAX) {
-            at = beat->n_past++ % DP_BEAT_PAST_MAX;
+        if (at == DP_HEARTBEAT_PAST_MAX) {
+            at = beat->n_past++ % DP_HEARTBEAT_PAST_MAX;
         }
-        beat->past[at] = (dp_beat_past){
+        beat->past[at] = (dp_heartbeat_past){
             .peer = voter->peer, .incarnation = voter->incarnation, .sequence = voter->sequence};
     }
 }
 
-static void recall(const dp_beat *beat, dp_beat_voter *voter)
+static void recall(const dp_heartbeat *beat, dp_heartbeat_voter *voter)
 {
-    for (uint32_t i = 0; i < DP_BEAT_PAST_MAX; i++) {
+    for (uint32_t i = 0; i < DP_HEARTBEAT_PAST_MAX; i++) {
         if (beat->past[i].incarnation != 0 && dp_peer_equal(&beat->past[i].peer, &voter->peer)) {
             voter->incarnation = beat->past[i].incarnation;
             voter->sequence = beat->past[i].sequence;
@@ -52,17 +52,17 @@ static void recall(const dp_beat *beat, dp_beat_voter *voter)
     }
 }
 
-void dp_beat_set_voters(dp_beat *beat, const dp_peer *voters, uint32_t n, dp_time now)
+void dp_heartbeat_set_voters(dp_heartbeat *beat, const dp_peer *voters, uint32_t n, dp_time now)
 {
     dp_assert(n <= DP_VOTERS_MAX);
     dp_assert(n >= 1 && n <= DP_VOTERS_MAX);
-    dp_beat_voter next[DP_VOTERS_MAX] = {0};
+    dp_heartbeat_voter next[DP_VOTERS_MAX] = {0};
     dp_digest digest;
 
     dp_digest_init(&digest, "dpnode/voters/1");
     beat->own = DP_VOTERS_MAX;
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t old = dp_beat_find_voter(beat, &voters[i]);
+        const uint32_t old = dp_heartbeat_find_voter(beat, &voters[i]);
         if (old < DP_VOTERS_MAX) {
             next[i] = beat->voters[old];
             next[i].heard = 0; /* its bits meant the old order */

@@ -1,23 +1,23 @@
-#include "gossip/channel/lot.h"
+#include "gossip/channel/record_batch.h"
 
 #include "tests/unit/gossip/kit/pair.h"
 
 static uint8_t wire[6 * 1024 * 1024];
-static uint8_t plain[DP_LOT_MESSAGE_MAX];
+static uint8_t plain[DP_RECORD_BATCH_MESSAGE_MAX];
 
 /* A message as lots of at most n records; returns its bytes in wire. */
 static size_t seal_in_lots(struct pair *pair, dp_view message, uint32_t n)
 {
-    const uint32_t n_records = dp_lot_message_records(message.size);
+    const uint32_t n_records = dp_record_batch_message_records(message.size);
     size_t size = 0;
 
     for (uint32_t first = 0; first < n_records;) {
         const uint32_t count = n_records - first < n ? n_records - first : n;
-        dp_lot lot;
+        dp_record_batch lot;
         CHECK_OK(dp_channel_take_sends(&pair->a.channel, count, &lot));
-        dp_lot_seal(&lot, message, first, wire + size);
-        dp_lot_close(&lot);
-        size += dp_lot_wire_bytes(message.size, first, count);
+        dp_record_batch_seal(&lot, message, first, wire + size);
+        dp_record_batch_close(&lot);
+        size += dp_record_batch_wire_bytes(message.size, first, count);
         first += count;
     }
     return size;
@@ -37,7 +37,8 @@ static void lots_are_the_bytes_of_the_channel(void **state)
             i % 2 == 0 ? NULL : dp_suite_of(DP_SUITE_AES256GCM);
         shake_hands(&pair);
         dp_channel twin = pair.a.channel;
-        const size_t size = seal_in_lots(&pair, pattern(sizes[i]), 1 + i % DP_LOT_RECORDS_MAX);
+        const size_t size =
+            seal_in_lots(&pair, pattern(sizes[i]), 1 + i % DP_RECORD_BATCH_RECORDS_MAX);
         assert_int_equal(size, dp_channel_wire_bytes(sizes[i]));
         CHECK_OK(dp_channel_write(&twin, pattern(sizes[i]), &pair.a.out));
         assert_int_equal(pair.a.out.size, size);
@@ -55,13 +56,13 @@ static void keys_move_on_within_a_lot(void **state)
     struct pair pair;
 
     (void)state;
-    for (uint64_t left = 1; left <= DP_LOT_RECORDS_MAX; left++) {
+    for (uint64_t left = 1; left <= DP_RECORD_BATCH_RECORDS_MAX; left++) {
         pair_init(&pair);
         pair.a.config.lane = DP_LANE_BULK;
         shake_hands(&pair);
         pair.a.channel.send.counter = DP_RECORDS_PER_KEY - left;
         pair.b.channel.receive.counter = DP_RECORDS_PER_KEY - left;
-        const size_t size = seal_in_lots(&pair, pattern(500000), DP_LOT_RECORDS_MAX);
+        const size_t size = seal_in_lots(&pair, pattern(500000), DP_RECORD_BATCH_RECORDS_MAX);
         CHECK_OK(feed(&pair.b, dp_view_of(wire, size)));
         assert_int_equal(pair.b.message_bytes, 500000);
         assert_int_equal(pair.a.channel.send.counter, 8 - left);
@@ -72,30 +73,30 @@ static void keys_move_on_within_a_lot(void **state)
 /* What the far end does with the bytes in wire: frame, take numbers, open, accept. */
 static dp_status open_in_lots(struct pair *pair, size_t size, unsigned *messages)
 {
-    dp_lot_framer framer = {0};
-    dp_lot_story story = {0};
+    dp_record_batch_framer framer = {0};
+    dp_record_batch_story story = {0};
     size_t at = 0;
 
     *messages = 0;
     while (at < size) {
-        dp_lot_record record;
-        dp_lot lot;
+        dp_record_batch_record record;
+        dp_record_batch lot;
         bool complete = false;
-        DP_TRY(dp_lot_frame(&framer, dp_view_of(wire + at, size - at), &record));
+        DP_TRY(dp_record_batch_frame(&framer, dp_view_of(wire + at, size - at), &record));
         if (record.bytes == 0) {
             return DP_AGAIN;
         }
-        CHECK(record.offset + record.plain <= DP_LOT_MESSAGE_MAX);
+        CHECK(record.offset + record.plain <= DP_RECORD_BATCH_MESSAGE_MAX);
         CHECK_OK(dp_channel_take_receives(&pair->b.channel, 1, &lot));
-        if (!dp_lot_open(&lot, wire + at, plain + record.offset)) {
+        if (!dp_record_batch_open(&lot, wire + at, plain + record.offset)) {
             return DP_BADSIG;
         }
         at += record.bytes;
         if (record.closes) {
             return DP_CLOSED;
         }
-        DP_TRY(
-            dp_lot_accept(&story, record.begins, plain + record.offset, record.plain, &complete));
+        DP_TRY(dp_record_batch_accept(&story, record.begins, plain + record.offset, record.plain,
+                                      &complete));
         *messages += complete;
     }
     return story.in_message ? DP_AGAIN : DP_OK;
@@ -175,8 +176,8 @@ static void members_that_break_the_rules_are_refused(void **state)
 static void a_message_that_never_ends_is_cut_at_the_limit(void **state)
 {
     static uint8_t full[DP_RECORD_PLAIN_MAX + 20] = {[2] = 1, [3] = 0}; /* header: 65,536 + 16 */
-    dp_lot_framer framer = {0};
-    dp_lot_record record;
+    dp_record_batch_framer framer = {0};
+    dp_record_batch_record record;
     dp_status status = DP_OK;
     unsigned n = 0;
 
@@ -184,10 +185,10 @@ static void a_message_that_never_ends_is_cut_at_the_limit(void **state)
     full[0] = 16;
     for (; status == DP_OK && n < 100; n++) {
         full[3] = n == 0 ? 0 : 1;
-        status = dp_lot_frame(&framer, dp_view_of(full, sizeof full), &record);
+        status = dp_record_batch_frame(&framer, dp_view_of(full, sizeof full), &record);
     }
     CHECK_STATUS(status, DP_TOOBIG);
-    assert_int_equal(n, DP_LOT_MESSAGE_MAX / DP_RECORD_PLAIN_MAX + 1);
+    assert_int_equal(n, DP_RECORD_BATCH_MESSAGE_MAX / DP_RECORD_PLAIN_MAX + 1);
 }
 
 static void a_flipped_bit_of_any_record_is_noticed(void **state)
@@ -200,7 +201,7 @@ static void a_flipped_bit_of_any_record_is_noticed(void **state)
         pair_init(&pair);
         pair.a.config.lane = DP_LANE_BULK;
         shake_hands(&pair);
-        const size_t size = seal_in_lots(&pair, pattern(100000), DP_LOT_RECORDS_MAX);
+        const size_t size = seal_in_lots(&pair, pattern(100000), DP_RECORD_BATCH_RECORDS_MAX);
         wire[size * i / 64] ^= (uint8_t)(1U << i % 8);
         const dp_status status = open_in_lots(&pair, size, &messages);
         CHECK(status != DP_OK && messages == 0);
@@ -211,7 +212,7 @@ static void a_flipped_bit_of_any_record_is_noticed(void **state)
 static void nothing_is_numbered_before_the_handshake_or_after_the_close(void **state)
 {
     struct pair pair;
-    dp_lot lot;
+    dp_record_batch lot;
 
     (void)state;
     pair_init(&pair);

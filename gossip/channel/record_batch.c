@@ -1,4 +1,4 @@
-#include "gossip/channel/lot.h"
+#include "gossip/channel/record_batch.h"
 
 #include <sodium.h>
 #include <string.h>
@@ -8,10 +8,12 @@
 
 /* ---- numbers ---- */
 
-static void take(dp_noise_cipher *cipher, uint64_t *records, uint32_t n_records, dp_lot *lot)
+static void take(dp_noise_cipher *cipher, uint64_t *records, uint32_t n_records,
+                 dp_record_batch *lot)
 {
-    dp_assert(n_records > 0 && n_records <= DP_LOT_RECORDS_MAX);
-    *lot = (dp_lot){.suite = cipher->suite, .counter = cipher->counter, .n_records = n_records};
+    dp_assert(n_records > 0 && n_records <= DP_RECORD_BATCH_RECORDS_MAX);
+    *lot = (dp_record_batch){
+        .suite = cipher->suite, .counter = cipher->counter, .n_records = n_records};
     dp_assert(lot->suite != NULL);
     memcpy(lot->keys[0], cipher->key, sizeof lot->keys[0]);
     *records += n_records;
@@ -24,7 +26,7 @@ static void take(dp_noise_cipher *cipher, uint64_t *records, uint32_t n_records,
     memcpy(lot->keys[1], cipher->key, sizeof lot->keys[1]);
 }
 
-dp_status dp_channel_take_sends(dp_channel *channel, uint32_t n_records, dp_lot *lot)
+dp_status dp_channel_take_sends(dp_channel *channel, uint32_t n_records, dp_record_batch *lot)
 {
     if (channel->state != DP_CHANNEL_OPEN || channel->close_sent) {
         return DP_CLOSED;
@@ -33,7 +35,7 @@ dp_status dp_channel_take_sends(dp_channel *channel, uint32_t n_records, dp_lot 
     return DP_OK;
 }
 
-dp_status dp_channel_take_receives(dp_channel *channel, uint32_t n_records, dp_lot *lot)
+dp_status dp_channel_take_receives(dp_channel *channel, uint32_t n_records, dp_record_batch *lot)
 {
     if (channel->state != DP_CHANNEL_OPEN) {
         return DP_CLOSED;
@@ -42,12 +44,12 @@ dp_status dp_channel_take_receives(dp_channel *channel, uint32_t n_records, dp_l
     return DP_OK;
 }
 
-void dp_lot_close(dp_lot *lot)
+void dp_record_batch_close(dp_record_batch *lot)
 {
     sodium_memzero(lot, sizeof *lot);
 }
 
-static const uint8_t *key_of(const dp_lot *lot, uint32_t index, uint64_t *counter)
+static const uint8_t *key_of(const dp_record_batch *lot, uint32_t index, uint64_t *counter)
 {
     const uint64_t number = lot->counter + index;
     const bool moved_on = number >= DP_RECORDS_PER_KEY;
@@ -58,7 +60,7 @@ static const uint8_t *key_of(const dp_lot *lot, uint32_t index, uint64_t *counte
 
 /* ---- sending ---- */
 
-uint32_t dp_lot_message_records(size_t size)
+uint32_t dp_record_batch_message_records(size_t size)
 {
     return (uint32_t)((size + DP_MESSAGE_SIZE_BYTES + DP_RECORD_PLAIN_MAX - 1) /
                       DP_RECORD_PLAIN_MAX);
@@ -73,14 +75,15 @@ static size_t plain_before(size_t size, uint32_t n)
     return full < whole ? full : whole;
 }
 
-size_t dp_lot_wire_bytes(size_t size, uint32_t first, uint32_t n)
+size_t dp_record_batch_wire_bytes(size_t size, uint32_t first, uint32_t n)
 {
     return plain_before(size, first + n) - plain_before(size, first) +
            (size_t)n * (DP_RECORD_HEADER_BYTES + DP_NOISE_TAG_BYTES);
 }
 
 /* Seal number i of the lot; plain may lie at body already. Returns where the next record goes. */
-static uint8_t *seal_record(const dp_lot *lot, uint32_t i, bool begins, dp_view plain, uint8_t *out)
+static uint8_t *seal_record(const dp_record_batch *lot, uint32_t i, bool begins, dp_view plain,
+                            uint8_t *out)
 {
     uint8_t *body = out + DP_RECORD_HEADER_BYTES;
     uint64_t counter = 0;
@@ -103,7 +106,7 @@ static dp_view first_record(size_t message_bytes, size_t size, uint8_t *out)
     return dp_view_of(body, size);
 }
 
-void dp_lot_seal(const dp_lot *lot, dp_view message, uint32_t first, uint8_t *out)
+void dp_record_batch_seal(const dp_record_batch *lot, dp_view message, uint32_t first, uint8_t *out)
 {
     for (uint32_t i = 0; i < lot->n_records; i++) {
         const size_t start = plain_before(message.size, first + i);
@@ -126,14 +129,15 @@ void dp_lot_seal(const dp_lot *lot, dp_view message, uint32_t first, uint8_t *ou
 
 /* ---- receiving ---- */
 
-dp_status dp_lot_frame(dp_lot_framer *framer, dp_view bytes, dp_lot_record *record)
+dp_status dp_record_batch_frame(dp_record_batch_framer *framer, dp_view bytes,
+                                dp_record_batch_record *record)
 {
     dp_reader reader = dp_reader_of(bytes);
     const uint32_t header = dp_read_u32(&reader);
     const uint32_t sealed = header & 0xffffffU;
     const uint8_t type = (uint8_t)(header >> 24);
 
-    *record = (dp_lot_record){0};
+    *record = (dp_record_batch_record){0};
     if (reader.failed) {
         return DP_OK;
     }
@@ -150,24 +154,24 @@ dp_status dp_lot_frame(dp_lot_framer *framer, dp_view bytes, dp_lot_record *reco
         return DP_BADMSG;
     }
     const uint32_t offset = continues ? framer->plain : 0;
-    if (plain > DP_LOT_MESSAGE_MAX - offset) {
+    if (plain > DP_RECORD_BATCH_MESSAGE_MAX - offset) {
         return DP_TOOBIG;
     }
     if (dp_reader_left(&reader) < sealed) {
         return DP_OK;
     }
-    *record = (dp_lot_record){.bytes = DP_RECORD_HEADER_BYTES + sealed,
-                              .plain = plain,
-                              .offset = offset,
-                              .begins = type == DP_RECORD_BEGIN,
-                              .closes = type == DP_RECORD_CLOSE};
+    *record = (dp_record_batch_record){.bytes = DP_RECORD_HEADER_BYTES + sealed,
+                                       .plain = plain,
+                                       .offset = offset,
+                                       .begins = type == DP_RECORD_BEGIN,
+                                       .closes = type == DP_RECORD_CLOSE};
     framer->in_message = type != DP_RECORD_CLOSE;
     framer->short_record = plain < DP_RECORD_PLAIN_MAX;
     framer->plain = offset + plain;
     return DP_OK;
 }
 
-bool dp_lot_open(const dp_lot *lot, const uint8_t *sealed, uint8_t *out)
+bool dp_record_batch_open(const dp_record_batch *lot, const uint8_t *sealed, uint8_t *out)
 {
     for (uint32_t i = 0; i < lot->n_records; i++) {
         uint64_t counter = 0;
@@ -187,8 +191,8 @@ bool dp_lot_open(const dp_lot *lot, const uint8_t *sealed, uint8_t *out)
     return true;
 }
 
-dp_status dp_lot_accept(dp_lot_story *story, bool begins, const uint8_t *at, uint32_t plain,
-                        bool *complete)
+dp_status dp_record_batch_accept(dp_record_batch_story *story, bool begins, const uint8_t *at,
+                                 uint32_t plain, bool *complete)
 {
     *complete = false;
     if (begins == story->in_message) {

@@ -9,7 +9,7 @@ typedef struct group {
     uint32_t n;
     bool linked[8][8];
     bool running[8];
-    dp_beat beats[8];
+    dp_heartbeat beats[8];
     uint64_t now;
     dp_actions *actions;
     dp_out out;
@@ -30,11 +30,11 @@ static group *group_of(uint32_t n, uint32_t voters)
     }
     for (uint32_t i = 0; i < n; i++) {
         g->running[i] = true;
-        dp_beat_init(&g->beats[i], &(dp_beat_config){.run = mesh_run,
-                                                     .self = mesh_peer(i),
-                                                     .incarnation = 1,
-                                                     .crypto = mesh_crypto(i)});
-        dp_beat_set_voters(&g->beats[i], set, voters, (dp_time){g->now});
+        dp_heartbeat_init(&g->beats[i], &(dp_heartbeat_config){.run = mesh_run,
+                                                               .self = mesh_peer(i),
+                                                               .incarnation = 1,
+                                                               .crypto = mesh_crypto(i)});
+        dp_heartbeat_set_voters(&g->beats[i], set, voters, (dp_time){g->now});
         for (uint32_t k = 0; k < n; k++) {
             g->linked[i][k] = i != k;
         }
@@ -57,7 +57,7 @@ static uint32_t number_of(const dp_peer *peer)
 /* Deliver what i sent, and what that makes others send. */
 static void deliver(group *g, uint32_t i, uint32_t depth)
 {
-    uint8_t bytes[16][DP_BEAT_BYTES];
+    uint8_t bytes[16][DP_HEARTBEAT_BYTES];
     uint32_t to[16];
     uint32_t n = 0;
 
@@ -67,12 +67,12 @@ static void deliver(group *g, uint32_t i, uint32_t depth)
         if (action->type != DP_DO_SEND) {
             continue;
         }
-        assert_int_equal(action->u.send.bytes.size, DP_BEAT_BYTES);
+        assert_int_equal(action->u.send.bytes.size, DP_HEARTBEAT_BYTES);
         for (uint32_t j = 0; j < g->n; j++) {
             if (g->linked[i][j] && g->running[j] &&
                 (action->u.send.to == DP_TO_ALL || number_of(&action->u.send.peer) == j)) {
                 assert_true(n < 16);
-                memcpy(bytes[n], action->u.send.bytes.data, DP_BEAT_BYTES);
+                memcpy(bytes[n], action->u.send.bytes.data, DP_HEARTBEAT_BYTES);
                 to[n++] = j;
             }
         }
@@ -80,8 +80,8 @@ static void deliver(group *g, uint32_t i, uint32_t depth)
     const dp_peer from = mesh_peer(i);
     for (uint32_t k = 0; k < n; k++) {
         dp_out_begin(&g->out, g->actions);
-        DP_IGNORE(dp_beat_message(&g->beats[to[k]], (dp_time){g->now}, &from,
-                                  dp_view_of(bytes[k], DP_BEAT_BYTES), &g->out));
+        DP_IGNORE(dp_heartbeat_message(&g->beats[to[k]], (dp_time){g->now}, &from,
+                                       dp_view_of(bytes[k], DP_HEARTBEAT_BYTES), &g->out));
         deliver(g, to[k], depth + 1);
     }
 }
@@ -92,12 +92,12 @@ static void run(group *g, uint64_t us)
         for (uint32_t i = 0; i < g->n; i++) {
             if (g->running[i]) {
                 dp_out_begin(&g->out, g->actions);
-                dp_beat_tick(&g->beats[i], (dp_time){g->now}, 7, 3, &g->out);
+                dp_heartbeat_tick(&g->beats[i], (dp_time){g->now}, 7, 3, &g->out);
                 deliver(g, i, 0);
             }
         }
         for (uint32_t i = 0; i < g->n; i++) {
-            CHECK_OK(dp_beat_check(&g->beats[i], NULL));
+            CHECK_OK(dp_heartbeat_check(&g->beats[i], NULL));
         }
     }
 }
@@ -107,24 +107,25 @@ static void a_founder_alone_is_its_own_quorum_at_once(void **state)
     (void)state;
     group *const g = group_of(1, 1);
     run(g, 10 * DP_MS);
-    CHECK(dp_beat_quorum(&g->beats[0]));
+    CHECK(dp_heartbeat_quorum(&g->beats[0]));
     group_close(g);
 }
 
 static void nobody_has_a_quorum_before_voters_are_known(void **state)
 {
     (void)state;
-    dp_beat beat;
+    dp_heartbeat beat;
     dp_actions *const actions = calloc(1, sizeof *actions);
     dp_out out;
     assert_non_null(actions);
     CHECK_OK(dp_out_open(&out));
     dp_out_begin(&out, actions);
-    dp_beat_init(&beat, &(dp_beat_config){.self = mesh_peer(0), .crypto = mesh_crypto(0)});
-    dp_beat_tick(&beat, (dp_time){DP_SECOND}, 0, 0, &out);
-    CHECK(!dp_beat_quorum(&beat));
+    dp_heartbeat_init(&beat,
+                      &(dp_heartbeat_config){.self = mesh_peer(0), .crypto = mesh_crypto(0)});
+    dp_heartbeat_tick(&beat, (dp_time){DP_SECOND}, 0, 0, &out);
+    CHECK(!dp_heartbeat_quorum(&beat));
     CHECK(actions->count == 0);
-    CHECK(dp_beat_wake(&beat).us == UINT64_MAX);
+    CHECK(dp_heartbeat_wake(&beat).us == UINT64_MAX);
     dp_out_close(&out);
     free(actions);
 }
@@ -135,8 +136,8 @@ static void three_voters_and_a_listener_agree_on_a_quorum(void **state)
     group *const g = group_of(4, 3);
     run(g, 2 * DP_SECOND);
     for (uint32_t i = 0; i < 4; i++) {
-        CHECK(dp_beat_quorum(&g->beats[i]));
-        CHECK(dp_beat_heard(&g->beats[i], (dp_time){g->now}) == 7);
+        CHECK(dp_heartbeat_quorum(&g->beats[i]));
+        CHECK(dp_heartbeat_heard(&g->beats[i], (dp_time){g->now}) == 7);
         CHECK(g->beats[i].changes == 1);
     }
     CHECK(g->beats[3].voters[0].slot == 7 && g->beats[3].voters[0].round == 3);
@@ -150,15 +151,15 @@ static void losing_one_of_three_voters_keeps_the_quorum_and_two_lose_it(void **s
     run(g, 2 * DP_SECOND);
     g->running[1] = false;
     run(g, 5 * DP_SECOND);
-    CHECK(dp_beat_quorum(&g->beats[0]));
-    CHECK(dp_beat_quorum(&g->beats[3]));
+    CHECK(dp_heartbeat_quorum(&g->beats[0]));
+    CHECK(dp_heartbeat_quorum(&g->beats[3]));
     g->running[2] = false;
     run(g, DP_SECOND);
-    CHECK(
-        dp_beat_quorum(&g->beats[0])); /* not yet: beats stay fresh, then the fallback time runs */
+    CHECK(dp_heartbeat_quorum(
+        &g->beats[0])); /* not yet: beats stay fresh, then the fallback time runs */
     run(g, 3 * DP_SECOND);
-    CHECK(!dp_beat_quorum(&g->beats[0]));
-    CHECK(!dp_beat_quorum(&g->beats[3]));
+    CHECK(!dp_heartbeat_quorum(&g->beats[0]));
+    CHECK(!dp_heartbeat_quorum(&g->beats[3]));
     group_close(g);
 }
 
@@ -169,12 +170,12 @@ static void the_quorum_is_back_after_two_beats(void **state)
     run(g, 2 * DP_SECOND);
     g->running[1] = g->running[2] = false;
     run(g, 5 * DP_SECOND);
-    CHECK(!dp_beat_quorum(&g->beats[0]));
+    CHECK(!dp_heartbeat_quorum(&g->beats[0]));
     g->running[1] = true;
     run(g, 300 * DP_MS);
-    CHECK(!dp_beat_quorum(&g->beats[0]));
+    CHECK(!dp_heartbeat_quorum(&g->beats[0]));
     run(g, DP_SECOND);
-    CHECK(dp_beat_quorum(&g->beats[0]));
+    CHECK(dp_heartbeat_quorum(&g->beats[0]));
     group_close(g);
 }
 
@@ -183,15 +184,15 @@ static void the_opinion_changes_at_most_once_per_hold_time(void **state)
     (void)state;
     group *const g = group_of(3, 3);
     for (uint32_t i = 0; i < 3; i++) {
-        dp_beat_hold(&g->beats[i], 30 * DP_SECOND);
+        dp_heartbeat_hold(&g->beats[i], 30 * DP_SECOND);
     }
     run(g, 2 * DP_SECOND);
     CHECK(g->beats[0].changes == 1);
     g->running[1] = g->running[2] = false;
     run(g, 20 * DP_SECOND);
-    CHECK(dp_beat_quorum(&g->beats[0])); /* held */
+    CHECK(dp_heartbeat_quorum(&g->beats[0])); /* held */
     run(g, 15 * DP_SECOND);
-    CHECK(!dp_beat_quorum(&g->beats[0]));
+    CHECK(!dp_heartbeat_quorum(&g->beats[0]));
     CHECK(g->beats[0].changes == 2);
     group_close(g);
 }
@@ -210,7 +211,7 @@ static void in_a_partition_only_the_majority_side_sees_a_quorum(void **state)
     }
     run(g, 5 * DP_SECOND);
     for (uint32_t i = 0; i < 7; i++) {
-        CHECK(dp_beat_quorum(&g->beats[i]) == !(i < 2 || i == 5));
+        CHECK(dp_heartbeat_quorum(&g->beats[i]) == !(i < 2 || i == 5));
     }
     group_close(g);
 }
@@ -222,13 +223,13 @@ static void a_voter_in_the_middle_carries_beats_between_two_that_are_not_linked(
     g->linked[0][1] = g->linked[1][0] = false;
     run(g, 4 * DP_SECOND);
     for (uint32_t i = 0; i < 3; i++) {
-        CHECK(dp_beat_quorum(&g->beats[i]));
-        CHECK(dp_beat_heard(&g->beats[i], (dp_time){g->now}) == 7);
+        CHECK(dp_heartbeat_quorum(&g->beats[i]));
+        CHECK(dp_heartbeat_heard(&g->beats[i], (dp_time){g->now}) == 7);
     }
     dp_peer relays[2];
-    CHECK(dp_beat_route(&g->beats[0], (dp_time){g->now}, 1, relays, 2) == 1);
+    CHECK(dp_heartbeat_route(&g->beats[0], (dp_time){g->now}, 1, relays, 2) == 1);
     CHECK(number_of(&relays[0]) == 2);
-    CHECK(dp_beat_route(&g->beats[0], (dp_time){g->now}, 2, relays, 2) == 0); /* direct */
+    CHECK(dp_heartbeat_route(&g->beats[0], (dp_time){g->now}, 2, relays, 2) == 0); /* direct */
     group_close(g);
 }
 
@@ -242,21 +243,22 @@ static void riders_bring_the_beats_that_the_other_side_lacks(void **state)
     const dp_peer from = mesh_peer(0);
     for (uint32_t k = 0; k < 20; k++) {
         run(g, 100 * DP_MS);
-        uint8_t bytes[DP_BEAT_RIDER_MAX];
+        uint8_t bytes[DP_HEARTBEAT_RIDER_MAX];
         dp_writer writer = dp_writer_of(bytes, sizeof bytes);
         const dp_time now = {g->now};
-        dp_beat_write_rider(&g->beats[0], now, g->beats[3].tag, 0, &writer);
+        dp_heartbeat_write_rider(&g->beats[0], now, g->beats[3].tag, 0, &writer);
         CHECK(!writer.full);
         dp_reader reader = dp_reader_of(dp_view_of(bytes, writer.size));
         dp_out_begin(&g->out, g->actions);
-        CHECK_OK(dp_beat_read_rider(&g->beats[3], now, &from, &reader, &g->out));
+        CHECK_OK(dp_heartbeat_read_rider(&g->beats[3], now, &from, &reader, &g->out));
         CHECK_OK(dp_reader_finish(&reader));
         for (size_t cut = 0; cut < writer.size; cut++) {
             reader = dp_reader_of(dp_view_of(bytes, cut));
-            CHECK_STATUS(dp_beat_read_rider(&g->beats[3], now, &from, &reader, &g->out), DP_BADMSG);
+            CHECK_STATUS(dp_heartbeat_read_rider(&g->beats[3], now, &from, &reader, &g->out),
+                         DP_BADMSG);
         }
     }
-    CHECK(dp_beat_quorum(&g->beats[3]));
+    CHECK(dp_heartbeat_quorum(&g->beats[3]));
     group_close(g);
 }
 
@@ -266,23 +268,23 @@ static void a_node_that_two_of_three_voters_do_not_reach_still_sees_the_quorum(v
     mesh *const m = mesh_of(5, 21);
     const dp_peer set[3] = {mesh_peer(0), mesh_peer(1), mesh_peer(2)};
     for (uint32_t i = 0; i < 5; i++) {
-        dp_beat_set_voters(&m->nodes[i].beat, set, 3, mesh_now(m));
+        dp_heartbeat_set_voters(&m->nodes[i].beat, set, 3, mesh_now(m));
     }
     mesh_join_all(m);
     mesh_block(m, 4, 0, true);
     mesh_block(m, 4, 1, true);
     mesh_run_for(m, 5 * DP_SECOND);
-    CHECK(dp_beat_quorum(&m->nodes[4].beat));
+    CHECK(dp_heartbeat_quorum(&m->nodes[4].beat));
     CHECK(m->nodes[4].beat.voters[0].direct.us == 0);
     for (uint32_t i = 0; i < 600; i++) { /* a minute without a flicker */
         mesh_run_for(m, 100 * DP_MS);
-        CHECK(dp_beat_quorum(&m->nodes[4].beat));
-        CHECK(dp_beat_heard(&m->nodes[4].beat, mesh_now(m)) == 7);
+        CHECK(dp_heartbeat_quorum(&m->nodes[4].beat));
+        CHECK(dp_heartbeat_heard(&m->nodes[4].beat, mesh_now(m)) == 7);
     }
     CHECK(m->nodes[4].beat.changes == 1);
     mesh_block(m, 4, 2, true); /* now only node 3, no voter, passes them on */
     mesh_run_for(m, 10 * DP_SECOND);
-    CHECK(dp_beat_quorum(&m->nodes[4].beat));
+    CHECK(dp_heartbeat_quorum(&m->nodes[4].beat));
     mesh_close(m);
 }
 
@@ -293,7 +295,7 @@ static void a_member_between_two_voters_that_are_not_linked_is_the_way_to_the_ot
     const dp_peer set[3] = {mesh_peer(0), mesh_peer(1), mesh_peer(2)};
     dp_peer relays[2];
     for (uint32_t i = 0; i < 4; i++) {
-        dp_beat_set_voters(&m->nodes[i].beat, set, 3, mesh_now(m));
+        dp_heartbeat_set_voters(&m->nodes[i].beat, set, 3, mesh_now(m));
     }
     mesh_join_all(m);
     for (uint32_t i = 0; i < 3; i++) {
@@ -304,14 +306,14 @@ static void a_member_between_two_voters_that_are_not_linked_is_the_way_to_the_ot
     mesh_run_for(m, 10 * DP_SECOND);
     for (uint32_t i = 0; i < 100; i++) {
         mesh_run_for(m, 100 * DP_MS);
-        CHECK(dp_beat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 2) == 1);
+        CHECK(dp_heartbeat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 2) == 1);
         CHECK(number_of(&relays[0]) == 3);
-        CHECK(dp_beat_route(&m->nodes[3].beat, mesh_now(m), 1, relays, 2) == 0);
+        CHECK(dp_heartbeat_route(&m->nodes[3].beat, mesh_now(m), 1, relays, 2) == 0);
     }
-    CHECK(dp_beat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 0) == 0);
+    CHECK(dp_heartbeat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 0) == 0);
     mesh_block(m, 3, 1, true);
     mesh_run_for(m, 3 * DP_SECOND); /* What it brought grows old. */
-    CHECK(dp_beat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 2) == 0);
+    CHECK(dp_heartbeat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 2) == 0);
     mesh_close(m);
 }
 
@@ -320,50 +322,50 @@ static void old_forged_and_foreign_beats_bring_nothing(void **state)
     (void)state;
     group *const g = group_of(3, 3);
     run(g, DP_SECOND);
-    uint8_t bytes[DP_BEAT_BYTES + 16];
+    uint8_t bytes[DP_HEARTBEAT_BYTES + 16];
     const dp_peer from = mesh_peer(1);
     const dp_time now = {g->now};
-    memcpy(bytes, g->beats[1].voters[1].message, DP_BEAT_BYTES);
+    memcpy(bytes, g->beats[1].voters[1].message, DP_HEARTBEAT_BYTES);
 
     dp_out_begin(&g->out, g->actions);
-    CHECK_STATUS(
-        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
-        DP_EXISTS);
+    CHECK_STATUS(dp_heartbeat_message(&g->beats[0], now, &from,
+                                      dp_view_of(bytes, DP_HEARTBEAT_BYTES), &g->out),
+                 DP_EXISTS);
     bytes[42] = (uint8_t)(bytes[42] + 9); /* a later sequence under the old signature */
-    CHECK_STATUS(
-        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
-        DP_BADSIG);
+    CHECK_STATUS(dp_heartbeat_message(&g->beats[0], now, &from,
+                                      dp_view_of(bytes, DP_HEARTBEAT_BYTES), &g->out),
+                 DP_BADSIG);
     bytes[2] = 200; /* no voter */
-    CHECK_STATUS(
-        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
-        DP_NOTFOUND);
+    CHECK_STATUS(dp_heartbeat_message(&g->beats[0], now, &from,
+                                      dp_view_of(bytes, DP_HEARTBEAT_BYTES), &g->out),
+                 DP_NOTFOUND);
     bytes[1] = 9;
-    CHECK_STATUS(
-        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
-        DP_VERSION);
+    CHECK_STATUS(dp_heartbeat_message(&g->beats[0], now, &from,
+                                      dp_view_of(bytes, DP_HEARTBEAT_BYTES), &g->out),
+                 DP_VERSION);
     bytes[1] = DP_MSG_VERSION;
     bytes[0] = DP_MSG_PING;
-    CHECK_STATUS(
-        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
-        DP_BADMSG);
-    memcpy(bytes, g->beats[1].voters[1].message, DP_BEAT_BYTES);
+    CHECK_STATUS(dp_heartbeat_message(&g->beats[0], now, &from,
+                                      dp_view_of(bytes, DP_HEARTBEAT_BYTES), &g->out),
+                 DP_BADMSG);
+    memcpy(bytes, g->beats[1].voters[1].message, DP_HEARTBEAT_BYTES);
     bytes[78] = 2; /* neither with a quorum nor without */
-    CHECK_STATUS(
-        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
-        DP_BADMSG);
+    CHECK_STATUS(dp_heartbeat_message(&g->beats[0], now, &from,
+                                      dp_view_of(bytes, DP_HEARTBEAT_BYTES), &g->out),
+                 DP_BADMSG);
     bytes[78] = 1;
     memset(bytes + 42, 0, 8); /* the first is number one */
-    CHECK_STATUS(
-        dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, DP_BEAT_BYTES), &g->out),
-        DP_BADMSG);
-    const dp_beat before = g->beats[0];
+    CHECK_STATUS(dp_heartbeat_message(&g->beats[0], now, &from,
+                                      dp_view_of(bytes, DP_HEARTBEAT_BYTES), &g->out),
+                 DP_BADMSG);
+    const dp_heartbeat before = g->beats[0];
     dp_rng rng;
     dp_rng_init(&rng, 4);
     for (uint32_t i = 0; i < 2000; i++) {
-        memcpy(bytes, g->beats[1].voters[1].message, DP_BEAT_BYTES);
-        const size_t size = mutate(&rng, bytes, DP_BEAT_BYTES, sizeof bytes);
+        memcpy(bytes, g->beats[1].voters[1].message, DP_HEARTBEAT_BYTES);
+        const size_t size = mutate(&rng, bytes, DP_HEARTBEAT_BYTES, sizeof bytes);
         const dp_status status =
-            dp_beat_message(&g->beats[0], now, &from, dp_view_of(bytes, size), &g->out);
+            dp_heartbeat_message(&g->beats[0], now, &from, dp_view_of(bytes, size), &g->out);
         CHECK(status != DP_OK);
     }
     CHECK(before.voters[1].sequence == g->beats[0].voters[1].sequence);
@@ -375,15 +377,15 @@ static void a_new_voter_set_keeps_what_is_known_of_those_who_stay(void **state)
     (void)state;
     group *const g = group_of(4, 1); /* the founder alone, then three */
     run(g, DP_SECOND);
-    CHECK(dp_beat_quorum(&g->beats[0]));
+    CHECK(dp_heartbeat_quorum(&g->beats[0]));
     const dp_peer set[3] = {mesh_peer(0), mesh_peer(1), mesh_peer(2)};
     for (uint32_t i = 0; i < 4; i++) {
-        dp_beat_set_voters(&g->beats[i], set, 3, (dp_time){g->now});
+        dp_heartbeat_set_voters(&g->beats[i], set, 3, (dp_time){g->now});
     }
     CHECK(g->beats[3].voters[0].sequence > 0);
     run(g, DP_SECOND);
     for (uint32_t i = 0; i < 4; i++) {
-        CHECK(dp_beat_quorum(&g->beats[i]));
+        CHECK(dp_heartbeat_quorum(&g->beats[i]));
         CHECK(g->beats[i].changes == 1); /* the change of the set was not felt */
     }
     group_close(g);
@@ -393,32 +395,33 @@ static void who_votes_again_is_not_heard_by_what_it_said_before(void **state)
 {
     (void)state;
     group *const g = group_of(3, 3);
-    uint8_t old[DP_BEAT_BYTES];
+    uint8_t old[DP_HEARTBEAT_BYTES];
     const dp_peer set[3] = {mesh_peer(0), mesh_peer(1), mesh_peer(2)};
     const dp_peer other = mesh_peer(3);
     run(g, DP_SECOND);
-    dp_beat *const beat = &g->beats[0];
+    dp_heartbeat *const beat = &g->beats[0];
     memcpy(old, beat->voters[2].message, sizeof old);
     run(g, DP_SECOND);
     const uint64_t newest = beat->voters[2].sequence;
     g->running[2] = false;
-    dp_beat_set_voters(beat, set, 1, (dp_time){g->now});
+    dp_heartbeat_set_voters(beat, set, 1, (dp_time){g->now});
     run(g, DP_SECOND);
-    dp_beat_set_voters(beat, set, 3, (dp_time){g->now});
-    CHECK(beat->voters[2].sequence == newest && !dp_beat_fresh(beat, (dp_time){g->now}, 2));
+    dp_heartbeat_set_voters(beat, set, 3, (dp_time){g->now});
+    CHECK(beat->voters[2].sequence == newest && !dp_heartbeat_fresh(beat, (dp_time){g->now}, 2));
     dp_out_begin(&g->out, g->actions);
-    CHECK(dp_beat_message(beat, (dp_time){g->now}, &set[2], dp_view_of(old, sizeof old), &g->out) ==
-          DP_EXISTS);
-    CHECK(!dp_beat_fresh(beat, (dp_time){g->now}, 2));
+    CHECK(dp_heartbeat_message(beat, (dp_time){g->now}, &set[2], dp_view_of(old, sizeof old),
+                               &g->out) == DP_EXISTS);
+    CHECK(!dp_heartbeat_fresh(beat, (dp_time){g->now}, 2));
     g->running[2] = true;
     run(g, DP_SECOND); /* What it says now counts. */
-    CHECK(beat->voters[2].sequence > newest && dp_beat_fresh(beat, (dp_time){g->now}, 2));
-    for (uint32_t i = 0; i < 2 * DP_BEAT_PAST_MAX; i++) { /* Many come and go: the oldest goes. */
+    CHECK(beat->voters[2].sequence > newest && dp_heartbeat_fresh(beat, (dp_time){g->now}, 2));
+    for (uint32_t i = 0; i < 2 * DP_HEARTBEAT_PAST_MAX;
+         i++) { /* Many come and go: the oldest goes. */
         dp_peer many[2] = {set[0], other};
         many[1].bytes[31] = (uint8_t)i;
-        dp_beat_set_voters(beat, many, 2, (dp_time){g->now});
+        dp_heartbeat_set_voters(beat, many, 2, (dp_time){g->now});
         beat->voters[1].incarnation = 1;
-        CHECK_OK(dp_beat_check(beat, NULL));
+        CHECK_OK(dp_heartbeat_check(beat, NULL));
     }
     group_close(g);
 }
@@ -434,11 +437,11 @@ static void a_minority_of_wrong_clocks_moves_nobodys_time(void **state)
         for (uint32_t ahead = 0; ahead < 2; ahead++) {
             for (uint32_t i = 0; i < g->n; i++) {
                 const uint64_t off = ahead == 1 ? right + ten_years : right - ten_years;
-                dp_beat_clock(&g->beats[i], i == wrong ? off : right + i);
+                dp_heartbeat_clock(&g->beats[i], i == wrong ? off : right + i);
             }
             run(g, DP_SECOND);
             for (uint32_t i = 0; i < g->n; i++) {
-                CHECK(dp_beat_agreed_ms(&g->beats[i], (dp_time){g->now}) - right < 10);
+                CHECK(dp_heartbeat_agreed_ms(&g->beats[i], (dp_time){g->now}) - right < 10);
             }
         }
     }
@@ -449,11 +452,11 @@ static void with_two_of_three_clocks_the_earlier_one_counts(void **state)
 {
     (void)state;
     group *const g = group_of(2, 3);
-    dp_beat_clock(&g->beats[0], 5000);
-    dp_beat_clock(&g->beats[1], 9000);
+    dp_heartbeat_clock(&g->beats[0], 5000);
+    dp_heartbeat_clock(&g->beats[1], 9000);
     run(g, DP_SECOND);
-    CHECK(dp_beat_agreed_ms(&g->beats[0], (dp_time){g->now}) == 5000);
-    CHECK(dp_beat_agreed_ms(&g->beats[1], (dp_time){g->now}) == 5000);
+    CHECK(dp_heartbeat_agreed_ms(&g->beats[0], (dp_time){g->now}) == 5000);
+    CHECK(dp_heartbeat_agreed_ms(&g->beats[1], (dp_time){g->now}) == 5000);
     group_close(g);
 }
 
@@ -462,15 +465,15 @@ static void wakes_do_not_spin(void **state)
     (void)state;
     group *const g = group_of(3, 3);
     run(g, 2 * DP_SECOND);
-    dp_beat_hold(&g->beats[0], 5 * DP_SECOND);
+    dp_heartbeat_hold(&g->beats[0], 5 * DP_SECOND);
     for (uint32_t i = 0; i < 200; i++) { /* the others fall silent */
-        const dp_time wake = dp_beat_wake(&g->beats[0]);
+        const dp_time wake = dp_heartbeat_wake(&g->beats[0]);
         g->now = wake.us > g->now ? wake.us : g->now;
         dp_out_begin(&g->out, g->actions);
-        dp_beat_tick(&g->beats[0], (dp_time){g->now}, 1, 1, &g->out);
-        CHECK(dp_beat_wake(&g->beats[0]).us > g->now);
+        dp_heartbeat_tick(&g->beats[0], (dp_time){g->now}, 1, 1, &g->out);
+        CHECK(dp_heartbeat_wake(&g->beats[0]).us > g->now);
     }
-    CHECK(!dp_beat_quorum(&g->beats[0]));
+    CHECK(!dp_heartbeat_quorum(&g->beats[0]));
     group_close(g);
 }
 

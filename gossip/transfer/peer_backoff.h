@@ -1,0 +1,34 @@
+/* Whose word that it has more records is not believed for a while: who was asked for them time and
+ * again and gave none that follow. Anybody may say any number; without this one member could keep
+ * every newcomer waiting for records that do not exist. Knows no chain; the caller says when
+ * somebody failed or gave. */
+#ifndef DP_GOSSIP_TRANSFER_PEER_BACKOFF_H
+#define DP_GOSSIP_TRANSFER_PEER_BACKOFF_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "gossip/core/id.h"
+
+enum {
+    DP_BACKOFFS_MAX = 16,   /* peers at once; of more the oldest is forgotten, and believed again */
+    DP_BACKOFF_FAILURES = 4 /* in a row; an answer may be late or lost */
+};
+#define DP_BACKOFF_US (30 * DP_SECOND)
+
+typedef struct dp_backoff_row {
+    dp_peer peer;
+    uint32_t failures; /* 0: empty */
+    dp_time at;        /* of the last one */
+} dp_backoff_row;
+
+typedef struct dp_backoff {
+    dp_backoff_row rows[DP_BACKOFFS_MAX];
+} dp_backoff;
+
+void dp_backoff_failed(dp_backoff *doubt, const dp_peer *peer, dp_time now);
+/* It gave what it spoke of. */
+void dp_backoff_gave(dp_backoff *doubt, const dp_peer *peer);
+bool dp_backed_off(const dp_backoff *doubt, const dp_peer *peer, dp_time now);
+
+#endif
