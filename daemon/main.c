@@ -204,20 +204,21 @@ static bool has_chain(const dp_daemon *daemon, const dp_run_id *run)
 /* The store has lost the run, or what it says of it is damaged: with its certificate and its key
  * the node is a member still. Where all of the store was lost, what it had not published and its
  * vote key are gone; the chain and the state come from peers. */
-static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_facts *facts,
+static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_run_identity *facts,
                              dp_why *why)
 {
     const char *dir = daemon->config->dir;
-    dp_status status = dp_facts_copy_load(dir, facts, why);
+    dp_status status = dp_run_identity_copy_load(dir, facts, why);
     if (!rebuilt && !damaged && (status != DP_OK || !has_chain(daemon, &facts->run))) {
         return DP_NOTFOUND; /* It is in none, or has left that run. */
     }
     if (status == DP_DENIED || (status == DP_NOTFOUND && !damaged)) {
         return status;
     }
-    status = status == DP_OK ? dp_facts_save(daemon->store, facts) : status;
+    status = status == DP_OK ? dp_run_identity_save(daemon->store, facts) : status;
     if (status != DP_OK) {
-        DP_IGNORE(dp_facts_lost_save(daemon->store) != DP_OK); /* It is logged all the same. */
+        DP_IGNORE(dp_run_identity_lost_save(daemon->store) !=
+                  DP_OK); /* It is logged all the same. */
         dp_log(DP_LOG_ERROR, "store.lost",
                "msg=\"the store was damaged, and %s/run.member, which names its run, cannot be "
                "read: dpnode join TOKEN joins again\" status=%s",
@@ -233,19 +234,19 @@ static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_f
 }
 
 /* Everything that may fail before the loop runs. */
-static dp_status start(dp_daemon *daemon, dp_facts *facts, bool *member, dp_why *why)
+static dp_status start(dp_daemon *daemon, dp_run_identity *facts, bool *member, dp_why *why)
 {
     dp_store_report report = {0};
     DP_TRY(open_store(daemon, &report, why));
     DP_TRY(dp_daemon_load_identity(daemon, why));
     DP_TRY(dp_daemon_load_root(daemon, why));
-    dp_status status = dp_facts_load(daemon->store, facts);
+    dp_status status = dp_run_identity_load(daemon->store, facts);
     if (status == DP_NOTFOUND || status == DP_CORRUPT) {
         status = enter_again(daemon, report.meta_rebuilt || status == DP_CORRUPT,
                              report.meta_rebuilt || report.created, facts, why);
     }
     *member = status == DP_OK;
-    daemon->lost = status == DP_NOTFOUND && dp_facts_lost(daemon->store);
+    daemon->lost = status == DP_NOTFOUND && dp_run_identity_lost(daemon->store);
     if (status == DP_DENIED) {
         return status;
     }
@@ -335,7 +336,7 @@ static dp_daemon *make_daemon(void)
 
 static int run_daemon(dp_daemon *daemon, bool *again)
 {
-    static dp_facts facts;
+    static dp_run_identity facts;
     uv_signal_t signals[SIGNALS];
     dp_why why = {""};
     bool member = false;

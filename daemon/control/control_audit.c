@@ -186,7 +186,7 @@ static dp_status open_job(audit_job **job, dp_daemon *daemon, const dp_call *cal
     made->job.done = done_audit;
     made->call = *call;
     made->daemon = daemon;
-    made->run = dp_driver_facts(driver)->run;
+    made->run = dp_driver_run_identity(driver)->run;
     made->samples = dp_manifest_samples(manifest);
     made->next = 1;
     made->keys.identity = &daemon->identity;

@@ -31,7 +31,7 @@ typedef struct inviting {
 static dp_status make_invite(const dp_daemon *daemon, const invite_terms *terms, inviting *self,
                              dp_why *why)
 {
-    const dp_facts *facts = dp_driver_facts(daemon->driver);
+    const dp_run_identity *facts = dp_driver_run_identity(daemon->driver);
     dp_address addresses[DP_TOKEN_ADDRESSES_MAX];
     dp_invite invite;
     dp_entropy entropy;

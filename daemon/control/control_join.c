@@ -58,7 +58,8 @@ typedef struct forget_job {
 static void run_forget_facts(dp_store_thread_job *job, dp_store *store)
 {
     (void)job;
-    DP_IGNORE(dp_facts_forget(store)); /* Then the next start tries to enter again, and tells. */
+    DP_IGNORE(
+        dp_run_identity_forget(store)); /* Then the next start tries to enter again, and tells. */
 }
 
 static void done_forget_facts(dp_store_thread_job *job)
@@ -76,7 +77,7 @@ static void forget_run(dp_daemon *daemon)
     DP_IGNORE(
         dp_bandwidth_limiter_pause(daemon->bandwidth_limiter, &(dp_pause){.holds = false}, NULL,
                                    NULL)); /* It was about this run. Not written: still paused. */
-    dp_facts_copy_forget(daemon->config->dir);
+    dp_run_identity_copy_forget(daemon->config->dir);
     if (forget != NULL) {
         forget->job.run = run_forget_facts;
         forget->job.done = done_forget_facts;
@@ -112,7 +113,7 @@ static bool only_ended(const dp_transport_stats *stats)
 /* The addresses that were tried, and what came of it, as a sentence. */
 static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
 {
-    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    const dp_run_identity *facts = dp_driver_run_identity(self->daemon->driver);
     size_t at = (size_t)snprintf(why, size, "tried for %llu s",
                                  (unsigned long long)(dp_unix_ms() - self->started_ms) / 1000);
     for (uint8_t i = 0; i < facts->n_addresses && at < size; i++) {
@@ -189,7 +190,7 @@ static void on_join_manifest(void *context)
 {
     joining *self = context;
     uv_timer_stop(&self->timer);
-    dp_call_progress(&self->call, "manifest", dp_driver_facts(self->daemon->driver)->name);
+    dp_call_progress(&self->call, "manifest", dp_driver_run_identity(self->daemon->driver)->name);
 }
 
 static void on_join_failed(void *context, dp_status status, const char *why)
@@ -219,7 +220,7 @@ static bool is_taken(joining *self)
  * admitted. */
 static bool waits_for_admission(const dp_daemon *daemon)
 {
-    const dp_facts *facts = dp_driver_facts(daemon->driver);
+    const dp_run_identity *facts = dp_driver_run_identity(daemon->driver);
     const dp_peer self = dp_identity_peer(&daemon->identity);
     uint8_t ignored[32];
     dp_credential own;
@@ -232,7 +233,7 @@ static bool waits_for_admission(const dp_daemon *daemon)
 
 static void reply_joined(joining *self)
 {
-    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    const dp_run_identity *facts = dp_driver_run_identity(self->daemon->driver);
     dp_driver_view view;
     dp_packer packer;
     dp_driver_look(self->daemon->driver, &view);
@@ -294,10 +295,10 @@ static void on_join_following(void *context)
 
 /* The facts of a newcomer, out of its token. */
 static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite, const char *name,
-                                dp_facts *facts)
+                                dp_run_identity *facts)
 {
     uint8_t serial[DP_CERT_SERIAL_BYTES];
-    *facts = (dp_facts){
+    *facts = (dp_run_identity){
         .run = invite->run, .psk_epoch = invite->psk_epoch, .n_addresses = invite->n_addresses};
     memcpy(facts->root, invite->root, sizeof facts->root);
     memcpy(facts->join_secret, invite->join_secret, sizeof facts->join_secret);
@@ -311,7 +312,7 @@ static dp_status facts_of_token(const dp_daemon *daemon, const dp_invite *invite
 
 static dp_status open_by_token(dp_daemon *daemon, dp_view token, const char *name, dp_why *why)
 {
-    static dp_facts facts;
+    static dp_run_identity facts;
     static dp_invite invite;
     DP_TRY(dp_invite_parse(token, &invite, NULL, why));
     dp_status status = dp_invite_check(&invite, dp_unix_ms(), NULL, why);
@@ -382,7 +383,7 @@ static void join(dp_daemon *daemon, const dp_call *call, dp_view token, const ch
                                    on_join_progress};
     dp_driver_set_hooks(daemon->driver, &hooks);
     wait_until(self, JOIN_CUT_MS);
-    dp_call_progress(call, "token", dp_driver_facts(daemon->driver)->name);
+    dp_call_progress(call, "token", dp_driver_run_identity(daemon->driver)->name);
 }
 
 /* A token of the run that this node is in, whatever has become of the token since. Was the node
@@ -391,7 +392,7 @@ static bool is_own_run(dp_daemon *daemon, dp_view token)
 {
     static dp_invite invite;
     dp_why why = {""};
-    const dp_facts *const facts = dp_driver_facts(daemon->driver);
+    const dp_run_identity *const facts = dp_driver_run_identity(daemon->driver);
     if (dp_invite_parse(token, &invite, NULL, &why) != DP_OK) {
         return false;
     }
@@ -411,7 +412,7 @@ static void reply_member(const dp_daemon *daemon, const dp_call *call)
 {
     dp_packer packer;
     dp_driver_view view;
-    const dp_facts *const facts = dp_driver_facts(daemon->driver);
+    const dp_run_identity *const facts = dp_driver_run_identity(daemon->driver);
     dp_driver_look(daemon->driver, &view);
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);

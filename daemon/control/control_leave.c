@@ -34,9 +34,9 @@ static void on_leaving_closed(uv_handle_t *handle)
 static void run_forget(dp_store_thread_job *job, dp_store *store)
 {
     const leaving *self = (const leaving *)job;
-    dp_facts_copy_forget(self->daemon->config->dir);
+    dp_run_identity_copy_forget(self->daemon->config->dir);
     self->daemon->lost = false;
-    DP_IGNORE(dp_facts_forget(
+    DP_IGNORE(dp_run_identity_forget(
         store)); /* Then the node is a member again at its next start, and may leave again. */
     if (!self->keep_data) {
         DP_IGNORE(dp_vote_destroy_key(store, &self->run));
@@ -83,7 +83,7 @@ static void refuse(const dp_daemon *daemon, const dp_call *call, const dp_driver
 {
     char why[512];
     char size[DP_SIZE_TEXT_MAX];
-    const char *const name = dp_driver_facts(daemon->driver)->name;
+    const char *const name = dp_driver_run_identity(daemon->driver)->name;
     dp_size_text(view->elements * sizeof(float), size);
     snprintf(why, sizeof why,
              "%s has %llu round%s, %u member%s, and a model of %s, %s; this node is its only "
@@ -143,7 +143,7 @@ static bool may_leave(const dp_daemon *daemon, const dp_call *call, const dp_pac
     char given[DP_TOKEN_NAME_MAX + 1] = "";
     dp_driver_view view;
     dp_driver_look(daemon->driver, &view);
-    const char *const name = dp_driver_facts(daemon->driver)->name;
+    const char *const name = dp_driver_run_identity(daemon->driver)->name;
     const dp_pack_value *const value = dp_pack_key(parameters, "delete_run");
     *delete_run = dp_pack_copy_text(value, given, sizeof given) && strcmp(given, name) == 0;
     if (value != NULL && !*delete_run) {
@@ -186,8 +186,8 @@ void dp_method_run_leave(dp_daemon *daemon, const dp_call *call, const dp_pack_v
     self->call = *call;
     self->timer.data = self;
     self->driver = driver;
-    self->run = dp_driver_facts(driver)->run;
-    snprintf(self->name, sizeof self->name, "%s", dp_driver_facts(driver)->name);
+    self->run = dp_driver_run_identity(driver)->run;
+    snprintf(self->name, sizeof self->name, "%s", dp_driver_run_identity(driver)->name);
     DP_IGNORE(!dp_pack_get_bool(dp_pack_key(parameters, "keep_data"), &self->keep_data));
     self->delete_run = delete_run;
     dp_driver_command(driver, DP_COMMAND_LEAVE);

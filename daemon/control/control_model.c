@@ -99,7 +99,7 @@ static void start_ckpt(dp_daemon *daemon, const dp_call *call, bool verify)
     job->job.run = run_ckpt;
     job->job.done = done_ckpt;
     job->call = *call;
-    job->run = dp_driver_facts(driver)->run;
+    job->run = dp_driver_run_identity(driver)->run;
     job->verify = verify;
     if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {
         dp_free(job);

@@ -157,7 +157,7 @@ static void order_back(dp_daemon *daemon, const dp_call *call, uint64_t round)
     job->job.done = go_back;
     job->call = *call;
     job->daemon = daemon;
-    job->run = dp_driver_facts(driver)->run;
+    job->run = dp_driver_run_identity(driver)->run;
     job->order = (dp_admin_command){.kind = DP_ADMIN_FORK, .back = true, .round = round};
     if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {
         dp_free(job);

@@ -50,7 +50,7 @@ void dp_method_hello(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     dp_pair_u64(&map, "pid", (uint64_t)getpid());
     dp_pair_text(&map, "state", dp_call_state(daemon));
     if (daemon->driver != NULL) {
-        dp_pair_text(&map, "run", dp_driver_facts(daemon->driver)->name);
+        dp_pair_text(&map, "run", dp_driver_run_identity(daemon->driver)->name);
     }
     dp_group_end(&map);
     dp_call_end(call, &packer);
@@ -255,7 +255,7 @@ static void pack_chain(dp_group *map, const dp_driver_view *view)
 
 static void pack_run(dp_packer *packer, const dp_daemon *daemon)
 {
-    const dp_facts *facts = dp_driver_facts(daemon->driver);
+    const dp_run_identity *facts = dp_driver_run_identity(daemon->driver);
     const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
     dp_driver_view view;
     dp_driver_look(daemon->driver, &view);
@@ -314,7 +314,7 @@ void dp_method_status(dp_daemon *daemon, const dp_call *call, const dp_pack_valu
     dp_pair_text(&map, "dir", daemon->config->dir);
     dp_pair_u64(&map, "uptime_s", (dp_unix_ms() - daemon->started_ms) / 1000);
     dp_pair_text(&map, "name",
-                 daemon->driver != NULL ? dp_driver_facts(daemon->driver)->node_name
+                 daemon->driver != NULL ? dp_driver_run_identity(daemon->driver)->node_name
                                         : daemon->config->name);
     dp_pair_hex(&map, "id", dp_view_of(self.bytes, sizeof self.bytes));
     dp_pair_u64(&map, "rss_bytes", resident_bytes());

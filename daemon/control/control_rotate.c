@@ -32,7 +32,7 @@ void dp_method_token_rotate(dp_daemon *daemon, const dp_call *call, const dp_pac
                      "this node's owner requested a new join secret");
     if (dp_call_begin(call, DP_CONTROL_REPLY, &packer)) {
         dp_group map = dp_map_begin(&packer);
-        dp_pair_u64(&map, "epoch", dp_driver_facts(daemon->driver)->psk_epoch);
+        dp_pair_u64(&map, "epoch", dp_driver_run_identity(daemon->driver)->psk_epoch);
         dp_group_end(&map);
         dp_call_end(call, &packer);
     }

@@ -17,7 +17,7 @@ bool dp_call_must_be_idle(const dp_daemon *daemon, const dp_call *call)
         return true;
     }
     char why[128];
-    snprintf(why, sizeof why, "it is a member of %s", dp_driver_facts(daemon->driver)->name);
+    snprintf(why, sizeof why, "it is a member of %s", dp_driver_run_identity(daemon->driver)->name);
     dp_call_fail(call, 64, "E0111",
                  "dpnode up --dir DIR --socket PATH   # another node beside this one",
                  "this node has a run already", why);
@@ -56,7 +56,7 @@ static void on_found_progress(void *context, const char *phase, const char *text
 
 static void reply_created(const create_call *self)
 {
-    const dp_facts *facts = dp_driver_facts(self->daemon->driver);
+    const dp_run_identity *facts = dp_driver_run_identity(self->daemon->driver);
     dp_packer packer;
     if (!dp_call_begin(&self->call, DP_CONTROL_REPLY, &packer)) {
         return;

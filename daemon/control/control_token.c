@@ -354,7 +354,7 @@ static token_job *new_job(dp_daemon *daemon, const dp_call *call)
     self->job.done = done_token;
     self->call = *call;
     self->daemon = daemon;
-    self->run = dp_driver_facts(driver)->run;
+    self->run = dp_driver_run_identity(driver)->run;
     return self;
 }
 

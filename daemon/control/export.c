@@ -14,7 +14,7 @@ typedef struct export_job {
     dp_store_thread_job job;
     dp_daemon *daemon;
     dp_call call;
-    dp_facts facts;
+    dp_run_identity facts;
     dp_hash tokenizer;
     char folder[DP_CONFIG_PATH_MAX]; /* for the tool's inputs */
     char path[DP_CONFIG_PATH_MAX];
@@ -152,7 +152,7 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
     job->job.done = done_export;
     job->daemon = daemon;
     job->call = *call;
-    job->facts = *dp_driver_facts(daemon->driver);
+    job->facts = *dp_driver_run_identity(daemon->driver);
     job->tokenizer = manifest->tokenizer;
     snprintf(job->path, sizeof job->path, "%s", path);
     job->form = *form;

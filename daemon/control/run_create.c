@@ -30,7 +30,7 @@ typedef struct founding {
     char from[DP_CONFIG_PATH_MAX]; /* "": from the seed */
     char node_name[DP_NAME_MAX + 1];
     uint8_t root_seed[DP_ROOT_SEED_BYTES];
-    dp_facts facts;
+    dp_run_identity facts;
     dp_status status;
     dp_why why; /* of the status, where there is more to say */
 } founding;
@@ -149,7 +149,7 @@ static dp_status make_vote_key(founding *self, dp_sign_key *key)
 
 static dp_status sign_manifest(founding *self, const dp_sign_key *root)
 {
-    dp_facts *facts = &self->facts;
+    dp_run_identity *facts = &self->facts;
     DP_TRY(dp_manifest_encode(&self->manifest, facts->manifest, &facts->manifest_bytes));
     dp_sign(root, "dpnode/manifest/1",
             dp_view_of(facts->manifest, facts->manifest_bytes - DP_MANIFEST_SIGNATURE_BYTES),
@@ -160,7 +160,7 @@ static dp_status sign_manifest(founding *self, const dp_sign_key *root)
 static void fill_facts(founding *self, const dp_sign_key *root)
 {
     uint8_t serial[DP_CERT_SERIAL_BYTES];
-    dp_facts *facts = &self->facts;
+    dp_run_identity *facts = &self->facts;
     facts->run = dp_manifest_run_id(dp_view_of(facts->manifest, facts->manifest_bytes));
     memcpy(facts->root, root->public_key, sizeof facts->root);
     randombytes_buf(facts->join_secret, sizeof facts->join_secret);

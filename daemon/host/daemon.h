@@ -8,8 +8,8 @@
 #include "base/version.h"
 #include "daemon/host/config.h"
 #include "daemon/host/event_log.h"
-#include "daemon/host/facts.h"
 #include "daemon/host/log_sink.h"
+#include "daemon/host/run_identity.h"
 #include "daemon/host/store_thread.h"
 #include "gossip/core/id.h"
 
@@ -39,7 +39,7 @@ typedef struct dp_daemon {
     dp_sign_key root;
     dp_sign_key vote;  /* of the run, while there is a driver that has one */
     dp_driver *driver; /* NULL: idle, no port is open */
-    bool lost;         /* idle because a damaged store has lost its run (facts.h) */
+    bool lost;         /* idle because a damaged store has lost its run (run_identity.h) */
     bool ending;
     bool again; /* the program is run anew when it has ended */
     int exit_status;

@@ -205,7 +205,8 @@ static void on_tick(uv_timer_t *timer)
     }
 }
 
-dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *facts, dp_why *why)
+dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_run_identity *facts,
+                         dp_why *why)
 {
     dp_driver *driver = dp_alloc(1, sizeof *driver);
     dp_actions *actions = dp_alloc(1, sizeof *actions);
@@ -222,7 +223,7 @@ dp_status dp_driver_open(dp_driver **out, dp_daemon *daemon, const dp_facts *fac
     driver->daemon = daemon;
     driver->facts = *facts;
     if (driver->facts.secrets.n == 0) { /* Out of a token. */
-        dp_facts_begin_secrets(&driver->facts);
+        dp_run_identity_begin_secrets(&driver->facts);
     }
     driver->secrets = driver->facts.secrets;
     driver->self = dp_identity_peer(&daemon->identity);
@@ -292,7 +293,7 @@ void dp_driver_close(dp_driver *driver)
 
 /* ---- looking at it ---- */
 
-const dp_facts *dp_driver_facts(const dp_driver *driver)
+const dp_run_identity *dp_driver_run_identity(const dp_driver *driver)
 {
     return &driver->facts;
 }

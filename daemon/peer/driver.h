@@ -23,8 +23,8 @@ typedef struct dp_driver_hooks {
 
 /* facts: copied. Without a manifest in it the node is a newcomer and asks the addresses of its
  * token first. Binds the listening port: DP_BUSY with a sentence when it is taken. */
-DP_MUST dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_facts *facts,
-                                 dp_why *why);
+DP_MUST dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon,
+                                 const dp_run_identity *facts, dp_why *why);
 void dp_driver_set_hooks(dp_driver *driver, const dp_driver_hooks *hooks);
 /* Says goodbye; memory goes when libuv has closed its handles. */
 void dp_driver_close(dp_driver *driver);
@@ -75,7 +75,7 @@ typedef struct dp_driver_view {
 } dp_driver_view;
 
 void dp_driver_look(const dp_driver *driver, dp_driver_view *view);
-const dp_facts *dp_driver_facts(const dp_driver *driver);
+const dp_run_identity *dp_driver_run_identity(const dp_driver *driver);
 /* NULL before the manifest is known. */
 const dp_manifest *dp_driver_manifest(const dp_driver *driver);
 const dp_node *dp_driver_node(const dp_driver *driver);

@@ -235,7 +235,7 @@ static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
 dp_status dp_driver_open_transport(dp_driver *driver, dp_why *why)
 {
     uint8_t hello[DP_CHANNEL_HELLO_MAX];
-    const dp_facts *facts = &driver->facts;
+    const dp_run_identity *facts = &driver->facts;
     dp_transport_config config = {
         .loop = driver->daemon->loop,
         .run = facts->run,

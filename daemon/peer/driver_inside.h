@@ -68,7 +68,7 @@ typedef struct dp_driver_early {
 struct dp_driver {
     dp_daemon *daemon;
     dp_driver_hooks hooks;
-    dp_facts facts;
+    dp_run_identity facts;
     bool has_manifest;
     dp_manifest manifest;
     dp_peer self;

@@ -17,7 +17,7 @@ typedef struct renew_job {
 static void run_renew(dp_store_thread_job *job, dp_store *store)
 {
     renew_job *self = (renew_job *)job;
-    self->status = dp_facts_renewed(store, &self->run, &self->renewal);
+    self->status = dp_run_identity_renewed(store, &self->run, &self->renewal);
 }
 
 static void done_renew(dp_store_thread_job *job)

@@ -216,12 +216,12 @@ typedef struct restore_step {
 static dp_status save_facts(restore_job *self, dp_store *store)
 {
     const dp_status status =
-        dp_facts_copy_save(self->driver->daemon->config->dir, &self->driver->facts);
+        dp_run_identity_copy_save(self->driver->daemon->config->dir, &self->driver->facts);
     if (status != DP_OK) { /* The run goes on without; it is written at the next start. */
         dp_log(DP_LOG_WARN, "run.member", "msg=\"the file run.member cannot be written\" status=%s",
                dp_status_name(status));
     }
-    return dp_facts_save(store, &self->driver->facts);
+    return dp_run_identity_save(store, &self->driver->facts);
 }
 
 static dp_status make_node(restore_job *self, dp_store *store)

@@ -11,7 +11,7 @@ enum { CUTS_MIN = 4 };
 typedef struct rotate_job {
     dp_store_thread_job job;
     dp_driver *driver;
-    dp_facts facts;
+    dp_run_identity facts;
     dp_status status;
 } rotate_job;
 
@@ -25,7 +25,7 @@ void dp_driver_use_secrets(const dp_driver *driver, dp_channel_psk psks[DP_SECRE
     }
 }
 
-static void use(dp_driver *driver, const dp_facts *facts)
+static void use(dp_driver *driver, const dp_run_identity *facts)
 {
     dp_channel_psk psks[DP_SECRETS_MAX];
     driver->facts.secrets = facts->secrets;
@@ -43,7 +43,7 @@ static void use(dp_driver *driver, const dp_facts *facts)
 static void run_rotate(dp_store_thread_job *job, dp_store *store)
 {
     rotate_job *self = (rotate_job *)job;
-    self->status = dp_facts_rotated(store, self->driver->daemon->config->dir, &self->facts);
+    self->status = dp_run_identity_rotated(store, self->driver->daemon->config->dir, &self->facts);
 }
 
 static void done_rotate(dp_store_thread_job *job)

@@ -189,7 +189,7 @@ void dp_trainer_command_free(command_job *self)
 
 static void prepare(command_job *job)
 {
-    const dp_facts *facts = &job->driver->facts;
+    const dp_run_identity *facts = &job->driver->facts;
 
     job->status = DP_OK;
     job->n_fds = 0;

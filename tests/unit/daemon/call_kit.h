@@ -111,7 +111,7 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
     view->device = view->device != NULL ? view->device : "";
 }
 
-const dp_facts *dp_driver_facts(const dp_driver *driver)
+const dp_run_identity *dp_driver_run_identity(const dp_driver *driver)
 {
     return &driver->facts;
 }

@@ -32,7 +32,7 @@ static void open_member(void)
     call_kit.view.node.voters = 3;
     call_kit.view.node.alive = 3;
     call_kit.view.node.leaving = DP_LEAVING_NOT;
-    CHECK_OK(dp_facts_save(desk.shelf.store, &desk.driver->facts));
+    CHECK_OK(dp_run_identity_save(desk.shelf.store, &desk.driver->facts));
     CHECK_OK(dp_vote_create_key(desk.shelf.store, &desk.driver->facts.run, &key));
 }
 
@@ -56,7 +56,7 @@ static bool is_told(void *context)
 
 static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
 {
-    dp_facts facts;
+    dp_run_identity facts;
     (void)state;
     open_member();
     CALL_ALONE(dp_method_run_leave);
@@ -71,7 +71,7 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     call_wait();
     assert_string_equal(text_at(call_body(), "run"), "kjv");
     assert_true(n_closed == 1 && desk.daemon.driver == NULL);
-    CHECK_STATUS(dp_facts_load(desk.shelf.store, &facts), DP_NOTFOUND);
+    CHECK_STATUS(dp_run_identity_load(desk.shelf.store, &facts), DP_NOTFOUND);
     assert_false(has_key());
     assert_true(bandwidth_limiter_kit.n_pauses == 1 && !bandwidth_limiter_kit.pause.holds);
     close_member();

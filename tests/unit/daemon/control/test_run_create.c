@@ -24,7 +24,7 @@ static struct {
     dp_status keeps_root;
     uint8_t root_seed[DP_ROOT_SEED_BYTES];
     dp_status opens;
-    dp_facts facts; /* that the driver was opened with */
+    dp_run_identity facts; /* that the driver was opened with */
     uint32_t n_opened;
     uint32_t n_done;
     dp_status status;
@@ -97,7 +97,8 @@ dp_status dp_daemon_keep_root(dp_daemon *daemon, const uint8_t seed[DP_ROOT_SEED
     return net.keeps_root;
 }
 
-dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_facts *facts, dp_why *why)
+dp_status dp_driver_open(dp_driver **driver, dp_daemon *daemon, const dp_run_identity *facts,
+                         dp_why *why)
 {
     (void)daemon;
     net.n_opened++;

@@ -33,16 +33,16 @@ static dp_driver *open_member(void)
     n_said = 0;
     snprintf(driver->facts.node_name, sizeof driver->facts.node_name, "ann");
     snprintf(driver->facts.name, sizeof driver->facts.name, "kjv");
-    dp_facts_begin_secrets(&driver->facts);
-    CHECK_OK(
-        dp_facts_save(desk.shelf.store, &driver->facts)); /* The store thread has nothing to do. */
+    dp_run_identity_begin_secrets(&driver->facts);
+    CHECK_OK(dp_run_identity_save(desk.shelf.store,
+                                  &driver->facts)); /* The store thread has nothing to do. */
     return driver;
 }
 
 static void a_renewal_is_shown_to_peers_and_outlives_the_daemon(void **state)
 {
     const dp_renewal renewal = renewal_until(NOW_MS + 30 * DAY_MS + 5);
-    dp_facts facts;
+    dp_run_identity facts;
     (void)state;
     dp_driver *driver = open_member();
     dp_driver_renewed(driver, &renewal);
@@ -52,7 +52,7 @@ static void a_renewal_is_shown_to_peers_and_outlives_the_daemon(void **state)
     assert_true(driver->facts.renewal.until_ms == renewal.until_ms);
     assert_true(desk_logged("certificate.renewed") && desk_logged("renewed for 30 days"));
     desk_settle();
-    CHECK_OK(dp_facts_load(desk.shelf.store, &facts));
+    CHECK_OK(dp_run_identity_load(desk.shelf.store, &facts));
     assert_true(facts.renewal.until_ms == renewal.until_ms && facts.renewal.by.bytes[0] == 2);
     assert_false(desk_logged("certificate.unsaved"));
     desk_close();
@@ -70,7 +70,7 @@ static void a_renewal_that_is_over_counts_no_days(void **state)
 static void without_memory_or_room_at_the_store_peers_see_it_all_the_same(void **state)
 {
     const dp_renewal renewal = renewal_until(NOW_MS + DAY_MS);
-    dp_facts facts;
+    dp_run_identity facts;
     (void)state;
     dp_driver *driver = open_member();
     dp_alloc_fail_after(1);
@@ -80,7 +80,7 @@ static void without_memory_or_room_at_the_store_peers_see_it_all_the_same(void *
     dp_driver_renewed(driver, &renewal);
     assert_int_equal(n_said, 2);
     assert_int_equal(driver->n_jobs, 0);
-    CHECK_OK(dp_facts_load(desk.shelf.store, &facts));
+    CHECK_OK(dp_run_identity_load(desk.shelf.store, &facts));
     assert_true(facts.renewal.until_ms == 0); /* The next start asks for it again. */
     desk_close();
 }

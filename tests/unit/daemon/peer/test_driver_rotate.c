@@ -42,9 +42,9 @@ static dp_driver *open_member(void)
     memset(&net, 0, sizeof net);
     driver->facts.psk_epoch = 1;
     memset(driver->facts.join_secret, 1, sizeof driver->facts.join_secret);
-    dp_facts_begin_secrets(&driver->facts);
+    dp_run_identity_begin_secrets(&driver->facts);
     driver->secrets = driver->facts.secrets;
-    CHECK_OK(dp_facts_save(desk.shelf.store, &driver->facts));
+    CHECK_OK(dp_run_identity_save(desk.shelf.store, &driver->facts));
     return driver;
 }
 
@@ -53,13 +53,13 @@ static void a_secret_is_used_once_it_is_on_the_disk_and_the_one_before_it_stays_
     dp_driver *driver = open_member();
     const dp_secrets next = secret_of(2);
     dp_channel_psk psks[DP_SECRETS_MAX];
-    dp_facts facts;
+    dp_run_identity facts;
     (void)state;
     dp_driver_secrets(driver, &next);
     assert_int_equal(net.n_keys, 0); /* Not before. */
     assert_int_equal(driver->facts.psk_epoch, 1);
     desk_settle();
-    CHECK_OK(dp_facts_load(desk.shelf.store, &facts));
+    CHECK_OK(dp_run_identity_load(desk.shelf.store, &facts));
     assert_int_equal(facts.psk_epoch, 2);
     assert_int_equal(net.n_keys, 1);
     assert_true(net.psk.epoch == 2 && net.has_older && net.older.epoch == 1);

@@ -1,4 +1,4 @@
-#include "daemon/host/facts.h"
+#include "daemon/host/run_identity.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,13 +6,13 @@
 #include "tests/lib/mutate.h"
 #include "tests/unit/store/shelf.h"
 
-static dp_facts example(void)
+static dp_run_identity example(void)
 {
-    dp_facts facts = {.run = name_of(1),
-                      .psk_epoch = 513,
-                      .credential_bytes = 700,
-                      .manifest_bytes = 450,
-                      .n_addresses = 3};
+    dp_run_identity facts = {.run = name_of(1),
+                             .psk_epoch = 513,
+                             .credential_bytes = 700,
+                             .manifest_bytes = 450,
+                             .n_addresses = 3};
     memset(facts.root, 2, sizeof facts.root);
     memset(facts.join_secret, 3, sizeof facts.join_secret);
     memset(facts.credential, 4, facts.credential_bytes);
@@ -25,7 +25,7 @@ static dp_facts example(void)
     return facts;
 }
 
-static void check_same(const dp_facts *a, const dp_facts *b)
+static void check_same(const dp_run_identity *a, const dp_run_identity *b)
 {
     CHECK(dp_hash_equal(&a->run, &b->run) && a->psk_epoch == b->psk_epoch);
     assert_memory_equal(a->root, b->root, sizeof a->root);
@@ -45,27 +45,27 @@ static void check_same(const dp_facts *a, const dp_facts *b)
 static void facts_come_back_after_a_restart(void **state)
 {
     shelf kept;
-    static dp_facts got;
+    static dp_run_identity got;
     (void)state;
     shelf_open(&kept);
-    CHECK_STATUS(dp_facts_load(kept.store, &got), DP_NOTFOUND);
-    const dp_facts facts = example();
-    CHECK_OK(dp_facts_save(kept.store, &facts));
+    CHECK_STATUS(dp_run_identity_load(kept.store, &got), DP_NOTFOUND);
+    const dp_run_identity facts = example();
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
     shelf_reopen(&kept);
-    CHECK_OK(dp_facts_load(kept.store, &got));
+    CHECK_OK(dp_run_identity_load(kept.store, &got));
     check_same(&facts, &got);
     assert_int_equal(got.renewal.until_ms, 0);
     const dp_renewal renewal = {.peer = {{1}}, .until_ms = 77, .by = {{2}}};
     const dp_run_id other = name_of(9);
-    CHECK_OK(dp_facts_renewed(kept.store, &other, &renewal));
-    CHECK_OK(dp_facts_load(kept.store, &got));
+    CHECK_OK(dp_run_identity_renewed(kept.store, &other, &renewal));
+    CHECK_OK(dp_run_identity_load(kept.store, &got));
     assert_int_equal(got.renewal.until_ms, 0); /* Of another run. */
-    CHECK_OK(dp_facts_renewed(kept.store, &facts.run, &renewal));
-    CHECK_OK(dp_facts_load(kept.store, &got));
+    CHECK_OK(dp_run_identity_renewed(kept.store, &facts.run, &renewal));
+    CHECK_OK(dp_run_identity_load(kept.store, &got));
     assert_memory_equal(&got.renewal, &renewal, sizeof renewal);
-    CHECK_OK(dp_facts_forget(kept.store));
-    CHECK_OK(dp_facts_forget(kept.store));
-    CHECK_STATUS(dp_facts_load(kept.store, &got), DP_NOTFOUND);
+    CHECK_OK(dp_run_identity_forget(kept.store));
+    CHECK_OK(dp_run_identity_forget(kept.store));
+    CHECK_STATUS(dp_run_identity_load(kept.store, &got), DP_NOTFOUND);
     shelf_close(&kept);
 }
 
@@ -73,31 +73,31 @@ static void secrets_come_back_and_the_newest_stands_in_the_copy(void **state)
 {
     shelf kept;
     tempdir dir = {{0}};
-    static dp_facts got;
+    static dp_run_identity got;
     const dp_secret second = {.epoch = 514, .bytes = {1}};
     (void)state;
     shelf_open(&kept);
     tempdir_open(&dir);
-    dp_facts facts = example();
-    CHECK_OK(dp_facts_save(kept.store, &facts));
-    CHECK_OK(dp_facts_load(kept.store, &got));
+    dp_run_identity facts = example();
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
+    CHECK_OK(dp_run_identity_load(kept.store, &got));
     assert_int_equal(got.secrets.n, 1); /* That of the token. */
     assert_int_equal(got.secrets.items[0].epoch, 513);
     facts.secrets = got.secrets;
     CHECK(dp_secrets_add(&facts.secrets, &second));
     facts.psk_epoch = second.epoch;
     memcpy(facts.join_secret, second.bytes, sizeof facts.join_secret);
-    CHECK_OK(dp_facts_rotated(kept.store, dir.path, &facts));
+    CHECK_OK(dp_run_identity_rotated(kept.store, dir.path, &facts));
     shelf_reopen(&kept);
-    CHECK_OK(dp_facts_load(kept.store, &got));
+    CHECK_OK(dp_run_identity_load(kept.store, &got));
     assert_memory_equal(&got.secrets, &facts.secrets, sizeof got.secrets);
     assert_memory_equal(got.join_secret, second.bytes, sizeof second.bytes);
-    CHECK_OK(dp_facts_copy_load(dir.path, &got, NULL));
+    CHECK_OK(dp_run_identity_copy_load(dir.path, &got, NULL));
     assert_int_equal(got.psk_epoch, 514);
-    CHECK_OK(dp_facts_forget(kept.store));
+    CHECK_OK(dp_run_identity_forget(kept.store));
     facts.run = name_of(9); /* Another run begins with the secret of its own token. */
-    CHECK_OK(dp_facts_save(kept.store, &facts));
-    CHECK_OK(dp_facts_load(kept.store, &got));
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
+    CHECK_OK(dp_run_identity_load(kept.store, &got));
     assert_int_equal(got.secrets.n, 1);
     tempdir_close(&dir);
     shelf_close(&kept);
@@ -106,12 +106,12 @@ static void secrets_come_back_and_the_newest_stands_in_the_copy(void **state)
 static void the_smallest_and_the_largest_facts_fit(void **state)
 {
     shelf kept;
-    static dp_facts facts;
-    static dp_facts got;
+    static dp_run_identity facts;
+    static dp_run_identity got;
     (void)state;
     shelf_open(&kept);
-    CHECK_OK(dp_facts_save(kept.store, &facts));
-    CHECK_OK(dp_facts_load(kept.store, &got));
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
+    CHECK_OK(dp_run_identity_load(kept.store, &got));
     check_same(&facts, &got);
     facts = example();
     facts.credential_bytes = sizeof facts.credential;
@@ -125,8 +125,8 @@ static void the_smallest_and_the_largest_facts_fit(void **state)
     }
     memset(facts.name, 'r', sizeof facts.name - 1);
     memset(facts.node_name, 'n', sizeof facts.node_name - 1);
-    CHECK_OK(dp_facts_save(kept.store, &facts));
-    CHECK_OK(dp_facts_load(kept.store, &got));
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
+    CHECK_OK(dp_run_identity_load(kept.store, &got));
     check_same(&facts, &got);
     shelf_close(&kept);
 }
@@ -136,12 +136,12 @@ static void that_a_run_was_lost_is_known_until_another_is_entered(void **state)
     shelf kept;
     (void)state;
     shelf_open(&kept);
-    CHECK(!dp_facts_lost(kept.store));
-    CHECK_OK(dp_facts_lost_save(kept.store));
-    CHECK(dp_facts_lost(kept.store));
-    const dp_facts facts = example();
-    CHECK_OK(dp_facts_save(kept.store, &facts));
-    CHECK(!dp_facts_lost(kept.store));
+    CHECK(!dp_run_identity_lost(kept.store));
+    CHECK_OK(dp_run_identity_lost_save(kept.store));
+    CHECK(dp_run_identity_lost(kept.store));
+    const dp_run_identity facts = example();
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
+    CHECK(!dp_run_identity_lost(kept.store));
     shelf_close(&kept);
 }
 
@@ -149,22 +149,22 @@ static void a_row_cut_short_or_with_bytes_left_over_is_corrupt(void **state)
 {
     shelf kept;
     dp_buf row = {.max = 32768};
-    static dp_facts got;
+    static dp_run_identity got;
     (void)state;
     shelf_open(&kept);
-    const dp_facts facts = example();
-    CHECK_OK(dp_facts_save(kept.store, &facts));
+    const dp_run_identity facts = example();
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
     CHECK_OK(dp_store_get(kept.store, "run", &row));
     for (size_t cut = 0; cut < row.size; cut += cut < 130 || cut + 90 > row.size ? 1 : 97) {
         CHECK_OK(dp_store_put(kept.store, "run", dp_view_of(row.data, cut)));
-        CHECK_STATUS(dp_facts_load(kept.store, &got), DP_CORRUPT);
+        CHECK_STATUS(dp_run_identity_load(kept.store, &got), DP_CORRUPT);
     }
     CHECK_OK(dp_buf_append(&row, dp_view_of("", 1)));
     CHECK_OK(dp_store_put(kept.store, "run", dp_buf_view(&row)));
-    CHECK_STATUS(dp_facts_load(kept.store, &got), DP_CORRUPT);
+    CHECK_STATUS(dp_run_identity_load(kept.store, &got), DP_CORRUPT);
     row.data[0] = 9;
     CHECK_OK(dp_store_put(kept.store, "run", dp_buf_view(&row)));
-    CHECK_STATUS(dp_facts_load(kept.store, &got), DP_VERSION);
+    CHECK_STATUS(dp_run_identity_load(kept.store, &got), DP_VERSION);
     dp_buf_close(&row);
     shelf_close(&kept);
 }
@@ -173,20 +173,20 @@ static void a_damaged_row_never_breaks_a_limit(void **state)
 {
     shelf kept;
     dp_buf row = {.max = 32768};
-    static dp_facts got;
+    static dp_run_identity got;
     static uint8_t bytes[16384];
     dp_rng rng;
     (void)state;
     shelf_open(&kept);
-    const dp_facts facts = example();
-    CHECK_OK(dp_facts_save(kept.store, &facts));
+    const dp_run_identity facts = example();
+    CHECK_OK(dp_run_identity_save(kept.store, &facts));
     CHECK_OK(dp_store_get(kept.store, "run", &row));
     dp_rng_init(&rng, 1);
     for (unsigned i = 0; i < 300; i++) {
         memcpy(bytes, row.data, row.size);
         const size_t size = mutate(&rng, bytes, row.size, sizeof bytes);
         CHECK_OK(dp_store_put(kept.store, "run", dp_view_of(bytes, size)));
-        if (dp_facts_load(kept.store, &got) == DP_OK) {
+        if (dp_run_identity_load(kept.store, &got) == DP_OK) {
             CHECK(got.credential_bytes <= sizeof got.credential &&
                   got.manifest_bytes <= sizeof got.manifest);
             CHECK(got.n_addresses <= DP_TOKEN_ADDRESSES_MAX &&
@@ -200,28 +200,28 @@ static void a_damaged_row_never_breaks_a_limit(void **state)
 static void the_copy_outlives_the_store_and_nobody_else_reads_it(void **state)
 {
     char path[TEMPDIR_FILE_MAX];
-    const dp_facts facts = example();
-    dp_facts back;
+    const dp_run_identity facts = example();
+    dp_run_identity back;
     struct stat is;
     tempdir dir = {{0}};
 
     (void)state;
     tempdir_open(&dir);
     tempdir_file(&dir, "run.member", path);
-    CHECK_STATUS(dp_facts_copy_load(dir.path, &back, NULL), DP_NOTFOUND);
-    CHECK_OK(dp_facts_copy_save(dir.path, &facts));
+    CHECK_STATUS(dp_run_identity_copy_load(dir.path, &back, NULL), DP_NOTFOUND);
+    CHECK_OK(dp_run_identity_copy_save(dir.path, &facts));
     assert_int_equal(stat(path, &is), 0);
     assert_int_equal(is.st_mode & 077, 0);
-    CHECK_OK(dp_facts_copy_load(dir.path, &back, NULL));
+    CHECK_OK(dp_run_identity_copy_load(dir.path, &back, NULL));
     check_same(&facts, &back);
     for (off_t size = 0; size < 60; size += 7) { /* A damaged copy is none. */
-        CHECK_OK(dp_facts_copy_save(dir.path, &facts));
+        CHECK_OK(dp_run_identity_copy_save(dir.path, &facts));
         assert_int_equal(truncate(path, size), 0);
-        CHECK_STATUS(dp_facts_copy_load(dir.path, &back, NULL), DP_CORRUPT);
+        CHECK_STATUS(dp_run_identity_copy_load(dir.path, &back, NULL), DP_CORRUPT);
     }
-    dp_facts_copy_forget(dir.path);
-    dp_facts_copy_forget(dir.path);
-    CHECK_STATUS(dp_facts_copy_load(dir.path, &back, NULL), DP_NOTFOUND);
+    dp_run_identity_copy_forget(dir.path);
+    dp_run_identity_copy_forget(dir.path);
+    CHECK_STATUS(dp_run_identity_copy_load(dir.path, &back, NULL), DP_NOTFOUND);
     tempdir_close(&dir);
 }
 

@@ -1,4 +1,4 @@
-#include "daemon/host/facts.h"
+#include "daemon/host/run_identity.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +50,8 @@ static size_t read_sized(dp_reader *reader, uint8_t *out, size_t capacity)
     return size;
 }
 
-static dp_status write_facts(const dp_facts *facts, uint8_t bytes[FACTS_BYTES_MAX], dp_view *view)
+static dp_status write_facts(const dp_run_identity *facts, uint8_t bytes[FACTS_BYTES_MAX],
+                             dp_view *view)
 {
     dp_writer writer = dp_writer_of(bytes, FACTS_BYTES_MAX);
     dp_write_u16(&writer, FACTS_VERSION);
@@ -71,7 +72,7 @@ static dp_status write_facts(const dp_facts *facts, uint8_t bytes[FACTS_BYTES_MA
     return dp_writer_finish(&writer, view);
 }
 
-dp_status dp_facts_save(dp_store *store, const dp_facts *facts)
+dp_status dp_run_identity_save(dp_store *store, const dp_run_identity *facts)
 {
     uint8_t bytes[FACTS_BYTES_MAX];
     dp_view view;
@@ -80,7 +81,7 @@ dp_status dp_facts_save(dp_store *store, const dp_facts *facts)
     return dp_store_put(store, key, view);
 }
 
-static dp_status read_facts(dp_view bytes, dp_facts *facts)
+static dp_status read_facts(dp_view bytes, dp_run_identity *facts)
 {
     dp_reader reader = dp_reader_of(bytes);
     if (dp_read_u16(&reader) != FACTS_VERSION) {
@@ -108,7 +109,7 @@ static dp_status read_facts(dp_view bytes, dp_facts *facts)
 enum { RENEWAL_VERSION = 1, RENEWAL_BYTES = 2 + 32 + DP_RENEWAL_BYTES };
 static const char renewal_key[] = "renewal";
 
-dp_status dp_facts_renewed(dp_store *store, const dp_run_id *run, const dp_renewal *renewal)
+dp_status dp_run_identity_renewed(dp_store *store, const dp_run_id *run, const dp_renewal *renewal)
 {
     uint8_t bytes[RENEWAL_BYTES];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
@@ -121,7 +122,7 @@ dp_status dp_facts_renewed(dp_store *store, const dp_run_id *run, const dp_renew
 }
 
 /* Without one that can be read the node asks for another. */
-static void load_renewal(dp_store *store, dp_facts *facts)
+static void load_renewal(dp_store *store, dp_run_identity *facts)
 {
     dp_buf buf;
     dp_buf_init(&buf, RENEWAL_BYTES);
@@ -145,7 +146,7 @@ static void load_renewal(dp_store *store, dp_facts *facts)
 enum { SECRETS_VERSION = 1, SECRETS_BYTES = 2 + 32 + 1 + DP_SECRETS_MAX * (2 + 16) };
 static const char secrets_key[] = "secrets";
 
-dp_status dp_facts_rotated(dp_store *store, const char *dir, const dp_facts *facts)
+dp_status dp_run_identity_rotated(dp_store *store, const char *dir, const dp_run_identity *facts)
 {
     uint8_t bytes[SECRETS_BYTES];
     dp_writer writer = dp_writer_of(bytes, sizeof bytes);
@@ -159,8 +160,8 @@ dp_status dp_facts_rotated(dp_store *store, const char *dir, const dp_facts *fac
     }
     DP_TRY(dp_writer_finish(&writer, &view));
     DP_TRY(dp_store_put(store, secrets_key, view));
-    DP_TRY(dp_facts_save(store, facts));
-    return dp_facts_copy_save(dir, facts);
+    DP_TRY(dp_run_identity_save(store, facts));
+    return dp_run_identity_copy_save(dir, facts);
 }
 
 static bool read_secrets(dp_view bytes, const dp_run_id *run, dp_secrets *secrets)
@@ -181,10 +182,10 @@ static bool read_secrets(dp_view bytes, const dp_run_id *run, dp_secrets *secret
 
 /* What the token said, and what came since. Without a row that can be read the node asks for what
  * it lacks. */
-static void load_secrets(dp_store *store, dp_facts *facts)
+static void load_secrets(dp_store *store, dp_run_identity *facts)
 {
     dp_buf buf;
-    dp_facts_begin_secrets(facts);
+    dp_run_identity_begin_secrets(facts);
     dp_secrets secrets = facts->secrets;
     dp_buf_init(&buf, SECRETS_BYTES);
     if (dp_store_get(store, secrets_key, &buf) == DP_OK &&
@@ -194,18 +195,18 @@ static void load_secrets(dp_store *store, dp_facts *facts)
     dp_buf_close(&buf);
 }
 
-void dp_facts_begin_secrets(dp_facts *facts)
+void dp_run_identity_begin_secrets(dp_run_identity *facts)
 {
     dp_secret secret = {.epoch = facts->psk_epoch};
     memcpy(secret.bytes, facts->join_secret, sizeof secret.bytes);
     facts->secrets = (dp_secrets){.n = 1, .items = {secret}};
 }
 
-dp_status dp_facts_load(dp_store *store, dp_facts *facts)
+dp_status dp_run_identity_load(dp_store *store, dp_run_identity *facts)
 {
     dp_buf buf;
     dp_buf_init(&buf, FACTS_BYTES_MAX);
-    *facts = (dp_facts){0};
+    *facts = (dp_run_identity){0};
     dp_status status = dp_store_get(store, key, &buf);
     if (status == DP_OK) {
         status = read_facts(dp_buf_view(&buf), facts);
@@ -219,7 +220,7 @@ dp_status dp_facts_load(dp_store *store, dp_facts *facts)
     return status;
 }
 
-dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts)
+dp_status dp_run_identity_copy_save(const char *dir, const dp_run_identity *facts)
 {
     uint8_t bytes[FACTS_BYTES_MAX];
     dp_view view;
@@ -227,11 +228,11 @@ dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts)
     return dp_dir_write_secret(dir, copy_name, view);
 }
 
-dp_status dp_facts_copy_load(const char *dir, dp_facts *facts, dp_why *why)
+dp_status dp_run_identity_copy_load(const char *dir, dp_run_identity *facts, dp_why *why)
 {
     dp_buf buf;
     dp_buf_init(&buf, FACTS_BYTES_MAX);
-    *facts = (dp_facts){0};
+    *facts = (dp_run_identity){0};
     dp_status status = dp_dir_read_secret(dir, copy_name, &buf, why);
     if (status == DP_OK) {
         status = read_facts(dp_buf_view(&buf), facts);
@@ -241,7 +242,7 @@ dp_status dp_facts_copy_load(const char *dir, dp_facts *facts, dp_why *why)
     return status;
 }
 
-void dp_facts_copy_forget(const char *dir)
+void dp_run_identity_copy_forget(const char *dir)
 {
     char path[DP_DIR_PATH_MAX];
     const int size = snprintf(path, sizeof path, "%s/%s", dir, copy_name);
@@ -250,13 +251,13 @@ void dp_facts_copy_forget(const char *dir)
     }
 }
 
-dp_status dp_facts_lost_save(dp_store *store)
+dp_status dp_run_identity_lost_save(dp_store *store)
 {
     static const uint8_t yes = 1;
     return dp_store_put(store, lost_key, dp_view_of(&yes, sizeof yes));
 }
 
-bool dp_facts_lost(dp_store *store)
+bool dp_run_identity_lost(dp_store *store)
 {
     dp_buf buf;
     dp_buf_init(&buf, 16);
@@ -265,7 +266,7 @@ bool dp_facts_lost(dp_store *store)
     return status == DP_OK;
 }
 
-dp_status dp_facts_forget(dp_store *store)
+dp_status dp_run_identity_forget(dp_store *store)
 {
     DP_TRY(dp_issued_forget(store));
     DP_TRY(dp_store_delete(store, renewal_key));

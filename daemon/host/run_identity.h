@@ -1,8 +1,8 @@
 /* What a node must remember about the run it belongs to, beside the chain: ids, secrets, its
  * credential, the manifest and where it first met the run. One row in the store; the root key, if
  * this node has it, is a file of its own. */
-#ifndef DP_DAEMON_HOST_FACTS_H
-#define DP_DAEMON_HOST_FACTS_H
+#ifndef DP_DAEMON_HOST_RUN_IDENTITY_H
+#define DP_DAEMON_HOST_RUN_IDENTITY_H
 
 #include "base/run/manifest.h"
 #include "gossip/identity/invite.h"
@@ -10,7 +10,7 @@
 #include "gossip/identity/rotation.h"
 #include "store/db.h"
 
-typedef struct dp_facts {
+typedef struct dp_run_identity {
     dp_run_id run;
     uint8_t root[DP_PUBLIC_KEY_BYTES];
     uint8_t join_secret[DP_JOIN_SECRET_BYTES];
@@ -26,31 +26,33 @@ typedef struct dp_facts {
     dp_renewal renewal; /* of the credential, a row of its own; until_ms 0: none */
     /* with the one above; a row of its own: epochs that the chain has named since */
     dp_secrets secrets;
-} dp_facts;
+} dp_run_identity;
 
 /* DP_NOTFOUND: the node belongs to no run. DP_CORRUPT. Saver thread, or before it starts. */
-DP_MUST dp_status dp_facts_load(dp_store *store, dp_facts *facts);
-DP_MUST dp_status dp_facts_save(dp_store *store, const dp_facts *facts);
+DP_MUST dp_status dp_run_identity_load(dp_store *store, dp_run_identity *facts);
+DP_MUST dp_status dp_run_identity_save(dp_store *store, const dp_run_identity *facts);
 /* The secret of the token is the only one: for facts that were not loaded. */
-void dp_facts_begin_secrets(dp_facts *facts);
+void dp_run_identity_begin_secrets(dp_run_identity *facts);
 /* The credential of this node in that run was renewed. */
-DP_MUST dp_status dp_facts_renewed(dp_store *store, const dp_run_id *run,
-                                   const dp_renewal *renewal);
+DP_MUST dp_status dp_run_identity_renewed(dp_store *store, const dp_run_id *run,
+                                          const dp_renewal *renewal);
 /* These secrets, and the newest of them in the facts and in run.member: of facts whose secrets they
  * are. */
-DP_MUST dp_status dp_facts_rotated(dp_store *store, const char *dir, const dp_facts *facts);
+DP_MUST dp_status dp_run_identity_rotated(dp_store *store, const char *dir,
+                                          const dp_run_identity *facts);
 /* With the renewal, the secrets, and the invites that were made for it (issued.h). */
-DP_MUST dp_status dp_facts_forget(dp_store *store);
+DP_MUST dp_status dp_run_identity_forget(dp_store *store);
 
 /* The same in the file run.member beside identity.key, for a store that has lost them: with these
  * and its key a node enters its run again. No vote key is in it, nor votes. Any thread. */
-DP_MUST dp_status dp_facts_copy_save(const char *dir, const dp_facts *facts);
+DP_MUST dp_status dp_run_identity_copy_save(const char *dir, const dp_run_identity *facts);
 /* DP_NOTFOUND: there is none; DP_CORRUPT, DP_IO; DP_DENIED as dp_dir_read_secret. */
-DP_MUST dp_status dp_facts_copy_load(const char *dir, dp_facts *facts, dp_why *why);
-void dp_facts_copy_forget(const char *dir);
+DP_MUST dp_status dp_run_identity_copy_load(const char *dir, dp_run_identity *facts, dp_why *why);
+void dp_run_identity_copy_forget(const char *dir);
 
-/* That a damaged store may have known a run, and nothing says which: kept until dp_facts_save. */
-DP_MUST dp_status dp_facts_lost_save(dp_store *store);
-bool dp_facts_lost(dp_store *store);
+/* That a damaged store may have known a run, and nothing says which: kept until
+ * dp_run_identity_save. */
+DP_MUST dp_status dp_run_identity_lost_save(dp_store *store);
+bool dp_run_identity_lost(dp_store *store);
 
 #endif
