@@ -1,5 +1,5 @@
-/* Daemons that a command runs for as long as it runs itself: a folder for them, and signals that
- * end them too. Not their start (start.h). */
+/* Daemons that run for the time of one command: their folder, and the signals that end them too.
+ * start.h starts them. */
 #ifndef DP_CLI_CHILDREN_H
 #define DP_CLI_CHILDREN_H
 

@@ -1,4 +1,4 @@
-/* One conversation with the daemon over its control socket: a request, its notices, its reply.
+/* One exchange with the daemon over its control socket: a request, its notices, its reply.
  * Blocking. */
 #ifndef DP_CLI_CLIENT_H
 #define DP_CLI_CLIENT_H

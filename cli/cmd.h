@@ -1,5 +1,5 @@
-/* A verb of the command line as a row of a table, and the arguments that one call of it got. What a
- * verb prints and how it ends is here too, so that all of them speak alike; no socket is. */
+/* A verb of the command line as a table row, and the arguments of one call. It also holds the
+ * common output and exit statuses of all verbs. No sockets. */
 #ifndef DP_CLI_CMD_H
 #define DP_CLI_CMD_H
 

@@ -1,4 +1,4 @@
-/* Does somebody answer at an address? Asked by a connection that says nothing. */
+/* Tests whether an address accepts connections, by a connection that sends nothing. */
 #ifndef DP_CLI_DIAL_H
 #define DP_CLI_DIAL_H
 

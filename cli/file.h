@@ -1,4 +1,4 @@
-/* Reading a whole file, or standard input, into memory with a limit. */
+/* Reads a whole file, or standard input, into memory, up to a limit. */
 #ifndef DP_CLI_FILE_H
 #define DP_CLI_FILE_H
 

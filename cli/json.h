@@ -1,5 +1,5 @@
-/* From the daemon's msgpack to JSON, whole: what the daemon says is what --json shows. No parsing
- * of JSON here. */
+/* Converts the daemon's msgpack replies to JSON, unchanged: --json shows what the daemon sends.
+ * Does not parse JSON. */
 #ifndef DP_CLI_JSON_H
 #define DP_CLI_JSON_H
 

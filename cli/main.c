@@ -1,4 +1,4 @@
-/* dpnode: argv to a verb to an exit status. */
+/* dpnode: from the command line to a verb to an exit status. */
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* Where things are when nobody says: the folders that the daemon takes too (system folders for
- * root, XDG otherwise). */
+/* Default folders, the same as the daemon's: system folders for root, XDG folders for others. */
 #ifndef DP_CLI_PATHS_H
 #define DP_CLI_PATHS_H
 

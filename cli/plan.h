@@ -1,5 +1,5 @@
-/* What a run takes of this machine before it is made: memory and text as dpnode-worker counts them,
- * room on the disk. The command line links no engine. */
+/* The needs of a run, before it is created: memory and text as dpnode-worker counts them, and disk
+ * space. The command line links no engine. */
 #ifndef DP_CLI_PLAN_H
 #define DP_CLI_PLAN_H
 

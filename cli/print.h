@@ -1,5 +1,4 @@
-/* How results look to a person: tables, spans of time, sizes, and progress that only a terminal
- * sees. */
+/* Output for people: tables, spans of time, sizes, and progress on a terminal. */
 #ifndef DP_CLI_PRINT_H
 #define DP_CLI_PRINT_H
 

@@ -1,5 +1,4 @@
-/* What long calls say while they run: one line per phase for a person, one object per line with
- * --json. */
+/* Progress of long calls: one line per phase for people, one object per line with --json. */
 #ifndef DP_CLI_PROGRESS_H
 #define DP_CLI_PROGRESS_H
 

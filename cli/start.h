@@ -1,4 +1,4 @@
-/* Starting the daemon when none answers: found beside this program, detached, its words in
+/* Starts the daemon if none is running: the program beside this one, detached, with its output in
  * DIR/dpnoded.log. */
 #ifndef DP_CLI_START_H
 #define DP_CLI_START_H

@@ -1,4 +1,4 @@
-/* Where a token comes from: an argument, standard input or the environment. Not what is in it. */
+/* Reads a token from an argument, standard input or the environment. Does not decode it. */
 #ifndef DP_CLI_TOKEN_H
 #define DP_CLI_TOKEN_H
 

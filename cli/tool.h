@@ -1,5 +1,5 @@
-/* A tool of dpnode-worker, run as a process of its own: the command line links no engine. Its
- * words, its run, and what a person is told when it fails. */
+/* Runs a tool of dpnode-worker as a separate process, because the command line links no engine,
+ * and reports its failures. */
 #ifndef DP_CLI_TOOL_H
 #define DP_CLI_TOOL_H
 

@@ -1,4 +1,4 @@
-/* dpnoded: argv to exit code. */
+/* dpnoded: from the command line to the exit status. */
 #include <errno.h>
 #include <signal.h>
 #include <sodium.h>

@@ -1,6 +1,6 @@
-/* The checks of `dpnode doctor`: facts about this machine and this node, gathered beforehand, and a
- * table of checks that judge them. No process, no socket: cmd_doctor.c gathers, and a test can make
- * up any machine. */
+/* The checks of `dpnode doctor`: facts about this machine and this node, and a table of checks
+ * that judge them. No process, no socket: cmd_doctor.c collects the facts, and a test can make up
+ * any machine. */
 #ifndef DP_CLI_DOCTOR_DOCTOR_H
 #define DP_CLI_DOCTOR_DOCTOR_H
 

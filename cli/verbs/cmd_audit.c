@@ -1,4 +1,4 @@
-/* audit: what the chain proves of who trained on what. */
+/* audit: the samples of each member, as the chain proves them. */
 #include <stdio.h>
 
 #include "cli/client.h"

@@ -1,4 +1,4 @@
-/* ckpt ls, verify, export: what this node has saved. */
+/* ckpt ls, verify, export: the checkpoints of this node. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* completion: the words of this program for a shell, out of the table of verbs. */
+/* completion: the bash completion script, made from the table of verbs. */
 #include <stdio.h>
 #include <string.h>
 

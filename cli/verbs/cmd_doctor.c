@@ -1,5 +1,5 @@
-/* doctor: gathers what the worker, the daemon's program, a daemon that runs and the kernel say, and
- * shows what the checks (doctor.h) make of it. */
+/* doctor: collects the answers of the worker, the daemon's program, a running daemon and the
+ * kernel, and prints the findings of the checks (doctor.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* invite: a token for others. */
+/* invite: makes a token for other nodes. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

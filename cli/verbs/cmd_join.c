@@ -1,4 +1,4 @@
-/* join: the token is all it takes. */
+/* join: joins a run by a token. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* limits: what of its line this node may take. */
+/* limits: shows and sets the bandwidth limits of this node. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* revoke, run fork, run merge: what takes the root key, or an admin, and cannot be undone. */
+/* revoke, run fork, run merge: commands that need the root key or an admin, and cannot be
+ * undone. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

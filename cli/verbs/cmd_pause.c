@@ -1,4 +1,4 @@
-/* pause, resume, drain, leave: how far this node takes part. */
+/* pause, resume, drain, leave: interrupt or end the work of this node. */
 #include <stdio.h>
 
 #include "cli/client.h"

@@ -1,4 +1,4 @@
-/* rounds, logs, why: what happened, and the cause. */
+/* rounds, logs, why: the history of the run and its causes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Creating a run, for the verbs run create and swarm: manifest and text found, then one call. */
+/* Creates a run, for the verbs run create and swarm: finds manifest and text, then makes one
+ * call. */
 #ifndef DP_CLI_VERBS_CMD_RUN_H
 #define DP_CLI_VERBS_CMD_RUN_H
 

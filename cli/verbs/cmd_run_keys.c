@@ -1,4 +1,4 @@
-/* The keys of a manifest, printed by `run validate --list-keys`: values, presets, modes. */
+/* The keys of a manifest, printed by `run validate --keys`: values, presets, modes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* sample, eval: questions to the model as it is now. */
+/* sample, eval: queries of the current model. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* status, peers, data: how it goes now. */
+/* status, peers, data: the current state. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* swarm: several real daemons on this machine, one run, for trying things out. Nothing is left
+/* swarm: several real daemons on this machine with one run, for a trial. It leaves no files
  * behind. */
 #include <errno.h>
 #include <signal.h>

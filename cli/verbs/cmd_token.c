@@ -1,4 +1,4 @@
-/* token inspect: what is in a token, decoded here, without a daemon and without using it. */
+/* token inspect: decodes a token, without a daemon and without using it. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/* token ls, token revoke, token rotate: which invites there are, who came by them, and how one, or
- * the secret in all of them, is taken back. */
+/* token ls, token revoke, token rotate: lists and revokes invites, and replaces the join secret. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* train: the engine without peers and without a daemon, by dpnode-worker, which does the work and
- * tells it line by line; and eval FOLDER, which measures what that made. */
+/* train: trains without peers and daemon, by dpnode-worker, which reports line by line; and eval
+ * FOLDER, which measures the result. */
 #include "cli/verbs/cmd_train.h"
 
 #include <inttypes.h>

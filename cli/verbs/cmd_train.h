@@ -1,5 +1,4 @@
-/* Asking dpnode-worker about training without peers; the verb train is in the source, eval
- * (cmd_sample.c) calls this. */
+/* Calls dpnode-worker for training without peers, for the verbs train and eval. */
 #ifndef DP_CLI_VERBS_CMD_TRAIN_H
 #define DP_CLI_VERBS_CMD_TRAIN_H
 

@@ -1,6 +1,6 @@
-/* dpnoded --check: what a daemon with these settings would find here, for `dpnode doctor`, without
- * being one: no lock is taken, no key is made, and a daemon that runs in the same directory is not
- * disturbed. Judges nothing. */
+/* dpnoded --check: tests directory, disk and port with these settings, for `dpnode doctor`. It
+ * takes no lock, makes no key, and does not disturb a daemon in the same directory. It reports
+ * values; doctor judges them. */
 #ifndef DP_DAEMON_CONTROL_CHECK_H
 #define DP_DAEMON_CONTROL_CHECK_H
 

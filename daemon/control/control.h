@@ -1,5 +1,5 @@
-/* The control socket: accepts the CLI and dispatches its requests. Methods are in the control_*.c
- * files, one table row each. Loop thread only. */
+/* The control socket: accepts the CLI and dispatches its requests. The methods are in the
+ * control_*.c files, one table row each. Loop thread only. */
 #ifndef DP_DAEMON_CONTROL_CONTROL_H
 #define DP_DAEMON_CONTROL_CONTROL_H
 

@@ -1,5 +1,5 @@
-/* The method audit: the chain in the store, judged once more from its first record. On the store
- * thread thread, a few records at a time, so that votes get their turn in between. */
+/* The method audit: verifies the chain in the store from its first record. It runs on the store
+ * thread, a few records at a time, so that votes are not delayed. */
 #include "base/alloc.h"
 #include "base/run/samples.h"
 #include "daemon/control/control.h"

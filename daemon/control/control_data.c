@@ -1,4 +1,4 @@
-/* Method data: what the run learns from, object by object, and what of it is here. */
+/* The method data: the data of the run, object by object, and which of it is on this node. */
 #include "base/run/samples.h"
 #include "daemon/control/control.h"
 #include "daemon/control/reply.h"

@@ -1,4 +1,5 @@
-/* drain: go on until a round has counted this node's work, then end, or leave that to who asked. */
+/* The method drain: waits until a round has counted this node's work, then stops the daemon, or
+ * lets the caller do so. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* invite: a token for others. */
+/* The method invite: makes a token for other nodes. */
 #include <sodium.h>
 #include <string.h>
 

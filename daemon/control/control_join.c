@@ -1,4 +1,4 @@
-/* The method that brings this node into a run by a token: join. */
+/* The method run.join: joins a run by a token. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Methods that end or interrupt what this node does: leave, pause, resume, down. */
+/* The methods leave, pause, resume and down, which end or interrupt this node's work. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* limits: what of its line the owner lets this node take, looked at and set while it runs. */
+/* The method limits: shows and sets the owner's bandwidth limits. */
 #include <stdio.h>
 
 #include "base/alloc.h"

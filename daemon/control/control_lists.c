@@ -1,4 +1,4 @@
-/* Methods that list: peers, rounds, events. */
+/* The methods that list: peers, rounds, events. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* Methods about the model: checkpoints, samples, evaluation. */
+/* The methods of the model: checkpoints, samples, evaluation. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* Methods that take the root key of the run, or the rights of an admin. */
+/* The methods that need the root key of the run, or the rights of an admin. */
 #include <stdio.h>
 #include <string.h>
 

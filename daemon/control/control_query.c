@@ -1,4 +1,4 @@
-/* Methods that only look: hello, status. Lists: control_lists.c. */
+/* The control queries hello and status, which only read. Lists are in control_lists.c. */
 #include <string.h>
 #include <unistd.h>
 

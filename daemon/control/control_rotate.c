@@ -1,4 +1,4 @@
-/* token.rotate: a new join secret for the run. */
+/* The method token.rotate: requests a new join secret for the run. */
 #include <sodium.h>
 
 #include "daemon/control/control.h"

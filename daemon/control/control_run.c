@@ -1,4 +1,4 @@
-/* The method that founds a run on this node: run create; and what it shares with join. */
+/* The method run.create, and the parts that it shares with run.join. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The place of the control socket: its folder, its rights, and one that a dead daemon left. */
+/* Creates the control socket: its folder, its modes, and the removal of the socket of a dead
+ * daemon. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The place of the control socket (control_socket.c), for control.c. */
+/* The creation of the control socket (control_socket.c), for control.c. */
 #ifndef DP_DAEMON_CONTROL_CONTROL_SOCKET_H
 #define DP_DAEMON_CONTROL_CONTROL_SOCKET_H
 

@@ -1,5 +1,5 @@
-/* token.list and token.revoke: which invites there are, who came by them, and how one is taken
- * back. */
+/* The methods token.list and token.revoke: invites, the members that joined by them, and their
+ * revocation. */
 #include <stdio.h>
 #include <string.h>
 

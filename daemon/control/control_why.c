@@ -1,5 +1,5 @@
-/* The method why: what this node does now, or what became of a round or of a member, and the events
- * that explain it. */
+/* The method why: the state of this node, of a round or of a member, and the events that explain
+ * it. */
 #include <stdio.h>
 #include <string.h>
 

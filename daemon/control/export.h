@@ -1,4 +1,4 @@
-/* `ckpt export`: the newest checkpoint as a Hugging Face folder, written by dpnode-worker. */
+/* `ckpt export`: dpnode-worker writes the newest checkpoint as a Hugging Face folder. */
 #ifndef DP_DAEMON_CONTROL_EXPORT_H
 #define DP_DAEMON_CONTROL_EXPORT_H
 

@@ -1,5 +1,5 @@
-/* Building maps and arrays of msgpack whose length is known only at the end. Always 32-bit
- * headers. */
+/* Builds msgpack maps and arrays whose length is known only at the end. Headers are always
+ * 32-bit. */
 #ifndef DP_DAEMON_CONTROL_REPLY_H
 #define DP_DAEMON_CONTROL_REPLY_H
 

@@ -1,5 +1,5 @@
-/* Founding a run: text becomes tokenizer and token shard, the manifest gets its keys and is signed,
- * and the node becomes the first member and voter. */
+/* Creates a run: the text becomes a tokenizer and token shards, the manifest gets its keys and its
+ * signature, and the node becomes the first member and voter. */
 #ifndef DP_DAEMON_CONTROL_RUN_CREATE_H
 #define DP_DAEMON_CONTROL_RUN_CREATE_H
 

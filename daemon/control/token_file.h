@@ -1,5 +1,5 @@
-/* A file with an invite token, as containers get it: the run is joined as soon as the file is
- * there. Loop thread only. */
+/* A file with an invite token, for containers: the node joins the run when the file exists. Loop
+ * thread only. */
 #ifndef DP_DAEMON_CONTROL_TOKEN_FILE_H
 #define DP_DAEMON_CONTROL_TOKEN_FILE_H
 

@@ -1,5 +1,6 @@
-/* The addresses that a node tells others to dial: as set, as its cloud maps them, or those of its
- * interfaces. Resolves nothing; a name is looked up by the node that dials. */
+/* The addresses that a node advertises to peers: those of the setting, those of its cloud's port
+ * mapping, or those of its interfaces. Does not resolve names; the node that dials resolves
+ * them. */
 #ifndef DP_DAEMON_HOST_ADVERTISE_H
 #define DP_DAEMON_HOST_ADVERTISE_H
 

@@ -1,10 +1,10 @@
-/* What has left and come in each month, and the rate at which what is left of a cap may be used.
- * Arithmetic: clocks are arguments, what is written is bytes; bandwidth_limiter.h keeps it and acts
- * by it.
+/* The bandwidth quota: bytes sent and received in each month, and the rate at which the rest of a
+ * cap may be used. Arithmetic: clocks are arguments, rows are bytes; bandwidth_limiter.h stores and
+ * applies them.
  *
- * A month begins at 00:00 UTC of its day, 1 to 28, so that it begins in every month and is the same
- * wherever the machine is carried; a provider that counts by local time begins some hours earlier
- * or later.
+ * A month begins at 00:00 UTC of its day, 1 to 28, so that every month has that day and the time
+ * zone of the machine does not matter; a provider that counts by local time begins some hours
+ * earlier or later.
  *
  *   left   the cap less what was used
  *   time   until the month is over, one hour at least
@@ -12,15 +12,14 @@
  *   saved  grows at r, and what passes is taken from it; a day of r at most
  *   rate   r + saved / 3600 s
  *
- * So who takes all that it may takes r, who was quiet for a day may for hours take many times as
- * much, and the sum never passes the cap: near it the rate falls to nothing. Only what asks nobody,
- * messages of the protocol, may pass it.
+ * A node that uses its full rate gets r; after a quiet day it may use many times as much for hours.
+ * The sum never exceeds the cap: near it the rate falls to 0. Only protocol messages, which are
+ * exempt, may exceed it.
  *
- * The clock may be wrong, and be put right, in both directions. Each month has a count of its own,
- * which is found again when the clock comes back to it: a step unlocks no month that is used up,
- * and locks none that is not. Of a clock that never comes out of a month, as on a machine without
- * one that forgets the time whenever it is off, the count begins anew when the daemon has run for
- * 32 days of it. */
+ * The clock may be wrong and may be corrected in both directions. Each month has its own count,
+ * which is found again when the clock returns to it: a step of the clock neither resets a month
+ * that is used up nor blocks one that is not. If the clock never leaves a month, as on a machine
+ * that loses the time when it is off, the count restarts when the daemon has run for 32 days. */
 #ifndef DP_DAEMON_HOST_BANDWIDTH_QUOTA_H
 #define DP_DAEMON_HOST_BANDWIDTH_QUOTA_H
 

@@ -1,5 +1,5 @@
-/* The daemon's settings: one table row per setting drives parsing, checks, `dpnoded --help` and
- * `--explain`. After start the program sees a const dp_config. */
+/* The daemon's settings: one table row per setting drives parsing, checks and `dpnoded --help`.
+ * After the start the program sees a const dp_config. */
 #ifndef DP_DAEMON_HOST_CONFIG_H
 #define DP_DAEMON_HOST_CONFIG_H
 

@@ -1,5 +1,5 @@
-/* The parts of one running daemon and who may see them. The loop thread owns everything but the
- * store, which belongs to the store thread once that runs. */
+/* The parts of one running daemon. The loop thread owns all of them except the store, which the
+ * store thread owns while it runs. */
 #ifndef DP_DAEMON_HOST_DAEMON_H
 #define DP_DAEMON_HOST_DAEMON_H
 

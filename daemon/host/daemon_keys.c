@@ -1,4 +1,5 @@
-/* The keys of a daemon in its folder: its identity, and the root key of a run that it founded. */
+/* The keys of a daemon in its folder: its identity key, and the root key of a run that it
+ * created. */
 #include <sodium.h>
 
 #include "base/bytes.h"

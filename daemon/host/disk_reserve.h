@@ -1,6 +1,6 @@
-/* The reserve of the store (reserve.bin), which a full disk uses up so that votes can be written:
- * told when it is gone, and laid by again when there is room. Loop thread only; it looks on the
- * store thread. */
+/* The disk reserve (reserve.bin), a file that a full disk releases so that votes can be written.
+ * Logs its loss and allocates it again when there is space. Loop thread only; its checks run on
+ * the store thread. */
 #ifndef DP_DAEMON_HOST_DISK_RESERVE_H
 #define DP_DAEMON_HOST_DISK_RESERVE_H
 

@@ -1,6 +1,6 @@
-/* What happened on this node, for people: every entry becomes one log line, a row in the durable
- * journal, and stays in a ring that `dpnode logs` and `why` read. Rounds have a table of their own.
- * Loop thread only. */
+/* The event log, for people: every entry becomes one log line, a row in the durable journal, and
+ * an entry of a ring that `dpnode logs` and `why` read. Rounds have a table of their own. Loop
+ * thread only. */
 #ifndef DP_DAEMON_HOST_EVENT_LOG_H
 #define DP_DAEMON_HOST_EVENT_LOG_H
 

@@ -1,5 +1,5 @@
-/* The words for what the protocol core notes: a level of the log, and a sentence for the owner. Not
- * where they go (event_log.h). */
+/* The text and the log level of each note of the protocol core. The event log (event_log.h) stores
+ * them. */
 #ifndef DP_DAEMON_HOST_EVENT_TEXT_H
 #define DP_DAEMON_HOST_EVENT_TEXT_H
 

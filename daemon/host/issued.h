@@ -1,6 +1,5 @@
-/* The invites that this node has made, so that its owner can tell them apart and take one back: a
- * row in the store, without anything by which somebody could join. Saver thread, or before it
- * starts. */
+/* The invites that this node has made, so that its owner can list and revoke them: a row in the
+ * store, without the keys that a join needs. Store thread, or before it starts. */
 #ifndef DP_DAEMON_HOST_ISSUED_H
 #define DP_DAEMON_HOST_ISSUED_H
 

@@ -1,7 +1,7 @@
-/* Where the daemon's log lines wait and who writes them: a ring that never blocks who logs, and one
- * thread that empties it to a file with rotation, or to a descriptor such as standard error. What
- * does not fit the ring, or the disk, is dropped, counted, and told in the log as soon as there is
- * room: evt=log.dropped lines=N. */
+/* The queue and the writer of the daemon's log lines: a ring that never blocks the caller, and one
+ * thread that writes it to a file with rotation, or to a descriptor such as standard error. Lines
+ * that do not fit the ring or the disk are dropped, counted, and reported in the log later:
+ * evt=log.dropped lines=N. */
 #ifndef DP_DAEMON_HOST_LOG_SINK_H
 #define DP_DAEMON_HOST_LOG_SINK_H
 

@@ -1,6 +1,6 @@
-/* The owner's order to rest: since when, and by which user of this machine. Bytes of the store's
- * row "pause", no I/O. The row stands exactly while the order holds, so that one that cannot be
- * read still says that the node is paused. */
+/* The owner's pause: since when, and by which user of this machine. Bytes of the store's row
+ * "pause", no I/O. The row exists exactly while the pause holds, so a row that cannot be read
+ * still means that the node is paused. */
 #ifndef DP_DAEMON_HOST_PAUSE_H
 #define DP_DAEMON_HOST_PAUSE_H
 

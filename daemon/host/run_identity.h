@@ -1,6 +1,6 @@
-/* What a node must remember about the run it belongs to, beside the chain: ids, secrets, its
- * credential, the manifest and where it first met the run. One row in the store; the root key, if
- * this node has it, is a file of its own. */
+/* The run identity: what a node remembers of its run beside the chain. It holds ids, secrets, the
+ * credential, the manifest and the addresses of the token, in one row of the store. The root key,
+ * if this node has it, is a separate file. */
 #ifndef DP_DAEMON_HOST_RUN_IDENTITY_H
 #define DP_DAEMON_HOST_RUN_IDENTITY_H
 
@@ -28,7 +28,7 @@ typedef struct dp_run_identity {
     dp_secrets secrets;
 } dp_run_identity;
 
-/* DP_NOTFOUND: the node belongs to no run. DP_CORRUPT. Saver thread, or before it starts. */
+/* DP_NOTFOUND: the node belongs to no run. DP_CORRUPT. Store thread, or before it starts. */
 DP_MUST dp_status dp_run_identity_load(dp_store *store, dp_run_identity *facts);
 DP_MUST dp_status dp_run_identity_save(dp_store *store, const dp_run_identity *facts);
 /* The secret of the token is the only one: for facts that were not loaded. */

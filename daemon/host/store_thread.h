@@ -1,5 +1,5 @@
-/* The one thread that owns the store: jobs go in, results come back on the loop thread. Hashing of
- * bulk data happens here too. Votes and records overtake bulk writes; within a class jobs run in
+/* The one thread that owns the store: it takes jobs and returns their results on the loop thread.
+ * It also hashes bulk data. Votes and records overtake bulk writes; within a class jobs run in
  * order. */
 #ifndef DP_DAEMON_HOST_STORE_THREAD_H
 #define DP_DAEMON_HOST_STORE_THREAD_H

@@ -1,4 +1,4 @@
-/* Runs dpnode-worker once as a tool (--prepare, --export), off the loop, and tells how it ended.
+/* Runs dpnode-worker once as a tool (--prepare, --export), off the loop, and reports how it ended.
  * Loop thread only. */
 #ifndef DP_DAEMON_HOST_TOOL_H
 #define DP_DAEMON_HOST_TOOL_H

@@ -1,5 +1,5 @@
-/* Share of the time that the trainer computed, from the totals that it tells: 1 is training that
- * waits for nothing. Reads no clock. */
+/* The share of time that the trainer computed, from its running totals; 1 means that it never
+ * waited. Reads no clock. */
 #ifndef DP_DAEMON_HOST_USAGE_H
 #define DP_DAEMON_HOST_USAGE_H
 

@@ -1,5 +1,5 @@
-/* The fastest ciphers for records that this machine has: OpenSSL's libcrypto where the program was
- * built with it, else libsodium's. The bytes are the same (gossip/channel/suite.h). */
+/* The fastest ciphers for records on this machine: OpenSSL's libcrypto if the program was built
+ * with it, else libsodium's. The bytes are the same (gossip/channel/suite.h). */
 #ifndef DP_DAEMON_NET_AEAD_H
 #define DP_DAEMON_NET_AEAD_H
 

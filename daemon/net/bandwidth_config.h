@@ -1,7 +1,6 @@
-/* What the owner allows this node to take of its line: one value each, and who has said it. Who
- * says what last wins while the daemon runs; at its start the command line wins, then the
- * environment, then what `dpnode limits` has set once, then the default. A table and bytes;
- * bandwidth_limiter.h acts by it. */
+/* The bandwidth settings of the owner: one value each, and its source. At the start the command
+ * line wins over the environment, over a stored value of `dpnode limits`, over the default; while
+ * the daemon runs, the last change wins. A table and bytes; bandwidth_limiter.h applies them. */
 #ifndef DP_DAEMON_NET_BANDWIDTH_CONFIG_H
 #define DP_DAEMON_NET_BANDWIDTH_CONFIG_H
 

@@ -1,6 +1,6 @@
-/* A few threads that compute for the loop: sealing and opening records. Jobs go in, and come back
- * on the loop thread in whatever order they end. They start with the first job: a node without bulk
- * traffic has none. */
+/* The crypto pool: a few threads that seal and open records for the loop. Jobs return on the loop
+ * thread in the order in which they end. The threads start with the first job, so a node without
+ * bulk traffic has none. */
 #ifndef DP_DAEMON_NET_CRYPTO_POOL_H
 #define DP_DAEMON_NET_CRYPTO_POOL_H
 

@@ -1,6 +1,6 @@
-/* Memory that peers make this node hold: messages that come in pieces, and answers that wait until
- * they are taken. Both have a bound for each connection; this is the bound of all together. Guests,
- * of whom anybody with one token can make any number, share a small part of it. Pure. */
+/* The budget for memory that peers make this node hold: messages in pieces, and answers that were
+ * not read yet. Each connection has its own bound; this is the bound of all together. Guests share
+ * a small part of it, since one token admits any number of them. Pure. */
 #ifndef DP_DAEMON_NET_HELD_H
 #define DP_DAEMON_NET_HELD_H
 

@@ -1,7 +1,7 @@
-/* A socket that listens and hands on what it accepts. libuv's own accepting is not used: where no
- * file descriptor is left, and another thread has taken the one that libuv keeps for that case, its
- * loop over accept does not end before one is free (1.44, uv__server_io), and the daemon stands
- * still. Loop thread only. */
+/* A listening socket that hands on the connections it accepts. It does not use libuv's accept
+ * loop: if no file descriptor is left, and another thread has taken the one that libuv keeps for
+ * this case, that loop does not end before a descriptor is free (1.44, uv__server_io), and the
+ * daemon hangs. Loop thread only. */
 #ifndef DP_DAEMON_NET_LISTENER_H
 #define DP_DAEMON_NET_LISTENER_H
 

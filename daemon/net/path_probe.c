@@ -1,5 +1,5 @@
-/* What the kernel knows of a connection, and what it is told: Linux's struct tcp_info, whole, which
- * is not that of netinet/tcp.h. */
+/* Reads the state of a connection from the kernel and sets its options. It has Linux's struct
+ * tcp_info in full; that of netinet/tcp.h is shorter. */
 #include "daemon/net/path.h"
 
 #include <linux/tcp.h>

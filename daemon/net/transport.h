@@ -1,6 +1,6 @@
 /* Encrypted TCP links to peers over libuv: dialing, accepting, the handshake, and two lanes per
- * link, so that control never waits behind bulk data. Knows bytes and peers, not what messages
- * mean. All calls and hooks on the loop thread. */
+ * link, so that control messages never wait behind bulk data. It does not know the meaning of
+ * messages. All calls and hooks on the loop thread. */
 #ifndef DP_DAEMON_NET_TRANSPORT_H
 #define DP_DAEMON_NET_TRANSPORT_H
 

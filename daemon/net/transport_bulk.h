@@ -1,6 +1,6 @@
 /* The bulk lane of one connection, after its handshake: records are sealed and opened by the crypto
- * pool's threads, in lots; the loop thread reads, frames, writes and keeps the order. Shared by
- * transport_conn.c, bulk_send.c and bulk_receive.c only.
+ * pool's threads, in record batches; the loop thread reads, frames, writes and keeps the order.
+ * Shared by transport_conn.c, bulk_send.c and bulk_receive.c only.
  *
  *   sending     message -> lots, or put together in a piece -> up to 4 pieces, sealed in any order
  *               -> uv_write in theirs

@@ -1,5 +1,5 @@
-/* One TCP connection with its channel: the half of the transport below links. Shared by transport.c
- * and transport_conn.c only. */
+/* One TCP connection with its channel: the half of the transport below links. The private header
+ * of the transport. */
 #ifndef DP_DAEMON_NET_TRANSPORT_CONN_H
 #define DP_DAEMON_NET_TRANSPORT_CONN_H
 

@@ -1,5 +1,5 @@
-/* The owner's limits of bandwidth, where the transport meets them: bulk connections ask before they
- * write or read, control pays and never waits, and a timer calls those in line. */
+/* The owner's bandwidth limits in the transport: bulk connections ask before they write or read,
+ * control is counted and never waits, and a timer serves the waiting connections. */
 #include "base/alloc.h"
 #include "daemon/net/transport_bulk.h"
 

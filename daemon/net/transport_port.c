@@ -1,5 +1,5 @@
-/* Where connections come in: listening, and the places that they hold until they have proved who
- * they are (port.h). */
+/* Incoming connections: listening, and the places that connections hold until they have
+ * authenticated (port.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
-/* New keys for links that stand for long. Rekeying (gossip/channel/channel_record.c) leads from key
- * to key by a one-way function: whoever has got hold of one reads all that follows on that
- * connection. So the side that dialled a link dials its connections once more after an hour or 64
- * GiB, each with a Diffie-Hellman of its own; the new one takes the old one's place, and the link
- * stands on. */
+/* New keys for old links. Rekeying (gossip/channel/channel_record.c) derives each key from the one
+ * before by a one-way function, so a stolen key reads the rest of that connection. Therefore the
+ * side that dialed a link dials its connections again after an hour or 64 GiB, with a new
+ * Diffie-Hellman exchange; the new connection replaces the old one, and the link stays up. */
 #include "base/assert.h"
 #include "daemon/net/transport_bulk.h"
 

@@ -1,5 +1,5 @@
-/* The bulk connections of a link: one, or on a path that loses what it carries several, which the
- * side that dialed the link dials and closes. */
+/* The bulk connections of a link: one, or several on a path with packet loss. The side that dialed
+ * the link opens and closes them. */
 #include "daemon/net/transport_bulk.h"
 
 /* Half of all connections at most are for speed. */

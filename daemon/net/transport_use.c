@@ -1,4 +1,4 @@
-/* What the daemon does with its links: dials, hangs up, sends, looks. */
+/* The calls of the daemon on its links: dial, close, send, query. */
 #include <stdio.h>
 #include <string.h>
 

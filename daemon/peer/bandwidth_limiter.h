@@ -1,13 +1,13 @@
-/* What this node may take of its line, while the daemon runs: the values of the owner
- * (bandwidth_config.h), kept in the store's row "limits", and what months have left
- * (bandwidth_quota.h), in its row "traffic", and the owner's pause (pause.h), in its row "pause".
- * Each second the bytes of the transport are counted, and the limits of its buckets follow from
- * both. Counts are written once a minute where there is a cap, every ten minutes else, more often
- * in the first, and at the end: kill -9 loses so much, or half of a short life.
+/* The bandwidth limiter of a running daemon. It keeps the owner's settings (bandwidth_config.h) in
+ * the store's row "limits", the counts of months (bandwidth_quota.h) in the row "traffic", and the
+ * owner's pause (pause.h) in the row "pause". Each second it counts the bytes of the transport and
+ * sets the limits of its token buckets. Counts are stored every minute with a cap, every ten
+ * minutes without, more often in the first minutes, and at the end; kill -9 loses the counts since
+ * then.
  *
- * When a month is used up the node stays a member and votes, as messages always may; it does not
- * train, since nobody could fetch what it makes, and bulk waits. With the next month, or a larger
- * cap, it goes on. Loop thread only. */
+ * When the quota of a month is used up, the node stays a member and votes, because messages are
+ * exempt. It does not train, because no peer could fetch its updates, and bulk data waits. It
+ * resumes with the next month or a larger cap. Loop thread only. */
 #ifndef DP_DAEMON_PEER_BANDWIDTH_LIMITER_H
 #define DP_DAEMON_PEER_BANDWIDTH_LIMITER_H
 

@@ -1,4 +1,4 @@
-/* The membership of this node in its run: the protocol core with everything that it acts through.
+/* The membership of this node in its run: the protocol core and everything through which it acts.
  * Turns libuv callbacks into events for dp_node_step and carries out the actions. One per daemon,
  * from joining to leaving. Loop thread only. */
 #ifndef DP_DAEMON_PEER_DRIVER_H

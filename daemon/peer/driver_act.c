@@ -1,5 +1,5 @@
-/* Actions of the protocol core into calls: one row of the switch per action, nothing decided
- * here. */
+/* Carries out the actions of the protocol core: one row of the switch per action. It decides
+ * nothing. */
 #include <string.h>
 
 #include "daemon/peer/driver_inside.h"

@@ -1,4 +1,4 @@
-/* Answers of the trainer as events for the protocol core. Vectors that come with them become
+/* Turns the trainer's answers into events for the protocol core. Vectors in an answer become
  * durable objects first, in driver_publication.c. */
 #include <stdio.h>
 #include <string.h>

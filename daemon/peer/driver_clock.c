@@ -1,5 +1,5 @@
-/* The clocks of others beside this machine's (wall.h): met in handshakes, told in the log, and gone
- * by where a majority agrees. */
+/* The clocks of peers against this machine's (wall.h): read in handshakes, logged, and used for a
+ * correction if a majority agrees. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>

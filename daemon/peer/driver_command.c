@@ -1,4 +1,4 @@
-/* Each command to the trainer, made from the action of the node. */
+/* Makes each command to the trainer from the node's action. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Dials peers and the addresses of the token; names among the addresses are looked up off the loop
+/* Dials peers and the addresses of the token. Names among the addresses are resolved off the loop
  * first. */
 #include <netdb.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
-/* Parts of a publication that the trainer told before it, and that are objects by now: when the
- * publication comes with the same files they are not hashed and written once more. All on the store
- * thread thread, one job after another, but for the last call. */
+/* Parts of a publication that the trainer finished before the whole, and that are stored as
+ * objects already: if the publication has the same files, they are not hashed and written again.
+ * All on the store thread, one job after another, except the last call. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* What the transport and the object transfer tell the driver: links, messages, objects. */
+/* Receives the events of the transport and of the object transfer: links, messages, objects. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* What the files of the driver share, and nobody else includes: driver.c (events, opening,
- * closing), driver_act.c (actions into calls), driver_store.c (durable rows), driver_restore.c (the
- * core rebuilt from them), driver_train.c (the trainer process), trainer_commands.c (commands to
- * it), driver_slices.c (an APPLY of many updates), driver_answer.c (what it answers),
- * driver_publication.c (vectors in its answers). */
+/* The private header of the driver. Its files: driver.c (opening, closing), driver_events.c (events),
+ * driver_act.c (actions), driver_store.c (durable rows), driver_restore.c (the core rebuilt from
+ * them), driver_train.c (the trainer process), trainer_commands.c and driver_command.c (commands to
+ * it), driver_slices.c (an APPLY of many updates), driver_answer.c (its answers) and
+ * driver_publication.c (vectors in the answers). */
 #ifndef DP_DAEMON_PEER_DRIVER_INSIDE_H
 #define DP_DAEMON_PEER_DRIVER_INSIDE_H
 

@@ -1,7 +1,7 @@
-/* Vectors out of the trainer, a publication, a part of the coming one, a frozen displacement or the
- * sum of a part, become durable objects before the protocol core hears of them. On a full disk they
- * wait here until there is room: the trainer goes on, and is not to blame. A sum does not wait:
- * another node adds up that part; nor does a part of the coming publication, which has it too. */
+/* Stores vectors of the trainer as durable objects before the protocol core hears of them: a
+ * publication, one of its parts, a frozen displacement, or the sum of a part. On a full disk they
+ * wait here for space while the trainer continues. Sums and parts do not wait: another node sums
+ * that part, and the publication contains its parts. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
-/* The certificate of this node has been renewed: the store keeps that, and peers are shown it from
- * the next handshake on. */
+/* Stores a renewal of this node's certificate. Peers see it from the next handshake on. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* The protocol core rebuilt from the store after a start: one job on the store thread, while nobody
- * else has the node. */
+/* Rebuilds the protocol core from the store after a start: one job on the store thread, while no
+ * other thread has the node. */
 #include <sodium.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A restore under way, for driver_restore.c and driver_restore_rows.c. */
+/* A restore in progress. The private header of driver_restore.c and driver_restore_rows.c. */
 #ifndef DP_DAEMON_PEER_DRIVER_RESTORE_INSIDE_H
 #define DP_DAEMON_PEER_DRIVER_RESTORE_INSIDE_H
 

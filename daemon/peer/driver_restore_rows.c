@@ -1,5 +1,5 @@
-/* Objects and rows of the store that the node is rebuilt from: updates, votes, the pending
- * publication, exchanges, proofs. */
+/* Reads the objects and rows of the store from which the node is rebuilt: updates, votes, the
+ * pending publication, exchanges, proofs. */
 #include <sodium.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Join secrets: the store keeps one before the transport uses it. Beside that the node which nobody
- * answers any more, since it was away for two rotations or was put out, is told what to do. */
+/* Join secrets: the store keeps one before the transport uses it. It also tells the owner of a
+ * node that all peers refuse, because it was removed or missed two rotations, how to join again. */
 #include <sodium.h>
 #include <string.h>
 

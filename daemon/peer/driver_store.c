@@ -1,5 +1,5 @@
-/* Durable rows of the protocol core, what keeps objects alive, checkpoints and the address book, on
- * the store thread. Rows are opaque here; the store keeps alive what they need. */
+/* Durable rows of the protocol core, pins of objects, checkpoints and the address book, on the
+ * store thread. Rows are opaque here. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
-/* The trainer process in the life of the driver: started, watched, mourned; and which of its
- * commands are under way. Commands are made in trainer_commands.c, answers taken in
- * driver_answer.c. */
+/* The trainer process during the life of the driver: its start, its watchdog, its end, and its
+ * open commands. trainer_commands.c makes commands, driver_answer.c takes answers. */
 #include <string.h>
 
 #include "daemon/peer/driver_inside.h"

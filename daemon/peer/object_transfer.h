@@ -1,6 +1,6 @@
-/* Carries objects between the store and peers: fetches the chunks that the node asked for, checks
- * and stores them off the loop, and answers peers' requests for object information, chunks, records
- * and the manifest. It decides nothing about what to fetch. Loop thread only. */
+/* Moves objects between the store and peers: fetches the chunks that the node requested, checks
+ * and stores them off the loop, and serves object information, chunks, records and the manifest to
+ * peers. It does not decide which objects to fetch. Loop thread only. */
 #ifndef DP_DAEMON_PEER_OBJECT_TRANSFER_H
 #define DP_DAEMON_PEER_OBJECT_TRANSFER_H
 

@@ -1,6 +1,5 @@
-/* Chunks that are asked for with size and leaves of their object, a round trip before the node can:
- * when it does, they are on their way. A chunk that comes before size and leaves are here is
- * dropped, and asked for as any other. */
+/* Requests chunks together with the size and leaves of their object, one round trip before the
+ * node can. A chunk that arrives before size and leaves is dropped and requested again. */
 #include "base/assert.h"
 #include "daemon/peer/object_transfer_inside.h"
 #include "gossip/record/wire.h"

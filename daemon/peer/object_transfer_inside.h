@@ -1,5 +1,5 @@
-/* The inside of the object transfer, shared by object_transfer.c (fetching) and
- * object_transfer_serve.c (answering). Nobody else includes it. */
+/* The private header of the object transfer: object_transfer.c fetches, object_transfer_put.c
+ * stores, object_transfer_serve.c serves, object_transfer_ahead.c requests early. */
 #ifndef DP_DAEMON_PEER_OBJECT_TRANSFER_INSIDE_H
 #define DP_DAEMON_PEER_OBJECT_TRANSFER_INSIDE_H
 

@@ -1,4 +1,4 @@
-/* Chunks that come are put into the store, and made durable at least so often. */
+/* Stores arriving chunks and flushes them to disk at bounded intervals. */
 #include <string.h>
 
 #include "base/alloc.h"

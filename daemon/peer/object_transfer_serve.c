@@ -1,5 +1,5 @@
-/* What peers ask of the store: object information, chunks, records and the manifest, read off the
- * loop, two at a time for one peer, and sent as the bulk lane takes them. */
+/* Serves peers' requests: object information, chunks, records and the manifest, read off the loop,
+ * two at a time per peer, and sent as fast as the bulk lane takes them. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* Between the daemon and those who supervise it: systemd's notify protocol with its watchdog
- * (sd_notify(3), without its library), and a file whose appearance means that this machine will
- * soon be taken away. Loop thread only. */
+/* The daemon's link to its supervisor: systemd's notify protocol with its watchdog (sd_notify(3),
+ * without its library), and a file whose creation announces the end of this machine. Loop thread
+ * only. */
 #ifndef DP_DAEMON_PEER_SUPERVISOR_H
 #define DP_DAEMON_PEER_SUPERVISOR_H
 

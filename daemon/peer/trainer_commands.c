@@ -1,5 +1,5 @@
-/* Commands to the trainer. Objects go to it as sealed memfds that are filled on the store thread;
- * commands keep their order because all of them pass through the same class of jobs. */
+/* Sends commands to the trainer. Objects are passed as sealed memfds that the store thread fills;
+ * commands keep their order because all of them are jobs of one class. */
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>

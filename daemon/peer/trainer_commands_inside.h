@@ -1,4 +1,5 @@
-/* A command to the trainer on its way, for trainer_commands.c and driver_command.c. */
+/* One command to the trainer, from its creation to its sending. The private header of
+ * trainer_commands.c and driver_command.c. */
 #ifndef DP_DAEMON_PEER_TRAINER_COMMANDS_INSIDE_H
 #define DP_DAEMON_PEER_TRAINER_COMMANDS_INSIDE_H
 

@@ -1,7 +1,7 @@
-/* How long a trainer that died stays away. The wait doubles with every death of the same cause, so
- * a cause that lasts costs little, and one cause does not slow the return after another. Each wait
- * is drawn at random from its upper half: trainers that die together, as several do when one
- * machine lacks memory, come back one after the other. Pure. */
+/* The wait before a crashed trainer is restarted. The wait doubles with every death of the same
+ * cause, so a cause that lasts costs little, and one cause does not slow the return after another.
+ * Each wait is drawn at random from its upper half: trainers that die together, as several do when
+ * one machine lacks memory, come back one after the other. Pure. */
 #ifndef DP_DAEMON_TRAINER_RESTART_H
 #define DP_DAEMON_TRAINER_RESTART_H
 

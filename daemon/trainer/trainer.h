@@ -1,5 +1,6 @@
-/* The trainer process as the daemon sees it: spawn, watch, speak base/trainer/trainer_msg.h,
- * restart. It does not decide what to train. Loop thread only. */
+/* The trainer process as the daemon sees it: starts it, watches it, speaks
+ * base/trainer/trainer_msg.h with it, restarts it. It does not decide what to train. Loop thread
+ * only. */
 #ifndef DP_DAEMON_TRAINER_TRAINER_H
 #define DP_DAEMON_TRAINER_TRAINER_H
 

@@ -1,4 +1,4 @@
-/* The trainer process as the daemon has it, for trainer.c and trainer_look.c. */
+/* The state of the trainer process. The private header of trainer.c and trainer_look.c. */
 #ifndef DP_DAEMON_TRAINER_TRAINER_LIFE_H
 #define DP_DAEMON_TRAINER_TRAINER_LIFE_H
 

@@ -1,5 +1,4 @@
-/* What the daemon may ask of the trainer process: its lives, and whether it goes on without a
- * card. */
+/* Queries and settings of the trainer process: its restarts, and the fallback to the CPU. */
 #include "daemon/trainer/trainer_life.h"
 
 uint32_t dp_trainer_deaths(const dp_trainer *trainer)

@@ -1,4 +1,4 @@
-/* The call of a trainer's program, from what its owner permits it. */
+/* The command line of the trainer program, made from the daemon's settings. */
 #ifndef DP_DAEMON_TRAINER_TRAINER_WORDS_H
 #define DP_DAEMON_TRAINER_TRAINER_WORDS_H
 
