@@ -1,7 +1,7 @@
-/* The private header of the driver. Its files: driver.c (opening, closing), driver_events.c (events),
- * driver_act.c (actions), driver_store.c (durable rows), driver_restore.c (the core rebuilt from
- * them), driver_train.c (the trainer process), trainer_commands.c and driver_command.c (commands to
- * it), driver_slices.c (an APPLY of many updates), driver_answer.c (its answers) and
+/* The private header of the driver. Its files: driver.c (opening, closing), driver_events.c
+ * (events), driver_act.c (actions), driver_store.c (durable rows), driver_restore.c (the core
+ * rebuilt from them), driver_train.c (the trainer process), trainer_commands.c and driver_command.c
+ * (commands to it), driver_slices.c (an APPLY of many updates), driver_answer.c (its answers) and
  * driver_publication.c (vectors in the answers). */
 #ifndef DP_DAEMON_PEER_DRIVER_INSIDE_H
 #define DP_DAEMON_PEER_DRIVER_INSIDE_H
