@@ -358,8 +358,8 @@ static void look_clock(const dp_doctor *doctor, dp_finding *out)
         dp_finding_fix(out, "timedatectl set-ntp true");
     } else if (!doctor->clock_synchronised) {
         dp_finding_what(out, DP_FINDING_WARN, "this machine's clock is not synchronized");
-        dp_finding_why(out, "no time service is active, so the clock drifts; invites"
-                            " and certificates are checked against it");
+        dp_finding_why(out, "the kernel reports no synchronization, so the clock drifts; invites "
+                            "and certificates are checked against it");
         dp_finding_fix(out, "timedatectl set-ntp true   # or: apt install systemd-timesyncd");
     } else if (compared) {
         dp_finding_what(out, DP_FINDING_OK, "synchronized; within %lld ms of the run", far);
