@@ -41,7 +41,7 @@ static const struct {
         {DP_LOG_WARN,
          "the vote key is lost; this node does not vote until it is enrolled again: {cause}"},
     [DP_NOTE_REJECTED] = {DP_LOG_WARN, "refused a message from {who}: {cause}"},
-    [DP_NOTE_JUDGED] = {DP_LOG_DEBUG, "the update of {who} leads by {a share} % {cause}"},
+    [DP_NOTE_JUDGED] = {DP_LOG_DEBUG, "the update of {who} is aligned {a share} % {cause}"},
     [DP_NOTE_ADOPTED] = {DP_LOG_WARN, "the root key restarts the chain after round {round}: this "
                                       "node drops {a} records with {b} rounds"},
     [DP_NOTE_NO_SECRET] = {DP_LOG_WARN, "the join secret of epoch {a} is missing: asking the "
@@ -56,6 +56,8 @@ static const char *explained(const char *cause)
         const char *text;
     } rows[] = {
         {"all", "all are ready"},
+        {"along the own one", "with this node's update"},
+        {"against the own one", "against this node's update"},
         {"first", "the share of round.close_at is ready"},
         {"grace", "enough are ready, and the grace for the others has ended"},
         {"deadline", "the hard deadline has passed"},
