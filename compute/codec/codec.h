@@ -21,8 +21,8 @@
  *   fp32          4 per element                                                 codec_fp32.c
  *   bf16, fp16    2 per element                                        codec_bf16.c, codec_fp16.c
  *   int8          per block (the last may be shorter): fp16 scale |
- *                 one int8 per element in -127..127                             codec_steps.c
- *   int4          per block: fp16 scale | 4 bits per element in -7..7           codec_steps.c
+ *                 one int8 per element in -127..127                              codec_int8.c
+ *   int4          per block: fp16 scale | 4 bits per element in -7..7            codec_int4.c
  *   e3m0          per block: fp16 scale | 4 bits per element,
  *                 a sign and a power of two                                     codec_e3m0.c
  *   sign          per block: fp16 scale | 1 bit per element                     codec_sign.c
