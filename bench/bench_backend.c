@@ -1,4 +1,4 @@
-/* What training costs on any backend, through its table (compute/backend/backend.h): tokens per
+/* Cost of training on any backend, through its table (compute/backend/backend.h): tokens per
  * second of whole steps, the share of the peak that one names, and what a round takes. The anchor
  * is the CPU backend of the same run, unless --alone. bench_backend [--json] [--backend NAME|PATH]
  * [--seconds S] [--precision P] [--tflops PEAK] [--only TEXT] [--large] [--alone] --tflops: what

@@ -1,4 +1,4 @@
-/* What the secure channel costs on one core: whole handshakes, strangers refused, and records
+/* Cost of the secure channel on one core: whole handshakes, strangers refused, and records
  * sealed and opened with each suite of either library.
  * bench_channel [--json] [--seconds S]   S per figure, 1 if not given */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What a codec costs and saves on one core: GB/s of floats encoded, checked and decoded, each also
+/* Cost and gain of each codec on one core: GB/s of floats encoded, checked and decoded, each also
  * as a share of memcpy's in the same run; seconds for 124M parameters to encode and to decode and
  * apply the blobs of eight peers; bytes per parameter beside the entropy bound of what the codec
  * says; and the error |a - d| / |a|. Process CPU time, best of five.

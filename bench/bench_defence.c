@@ -1,4 +1,4 @@
-/* What hostile trainers do to a model, and what each defence costs and saves: several trainers in
+/* Damage that hostile trainers do to a model; cost and gain of each defence: several trainers in
  * one process exchange updates as in bench_quality, some of them send something else, and a rule
  * leaves updates out. Losses, not times.
  *

@@ -84,7 +84,7 @@ typedef enum dp_trust {
     DP_TRUST_OPEN = 1     /* every one whose update the voters have judged (gossip/round/judge.h) */
 } dp_trust;
 
-/* Who sums the updates of a round. */
+/* Which nodes sum the updates of a round. */
 typedef enum dp_reduce_kind {
     DP_REDUCE_WHOLE = 0, /* every node fetches every update and sums them */
     DP_REDUCE_PARTS = 1  /* owners sum parts (gossip/record/part.h); every node fetches the sums */
