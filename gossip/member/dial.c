@@ -1,16 +1,15 @@
-/* Which links a node keeps: to everybody in a small run; in a large one to a few of the others, and
- * to a few voters.
+/* Which links a node keeps.
  *
- * Above DP_FULL_MESH_MAX known rows (compare the active view of HyParView: Leitao, Pereira,
- *   Rodrigues 2007): (A node that starts does not know yet how large the run is: for two seconds it
- *   dials no more than the least.) a voter keeps links to all voters, anybody else to
- *   DP_VOTER_LINKS of them;
- *   a node dials others while it has fewer than DP_MESH_LINKS_LOW links to non-voters, takes
- *     whoever dials, and above
- *   DP_MESH_LINKS_HIGH lets random ones go. A voter's share of DP_VOTER_LINKS links of everybody
- *     comes on top.
- * A link that was let go is closed in order, which is no evidence of death: the others of that node
- * watch it. */
+ * In a run of up to DP_FULL_MESH_MAX known members a node dials every member. In a larger run
+ * (compare the active view of HyParView: Leitao, Pereira, Rodrigues 2007):
+ * - A voter keeps links to all voters, any other node to DP_VOTER_LINKS of them.
+ * - A node dials others while it has fewer than DP_MESH_LINKS_LOW links to nodes that do not vote.
+ *   It accepts every link that a member opens, and above DP_MESH_LINKS_HIGH closes random ones. A
+ *   voter may have its share of everybody's DP_VOTER_LINKS links in addition.
+ * A node that has just started does not know yet how large the run is. For SETTLE_US it dials no
+ * more than DP_MESH_LINKS_LOW. Members do not dial guests (gossip/member/guest.c).
+ *
+ * A link that is closed in order is no evidence of death: the other members watch that node. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -55,7 +54,7 @@ static bool wants_link(const dp_members *members, uint32_t index, const survey *
 
     dp_assert(index < members->count);
     if (row->removed || row->member.linked || row->member.n_addrs == 0 ||
-        row->member.state == DP_MEMBER_LEFT) {
+        row->member.state == DP_MEMBER_LEFT || dp_members_is_guest(members, index)) {
         return false;
     }
     if (!dp_members_large(members)) {

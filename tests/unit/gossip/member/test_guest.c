@@ -276,6 +276,22 @@ static void where_a_guest_can_be_dialled_matters_once_it_is_a_member(void **stat
     close_table(t);
 }
 
+/* Members dialled such newcomers, and hung up at once where the places of guests were taken. */
+static void an_address_heard_before_admission_is_not_dialled_after_it(void **state)
+{
+    table *t = open_table(false);
+
+    (void)state;
+    CHECK_OK(tell(t, 1, GUEST, 1));
+    assert_int_equal(row_of(t, GUEST)->n_addrs, 1);
+    dp_members_mark(t->members, 0, true, false);
+    for (uint32_t i = 0; i < 100; i++) {
+        tick(t, 100 * DP_MS);
+        assert_int_equal(count_of(t, DP_DO_DIAL, GUEST), 0);
+    }
+    close_table(t);
+}
+
 static void a_member_s_word_has_its_address_dialled_now_and_then_alone(void **state)
 {
     table *t = open_table(true);
@@ -306,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_silent_guest_is_hung_up),
         cmocka_unit_test(of_the_invite_with_most_guests_the_first_gives_way),
         cmocka_unit_test(where_a_guest_can_be_dialled_matters_once_it_is_a_member),
+        cmocka_unit_test(an_address_heard_before_admission_is_not_dialled_after_it),
         cmocka_unit_test(a_member_s_word_has_its_address_dialled_now_and_then_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
