@@ -293,15 +293,7 @@ const dp_verb dp_verb_run_create = {
                 "--name alice\n"
                 "  dpnode run create run.yaml --text book.txt --from ./SmolLM2-135M\n",
     .n_args_max = 1,
-    .options = {{"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
-                {"text", 0, "FILE",
-                 "UTF-8 text, a folder of such files, or a folder of `data tokenize`; replaces the "
-                 "manifest's text"},
-                {"from", 0, "WEIGHTS",
-                 "weights to start from: a Hugging Face folder (its model and tokenizer are used) "
-                 "or an llm.c file; model keys of the manifest win"},
-                {"name", 0, "NAME", "name of this node"},
-                DP_START_OPTIONS},
+    .options = {DP_RUN_INPUT_OPTIONS, {"name", 0, "NAME", "name of this node"}, DP_START_OPTIONS},
 };
 
 /* ---- run validate ---- */

@@ -46,4 +46,16 @@ DP_MUST int dp_run_create(dp_client *client, const dp_run_input *input, const ch
 /* cmd_run_keys.c: the keys of a manifest, as a table or as JSON; an exit status. */
 int dp_run_print_keys(const dp_cmd *cmd);
 
+/* The options that dp_run_input is made of, for run create and train. */
+#define DP_RUN_INPUT_OPTIONS                                                                       \
+    {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},                         \
+        {"text", 0, "FILE",                                                                        \
+         "UTF-8 text, a folder of such files, or a folder of `data tokenize`; replaces the "       \
+         "manifest's text"},                                                                       \
+    {                                                                                              \
+        "from", 0, "WEIGHTS",                                                                      \
+            "weights to start from: a Hugging Face folder (its model and tokenizer are used) or "  \
+            "an llm.c file; model keys of the manifest win"                                        \
+    }
+
 #endif

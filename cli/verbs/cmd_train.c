@@ -266,13 +266,7 @@ const dp_verb dp_verb_train = {
                  "processes that train as one, best one per CPU socket; affects the last bits of "
                  "the result [1]"},
                 {"resume", 0, NULL, "continue from the newest complete checkpoint"},
-                {"demo", 0, "NAME", "a built-in manifest: kjv, the King James Bible"},
-                {"text", 0, "FILE",
-                 "UTF-8 text, a folder of such files, or a folder of `data tokenize`; replaces the "
-                 "manifest's text"},
-                {"from", 0, "WEIGHTS",
-                 "weights to start from: a Hugging Face folder (its model and tokenizer are used) "
-                 "or an llm.c file; model keys of the manifest win"},
+                DP_RUN_INPUT_OPTIONS,
                 {"backend", 0, "NAME",
                  "backend: cpu, auto, cuda, cuda:0,1 (two cards as one), or a plugin's path [cpu]"},
                 {"rows", 0, "N",
