@@ -1,6 +1,6 @@
-/* What the owner of the root key, or an admin, tells the node to do: signed here with the key that
- * it takes, then spread like anything else. Judged by everybody again; this file only says early,
- * in a sentence, why not. */
+/* Admin commands: instructions by the owner of the root key or by an admin. The node signs a
+ * command with the key that the command requires and spreads it like any other message. Every node
+ * judges it again; the checks here only give the caller an early reason for a refusal. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -213,7 +213,8 @@ static dp_status put_out(dp_node *node, dp_record *draft, const dp_peer *peer)
     return DP_OK;
 }
 
-/* Who was put out after the slot that a fork goes back to would be a member again. */
+/* Adds to the FORK the removals that it would undo: members that were put out after the slot to
+ * which the FORK goes back would otherwise be members again. */
 static dp_status put_out_again(dp_node *node, dp_record *draft)
 {
     const dp_ledger *ledger = &node->ledger;

@@ -1,4 +1,4 @@
-/* What the owner of the root key, or an admin, tells the node to do (order.c). */
+/* Admin commands: instructions by the owner of the root key or by an admin (admin_command.c). */
 #ifndef DP_GOSSIP_ADMIN_ADMIN_COMMAND_H
 #define DP_GOSSIP_ADMIN_ADMIN_COMMAND_H
 

@@ -20,7 +20,8 @@ static bool doubted(const dp_node *node, const dp_peer *peer)
     return dp_backed_off(&node->catchup->doubt, peer, node->now);
 }
 
-/* Who is asked first: members by the chain as known here, then others, then who is doubted. */
+/* Ranks of the peers to ask, lowest first: members by the chain as known here, other peers, doubted
+ * members, other doubted peers. */
 enum { RANKS = 4 };
 
 static uint32_t rank_of(const dp_node *node, const dp_member *member)

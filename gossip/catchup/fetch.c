@@ -1,5 +1,5 @@
-/* What a trainer needs before it can go on: updates of decided rounds, tokenizer, shards of
- * data. */
+/* Fetches the objects that a trainer needs before it can go on: updates of decided rounds,
+ * tokenizer, shards of data. */
 #include "gossip/catchup/fetch.h"
 #include "base/assert.h"
 #include "gossip/catchup/catchup.h"
@@ -38,8 +38,8 @@ static uint32_t first_missing(const dp_node *node, dp_history_row *row)
     return row->here;
 }
 
-/* No more objects can be wanted. What is wanted of the items from here on is still asked of
- * everybody. */
+/* Called when no more objects can be wanted. Among the items from this one on, asks every peer for
+ * those that are wanted already. */
 static void fetch_wanted(dp_node *node, const dp_history_row *row, uint32_t from,
                          dp_priority priority)
 {

@@ -1,8 +1,8 @@
 /* FORKs of the chain: the record by which the root key begins the chain anew after slot s0, with
  * other voters (SAFETY section 9). This is how a node meets them: takes one at its head, gives up
  * what its chain has after s0, or finds that two of them contradict each other, until a STOP by the
- * root key names the one that goes on. What a FORK is made of is in record.h, whether it holds in
- * valid.h.
+ * root key names the one that goes on. record.h describes the bytes of a FORK, valid.h whether it
+ * is valid.
  *
  *   FORK  head | a FORK record
  *   STOP  head | 32 fork that ends | 32 fork that goes on | 64 signature by the root key over run

@@ -1,6 +1,6 @@
-/* Lists that a record names (listing.h), between voters: what is missing of a proposal is asked of
- * those who have it, and what others miss is given. Who is no voter needs a record when it is
- * decided, and gets it whole (RECORDS). */
+/* Exchange of contribution lists (listing.h) between voters: a voter asks the others for the lists
+ * that it lacks of a proposal, and gives them those that they lack. A node that is not a voter
+ * needs a record only when it is decided, and receives it whole (RECORDS). */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,7 +12,8 @@
 
 #define ASK_US (300 * DP_MS) /* then the next voter is asked */
 
-/* Who has the lists of this record, as far as is known: who proposed it, or was bound by it. */
+/* A voter that has the lists of this record, as far as is known: the one that proposed it, or one
+ * that promised or voted for it. */
 static uint32_t first_source(const dp_node *node, const dp_hash *hash)
 {
     const dp_commit *commit = node->commit;
@@ -161,8 +162,8 @@ dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_p
 
 /* ---- the row of the vote ---- */
 
-/* Whoever accepts a record vouches for its rows as for its blobs: they are durable before the vote
- * is told. */
+/* A voter that accepts a record vouches for its rows as for its blobs: they are durable before the
+ * vote is told. */
 dp_view dp_list_row_whole(dp_node *node, dp_view bytes)
 {
     dp_commit_row row;

@@ -1,11 +1,11 @@
 /* Proof that a voter signed what contradicts itself (witness.h; SAFETY A12): checked by anybody,
  * kept on disk, given to whoever asks; who holds one decides nothing more on this fork.
  *
- * Row: u8 form 1 | 32 culprit | PROOF message; or, of two FORKs of one slot, u8 form 2 | u16 size
- * | FORK record | FORK record, the own one first; or, once a STOP has ended that, u8 form 3 | STOP
- * without its head. Whom a vote is of is not signed in it, so the key decides: any voter of the
- * chain as known here under whose key both signatures hold. A former voter's key accuses nobody,
- * lest who was put out can stop the run. */
+ * Row: u8 form 1 | 32 culprit | PROOF message; or, of two FORKs of one slot, u8 form 2 | u16 size |
+ * FORK record | FORK record, the own one first; or, once a STOP has ended that, u8 form 3 | STOP
+ * without its head. A vote does not name its voter, so the key decides: the culprit is any voter of
+ * the chain as known here under whose key both signatures hold. A former voter's key accuses
+ * nobody; otherwise a member that was put out could stop the run. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -56,7 +56,7 @@ void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_reco
 void dp_proof_stop(dp_node *node, const dp_stop *stop);
 /* Halted, and by a double vote. */
 bool dp_proof_of_votes(const dp_node *node);
-/* What is kept by the index of a member was of another. */
+/* The row with this index now belongs to another member: forgets what was kept under the index. */
 void dp_proof_forget_member(dp_node *node, uint32_t index);
 
 #endif

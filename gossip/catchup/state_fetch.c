@@ -62,8 +62,8 @@ static bool is_better(const dp_node *node, const dp_summary *one, const dp_summa
     return one_here != is_part(node, other) ? one_here : one->saved_round > other->saved_round;
 }
 
-/* Who serves the best state from this round on that the chain certifies: a linked member, or
- * DP_MEMBER_NONE. */
+/* The linked member that serves the best state, of this round or later, that the chain certifies;
+ * DP_MEMBER_NONE if there is none. */
 static uint32_t best_state(const dp_node *node, uint64_t least)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -312,8 +312,8 @@ bool dp_catchup_frees_trainer(dp_node *node)
     return frees;
 }
 
-/* What comes after a state on its way is fetched before it: a slow line may take longer for the
- * state than others keep those updates (SAFETY G3). */
+/* Fetches the updates of the rounds after the wanted state before the state itself: over a slow
+ * line the state may take longer than other nodes keep those updates (SAFETY G3). */
 static void fetch_ahead(dp_node *node)
 {
     dp_assert(node->catchup->wants_state);

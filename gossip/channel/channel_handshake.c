@@ -246,8 +246,8 @@ static dp_status check_times(dp_channel *channel, bool is_member, dp_view hello)
                                        "the peer's invite is not valid now and it is not a member");
 }
 
-/* Who has proved to be a node: is it a member, with the key that it was admitted with, and valid
- * now? */
+/* The peer has proved that it is this node. Is it a member, with the key that it was admitted with,
+ * and valid now? */
 static dp_status check_standing(dp_channel *channel, dp_view hello)
 {
     static const uint8_t unknown[32] = {0};
@@ -264,8 +264,8 @@ static dp_status check_standing(dp_channel *channel, dp_view hello)
     return check_times(channel, is_member, hello);
 }
 
-/* What stands above the size of the credential: the responder's choice; from the initiator
- * nothing. */
+/* Takes the bits above the size of the credential: the responder's choice of the cipher suite; zero
+ * from the initiator. */
 static dp_status take_suite(dp_channel *channel, unsigned chosen)
 {
     if (!channel->initiator) {

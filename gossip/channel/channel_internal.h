@@ -1,6 +1,6 @@
-/* What the sources of the channel share: channel.c takes bytes apart into units,
- * channel_handshake.c, channel_first.c and channel_record.c understand them; lot.c has records of
- * the bulk lane sealed and opened elsewhere. Nobody else includes this. */
+/* Private header of the channel: channel.c splits bytes into units; channel_handshake.c,
+ * channel_first.c and channel_record.c interpret them; record_batch.c has records of the bulk lane
+ * sealed and opened elsewhere. No other source includes this header. */
 #ifndef DP_GOSSIP_CHANNEL_CHANNEL_INTERNAL_H
 #define DP_GOSSIP_CHANNEL_CHANNEL_INTERNAL_H
 

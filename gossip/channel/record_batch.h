@@ -44,7 +44,7 @@ size_t dp_record_batch_wire_bytes(size_t size, uint32_t first, uint32_t n);
 void dp_record_batch_seal(const dp_record_batch *lot, dp_view message, uint32_t first,
                           uint8_t *out);
 
-/* What a direction has framed so far; zeroed at the start. */
+/* State of the framing in one direction; zeroed at the start. */
 typedef struct dp_record_batch_framer {
     bool in_message;
     bool short_record; /* the last one: nothing may continue it */

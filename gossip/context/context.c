@@ -1,5 +1,5 @@
-/* What every part of a node asks: who a peer is here, what the run keeps, what is said in the
- * log. */
+/* Helpers for every part of a node: notes for the event log, a peer's index here, the time for a
+ * record, whether a READY is of an open round. */
 #include "gossip/context/context.h"
 
 #include "base/assert.h"

@@ -1,6 +1,6 @@
-/* What all parts of a node share: who it is, the time, the chain, the tables of members and
- * objects, and the actions of the step. The rooms above hold a pointer to their own struct here,
- * whose members their own header tells; no room below can look into it. */
+/* State that all parts of a node share: its identity, the time, the chain, the tables of members
+ * and objects, and the actions of the step. Each room above keeps a pointer to its own struct here;
+ * its own header defines that struct, and no room below can look into it. */
 #ifndef DP_GOSSIP_CONTEXT_CONTEXT_H
 #define DP_GOSSIP_CONTEXT_CONTEXT_H
 
@@ -43,7 +43,7 @@ typedef enum dp_trainer_state {
     DP_TRAINER_SET      /* holds theta of round applied */
 } dp_trainer_state;
 
-/* What the trainer holds. training/ alone writes it. */
+/* State of the trainer. Only training/ writes it. */
 typedef struct dp_standing {
     dp_trainer_state state;
     bool has_theta;

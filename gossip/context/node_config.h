@@ -1,4 +1,4 @@
-/* What a node is opened with. */
+/* Configuration with which a node is opened. */
 #ifndef DP_GOSSIP_CONTEXT_NODE_CONFIG_H
 #define DP_GOSSIP_CONTEXT_NODE_CONFIG_H
 

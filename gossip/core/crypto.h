@@ -15,7 +15,7 @@ enum DP_KEY {
     DP_KEY_ROOT /* the run's root key; only where it was created, and there while it is asked for */
 };
 
-/* What is signed is always the domain, one zero byte and the bytes, so that a signature of one kind
+/* Every signature covers the domain, one zero byte and the bytes, so that a signature of one kind
  * of message never passes for another. Domains are constants of ours like "dpnode/cert/1". */
 typedef struct dp_crypto {
     void *context;

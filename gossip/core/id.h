@@ -1,4 +1,4 @@
-/* Who is who: node ids, the keys behind them, their text and file form, and domain-separated
+/* Identities: node ids, the keys behind them, their text and file form, and domain-separated
  * signatures. Keys are made from seeds that the caller draws; nothing here reads a random source, a
  * clock or a file. */
 #ifndef DP_GOSSIP_CORE_ID_H

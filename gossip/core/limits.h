@@ -31,8 +31,8 @@ typedef enum dp_mode {
     DP_MODE_LEFT
 } dp_mode;
 
-/* How far a node is that was told DP_COMMAND_LEAVE; dp_leave_state says when. Whoever runs it ends
- * it when it is free. */
+/* Progress of a node after DP_COMMAND_LEAVE; dp_leave_state returns it. The process that runs the
+ * node ends it when it is free. */
 typedef enum dp_leaving {
     DP_LEAVING_NOT = 0, /* it was not told to */
     /* to be taken out by the chain, or for those who vote after it to have that record */

@@ -1,5 +1,5 @@
-/* What a node wants done: the driver carries out the actions of a step in their order (node.h).
- * Everything that an action points to is valid until the next step. */
+/* Actions: a step of a node asks the driver for them, and the driver carries them out in their
+ * order (node.h). Everything that an action points to is valid until the next step. */
 #ifndef DP_GOSSIP_EVENT_ACTION_H
 #define DP_GOSSIP_EVENT_ACTION_H
 
@@ -63,8 +63,8 @@ typedef enum dp_action_type {
     DP_DO_SECRETS  /* u.secrets: to be kept, and used when they are */
 } dp_action_type;
 
-/* What one durable write holds. Each row replaces the earlier one of its kind, except DECIDED,
- * which appends. */
+/* Kinds of durable write. Each row replaces the earlier one of its kind, except DECIDED, which
+ * appends. */
 typedef enum dp_store_kind {
     DP_STORE_VOTE =
         1, /* {slot, promised, accepted ballot, accepted record} of the slot being voted on */

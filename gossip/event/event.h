@@ -1,5 +1,5 @@
-/* What a node is told by its driver: one dp_event for each call of dp_node_step (node.h).
- * Everything that an event points to is borrowed for the call. */
+/* Events: the input that the driver gives to a node, one dp_event for each call of dp_node_step
+ * (node.h). Everything that an event points to is borrowed for the call. */
 #ifndef DP_GOSSIP_EVENT_EVENT_H
 #define DP_GOSSIP_EVENT_EVENT_H
 

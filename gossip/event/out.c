@@ -129,8 +129,8 @@ dp_action *dp_out_store(dp_out *out, dp_store_kind kind, uint32_t *op)
     return action;
 }
 
-/* What it tells, nobody hears of otherwise: work or a state of this node is gone. A few in one
- * step. */
+/* Is this a note about lost work or a lost state of this node? Nothing else reports such a loss. A
+ * step writes few of them. */
 static bool tells_of_loss(dp_note_code code)
 {
     return code == DP_NOTE_DISCARDED || code == DP_NOTE_DIVERGED || code == DP_NOTE_ADOPTED ||

@@ -42,7 +42,7 @@ dp_view dp_out_keep(dp_out *out, dp_view bytes);
 /* A writer into the arena with room for size bytes, started with type and version. Finish with
  * dp_out_message. */
 dp_writer dp_out_writer(dp_out *out, uint8_t type, size_t size);
-/* What was written since dp_out_writer; false (and nothing to send) if it did not fit. */
+/* The bytes written since dp_out_writer; false, with nothing to send, if they did not fit. */
 bool dp_out_message(dp_out *out, const dp_writer *writer, dp_view *message);
 /* message must come from dp_out_message or dp_out_keep. */
 void dp_out_send(dp_out *out, const dp_peer *peer, dp_view message);

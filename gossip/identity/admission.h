@@ -10,14 +10,14 @@
 #include "gossip/core/id.h"
 #include "gossip/identity/cert.h"
 
-/* What the chain needs to know of a newcomer. */
+/* Facts about a newcomer that the chain needs. */
 typedef struct dp_admitted {
     uint32_t caps;
     uint16_t uses;        /* of its invite; 0 means unlimited */
     dp_invite_id invite;  /* zero when the root key issued it directly */
     uint64_t until_ms;    /* no credential made with it lasts longer; 0: not known */
     uint8_t x_public[32]; /* its static key in the channel; zero: not known */
-    /* What else its credential rests on (inviting.h). */
+    /* The other invite and the nodes on which its credential rests (inviting.h). */
     dp_invite_id invite_above; /* by which the node that made its invite joined; zero: none */
     uint8_t n_above;           /* nodes above it, */
     dp_peer above[DP_CERT_ABOVE_MAX]; /* ... the one that made its invite first */

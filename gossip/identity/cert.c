@@ -32,7 +32,7 @@ void dp_cert_encode(const dp_cert *cert, uint8_t bytes[DP_CERT_BYTES])
     dp_assert(!writer.full && writer.size == DP_CERT_BYTES);
 }
 
-/* What every certificate must satisfy by itself, ours and theirs. */
+/* Does the certificate by itself satisfy the rules for every certificate, own or foreign? */
 static bool is_well_formed(const dp_cert *cert)
 {
     const bool has_x = sodium_is_zero(cert->subject_x, sizeof cert->subject_x) == 0;
@@ -126,7 +126,7 @@ static dp_status decode_chain(dp_view bytes, dp_cert_kind first, size_t n_certs_
     return DP_OK;
 }
 
-/* Who issued whom, for which run: everything that can be told without a signature. */
+/* Checks each certificate's run and issuer: everything that needs no signature. */
 static dp_status check_links(const struct chain *chain, const dp_run_id *run, const uint8_t *root,
                              const dp_peer *node, dp_why *why)
 {

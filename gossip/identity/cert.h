@@ -86,7 +86,7 @@ void dp_cert_encode(const dp_cert *cert, uint8_t bytes[DP_CERT_BYTES]);
 DP_MUST dp_status dp_cert_decode(dp_view bytes, dp_cert *cert);
 dp_invite_id dp_invite_id_of(const uint8_t invite_public_key[DP_PUBLIC_KEY_BYTES]);
 
-/* What a checked chain says of its subject. */
+/* Contents of a checked credential, about its subject. */
 typedef struct dp_credential {
     dp_peer node; /* of an invite chain: the invite's public key */
     uint8_t x_public[32];

@@ -23,8 +23,8 @@ _Static_assert(DP_TOKEN_TEXT_MAX == (int)DP_ARMOR_TEXT_MAX, "one limit");
 _Static_assert(5 + (TOKEN_BYTES_MAX * 8 / 5 + 1) * 30 / 28 + 2 <= DP_TOKEN_TEXT_MAX,
                "every token can be written");
 
-/* What the first two bytes of a UTF-8 character may not be: C1 controls, overlong forms,
- * surrogates, beyond U+10FFFF. */
+/* Are these two bytes a forbidden start of a UTF-8 character? Forbidden are C1 controls, overlong
+ * forms, surrogates, beyond U+10FFFF. */
 static bool is_refused_pair(uint8_t first, uint8_t second)
 {
     return (first == 0xc2 && second < 0xa0) || (first == 0xe0 && second < 0xa0) ||

@@ -45,7 +45,7 @@ typedef struct dp_invite {
     char name[DP_TOKEN_NAME_MAX + 1]; /* of the run, for people; not signed */
 } dp_invite;
 
-/* What the issuer decides. All borrowed. */
+/* The issuer's choices for an invite. All pointers are borrowed. */
 typedef struct dp_invite_request {
     const dp_run_id *run;
     const uint8_t *root;        /* the run's root public key, 32 bytes */

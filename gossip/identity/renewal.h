@@ -29,7 +29,7 @@ typedef struct dp_renewal {
 /* key: DP_KEY_IDENTITY or DP_KEY_ROOT, whose public half stands in by. False: there is no key. */
 bool dp_renewal_sign(dp_renewal *renewal, const dp_crypto *crypto, int key, const dp_run_id *run);
 /* Is it about this peer, signed, not over, and for no longer than a certificate may last from now?
- * Whoever by is. */
+ * Does not check whether by may sign renewals. */
 bool dp_renewal_fits(const dp_renewal *renewal, const dp_crypto *crypto, const dp_run_id *run,
                      const dp_peer *peer, uint64_t now_ms);
 void dp_renewal_write(dp_writer *writer, const dp_renewal *renewal);

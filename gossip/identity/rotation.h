@@ -27,8 +27,8 @@ enum {
     DP_ROTATION_STEP_MAX = 16
 };
 
-/* What the chain says of the newest epoch; epoch 0: that of the founder, about which it says
- * nothing. */
+/* The newest epoch of the join secret by the chain. Epoch 0 is that of the founder: the chain has
+ * no commitment for it. */
 typedef struct dp_epoch {
     uint16_t epoch;
     dp_hash commitment;

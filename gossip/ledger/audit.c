@@ -24,8 +24,8 @@ struct dp_audit {
     dp_audit_cause causes[DP_AUDIT_CAUSES_MAX];
     uint64_t stopped;
     uint64_t loosely;
-    /* What the next record may name as the one before; both are of it, and differ where it is
-     * damaged. */
+    /* The two hashes that the next record may name as prev: the stored one and the computed one of
+     * the newest record. They differ where that record is damaged. */
     bool linked; /* false: the one before is missing, and nothing is known of it */
     dp_hash last_stored;
     dp_hash last_made;
@@ -153,7 +153,8 @@ static uint64_t add_span(dp_audit *audit, dp_sample_range range)
     return twice;
 }
 
-/* What a contribution went over of the line, by the lease that its author had before. */
+/* Adds the samples of the run's line that a contribution used, by the lease that its author had
+ * before. */
 static uint64_t add_leased(dp_audit *audit, const dp_lease *lease, uint64_t leased)
 {
     uint64_t left = leased - lease->reach.leased;
@@ -196,7 +197,8 @@ static void count_round(dp_audit *audit, dp_audit_count counts[DP_LISTED_MAX])
     }
 }
 
-/* What was booked of another, whose row this was, is in the sums alone. */
+/* Clears the counts of a roster row that now belongs to another member; the former member's counts
+ * remain in the sums only. */
 static void begin_member(dp_audit *audit, uint32_t index)
 {
     const dp_peer *peer = &audit->ledger.roster[index].peer;
@@ -287,7 +289,7 @@ static void stop(dp_audit *audit, uint64_t slot)
     audit->stopped = audit->stopped == 0 ? slot : audit->stopped;
 }
 
-/* What needs no ledger; false: it cannot follow the one before. */
+/* Checks of a record that need no ledger. False: the record cannot follow the one before. */
 static bool judge_form(dp_audit *audit, uint64_t slot, const dp_hash *stored, const dp_hash *made,
                        dp_view bytes)
 {

@@ -4,15 +4,15 @@
  *
  * The line is given out in ranges, in its order, from a cursor that only records move. A record
  * that counts a member whose lease is less than half full grants it more: for DP_LEASE_ROUNDS
- * rounds of what it used in this one, or its share of a pass. What came back from members that are
- * gone is granted first. A member goes through its ranges in order; reach.leased counts what lies
- * behind it, trained on or passed over, and each contribution says how far its author had come. It
- * may only rise, and not above what was granted before. Ranges of two leases never overlap, so no
- * sample of the line is committed twice.
+ * rounds of what it used in this one, or its share of a pass. Ranges that came back from members
+ * that are gone are granted first. A member goes through its ranges in order; reach.leased counts
+ * what lies behind it, trained on or passed over, and each contribution says how far its author had
+ * come. It may only rise, and not above what was granted before. Ranges of two leases never
+ * overlap, so no sample of the line is committed twice.
  *
- * Who has no lease (a newcomer before its first record, a member that has used its own up in a long
- * gossip) trains on: on its own line, which nobody else is ever granted, and says how far it came
- * there. */
+ * A member without a lease (a newcomer before its first record, or a member that has used its lease
+ * up during a long time of pairwise averaging) trains on samples of its own line, which nobody else
+ * is ever granted, and tells its reach there. */
 #ifndef DP_GOSSIP_LEDGER_LEASE_H
 #define DP_GOSSIP_LEDGER_LEASE_H
 
@@ -51,10 +51,11 @@ bool dp_lease_covers(const dp_lease *lease, const dp_reach *now, uint64_t tokens
 void dp_lease_move(dp_lease *lease, const dp_reach *now);
 /* Up to count more; less when no range has room for it. */
 void dp_lease_grant(dp_lease *lease, dp_lease_pool *pool, uint64_t count);
-/* What is left goes back; the reach moves over it, so that nothing done on it counts any more. */
+/* Returns the rest of the lease; the reach moves over it, so that nothing done on it counts any
+ * more. */
 void dp_lease_return(dp_lease *lease, dp_lease_pool *pool);
-/* What to grant to a member that uses so many samples in a round; 0 while it has enough. share:
- * samples of a pass for each member, 0 if not known: a lease for more than two rounds is not
+/* The number of samples to grant to a member that uses this many in a round; 0 while it has enough.
+ * share: samples of a pass for each member, 0 if not known: a lease for more than two rounds is not
  * larger, so that all work near one place. */
 uint64_t dp_lease_need(const dp_lease *lease, uint64_t used, uint64_t share);
 /* The ranges from reach leased on. Returns how many. */

@@ -278,7 +278,7 @@ static uint64_t speed_of(const dp_ledger *ledger, const dp_record *record,
     return (uint64_t)dp_lower_median(speeds, record->n_listed);
 }
 
-/* What the record counts, before anything else of it is applied. */
+/* Books the tokens that the record counts, before anything else of it is applied. */
 static void apply_counted(dp_ledger *ledger, const dp_record *record)
 {
     uint64_t counted[DP_LISTED_MAX];
@@ -342,7 +342,8 @@ static void take_back(dp_ledger *ledger)
     }
 }
 
-/* Who adds up what in the next round, and what its weights are measured against (SAFETY F2). */
+/* Sets the owners of the parts of the next round, and the values against which its weights are
+ * measured (SAFETY F2). */
 static void prepare_parts(dp_ledger *ledger, const dp_record *record)
 {
     dp_peer peers[DP_LISTED_DEFAULT];

@@ -1,5 +1,6 @@
-/* What the chain says: members, voters, tokens, head, as a pure function of the records applied so
- * far. Holds no record and judges none (valid.h); knows nothing of links, clocks or who is alive.
+/* The ledger: members, voters, tokens and head, as a pure function of the records applied so far.
+ * It holds no record and judges none (valid.h); it knows nothing of links, clocks or which members
+ * are alive.
  *
  * Genesis: the founder is the only member (every capability) and the only voter; head and base are
  * the run id. */
@@ -72,7 +73,8 @@ typedef struct dp_ledger {
     uint64_t time_ms; /* of the head */
     uint64_t round;
     dp_hash base;
-    /* What the READYs of round were of, for those that came too late (stale); not after a FORK. */
+    /* Base and state that the READYs of round named, to judge those that came too late (stale); not
+     * after a FORK. */
     bool has_before;
     dp_hash base_before;
     dp_hash state_before;

@@ -2,13 +2,13 @@
  * go by (PROTOCOL, 3.1). Pure arithmetic over what records say, in integers; sees neither records
  * nor members (ledger.h does).
  *
- * A contribution says how many tokens it holds, and its author alone knows whether it is so. What
- * counts of it is bounded by DP_PACE_SLACK times what a member in the middle makes in the time
- * since this one was counted last: the speed is the lower median over the members of each record,
- * so nobody is measured by its own word unless half of those listed lie. What is over the bound
- * waits for sixteen rounds, since the time of a record may lag (a voter that thaws hears old
- * heartbeats first), and is then let go. The update itself counts, with the weight and clip of
- * weights.h, which need no bound of tokens. */
+ * A contribution says how many tokens it holds, and its author alone knows whether it is so. The
+ * tokens counted are at most DP_PACE_SLACK times those that a member of median speed makes in the
+ * time since this one was counted last: the speed is the lower median over the members of each
+ * record, so nobody is measured by its own word unless half of those listed lie. Tokens over the
+ * bound wait for sixteen rounds, since the time of a record may lag (a voter that thaws hears old
+ * heartbeats first); after that they are dropped. The update itself counts, with the weight and
+ * clip of weights.h, which need no bound of tokens. */
 #ifndef DP_GOSSIP_LEDGER_PACE_H
 #define DP_GOSSIP_LEDGER_PACE_H
 

@@ -22,27 +22,27 @@ typedef struct dp_valid {
 DP_MUST dp_status dp_valid_record(const dp_valid *valid, const dp_record *record,
                                   const char **cause);
 
-/* What of a FORK can be judged from any slot of its chain at or after prev: signature and voters;
- * every voter ever admitted counts as a member. */
+/* Judges a FORK as far as is possible from any slot of its chain at or after prev: signature and
+ * voters; every voter ever admitted counts as a member. */
 DP_MUST dp_status dp_valid_fork(const dp_valid *valid, const dp_record *record, const char **cause);
 
-/* Are the numbers of this claim such that a record may list it? Who would list another could have
- * no record decided. */
+/* Are the numbers of this claim such that a record may list it? A record that lists a claim with
+ * other numbers is never decided. */
 bool dp_valid_numbers(const dp_ready *ready);
 
 /* May its author have trained on so many samples, by what the chain has granted it (lease.h)? The
  * numbers are valid. */
 bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready);
 
-/* What this contribution to the next round weighs, where rounds are of parts: from it and the chain
+/* The weight of this contribution to the next round, in a run of parts: from it and the chain
  * alone. */
 dp_weight_out dp_valid_weigh(const dp_ledger *ledger, const dp_ready *ready);
-/* valid_parts.c: the parts of a ROUND record whose contributions hold, and, for who fills it in,
- * their shares. */
+/* valid_parts.c: checks the parts of a ROUND record whose contributions are valid.
+ * dp_valid_fill_parts fills in their shares, for the author of the record. */
 DP_MUST dp_status dp_valid_parts(const dp_valid *valid, const dp_record *record,
                                  const char **cause);
 void dp_valid_fill_parts(dp_record *record);
-/* What this peer may do, once this record is in the chain. */
+/* The capabilities of this peer, once this record is in the chain. */
 uint32_t dp_valid_caps(const dp_valid *valid, const dp_record *record, const dp_peer *peer);
 /* The READY that a contribution of a ROUND record must have been: dp_ready_of_listed, or with age 1
  * that of the round before. */

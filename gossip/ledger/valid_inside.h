@@ -1,4 +1,4 @@
-/* What the files that judge a record share. */
+/* Private header of the files that judge a record. */
 #ifndef DP_GOSSIP_LEDGER_VALID_INSIDE_H
 #define DP_GOSSIP_LEDGER_VALID_INSIDE_H
 

@@ -65,7 +65,8 @@ dp_status dp_valid_parts(const dp_valid *valid, const dp_record *record, const c
             covered |= record->parts[p].from;
         }
     }
-    /* Who is in no part is not counted, and none of its tokens are. */
+    /* Every listed contribution must be in a part: the work of another one would not count, so its
+     * tokens must not count either. */
     return covered == dp_part_all(record->n_listed) ? DP_OK
                                                     : no(cause, "a contribution in no part");
 }

@@ -23,7 +23,7 @@ enum { DIALS_PER_TICK = 8, CLOSES_PER_TICK = 4 };
 #define KEPT_US_MIN                                                                                \
     (2 * DP_SECOND) /* a link lives so long at least: a newcomer learns addresses on it */
 
-/* What there is, for the rules above. */
+/* Counts of links by kind, for the rules above. */
 typedef struct survey {
     bool own_voter;
     bool settled;    /* started long enough ago to know how large the run is */

@@ -79,7 +79,7 @@ void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_
     }
 }
 
-/* What it said of itself while it was a guest: where it can be dialled. */
+/* Takes the addresses from the statement that the peer made about itself while it was a guest. */
 static void take_addresses(dp_row *row)
 {
     dp_statement statement;

@@ -64,7 +64,7 @@ static dp_status read_fields(dp_view bytes, beat_fields *fields)
     return quorum <= 1 && fields->sequence > 0 ? DP_OK : DP_BADMSG;
 }
 
-/* What is signed: the run id, then the message up to the signature. */
+/* The signed bytes: the run id, then the message up to the signature. */
 static dp_view signed_part(const dp_heartbeat *beat, const uint8_t *message,
                            uint8_t scratch[DP_HASH_BYTES + BEAT_SIGNED_BYTES])
 {
@@ -427,7 +427,7 @@ uint32_t dp_heartbeat_route(const dp_heartbeat *beat, dp_time now, uint32_t targ
 
 void dp_heartbeat_write_heard(const dp_heartbeat *beat, dp_time now, dp_writer *writer)
 {
-    /* Who needs no more says so by hearing all. */
+    /* A voter that needs no riders sets every bit, as if it heard all voters. */
     dp_write_u32(writer, beat->tag);
     dp_write_u8(writer,
                 dp_heartbeat_wants_riders(beat, now) ? hears_directly(beat, now) : UINT8_MAX);

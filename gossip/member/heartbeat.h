@@ -120,10 +120,11 @@ uint8_t dp_heartbeat_heard(const dp_heartbeat *beat, dp_time now);
 bool dp_heartbeat_fresh(const dp_heartbeat *beat, dp_time now, uint32_t voter);
 /* Some voter is not heard on its own link: riders of others are wanted. */
 bool dp_heartbeat_wants_riders(const dp_heartbeat *beat, dp_time now);
-/* Who can carry a message to the voter with index target: voters that hear it and are heard by us
- * directly, at most most of them into relays; when there is none, whoever brought its newest beat,
- * as between two voters that only have a member in common. 0 when nobody can, or when the target
- * hears us (a voter) or is heard directly (not a voter) and needs none. */
+/* Finds peers that can carry a message to the voter with index target: voters that hear it and that
+ * this node hears directly; writes at most most of them into relays and returns their number. If
+ * there is none, takes the peer that brought the target's newest beat, as between two voters that
+ * only have a member in common. Returns 0 if no peer can carry it, or if none is needed: this node
+ * hears the target directly and, if this node is a voter, the target hears it. */
 uint32_t dp_heartbeat_route(const dp_heartbeat *beat, dp_time now, uint32_t target, dp_peer *relays,
                             uint32_t most);
 

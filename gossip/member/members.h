@@ -1,6 +1,6 @@
-/* Who is in the run and who is alive: the table of members, kept by SWIM (Das, Gupta, Motivala
- * 2002) with Lifeguard's local health (Dadgar, Phillips, Currey 2018), as a state machine without
- * I/O. It knows nothing of rounds.
+/* The table of members: the nodes in the run and whether they are alive, kept by SWIM (Das, Gupta,
+ * Motivala 2002) with Lifeguard's local health (Dadgar, Phillips, Currey 2018), as a state machine
+ * without I/O. It knows nothing of rounds.
  *
  * Deviations from the papers: any authenticated message is life, so that peers with traffic are not
  * probed; every statement is signed, and a death needs two accusers from four nodes up; a broken
@@ -132,8 +132,8 @@ uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view creden
                         const dp_addr *addrs, uint32_t n_addrs);
 /* The same of a member by the chain, for whom a peer that is none makes room. */
 uint32_t dp_members_enter(dp_members *members, const dp_peer *peer, uint32_t caps);
-/* What the chain says of a row. Voters are always kept linked. Of a guest that becomes a member
- * counts what it has said of itself. */
+/* Sets a row's state by the chain. Voters are always kept linked. When a guest becomes a member,
+ * the statement that it has made about itself takes effect. */
 void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool voter);
 /* A row that the chain removed (banned, or left): no dialling, no probing. Its link is hung up,
  * after guest_us if it stands so long; until then such a row may also link again. */
@@ -142,7 +142,7 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_
 /* A guest is silent, or its link is gone or is to go: nobody is told, and its row is another's when
  * it is needed. */
 void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_out *out);
-/* What this node tells of itself from now on. */
+/* Sets the summary that this node tells of itself from now on. */
 void dp_members_tell(dp_members *members, const dp_summary *summary);
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
 /* credential was checked by the channel. Reports of one peer must alternate up, down; when two

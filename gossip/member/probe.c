@@ -48,8 +48,9 @@ static bool is_probed(const dp_members *members, uint32_t index)
     return false;
 }
 
-/* Whoever brought the target's last SUMMARY, and random linked rows; in a large run, where few of
- * them are linked to the target, also the linked voters, who know many. */
+/* Picks the helpers of an indirect probe: the peer that brought the target's last SUMMARY, and
+ * random linked rows; in a large run, where few of them are linked to the target, also the linked
+ * voters, which have many links. */
 static uint32_t pick_helpers(dp_members *members, uint32_t target,
                              uint32_t helpers[HELPERS + DP_VOTERS_MAX])
 {

@@ -29,7 +29,7 @@ static void write_belief(dp_writer *writer, const dp_member *about)
     dp_write_u32(writer, about->revision);
 }
 
-/* What a guest holds of this node is nothing to refute. */
+/* Reads the sender's view of this node. A guest's view is ignored: this node need not refute it. */
 static void read_belief(dp_members *members, uint32_t from, dp_reader *reader, dp_out *out)
 {
     const uint8_t state = dp_read_u8(reader);

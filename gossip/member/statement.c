@@ -45,7 +45,7 @@ size_t dp_statement_sign(const dp_statement *statement, const dp_crypto *crypto,
     return writer.size + DP_SIGNATURE_BYTES;
 }
 
-/* What each kind may say beside its form. */
+/* Are the fields of the statement allowed for its kind? */
 static bool is_sound(const dp_statement *statement)
 {
     const bool by_subject = dp_peer_equal(&statement->subject, &statement->author);

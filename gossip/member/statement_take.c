@@ -105,9 +105,9 @@ static dp_status accused(dp_members *members, dp_time now, uint32_t from,
     return DP_OK;
 }
 
-/* An announced list replaces what we had, an empty one does not. Whoever speaks again can be
- * reached again; but not so often that its word has everybody dial an address of its choice all the
- * time. */
+/* Takes the addresses in a statement; an empty list leaves the known ones. A peer that speaks again
+ * is likely reachable again, so its dials begin anew; but at most once in RESET_US, so that its
+ * statements cannot make all nodes dial an address of its choice all the time. */
 static void take_addrs(dp_members *members, dp_row *row, const dp_statement *statement, bool guest,
                        dp_time now)
 {
@@ -191,7 +191,8 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     } else {
         dp_members_state_set(members, index, DP_MEMBER_DEAD, now, "stopped", out);
     }
-    /* What a list brings of third nodes has been flooded by those that learned it first. */
+    /* In a large run, does not flood a statement about a third node that came in a list: the nodes
+     * that learned it first have flooded it. */
     if (guest) {
         return DP_OK;
     }

@@ -1,6 +1,6 @@
-/* What a node tells of itself: plain with every PING and ACK on its own links, and signed, in a
- * SUMMARY that others carry, to those that it has no link to. Bytes, signing and checking; when one
- * is sent and what follows from it is decided in far.c.
+/* The summary that a node tells of itself: plain with every PING and ACK on its own links, and
+ * signed, in a SUMMARY that others carry, to nodes that it has no link to. Bytes, signing and
+ * checking; far.c decides when a SUMMARY is sent and which effects it has.
  *
  * A SUMMARY message, little-endian:
  *     0  u8   type    1  u8 version

@@ -133,7 +133,7 @@ void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause c
     }
     if (!dp_members_add_accuser(members, index, self, cause == DP_CAUSE_RESET, now)) {
         if (row->accusation_bytes > 0 && row->n_accusers < dp_members_accusers_needed(members)) {
-            /* Who came later, or lost the first one, may second it. */
+            /* A node that came later, or lost the first copy, may second the accusation. */
             dp_members_flood(members, dp_view_of(row->accusation, row->accusation_bytes),
                              (dp_view){0}, index, index, out);
         }

@@ -1,14 +1,14 @@
-/* What a node makes of the terms of a pair exchange: may this member hold so much work, by the
- * chain that both have? As a contribution is judged (valid.c, pace.h), but for time, which no
- * record tells while there are none: it is that of this node. */
+/* Judges the terms of a pair exchange: may this member hold so much work, by the chain that both
+ * have? The rules are those for a contribution (valid.c, pace.h), except for the time: during an
+ * exchange no record tells it, so the node uses its own clock. */
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/context/context.h"
 #include "gossip/node/node_steps.h"
 #include "gossip/pairs/mix_msg.h"
 
-/* Beyond what would count of it: clocks differ, and what is refused is lost where what does not
- * count is not. */
+/* Slack over the amounts that a record would count: clocks differ, and a refusal here loses the
+ * whole exchange, while a record still counts an update whose tokens exceed the bound. */
 enum { MORE = 4, STEP_MORE = 64 /* batches in a step: several cards may make it */ };
 
 const char *dp_node_judge_terms(void *context, const dp_peer *peer, const dp_mix_terms *terms)

@@ -430,7 +430,7 @@ void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
         tick(node);
         dp_node_changed(node);
     }
-    /* What one change makes possible may make more possible; a few turns reach the end. */
+    /* One change may make others possible; a few turns reach the end. */
     for (uint32_t turn = 0; turn < 4 && node->changed && !node->reopening; turn++) {
         node->changed = false;
         update_mode(node);

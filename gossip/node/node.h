@@ -12,8 +12,8 @@
  *     points to is valid until
  *   the next step.
  *
- * Durability: DP_DO_STORE asks for one atomic durable write; DP_EV_STORED reports it. What depends
- * on the write (a promise, a vote, a READY, applying a decision) is sent by the node only after
+ * Durability: DP_DO_STORE asks for one atomic durable write; DP_EV_STORED reports it. The node
+ * sends nothing that depends on the write (a promise, a vote, a READY, applying a decision) before
  * that event.
  *
  * Objects: every bulk thing (update blob, tensor state, tokenizer, token shard) is a
@@ -45,8 +45,8 @@
 DP_MUST dp_status dp_node_open(dp_node **node, const dp_node_config *config);
 void dp_node_close(dp_node *node);
 
-/* What was durable, each before DP_EV_START, in this order: records 1..head, then the others where
- * they exist. */
+/* Give back the durable state, before DP_EV_START, in this order: records 1..head, then the others
+ * where they exist. */
 DP_MUST dp_status dp_node_restore_record(dp_node *node, uint64_t slot, dp_view record,
                                          dp_view cert);
 DP_MUST dp_status dp_node_restore_vote(dp_node *node, dp_view row);

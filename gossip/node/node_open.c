@@ -60,7 +60,7 @@ static bool admit_member(void *context, const dp_peer *peer, dp_view credential,
                                         node->manifest.root_key, peer, wall_ms, grants) == DP_OK;
 }
 
-/* What is kept by the index of a member was of another. */
+/* The row with this index now belongs to another member: forgets what was kept under the index. */
 static void forget_member(void *context, uint32_t index)
 {
     dp_node *node = context;

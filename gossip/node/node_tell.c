@@ -1,4 +1,4 @@
-/* What each part of a node tells its peers again, since messages may be lost. */
+/* Repeats to peers the messages of each part of a node, since messages may be lost. */
 #include <string.h>
 
 #include "gossip/catchup/fork.h"

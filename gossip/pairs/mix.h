@@ -25,9 +25,9 @@
  * and incarnations, and a row is for exactly these. b forgets a COMMITTED outcome only when a says
  * closed, or offers anew (a has one exchange at a time), or is fenced.
  *
- * What ends an exchange (COMMIT, DONE, STATUS) also travels without a link between the two: signed
- * by its author, and carried by any member that is linked to both. Which two nodes can have a link
- * may change at any time, and a's F waits for b's word.
+ * The messages that end an exchange (COMMIT, DONE, STATUS) also travel without a link between the
+ * two: signed by their author, and carried by any member that is linked to both. Which two nodes
+ * can have a link may change at any time, and a's F waits for b's word.
  *
  * Rows outlive the exchange: the newest row with F is what F is rebuilt from after a crash
  * (RESTORE, and MIX where it was committed), until dp_mix_folded. */
@@ -59,7 +59,7 @@ typedef enum dp_mix_state {
     DP_MIX_MIXING      /* DP_DO_MIX under way */
 } dp_mix_state;
 
-/* What a row in the journal says. */
+/* State of an exchange in a journal row. */
 typedef enum dp_mix_mark {
     DP_MIX_MARK_PREPARED = 1,
     DP_MIX_MARK_ASKED,     /* a only */
@@ -88,7 +88,7 @@ typedef struct dp_mix_config {
     uint32_t members_max;
 } dp_mix_config;
 
-/* What the core knows at this moment; told with dp_mix_set whenever it changes. */
+/* State of the node that exchanges depend on; set with dp_mix_set whenever it changes. */
 typedef struct dp_mix_now {
     bool gossip;    /* this node trains and may exchange */
     dp_hash base;   /* of the state that F moves away from */
@@ -173,7 +173,7 @@ bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *o
  * brought back without it and is let go of, with its rows. */
 bool dp_mix_lost(dp_mix *mix, dp_time now, const dp_hash *root, dp_out *out);
 
-/* What F holds as of the newest row: false when there is none. */
+/* Contents of F by the newest row: false when there is none. */
 typedef struct dp_mix_frozen_view {
     dp_hash f_root;
     uint64_t f_bytes;

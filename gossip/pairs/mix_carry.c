@@ -14,7 +14,7 @@ enum {
 
 static const char mix_domain[] = "dpnode/mix/1";
 
-/* What is signed: the run, whom it is for, the message. */
+/* The signed bytes: the run, the receiver, the message. */
 static dp_view signed_part(const dp_mix *mix, const dp_peer *to, dp_view message,
                            uint8_t room[MIX_SIGNED_PART_MAX])
 {

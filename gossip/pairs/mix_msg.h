@@ -1,4 +1,4 @@
-/* Messages and journal rows of the pair exchange: structs and bytes. What they mean is in mix.h.
+/* Messages and journal rows of the pair exchange: structs and bytes. mix.h describes their meaning.
  *
  * Messages, little-endian, after type and version:
  *     MIX_OFFER   16 id | u64 number | 32 base | terms of a
@@ -112,8 +112,8 @@ typedef struct dp_mix_signed {
     dp_view message; /* borrowed from what was read */
 } dp_mix_signed;
 
-/* COMMIT, DONE and STATUS: what ends an exchange in doubt. What begins one needs a link anyway, for
- * the blobs. */
+/* May another member carry this message? Yes for COMMIT, DONE and STATUS, which end an exchange in
+ * doubt. The messages that begin one need a link anyway, for the blobs. */
 bool dp_mix_may_carry(dp_msg_type type);
 void dp_mix_signed_write(dp_writer *writer, const dp_mix_signed *word);
 /* Looks at the type of the message inside, not at the signature. DP_BADMSG, DP_VERSION. */

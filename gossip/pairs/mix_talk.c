@@ -1,4 +1,4 @@
-/* What each message of an exchange means. */
+/* Handling of each message of an exchange. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
-/* What time brings in pair exchanges: an own offer to a partner that is chosen here, words and
- * writes once more, an end to waiting. */
+/* Timers of pair exchanges: the own offer to a partner chosen here, repeated messages and writes,
+ * ends of waits. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,4 +1,4 @@
-/* What others may know of an exchange, and what holds of it at any time. */
+/* Views of an exchange for other parts of the node, and the check of its invariants. */
 #include <string.h>
 
 #include "base/alloc.h"
