@@ -126,7 +126,8 @@ static bool lacks_any(const dp_node *node, const dp_collect *told)
     return false;
 }
 
-/* What may go into the sum, in order of peer; *missing: something that is ready is not here yet. */
+/* Gathers the contributions that may go into the sum, in order of peer; *missing: one that is ready
+ * is not here yet. */
 static uint32_t gather(const dp_node *node, const dp_collecting *collecting, const uint32_t *ready,
                        uint32_t n, uint32_t *chosen, bool *missing)
 {

@@ -130,8 +130,8 @@ dp_status dp_part_early_message(dp_node *node, uint32_t from, dp_view bytes)
         dp_part_take_awaits(node, told.part, &told_by, &until)) {
         return DP_OK;
     }
-    /* What is here, or wanted, for another reason is not let go of because of a hint: it may be
-     * data, or a state. */
+    /* Takes no hint about an object that is here or wanted already: it may be data or a state, and
+     * a later change of the hint would drop it. */
     if (!dp_node_holds(node, &told.ref.root) && !dp_spread_wants(node->spread, &told.ref.root) &&
         note(node, &author, &told) != NULL) {
         dp_part_round_fetch(node, &told.ref.root, told.ref.bytes, &author);

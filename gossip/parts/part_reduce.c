@@ -1,5 +1,5 @@
-/* What is added up: one object of each, in order of peer, with shares of their mean; and a sum of a
- * site in the place of the first that is in it. */
+/* Input of the sum of a part: one object per contribution, in order of peer, with shares of their
+ * mean. A sum of a site stands in the place of its first contribution. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -7,9 +7,10 @@
 #include "gossip/parts/part_round.h"
 #include "gossip/round/round.h"
 
-/* As drop_copies of propose.c does with whole updates: who publishes another's parts with one
- * changed is found by the owners of the rest. Who is in a sum of a site stays: two in sums are
- * never the same (part_take.c). */
+/* Like drop_copies of propose.c, which does it with whole updates: a member that publishes
+ * another's parts with one of them changed is found by the owners of the other parts. A
+ * contribution in a sum of a site stays: two contributions in sums are never the same
+ * (part_take.c). */
 uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t *claims, uint32_t n)
 {
     const dp_claim *all = node->round->claims;

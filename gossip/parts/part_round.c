@@ -1,4 +1,4 @@
-/* What is wanted of the parts of the round under way, and what comes: objects of publications for
+/* Fetches and takes the objects of the parts of the round under way: objects of publications for
  * the parts that this node works on, words of owners, results. */
 #include "gossip/parts/part_round.h"
 

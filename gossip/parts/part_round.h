@@ -65,7 +65,7 @@ typedef struct dp_result {
     bool bad;
 } dp_result;
 
-/* What this node does for one part. */
+/* This node's work on one part. */
 typedef struct dp_duty {
     bool works;    /* its objects are wanted */
     dp_time since; /* when it began to */
@@ -80,7 +80,8 @@ typedef struct dp_duty {
     dp_site_sum sums[DP_SITE_SUMS_MAX];
 } dp_duty;
 
-/* What this node adds up of all near to it, for an owner far away. */
+/* A sum that this node makes of the contributions of all members near to it, for an owner far
+ * away. */
 typedef struct dp_collecting {
     dp_duty duty;
     dp_collect told; /* to the owner; n = 0: nothing */
@@ -106,7 +107,7 @@ typedef struct dp_part_hint {
     dp_collect told;
 } dp_part_hint;
 
-/* Who is near to this node, by what was measured when the round began. */
+/* The members near to this node, by the round trips measured when the round began. */
 typedef struct dp_part_site {
     uint32_t n;
     uint64_t near[DP_MEMBERS_MAX / 64]; /* bit per member */
@@ -146,12 +147,12 @@ extern const struct dp_round_kind dp_round_parted; /* part_kind.c */
 /* Reserves what a run of parts needs. DP_NOMEM; close lets go of what there is. */
 DP_MUST dp_status dp_part_round_reserve(dp_node *node);
 void dp_part_round_release(dp_node *node);
-/* What is kept by the index of a member was of another. */
+/* The row with this index now belongs to another member: forgets what was kept under the index. */
 void dp_part_round_forget_member(dp_node *node, uint32_t index);
 
-/* part_round.c: what is wanted, what comes. */
+/* part_round.c: fetches and takes the objects of a round. */
 void dp_part_round_open_round(dp_node *node);
-/* What was kept for the round that has ended, and what no record names. */
+/* Drops the objects that were kept for the round that has ended and that no record names. */
 void dp_part_round_drop(dp_node *node);
 void dp_part_round_sweep(dp_node *node);
 /* A PART, a SUBTOTAL and a COLLECT; from: index of the member that sent it. */
@@ -163,8 +164,9 @@ void dp_part_round_word(dp_node *node, const dp_part_word *word, bool evidence);
 void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size);
 /* It was here, and part of it cannot be read any more: fetched again while it is of use. */
 void dp_part_round_lost(dp_node *node, const dp_hash *root);
-/* Somebody asks for this object. Who adds up a part may have no link to an author, and nobody
- * between them has fetched it. */
+/* A peer asks for this object: fetches it if it is of a publication of this round and its author is
+ * linked. A node that adds up a part may have no link to that author, and no node between them may
+ * have fetched the object. */
 void dp_part_round_asked(dp_node *node, const dp_hash *root);
 /* Is this object of a publication or a result of this round? */
 bool dp_part_round_knows(const dp_node *node, const dp_hash *root);
@@ -173,8 +175,8 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event);
 void dp_part_round_trainer_down(dp_node *node);
 /* Look for what is missing. */
 void dp_part_round_look(dp_node *node);
-/* The waits for those near that have ended, also for who said that it has a result and does not
- * give it. */
+/* Fetches results from their owners where the wait for members near to this node is over, also
+ * those that such a member said it has and does not give. */
 void dp_part_round_look_again(dp_node *node);
 /* A voter, or with voter DP_NOBODY a member that is none, has these objects. */
 void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *roots,
@@ -207,7 +209,7 @@ dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part);
 bool dp_part_round_is_alive(const dp_node *node, const dp_peer *peer);
 /* Has it come? Else it is looked at again then, at the latest. */
 bool dp_part_round_is_time(dp_node *node, dp_time at);
-/* What was added up, and nobody has heard of. */
+/* Drops a sum that was added up here and that no peer was told of. */
 void dp_part_round_let_go(dp_node *node, const dp_event *event);
 
 /* part_reduce.c: what goes to the trainer. */

@@ -1,7 +1,8 @@
-/* Results of owners far away come to a site once: one of those who are near to each other fetches
- * such a result from its owner, the others have it of that one. Who is near is what was measured
- * here, and looked at once a round; who fetches is a turn among them. That two see it differently
- * costs bytes, and a wait that ends: nothing else depends on it. */
+/* Results of owners far away come to a site once: one of the members near to each other fetches
+ * such a result from its owner, and the others fetch it from that member. The round trips measured
+ * here, and looked at once a round, decide which members are near; a turn among them decides which
+ * member fetches. If two members see this differently, it costs bytes and a wait that ends: nothing
+ * else depends on it. */
 #include <string.h>
 
 #include "base/assert.h"

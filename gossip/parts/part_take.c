@@ -1,6 +1,6 @@
-/* Sums of sites at the owner of a part: who says that it collects is waited for, what it has added
- * up is fetched and judged, and goes into the part; what does not come so in time is fetched as
- * objects. Who adds up a part in its owner's place takes objects alone. */
+/* Sums of sites at the owner of a part: the owner waits for a member that says that it collects,
+ * fetches its sum, judges it and adds it to the part. Contributions whose sum does not come in time
+ * are fetched as objects. A member that adds up a part in its owner's place takes objects only. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -14,7 +14,7 @@ bool dp_part_round_is_alive(const dp_node *node, const dp_peer *peer)
                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
 }
 
-/* What the author of this claim tells of a part; DP_PARTS_MAX: of its largest. */
+/* Bytes of a part by the claim of its author; DP_PARTS_MAX: of its largest part. */
 static uint64_t bytes_of(const dp_claim *claim, uint32_t part)
 {
     const dp_part_list *list = &claim->ready.parts;

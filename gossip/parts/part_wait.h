@@ -38,8 +38,8 @@ dp_part_wait dp_part_wait_of(uint64_t chunk_us, uint64_t rtt_us, uint64_t *bytes
  * or DP_PART_SLOWER_MAX times the transfer (half the hard deadline at most), whatever is more;
  * never longer than the hard deadline. */
 dp_time dp_part_wait_owner(const dp_part_wait *wait, dp_time since, dp_time moved, uint32_t waits);
-/* What one in line is given before the next begins: base and transfer, a quarter of the hard
- * deadline at most. */
+/* The time that one member in line has before the next begins: base and transfer, a quarter of the
+ * hard deadline at most. */
 uint64_t dp_part_wait_line(const dp_part_wait *wait);
 /* After which voters list what parts there are: DP_PART_WAITS of these, DP_PART_HARDS hard
  * deadlines at most. */

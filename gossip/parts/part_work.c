@@ -77,8 +77,8 @@ typedef struct listable {
     uint32_t claims[DP_CLAIMS_MAX];
 } listable;
 
-/* Here, whole, and a record may name it. What this node has just made is as good until its trainer
- * has looked at it. */
+/* Is there a result of this part that is here, checked, and such that a record may name it? A
+ * result that this node has just made counts as checked until its trainer has looked at it. */
 static bool has_result(const dp_node *node, const listable *ready, uint32_t part)
 {
     dp_assert(ready->n <= DP_CLAIMS_MAX);
@@ -187,8 +187,8 @@ static bool breaks_sums(dp_node *node, uint32_t part, const listable *chosen)
     return broken;
 }
 
-/* What may go into this part now, and how many waits what is still to come is worth. False: sums
- * are waited for. */
+/* Gathers the contributions that may go into this part now; *waits: how many waits those still to
+ * come are worth. False: the owner waits for sums of sites. */
 static bool gather(dp_node *node, uint32_t part, listable *chosen, uint32_t *waits)
 {
     uint32_t ready[DP_CLAIMS_MAX];

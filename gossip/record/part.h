@@ -23,8 +23,8 @@
  *
  *   EARLY      head | u64 t | 32 base | u8 part | 32 object root | u64 bytes
  * To the owner of the part alone: the sender's publication of round t will have this object, as far
- * as it knows, and has it already. Unsigned, a hint: what counts is its READY. Who does not know
- * the message waits for that one. */
+ * as it knows, and has it already. Unsigned, a hint: only the READY counts. A node that does not
+ * know this message waits for the READY. */
 #ifndef DP_GOSSIP_RECORD_PART_H
 #define DP_GOSSIP_RECORD_PART_H
 
@@ -53,10 +53,11 @@ void dp_part_layout_first(dp_part_layout *layout, const dp_peer *founder);
 void dp_part_layout_of(dp_part_layout *layout, const dp_peer *peers, const uint32_t *rates,
                        uint32_t n);
 
-/* What a member tells of its own rate: the lower median that the last record tells of where its own
- * is within a quarter of that, else what it has measured. Rates are measured beside much else that
- * goes on: of four equal lines one that seems a tenth faster would add up three tenths more than
- * the others, and a round is as long as its largest part takes twice. median 0: unknown. */
+/* The rate that a member tells of its own line: the lower median of the rates in the last record if
+ * its own is within a quarter of that, else the rate that it has measured. Measured rates are
+ * noisy, since the line carries other traffic too: of four equal lines, one that seems a tenth
+ * faster would add up three tenths more than the others, and a round takes twice as long as its
+ * largest part. median 0: unknown. */
 uint32_t dp_part_rate_told(uint32_t measured, uint32_t median);
 
 /* An object of a publication. */
@@ -91,7 +92,7 @@ typedef struct dp_site_sum {
     uint8_t signature[DP_SIGNATURE_BYTES]; /* of the collector's word */
 } dp_site_sum;
 
-/* What an owner says. */
+/* An owner's word: the content of a PART message. */
 typedef struct dp_part_word {
     dp_peer owner;
     uint64_t round;
@@ -106,7 +107,7 @@ typedef struct dp_part_word {
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_part_word;
 
-/* What an author says before its READY. */
+/* An author's early hint about one part, told before its READY. */
 typedef struct dp_part_early {
     uint64_t round;
     dp_hash base;

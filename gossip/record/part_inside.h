@@ -12,7 +12,7 @@ enum {
     DP_PART_SIGNED_MAX = 64 + DP_PART_WORD_MAX
 };
 
-/* What is signed, lent from room. */
+/* The signed bytes, in room. */
 dp_view dp_part_signed(const dp_part_word *word, const dp_hash *run, const dp_hash *fork,
                        uint8_t room[DP_PART_SIGNED_MAX]);
 /* As a message of this type. */

@@ -24,7 +24,7 @@ uint32_t dp_site_sums_most(uint32_t n_parts);
  * among them, none in two, in order of their first ones, which is the one order. */
 bool dp_site_sums_fit(const dp_site_sum *sums, uint32_t n, uint32_t all);
 
-/* What the collector of word->sums[k] has said. */
+/* The word of the collector of word->sums[k]. */
 dp_part_word dp_site_sum_word(const dp_part_word *word, uint32_t k);
 bool dp_site_sum_sign(dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
                       const dp_hash *fork);

@@ -10,7 +10,7 @@
 
 static const char record_domain[] = "dpnode/record/1";
 
-/* What a ROUND may have beside a config part. */
+/* Flags that a ROUND may have beside a config part. */
 static const unsigned flags_of_round = DP_RECORD_FLAG_PARTED | DP_RECORD_FLAG_AGED |
                                        DP_RECORD_FLAG_SLOW | DP_RECORD_FLAG_FREE |
                                        DP_RECORD_FLAG_LISTS;
@@ -261,7 +261,7 @@ static dp_status read_lists(dp_record *record, dp_view bytes)
     return dp_reader_finish(&reader);
 }
 
-/* What stands behind the head; false: no such bytes. */
+/* Reads the body behind the head; false: it is malformed. */
 static bool read_body(dp_reader *reader, dp_record *record, uint8_t flags)
 {
     if (record->kind == DP_RECORD_ROUND && !read_round(reader, record)) {

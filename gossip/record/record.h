@@ -54,8 +54,8 @@
  * Body of a FORK:
  *        u64 rounds decided before it, t | 32 state root after round t
  * Last in a FORK: 64 signature of all bytes before by the root key, domain "dpnode/fork/1". With
- * bit 5, behind all of that, in the whole form: the lists, in order. What is stored and given to
- * others is whole; votes, and DECIDE, carry the voted form.
+ * bit 5, behind all of that, in the whole form: the lists, in order. Records are stored and given
+ * to others whole; votes and DECIDE carry the voted form.
  *
  * A certificate: u32 ballot | u8 n | n times {u8 voter, 64 signature of ACCEPTED}, voter indexes
  * rising, by the voters of the record's slot (their index is their place in the ledger's list,
@@ -228,7 +228,7 @@ dp_ready dp_ready_of_listed(const dp_record *record, const dp_listed *listed);
 /* The same sum where bits are of a word's sources, or with to_listed of a record's listed; from:
  * which listed are the word's sources. */
 dp_site_sum dp_part_sum_renamed(const dp_site_sum *sum, uint32_t from, bool to_listed);
-/* What the owner of this part, which the record has, must have said. */
+/* The word that the owner of this part must have signed; the record has the part. */
 dp_part_word dp_part_word_of(const dp_record *record, uint32_t part);
 
 /* Is cert a majority of these voters for this record in this slot? */

@@ -17,8 +17,7 @@ static void write_peer(dp_writer *writer, const dp_peer *peer)
     dp_write_bytes(writer, peer->bytes, sizeof peer->bytes);
 }
 
-/* What stands in the place of the contributions: them, or the hashes of the lists that hold
- * them. */
+/* Writes the contributions, or in their place the hashes of the lists that hold them. */
 static void write_listed(dp_writer *writer, const dp_record *record)
 {
     if (record->in_lists) {

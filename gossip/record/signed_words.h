@@ -1,6 +1,6 @@
-/* What nodes sign for the chain: contributions, states, offers to vote, removals, lives, votes, and
- * what the root key signs. Types, their signatures and their checks; who may say what is valid.h's
- * question. */
+/* Statements that nodes sign for the chain: contributions, states, offers to vote, removals, lives,
+ * votes, and the statements of the root key. Types, their signatures and the checks of those;
+ * valid.h decides which node may make which statement. */
 #ifndef DP_GOSSIP_RECORD_SIGNED_WORDS_H
 #define DP_GOSSIP_RECORD_SIGNED_WORDS_H
 
@@ -85,7 +85,7 @@ typedef struct dp_voter_entry {
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_voter_entry;
 
-/* What is signed. Each gives false without the key, or if the signature does not verify. */
+/* Sign and verify. Each gives false without the key, or if the signature does not verify. */
 bool dp_ready_sign(dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run,
                    const dp_hash *fork);
 bool dp_ready_verify(const dp_ready *ready, const dp_crypto *crypto, const dp_run_id *run,

@@ -74,7 +74,8 @@ void dp_wire_write_info(dp_writer *writer, const dp_hash *root, uint64_t size,
 void dp_wire_write_chunk_get(dp_writer *writer, const dp_hash *root, uint32_t index);
 /* Everything before the bytes of the chunk. */
 void dp_wire_write_chunk_head(dp_writer *writer, const dp_hash *root, uint32_t index, bool found);
-/* What was asked of this object and is not sent yet is not wanted any more. */
+/* The sender no longer wants the chunks of this object that it asked for and that are not sent
+ * yet. */
 void dp_wire_write_chunk_drop(dp_writer *writer, const dp_hash *root);
 void dp_wire_write_records_get(dp_writer *writer, uint64_t from, uint32_t count);
 /* RECORDS in three steps: begin, add until it says false (full: send, begin anew), end. Full is

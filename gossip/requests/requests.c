@@ -1,7 +1,8 @@
-/* What members want of the next record beside the round: that somebody leaves or is put out, that
- * exchanges with somebody dead are void. Kept in memory until the chain has it; who wants it tells
- * it again. A revocation binds this node at once for links and contributions, and everybody, for
- * validity, once it stands in the chain (SAFETY I1). */
+/* Pending requests of members for the next record, beside the round: that a member leaves or is put
+ * out, that exchanges with a dead member are void. Kept in memory until the chain has them; the
+ * member that wants one repeats it. A revocation binds this node at once for links and
+ * contributions; it binds every node, for the validity of records, once it stands in the chain
+ * (SAFETY I1). */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -167,8 +168,9 @@ void dp_request_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker
         (dp_fence_request){.fence = *fence, .asker = *asker, .asked_at = node->now};
 }
 
-/* It may have been carried. What its asker shows is the word of that life for an exchange with it,
- * so nobody else can ask, about nobody else and for no life to come. */
+/* The message may have been carried by others. The asker shows the word that the peer signed for
+ * its life in an exchange with this asker, so only a partner of an exchange can ask, and only about
+ * that peer and that incarnation. */
 static dp_status on_fence(dp_node *node, dp_view bytes)
 {
     dp_fence_ask ask;

@@ -21,7 +21,7 @@ typedef struct dp_fence_request {
     dp_time asked_at;
 } dp_fence_request;
 
-/* What waits for the next record. */
+/* Requests that wait for the next record. */
 typedef struct dp_requests {
     uint32_t n_removes;
     dp_remove removes[DP_REMOVES_MAX];

@@ -1,8 +1,9 @@
 /* Admission: a node becomes a member for being there, before it has done any work. A record admits
  * nodes that have a link to the voter that drafts it, or to a member that has told it so, a
  * credential that holds, and a place in the run; while nobody has finished a round yet a record of
- * its own does, so that nobody waits for the end of a long one. What a node sends before is not
- * listened to, but for questions. */
+ * its own does, so that nobody waits for the end of a long one. Before the admission of a node,
+ * others answer its questions and take its statements about itself and bytes that prove themselves;
+ * they ignore all else. */
 #include "gossip/round/admit.h"
 
 #include <string.h>

@@ -15,8 +15,9 @@ static bool is_free(const dp_node *node)
     return node->round->n_claims < node->round->ready_max;
 }
 
-/* What is here and decodes stays, since a vote may be bound to it. Of parts, whoever adds up has
- * what others lack. */
+/* May this claim give way to another? A blob that is here and decodes stays, since a vote may be
+ * bound to it. In a run of parts only a bad claim gives way: the node that adds up a part holds
+ * objects that others lack. */
 static bool gives_way(const dp_node *node, const dp_claim *claim)
 {
     if (claim->evidence || dp_peer_equal(&claim->ready.peer, &node->self)) {

@@ -202,7 +202,7 @@ static void plan_voters(const dp_node *node, dp_record *draft)
     }
 }
 
-/* Who votes cannot go before somebody else does, unless nobody is left at all. */
+/* A voter cannot be removed before another node votes in its place, unless no member is left. */
 static void keep_voters(const dp_node *node, dp_record *draft)
 {
     dp_config_part *config = &draft->config;

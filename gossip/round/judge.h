@@ -52,8 +52,8 @@ typedef struct dp_judge_member {
     uint32_t harmful; /* a bit for each of the last DP_JUDGE_WINDOW; bit 0: the last one */
 } dp_judge_member;
 
-/* What updates of a round had, rising, and what the one in the middle had in the rounds before (a
- * moving average). */
+/* The usual value of a measure: the values of a round's updates, rising, and a moving average of
+ * the median of the rounds before. */
 typedef struct dp_usual {
     int32_t value; /* 0: not known */
     uint32_t n;
@@ -83,8 +83,8 @@ void dp_judge_open_round(dp_judge *judge);
 bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found);
 /* Of an update of this member for this round, told at that time. It is remembered; of each member
  * and round once. *exposed: whose update of this round, which was found good before, is a copy of
- * it; zero: nobody's. What copies another of its own round is left out and held against nobody: who
- * was told first may look different at two voters. */
+ * it; zero: nobody's. A copy of an update of its own round is left out and held against no member:
+ * two voters may disagree on which of the two was told first. */
 dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
                              const dp_judged *found, dp_peer *exposed);
 /* The same of a voter, who is trusted: only for what is usual (not by its own, of which own says

@@ -41,8 +41,8 @@ void dp_judging_close(dp_node *node)
 
 /* ---- asking ---- */
 
-/* The trainer holds the state that updates of this round begin from. Who has not must apply first,
- * and until a majority of voters has, no round closes anyway. */
+/* Does the trainer hold the state that updates of this round begin from? A voter whose trainer does
+ * not must apply first; until a majority of voters has done so, no round closes anyway. */
 static bool can_judge(const dp_node *node)
 {
     return node->judging != NULL && node->commit->self != DP_NOBODY &&
@@ -204,7 +204,7 @@ static void note_align(dp_node *node, const dp_claim *claim, int32_t align)
                  align < 0 ? "against the own one" : "along the own one");
 }
 
-/* What was asked last of this blob. */
+/* The claim with this blob that the trainer is judging, or NULL. */
 static dp_claim *claim_asked(const dp_node *node, const dp_hash *root)
 {
     for (uint32_t i = 0; i < node->round->n_claims; i++) {

@@ -34,7 +34,7 @@ typedef struct dp_round_kind {
 
     /* ---- what is told ---- */
 
-    /* What is missing is asked for again. */
+    /* Asks again for missing objects. */
     void (*look)(dp_node *node);
     /* Adds what this voter holds, for one HAVE; a full one is sent (dp_round_send_have). */
     void (*add_have)(dp_node *node, dp_have_msg *have);

@@ -1,4 +1,5 @@
-/* What a voter proposes for the slot, and whether it may accept what another proposes. */
+/* The record that a voter proposes for the slot, and whether it may accept the proposal of
+ * another. */
 #include <stddef.h>
 #include <string.h>
 

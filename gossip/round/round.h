@@ -122,7 +122,7 @@ typedef struct dp_round {
  * release lets go of what there is. */
 DP_MUST dp_status dp_round_reserve(dp_node *node, uint32_t listed_max);
 void dp_round_release(dp_node *node);
-/* What is kept by the index of a member was of another. */
+/* The row with this index now belongs to another member: forgets what was kept under the index. */
 void dp_round_forget_member(dp_node *node, uint32_t index);
 
 /* ---- round.c ---- */
@@ -166,7 +166,7 @@ void dp_round_end_check(dp_node *node, const dp_hash *root);
 /* When it is time, looks for what is missing. True: peers are to be told now what they may have
  * missed. */
 bool dp_round_repeat(dp_node *node);
-/* What this node has of the round, and what it lacks. */
+/* Tells peers what this node has of the round and what it lacks. */
 void dp_round_tell(dp_node *node);
 
 void dp_round_tell_have(dp_node *node);
@@ -218,7 +218,7 @@ bool dp_round_is_active(const dp_node *node, uint32_t index);
 uint32_t dp_round_others_ready(const dp_node *node);
 /* ---- lines.c ---- */
 
-/* What this node would have a record say of the lines. */
+/* The state of the lines that this node would put into a record. */
 dp_lines dp_round_lines(dp_node *node);
 /* ---- propose.c ---- */
 

@@ -19,11 +19,12 @@ uint64_t dp_round_hard_us(const dp_node *node)
            (DP_BUGGIFY(node, DP_BUG_EARLY_DEADLINE) ? 4 : 1);
 }
 
-/* Whom a round waits for that could be closed. */
+/* The kind of member for which a round waits although it could be closed. */
 typedef enum await { AWAIT_NOBODY = 0, AWAIT_TURN, AWAIT_OWED } await;
 
-/* A record is full with the first that come; those whose turn it is may be others, who are farther
- * away. And who is later than the others in every round is waited for once in a while. */
+/* The first contributions that come fill a record; members whose turn it is may be others, farther
+ * away. The round also waits, in some rounds, for a member that is later than the others every
+ * time. */
 static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
 {
     const dp_peer *authors[DP_CLAIMS_MAX];
@@ -49,8 +50,8 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
     return most;
 }
 
-/* What a chunk takes, or half of what an update takes from its READY until it is here, if that is
- * longer: an update of many chunks, or through another. */
+/* The time of one chunk, or half of the time from an update's READY until the update is here, if
+ * that is longer: an update of many chunks, or one that comes through another node. */
 static uint64_t transfer_of(const dp_node *node)
 {
     const uint64_t chunk = dp_spread_chunk_p95(node->spread);
@@ -104,9 +105,9 @@ void dp_round_count_missed(dp_node *node, const dp_record *record)
 }
 
 /* Of the members that are expected to contribute: how many there are, and of how many an update is
- * held. What is held of others, who died after they had published, stands for nobody who is still
- * at work. fresh: whose work is of the round before has none of this one, and others are waited for
- * in its place. */
+ * held. An update of a member that died after it had published does not count in place of one that
+ * is still at work. fresh: a member whose held update is of the round before has none of this
+ * round; it counts as neither, and the round waits for others in its place. */
 typedef struct turnout {
     uint32_t held;
     uint32_t active;

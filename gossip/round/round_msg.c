@@ -46,7 +46,7 @@ void dp_ready_msg_write(dp_writer *writer, const dp_ready *ready)
     }
 }
 
-/* What follows in a READY of parts. The root is that of the list. */
+/* Reads the rest of a READY of parts. Its root is that of the list. */
 static bool read_ready_parts(dp_reader *reader, dp_ready *ready)
 {
     ready->parted = true;

@@ -1,5 +1,5 @@
-/* What a node tells its peers of the round, and tells again, since messages may be lost:
- * holdings, state, missing contributions, the offer to vote. */
+/* Announcements of the round to peers, repeated since messages may be lost: holdings, state,
+ * missing contributions, the offer to vote. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -78,8 +78,8 @@ static void have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *
     }
 }
 
-/* There is room again for blobs that were too many to be wanted. What a decided round lacks goes
- * first: it finds room in the same way, at the end of the step. */
+/* Fetches blobs that could not be wanted before, for lack of room. Blobs that a decided round lacks
+ * go first: they find room in the same way, at the end of the step. */
 static void fetch_unwanted(dp_node *node)
 {
     dp_round *round = node->round;

@@ -138,7 +138,7 @@ void dp_train_load(dp_node *node)
         node->standing.state = DP_TRAINER_MOVING;
         return;
     }
-    /* What has led to another state once would do so again. */
+    /* A replay that has led to a diverged state once would do so again. */
     const bool from_peers = train->strikes > 0 && peers_have_a_state(node);
     /* A state may never be certified without this node (dpsim, swarm 6044). */
     const bool from_start =
@@ -258,8 +258,9 @@ uint32_t dp_train_lambda(uint64_t gap)
     return gap > DP_GAP_MAX ? 0 : quarter[gap % 4] >> (gap / 4);
 }
 
-/* Of the last round of the gap. Who was emptied is young again: it would else lose each round's
- * work in the next, and where it is slow never have any to publish. */
+/* The factor for the last round of the gap. Work begins to age anew after the buffers were emptied:
+ * otherwise the node would lose each round's work in the next one, and a slow node would never have
+ * any to publish. */
 uint32_t dp_train_fade(dp_train *train, const dp_history_row *row)
 {
     const uint64_t since = row->round - train->emptied;
@@ -272,7 +273,8 @@ uint32_t dp_train_fade(dp_train *train, const dp_history_row *row)
     return dp_train_lambda(1);
 }
 
-/* What the pending row says became of it. own_round of the chain is not after its round. */
+/* The outcome of the pending publication by the chain. own_round of the chain is not after the
+ * round of the publication. */
 static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
 {
     const dp_pending *pending = &node->train->pending;
@@ -381,8 +383,8 @@ void dp_train_bring_back(dp_node *node)
     if (stale) {
         pending->settled = true;
     } else if (pending->has && (pending->lost || pending->blob_lost) && !dp_broken(142)) {
-        /* What others hold of it may still be counted; what it left over, or all of it where no
-         * record counts it, is gone. */
+        /* Other nodes may hold its blob, so a record may still count it; the residual that it left,
+         * or all of it if no record counts it, is gone. */
         if (!dp_broken(144)) {
             dp_node_note(node, DP_NOTE_DISCARDED, pending->ready.round, NULL, 65536, 0,
                          "its publication was lost with the disk");

@@ -1,5 +1,5 @@
-/* What the trainer holds when it comes up: a checkpoint, a fetched state or the seed, and the work
- * that is brought back to it. */
+/* State load: where the trainer starts when it comes up (a checkpoint, a fetched state or the
+ * seed), and the work that is brought back to it. */
 #ifndef DP_GOSSIP_TRAINING_STATE_LOAD_H
 #define DP_GOSSIP_TRAINING_STATE_LOAD_H
 

@@ -1,14 +1,14 @@
-/* Whether who asks for this node's own update gets it here, or is to wait for somebody who has it:
- * behind an uplink that is thinner than others' it is given to one voter first. A memory of fixed
- * size and a rule; no messages of its own.
+/* Decides whether a peer that asks for this node's own update gets it here, or has to wait for
+ * another node that has it: behind an uplink that is thinner than the others', this node gives the
+ * update to one voter first. A memory of fixed size and a rule; no messages of its own.
  *
- * Who is refused hears "not here", as from anybody who lacks an object (spread.h), and asks the
- * others, and here again after 250 ms, 500 ms, 1 s, .. The voter tells all voters HAVE when it has
- * the update, and they ask it; who does not vote finds it when it asks around. The uplink then
- * carries one copy instead of one for each that asks. Nobody is refused for longer than
- * DP_RELAY_COPIES times what one copy takes, and DP_RELAY_MORE_US, or half of the round's time,
- * whichever is less: so much a voter that is slow or silent costs, and not twice in a row, since
- * another is first the next time. */
+ * A refused peer hears "not here", as from any node that lacks an object (spread.h); it asks the
+ * others, and asks here again after 250 ms, 500 ms, 1 s, .. The voter tells all voters HAVE when it
+ * has the update, and they ask it; a node that does not vote finds it when it asks around. The
+ * uplink then carries one copy instead of one for each peer that asks. No peer is refused for
+ * longer than DP_RELAY_COPIES times what one copy takes, and DP_RELAY_MORE_US, or half of the
+ * round's time, whichever is less: so much a voter that is slow or silent costs, and not twice in a
+ * row, since another is first the next time. */
 #ifndef DP_GOSSIP_TRANSFER_RELAY_H
 #define DP_GOSSIP_TRANSFER_RELAY_H
 

@@ -299,7 +299,7 @@ void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_ou
     dp_spread_fill(spread, now, out);
 }
 
-/* Who was asked for size and leaves says that it lacks them. */
+/* The member that was asked for size and leaves says that it lacks them. */
 static void no_info(dp_spread *spread, dp_want *want, uint32_t member, dp_status status,
                     dp_time now, dp_out *out)
 {

@@ -4,17 +4,15 @@
  * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the
  * driver), OBJECT_BEGIN, then GET_CHUNK over all holders, rarest resources first: 4 chunks under
  * way per holder, on a line that is far and not full up to 16, and 16 in all, objects in order of
- * priority, then of arrival, with room for data and a state behind updates. Who is said to have it
- * goes before those that only may, which are tried one at a time, and half as readily after each
- * that lacks it. Who lacks it says so, and the next is asked at once, as after 250 ms of silence.
- * When all lack it they are asked again after 250 ms, then after ever longer waits, or when they
- * say
- * that they have it. A chunk that does not come within twice the 95th percentile of measured chunk
- * times is asked of another; when all remaining chunks are under way, those later than that
- * percentile are asked of a second holder (hedge; Dean and Barroso 2013), of all chunks at most one
- * in 16. A holder with two bad chunks
- * is left alone for this object. An object without holders waits: whoever learns of one calls
- * dp_spread_holder. */
+ * priority, then of arrival, with room for data and a state behind updates. Known holders go before
+ * members that only may have the object; those are tried one at a time, and half as readily after
+ * each that lacks it. A member that lacks it says so, and the next is asked at once, as after 250
+ * ms of silence. If all lack it, they are asked again after 250 ms, then after ever longer waits,
+ * or when they say that they have it. A chunk that does not come within twice the 95th percentile
+ * of measured chunk times is asked of another; when all remaining chunks are under way, those later
+ * than that percentile are asked of a second holder (hedge; Dean and Barroso 2013), of all chunks
+ * at most one in 16. A holder with two bad chunks is left alone for this object. An object without
+ * holders waits: whoever learns of one calls dp_spread_holder. */
 #ifndef DP_GOSSIP_TRANSFER_SPREAD_H
 #define DP_GOSSIP_TRANSFER_SPREAD_H
 
@@ -76,13 +74,13 @@ void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint3
                       dp_out *out);
 /* Every linked member might have it (data that everybody needs): ask around. */
 void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
-/* No longer wanted. What came stays with the driver. */
+/* The object is no longer wanted. Chunks that came stay with the driver. */
 void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
 bool dp_spread_wants(const dp_spread *spread, const dp_hash *root);
 /* Wanted with this priority or a higher one, and of every linked member. */
 bool dp_spread_asks_all(const dp_spread *spread, const dp_hash *root, dp_priority priority);
-/* What is wanted and not so, for a priority of objects of rounds: their number, and roots in no
- * order. */
+/* The wanted objects for which that does not hold, for a priority of objects of rounds: their
+ * number, and roots in no order. */
 uint32_t dp_spread_hesitant(const dp_spread *spread, dp_priority priority,
                             dp_hash roots[DP_WANTED_MAX]);
 /* Wanted, and how large it is is not known but by hearsay. */

@@ -1,4 +1,4 @@
-/* Whom to ask for what next. */
+/* Chooses the next chunk to ask for, and the member to ask. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -57,8 +57,8 @@ static bool is_flying(const dp_spread *spread, uint32_t want, uint32_t chunk, ui
     return false;
 }
 
-/* What a chunk from this member is expected to cost. Who only may have it is asked when it would be
- * worth a few vain asks. */
+/* The expected cost of a chunk from this member. A member that only may have it costs several times
+ * as much, for the vain requests. */
 static uint64_t chunk_cost(const dp_spread *spread, const dp_want *want, uint32_t member)
 {
     const uint64_t took_us = spread->chunk_us[member] != 0
@@ -90,7 +90,7 @@ static const dp_want *behind(const dp_spread *spread, const dp_want *want)
     return first;
 }
 
-/* What of its room such an object does not use yet, at this member, or in all with
+/* The part of its room that such an object does not use yet: at this member, or in all with
  * DP_MEMBER_NONE. */
 static uint32_t room_for(const dp_spread *spread, const dp_want *other, uint32_t member,
                          uint32_t room)

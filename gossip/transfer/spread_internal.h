@@ -132,8 +132,8 @@ uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want, uint32_t m
 uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want);
 /* When one that nobody else could be asked for is looked at again. */
 dp_time dp_spread_hedge_again(dp_spread *spread, const dp_want *want, dp_time now);
-/* What is asked for is small, and the first answer counts: the next one is asked soon. Doubled each
- * time all were asked. */
+/* The wait for an answer to GET_INFO before the next member is asked. Short, since the answer is
+ * small and the first one counts; doubled each time all were asked. */
 uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint32_t member);
 /* A chunk has come from member; one has not come in time. */
 void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
@@ -152,7 +152,7 @@ void dp_spread_note_holder(const dp_spread *spread, uint32_t member, const char 
 void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp_time now);
 /* Nobody may be asked because those who are linked lacked it: when that is forgiven. */
 void dp_spread_plan_forgiving(const dp_spread *spread, dp_want *want, dp_time now);
-/* Who lacked it may be asked again: liars not. */
+/* Members that lacked the object may be asked again, except liars. */
 void dp_spread_ask_lacking(dp_want *want);
 /* member says that it has it now: it is asked again, unless it lied. True: this is news. */
 bool dp_spread_believe(dp_want *want, uint32_t member);

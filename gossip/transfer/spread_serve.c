@@ -1,4 +1,4 @@
-/* What others ask of us, and the look from outside. */
+/* Limits on requests by peers; counts of the transfers under way, and the check of their tables. */
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/transfer/spread_internal.h"

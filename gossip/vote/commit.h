@@ -10,7 +10,7 @@
  * Deviations from the paper: ballots have fixed owners; a PROPOSE proves with signed promises that
  * its value is free or forced; ACCEPTED goes to all voters, so that anyone may close the slot.
  *
- * What is durable is the vote row: u8 version 1 | 32 fork | u64 slot | 32 prev | u32 promised + 1
+ * The durable state is the vote row: u8 version 1 | 32 fork | u64 slot | 32 prev | u32 promised + 1
  * | u32 accepted + 1 | u32 size | accepted record. Memory is never behind the row; nothing is sent
  * that is ahead of it. */
 #ifndef DP_GOSSIP_VOTE_COMMIT_H

@@ -1,4 +1,4 @@
-/* The messages of one slot's vote as bytes. What they mean is commit.h's business.
+/* The messages of one slot's vote as bytes. commit.h describes their meaning.
  *
  *   vote      u8 voter | 32 fork | u64 slot | 32 prev | u32 ballot | u32 accepted + 1 | 32 hash
  *             | 64 signature

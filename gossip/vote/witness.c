@@ -6,9 +6,9 @@
 #include "base/mutation.h"
 #include "gossip/core/msg.h"
 
-/* What is kept of one voter in one slot. The ends of its accepts and promises, since a promise
- * contradicts an accept that lies anywhere below it; one proposal; and one vote of a chain that is
- * not ours. */
+/* The votes kept of one voter in one slot: the lowest and highest of its accepts and promises,
+ * since a promise contradicts an accept that lies anywhere below it; one proposal; and one vote of
+ * a chain that is not ours. */
 enum { ACCEPTED_LOW, ACCEPTED_HIGH, PROMISE_LOW, PROMISE_HIGH, PROPOSED };
 _Static_assert((int)PROPOSED + 1 == (int)DP_WITNESS_VOTES, "a place for each");
 

@@ -1,6 +1,6 @@
-/* What each voter has signed lately, slot by slot, in the own chain and in any other, so that one
- * who says one thing here and another there convicts itself (SAFETY A12). Keeps and compares; what
- * follows from a contradiction is proof.c's business.
+/* The recent votes of each voter, slot by slot, in this chain and in any other, so that a voter
+ * that signs contradicting votes convicts itself (SAFETY A12). It keeps and compares votes; proof.c
+ * acts on a contradiction.
  *
  * An honest voter never signs two votes a and b of one slot and fork of which any of these is true,
  * whatever crashes, since each is durable before it is sent:
