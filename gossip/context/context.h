@@ -94,7 +94,7 @@ struct dp_node {
     dp_record draft; /* being read or written: nothing of it is needed between two calls */
     uint8_t room[DP_ROOM_BYTES]; /* a message that is being written */
     /* From the lowest room up. */
-    struct dp_requests *requests;           /* requests/wish.h */
+    struct dp_requests *requests;           /* requests/requests.h */
     struct dp_leave *leave;                 /* requests/leave.h */
     struct dp_chain *chain;                 /* catchup/chain.h */
     struct dp_list_exchange *list_exchange; /* catchup/list_exchange.h */

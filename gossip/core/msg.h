@@ -18,7 +18,7 @@
 enum { DP_MSG_VERSION = 1, DP_MSG_HEAD_BYTES = 2 };
 
 typedef enum dp_msg_type {
-    DP_MSG_HEARTBEAT = 1, /* beat.h */
+    DP_MSG_HEARTBEAT = 1, /* heartbeat.h */
     DP_MSG_PING = 2,      /* members.h */
     DP_MSG_ACK = 3,
     DP_MSG_PING_REQ = 4,

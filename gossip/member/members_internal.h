@@ -1,5 +1,6 @@
-/* The inside of the member table, shared by members.c (table, links, dialling), accuse.c (states
- * and statements) and probe.c (pinging). Nobody else includes it. */
+/* Private header of the member table, shared by the sources of this folder: members.c (table,
+ * links), dial.c, suspicion.c, the statement sources, probe.c and others. No source elsewhere
+ * includes it. */
 #ifndef DP_GOSSIP_MEMBER_MEMBERS_INTERNAL_H
 #define DP_GOSSIP_MEMBER_MEMBERS_INTERNAL_H
 
@@ -171,7 +172,7 @@ uint32_t dp_members_pick(dp_members *members, uint32_t not_a, uint32_t not_b, ui
 void dp_members_state_set(dp_members *members, uint32_t index, dp_member_state state, dp_time now,
                           const char *cause, dp_out *out);
 
-/* accuse.c */
+/* suspicion.c */
 /* Index of this peer among the accusers of a row; n_accusers: it is none of them. */
 uint32_t dp_members_find_accuser(const dp_row *row, const dp_peer *peer);
 /* How many accusers make a member of this table dead at once. */

@@ -4,11 +4,11 @@
  *
  * A node works for part p when it is its owner; or when nobody before it in line is alive, or their
  * time has passed: the owner, then the owners after it, then the others that are ready, in order of
- * peer. Times count from when the round was ripe here (close.c): K are ready and the grace is over,
- * or all are ready. Then the owner adds up what it has if it has all, or when what is missing comes
- * no more; who is k-th in line, those left out who have spoken for two parts of others, begins
- * after 2 k waits; a voter lists what parts there are after 16. part_wait.h says how long they
- * are. */
+ * peer. Times count from when the round was ripe here (round_close.c): K are ready and the grace is
+ * over, or all are ready. Then the owner adds up what it has if it has all, or when what is missing
+ * comes no more; who is k-th in line, those left out who have spoken for two parts of others,
+ * begins after 2 k waits; a voter lists what parts there are after 16. part_wait.h says how long
+ * they are. */
 #ifndef DP_GOSSIP_PARTS_PART_ROUND_H
 #define DP_GOSSIP_PARTS_PART_ROUND_H
 

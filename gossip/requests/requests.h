@@ -28,7 +28,7 @@ typedef struct dp_requests {
     uint32_t n_fences;
     dp_fence_request fences[DP_FENCES_MAX];
     dp_remove own_remove;               /* of this node, which leaves */
-    struct dp_revoke_requests *invites; /* invite_wish.h */
+    struct dp_revoke_requests *invites; /* revoke_request.h */
     struct dp_rotate *rotate;           /* rotate.h */
     dp_time renew_asked_at;             /* renew.c */
 } dp_requests;

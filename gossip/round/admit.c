@@ -23,7 +23,7 @@ bool dp_admit_members_only(uint8_t type)
     switch ((dp_msg_type)type) {
     case DP_MSG_PING:
     case DP_MSG_ACK:
-    case DP_MSG_STATEMENT: /* of itself: accuse.c */
+    case DP_MSG_STATEMENT: /* of itself: statement_take.c */
     case DP_MSG_SYNC:
     case DP_MSG_DECIDE: /* proves itself, */
     case DP_MSG_RECORDS:

@@ -188,7 +188,7 @@ void dp_round_tell_written(dp_node *node);
 void dp_round_drop_unlisted(dp_node *node);
 /* Of those that one step had no room for, so many. */
 void dp_round_drop_more(dp_node *node, uint32_t most);
-/* ---- close.c ---- */
+/* ---- round_close.c ---- */
 
 /* A round that this node has opened is decided: how long it took. */
 void dp_round_measure(dp_node *node);
@@ -216,7 +216,7 @@ uint32_t dp_round_active(const dp_node *node);
 /* Is this row one of them? */
 bool dp_round_is_active(const dp_node *node, uint32_t index);
 uint32_t dp_round_others_ready(const dp_node *node);
-/* ---- lines.c ---- */
+/* ---- uplink_statistics.c ---- */
 
 /* The state of the lines that this node would put into a record. */
 dp_lines dp_round_lines(dp_node *node);

@@ -122,9 +122,10 @@ static bool has_offered(const dp_sim *sim, const dp_peer *peer)
     return false;
 }
 
-/* Who has offered to vote may be named by the next record, before anybody can know that it is gone.
- * Of n voters of whom b are gone, and q more who are gone and 0 or 1 who are not, so that their
- * number stays odd, a majority is there as long as q / 2 <= (n - 1) / 2 - b. */
+/* The next record may name hosts that have offered to vote, before any host can know that they are
+ * gone. Let b of the n voters be gone, and let the record add q voters that are gone and 0 or 1
+ * that is not, so that their number stays odd: a majority is there as long as q / 2 <= (n - 1) / 2
+ * - b. */
 static void take_offers(dp_sim *sim, uint8_t *core)
 {
     const uint64_t slot = dp_oracle_slots(sim) + 1;
@@ -151,7 +152,7 @@ static bool choose(dp_sim *sim, uint8_t *core)
 {
     const uint64_t slots = dp_oracle_slots(sim);
 
-    /* Whom all can dial, and whose address nobody has to learn. */
+    /* All hosts can dial host 0, and none has to learn its address. */
     core[0] = 1;
     if (sim->amnesias > 0 || !take_majority(sim, slots + 1, core) ||
         (slots > 0 && !take_majority(sim, slots, core))) {

@@ -304,7 +304,7 @@ static void fork_records(dp_disk *disk, dp_disk_write *write)
     disk->n_checkpoints = kept;
 }
 
-/* What only the replaced row needed goes with it. */
+/* Drops the objects that only the replaced row needed. */
 static void let_go(dp_disk *disk, const uint32_t keep[3])
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -434,7 +434,7 @@ dp_disk_write *dp_disk_end(dp_disk *disk)
     return write;
 }
 
-/* What no row came to name is garbage after a crash. */
+/* Drops the fresh objects: after a crash, an object that no row names is garbage. */
 static void sweep(dp_disk *disk)
 {
     for (uint32_t i = 0; i < disk->uses_capacity; i++) {
@@ -444,7 +444,8 @@ static void sweep(dp_disk *disk)
     }
 }
 
-/* What the shadow made of the write under way is how it was. */
+/* The model takes over the outcome of the cut write from the shadow: if the shadow has done it, it
+ * is done here too. */
 static void cut_shadow(dp_disk *disk)
 {
     dp_shadow *const shadow = disk->shadow;

@@ -48,7 +48,7 @@ typedef enum dp_write_kind {
     DP_WRITE_CHECKPOINT
 } dp_write_kind;
 
-/* What the host tells the node when a write has ended. */
+/* The event that the host gives to the node when a write has ended. */
 typedef enum dp_write_then {
     DP_THEN_NOTHING = 0,
     DP_THEN_STORED,
@@ -117,7 +117,7 @@ uint32_t dp_disk_objects(const dp_disk *disk);
 bool dp_disk_holds(const dp_disk *disk, uint32_t object);
 void dp_disk_use(dp_disk *disk, uint32_t object, uint32_t use, bool on);
 bool dp_disk_uses(const dp_disk *disk, uint32_t object, uint32_t use);
-/* A part of it cannot be read: it is not whole any more. Who uses it still does. */
+/* Part of the object cannot be read: it is not whole any more. Its uses stay. */
 void dp_disk_spoil(dp_disk *disk, uint32_t object);
 /* The last chunk has come: from now on the object is held. Of what is not there in part nothing
  * happens. */
@@ -129,7 +129,7 @@ uint64_t dp_disk_begin(dp_disk *disk, const dp_disk_write *write, uint64_t now_u
                        uint64_t took_us);
 /* Is this chunk that came from a peer under way? index 0 for an object of one. */
 bool dp_disk_is_writing(const dp_disk *disk, uint32_t object, uint32_t index);
-/* What is under way will be done so many times sooner from now on. */
+/* From now on the writes under way end so many times sooner. */
 void dp_disk_hasten(dp_disk *disk, uint64_t now_us, uint32_t times);
 /* The oldest write has ended: it is durable. The caller frees it with dp_disk_write_free. NULL if
  * there is none. */

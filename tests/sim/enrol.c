@@ -9,7 +9,7 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/sim.h"
 
-/* What a record is made of and in. */
+/* Inputs and buffers for the making of a record. */
 typedef struct desk {
     dp_ledger ledger;
     dp_record record;

@@ -94,7 +94,8 @@ void dp_evil_plan(dp_plan *plan, const dp_sim_options *options)
         plan->fault_us[DP_FAULT_CRASH] = 5000000;
         plan->round_ms = 500;
     } else if (kind == DP_EVIL_MEMBER) {
-        /* What is taken for dead lives; who comes late has only the word of others. */
+        /* No crashes: a host taken for dead is alive in fact. A host that joins late has only the
+         * word of others. */
         plan->on &= 1U << DP_FAULT_COPY | 1U << DP_FAULT_REORDER;
         plan->on |= 1U << DP_FAULT_LATE;
         plan->faults_end_us = 60000000;

@@ -41,7 +41,8 @@ static void forge_states(dp_host *host, const dp_slot_book *slot)
     }
 }
 
-/* What was proposed for the slot, at another time: valid by the chain. False: nothing was. */
+/* Makes the record that was proposed for the slot, with another time: valid by the chain. False:
+ * none was proposed. */
 static bool make_record(const dp_slot_book *slot, dp_view *made)
 {
     const dp_ballot_book *book = slot->n_ballots > 0 ? &slot->ballots[0] : NULL;

@@ -396,9 +396,10 @@ static uint64_t fastest(const dp_sim *sim)
     return most;
 }
 
-/* What counts of liars is no more than 16 times what the fastest could have made since they were
- * counted last. Twice as much, since a publication may hold the work of a longer time than lies
- * between two records; summed up over all records, since what is over in one counts in the next. */
+/* The tokens counted for liars are at most 16 times those that the fastest trainer could have made
+ * since the liars were counted last. The check allows twice as much, since a publication may hold
+ * the work of a longer time than lies between two records, and it sums over all records, since
+ * tokens over the bound of one count in the next. */
 void dp_evil_schedule(dp_sim *sim, const dp_record *record)
 {
     dp_evil *e = sim->evil;

@@ -6,10 +6,10 @@
  * voter may crash at any point, between two sends too (what was sent last is lost like any
  * message), and is up again at once with what its disk has; a vote row and a record under way are
  * there or not, each alone. The write of a vote row may fail, with the row on the disk or not; that
- * counts as a crash in the bounds. Everyone may accept any valid record at once. Whoever has a
- * record on its disk may give it to anybody who lacks it, at any time or never. Bounds: slots, how
- * often each voter bids, and how many crashes there are in all. States are merged when voters,
- * disks and sets of messages that can still matter are equal (by 64 bits of hash).
+ * counts as a crash in the bounds. Every voter may accept any valid record at once. A voter that
+ * has a record on its disk may give it to any voter that lacks it, at any time or never. Bounds:
+ * slots, how often each voter bids, and how many crashes there are in all. States are merged when
+ * voters, disks and sets of messages that can still matter are equal (by 64 bits of hash).
  *
  * With several slots the voters of the next one are those that gossip/ledger/ledger.h makes of the
  * record before; with --voters change the owner of ballot 0 puts a fourth host in the place of the

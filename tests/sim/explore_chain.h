@@ -22,7 +22,7 @@ typedef struct dp_explore_chain dp_explore_chain;
 dp_explore_chain *dp_explore_chain_open(dp_sim *sim);
 void dp_explore_chain_close(dp_explore_chain *chain);
 
-/* What is said after a record: 0 or the number of one that may be decided. */
+/* The ledger after a record: 0 or the number of one that may be decided. */
 const dp_ledger *dp_explore_ledger(dp_explore_chain *chain, uint32_t number);
 /* Slots after the start: 0 for record 0. */
 uint32_t dp_explore_slot(const dp_explore_chain *chain, uint32_t number);
@@ -35,8 +35,9 @@ uint32_t dp_explore_number(dp_explore_chain *chain, dp_view record);
 /* 0 if no record has this hash. */
 uint32_t dp_explore_find(const dp_explore_chain *chain, const dp_hash *hash);
 
-/* What host proposes in this life after record before: its size in out (DP_RECORD_BYTES_MAX). goes:
- * the voter that host DP_EXPLORE_VOTERS takes the place of, or DP_NOBODY. */
+/* Writes the record that host proposes in this life after record before to out
+ * (DP_RECORD_BYTES_MAX) and returns its size. goes: the voter that host DP_EXPLORE_VOTERS replaces,
+ * or DP_NOBODY. */
 size_t dp_explore_value(dp_explore_chain *chain, uint32_t before, uint32_t host, uint32_t life,
                         uint32_t goes, uint8_t *out);
 /* May it follow? As dp_chain_offer() and the judge of a voter see it. */

@@ -1,5 +1,5 @@
-/* What must hold of all that was ever sent and of what every voter holds for decided, in one state
- * of the exhaustive search. */
+/* Checks one state of the exhaustive search: the rules for all messages ever sent and for the
+ * records that each voter holds for decided. */
 #ifndef DP_SIM_EXPLORE_JUDGE_H
 #define DP_SIM_EXPLORE_JUDGE_H
 

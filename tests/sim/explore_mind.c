@@ -111,7 +111,7 @@ static void tidy_bytes(dp_commit_bytes *bytes, bool used)
     }
 }
 
-/* What the machine will not read again is made the same, so that states are found equal. */
+/* Clears the fields that the machine will not read again, so that equal states are found equal. */
 static void tidy(dp_commit *c, bool bids)
 {
     const bool owns = c->phase != DP_COMMIT_IDLE && c->phase != DP_COMMIT_PROPOSING;

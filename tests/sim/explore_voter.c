@@ -48,7 +48,7 @@ static void claim(dp_explore_voters *v, bool holds, const char *sentence)
     }
 }
 
-/* What the disk says about the slot after the last record on it. */
+/* The vote row on disk for the slot after the last record on it. */
 static dp_commit_row durable_row(dp_explore_voters *v)
 {
     dp_commit_row found = {.promised = -1, .accepted = -1};
@@ -67,7 +67,8 @@ static dp_commit_row durable_row(dp_explore_voters *v)
     return found;
 }
 
-/* What leaves is on this voter's disk, as is the chain before it, and the ballot is its own. */
+/* Checks a vote that is sent: it and the chain before it are on this voter's disk, and the ballot
+ * is its own. */
 static void judge_send(dp_explore_voters *v, const dp_vote *vote)
 {
     const dp_ledger *ledger = dp_explore_ledger(v->chain, v->now->kept);
@@ -278,8 +279,8 @@ static void crash(dp_explore_voters *v, bool row_kept, bool record_kept)
     start(v);
 }
 
-/* What dp_chain_offer() does when the votes have decided, or another gives the record; the last
- * slot ends with the decision. */
+/* Does the work of dp_chain_offer() when the votes have decided, or another voter gives the record;
+ * the last slot ends with the decision. */
 static void take_record(dp_explore_voters *v, uint32_t number)
 {
     v->now->keeping = (uint8_t)number;

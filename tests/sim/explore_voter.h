@@ -37,7 +37,7 @@ typedef struct dp_explore_message {
     uint64_t mark; /* of all of it */
 } dp_explore_message;
 
-/* What an event makes of a state. */
+/* Effect of an event on a state. */
 typedef struct dp_explore_effect {
     uint32_t state; /* the same number: nothing happened */
     uint16_t n_sends;

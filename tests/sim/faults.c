@@ -1,4 +1,4 @@
-/* What goes wrong, and when it stops. Draws from its own stream; a class that is off draws
+/* Faults: their kinds, times and end. Draws from its own stream; a class that is off draws
  * nothing. */
 #include <stdlib.h>
 
@@ -161,8 +161,8 @@ static void amnesia(dp_sim *sim)
 {
     dp_host *host = dp_fault_any_up(sim);
 
-    /* What was published before, and lies with one voter only, does not reach another one that
-     * nobody can dial either. */
+    /* Not behind NAT: an update published before, which only one voter holds, does not reach
+     * another voter that no host can dial. */
     if (host == NULL || dp_fault_on(sim, DP_FAULT_NAT) || sim->amnesias > 0 || sim->leavers > 0 ||
         dp_oracle_voters(sim) < 3 || host->disk.n_records == 0 || !others_have_all(sim, host)) {
         return;

@@ -34,10 +34,11 @@ void dp_fault_one_way(dp_sim *sim);
 /* A new spell of flapping, or, with an occasion of one, its next beat. */
 void dp_fault_flap(dp_sim *sim, const dp_occasion *occasion);
 void dp_fault_rebind(dp_sim *sim);
-/* What a long partition or a delay holds back would keep a line mute beyond the healing: such a
- * link breaks, to be dialled anew. */
+/* Messages that a long partition or a delay holds back would keep a line mute beyond the healing:
+ * breaks such a link, so that it is dialled anew. */
 void dp_fault_release(dp_sim *sim);
-/* What has piled up before a slow line of this host is gone, and its links with it. */
+/* If the line of this host is busy for more than a second, drops the messages that wait for it, and
+ * the host's links with them. */
 void dp_fault_drain(dp_sim *sim, uint32_t index);
 
 #endif

@@ -1,4 +1,4 @@
-/* What goes wrong between hosts. */
+/* Faults between hosts. */
 #include "tests/sim/faults.h"
 
 /* Block every pair across two or more groups; what alone has to do with stays open when it is a

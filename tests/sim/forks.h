@@ -20,7 +20,7 @@ void dp_forks_close(dp_sim *sim);
 void dp_forks_start(dp_sim *sim);
 void dp_forks_strike(dp_sim *sim);
 
-/* What oracle.c passes on. */
+/* Calls that oracle.c passes on. */
 void dp_forks_store(dp_host *host, const dp_action *action);
 /* The chain on its disk is what a host goes by when it starts. */
 void dp_forks_booted(dp_host *host);
@@ -28,7 +28,7 @@ void dp_forks_note(dp_host *host, const dp_note *note);
 void dp_forks_theta(dp_host *host, uint64_t round, const dp_hash *tensor_root);
 void dp_forks_announced(dp_host *host, const dp_hash *root);
 void dp_forks_settled(dp_host *host, const dp_hash *root);
-/* What its trainer drew for a publication. */
+/* The samples that a host's trainer drew for a publication. */
 void dp_forks_published(dp_host *host, const dp_hash *root, const dp_toy_samples *samples);
 /* False: it had no reason to. */
 bool dp_forks_halted(const dp_host *host);

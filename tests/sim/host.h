@@ -24,7 +24,7 @@ enum {
 
 typedef enum dp_toy_life { DP_TOY_DOWN = 0, DP_TOY_OPENING, DP_TOY_UP } dp_toy_life;
 
-/* What a PUBLISH or FREEZE gave. */
+/* Result of a PUBLISH or FREEZE. */
 typedef struct dp_host_parcel {
     dp_toy_parcel made;
     uint64_t round;       /* PUBLISH */

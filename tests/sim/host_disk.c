@@ -142,9 +142,9 @@ void dp_host_save(dp_host *host, const dp_action *action)
 
 /* ---- writes that have ended ---- */
 
-/* What the driver makes of a write that failed: the node hears of rows and chunks, a trainer whose
- * update is lost is started again, and after an error that is not mere lack of space the daemon
- * ends. */
+/* Acts on a failed write as the driver does: it tells the node about rows and chunks, starts a
+ * trainer again whose update is lost, and ends the daemon after any error other than lack of
+ * space. */
 static void on_failed_write(dp_host *host, dp_status status)
 {
     dp_disk_write *write = dp_disk_fail(&host->disk);

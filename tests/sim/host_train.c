@@ -246,7 +246,7 @@ static void do_restore(dp_host *host, const dp_action *action)
     dp_oracle_drawers(host, action, NULL);
 }
 
-/* What travels: the parts of a publication are objects of their own. */
+/* The list of a publication's parts; each part is an object of its own. */
 static dp_part_list part_list(dp_host *host, const dp_toy_parcel *made)
 {
     dp_part_list list = {.n = made->cuts.n};
@@ -410,9 +410,9 @@ static dp_gain gain_of(uint64_t chance, bool harmful)
     return (dp_gain){.micro = harmful ? -micro : micro, .error_micro = 300, .tokens = 64};
 }
 
-/* The toy's targets are unlike, so that its updates tell nothing of each other. What a trainer
- * would measure is drawn instead: of an honest author's update it finds that it helps, also where
- * it leads elsewhere, of most of a liar's that they do neither, each voter something else. */
+/* The toy's targets are unlike, so that its updates tell nothing of each other. The result of a
+ * trainer's measurement is drawn instead: an honest author's update helps, even where it leads
+ * elsewhere; most updates of a liar lead elsewhere and do harm. Each voter draws other values. */
 static void do_judge(dp_host *host, const dp_action *action)
 {
     dp_event event = {.type = DP_EV_JUDGED};

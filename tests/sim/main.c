@@ -17,7 +17,7 @@
 
 enum { FAILURES_PRINTED = 20 };
 
-/* What a worker tells the parent of one seed. */
+/* Report of a worker to its parent about one seed. */
 typedef struct report {
     uint64_t seed;
     bool failed;
@@ -343,8 +343,8 @@ static void add_up(sums *all, const report *r)
     all->digest += r->totals.digest * (2 * r->seed + 1); /* the order of arrival does not matter */
 }
 
-/* What all seeds met with. Faults of single messages are counted apart: there are millions of
- * them. */
+/* Prints the faults of all seeds. Faults of single messages are counted apart: there are millions
+ * of them. */
 static void print_harm(const sums *all)
 {
     static const uint32_t of_messages =

@@ -1,6 +1,6 @@
-/* What a simulated run costs and notices: traffic by kind, time until deaths are told, false
- * suspicions, how fast records spread. It only watches; nothing here changes what happens or is
- * part of the digest. */
+/* Measurements of a simulated run: traffic by kind, time until deaths are told, false suspicions,
+ * how fast records spread. It only watches; nothing here changes what happens or is part of the
+ * digest. */
 #ifndef DP_SIM_MEASURE_H
 #define DP_SIM_MEASURE_H
 

@@ -40,7 +40,7 @@ void dp_oracle_train(dp_host *host, uint64_t round);
 /* A publication got its outcome in the trainer. */
 void dp_oracle_settled(dp_host *host, const dp_hash *root, const dp_toy_outcome *outcome,
                        uint64_t round);
-/* What makes the result of a part of this round differ from others of the same numbers. */
+/* A nonce by which the result of a part of this round differs from others of the same numbers. */
 uint64_t dp_oracle_reduce_nonce(uint64_t round, uint32_t part);
 /* The trainer begins a command, and has done it: LOAD, INIT, RESTORE, PUBLISH, APPLY, FREEZE, MIX
  * (change: what it did to F). */

@@ -74,8 +74,8 @@ static bool read_vector(dp_host *host, const dp_hash *root, dp_toy_vector out)
     return true;
 }
 
-/* What the chain leaves of a publication (SAFETY B1, B2, B6): beta (a - clip d) if it is listed,
- * else a. */
+/* The residual of a publication by the chain (SAFETY B1, B2, B6): beta (a - clip d) if it is
+ * listed, else a. */
 static bool outcome_of(dp_host *host, const dp_parcel_book *parcel, dp_toy_vector out)
 {
     dp_toy_vector sent;
@@ -204,7 +204,7 @@ static void on_restore(dp_host *host, const dp_action *action)
     }
 }
 
-/* What travels of a publication in a round of parts; else NULL. */
+/* The parts of a publication in a round of parts; else NULL. */
 static dp_part_list *list_of(dp_host *host, const dp_toy_parcel *made)
 {
     if (made->cuts.n == 0) {
@@ -450,7 +450,7 @@ void dp_oracle_discarded(dp_host *host, const dp_note *note)
     }
 }
 
-/* What is thrown away because it is old is told (SAFETY B8). */
+/* Checks that work is discarded for its age only with a note (SAFETY B8). */
 void dp_oracle_ordered(dp_host *host, const dp_action *action)
 {
     if (host->sim->forks != NULL) {

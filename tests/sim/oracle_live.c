@@ -10,20 +10,21 @@
 #include "tests/sim/forks.h"
 #include "tests/sim/oracle_internal.h"
 
-/* Where the bounds come from. Whom one lost is dialled again after at most 30 s (a quarter more by
- * chance), and who bid in vain bids again after at most as much: so all stand, and somebody
- * proposes, within 75 s. A round then ends by its hard deadline, 1.5 L + 2 s, where L may have
- * grown to three times the round time while all was broken. When the owner of the ballot is gone
- * somebody bids: of those that come after it who is d places behind waits (1 + d) times 5 s at
- * most, and a quarter more by chance (SAFETY A9), and all before it may be gone too. The 5 s are
- * reached where round trips took a second while all was broken: their mean and deviation fall only
- * with new samples. */
+/* Where the bounds come from. A node dials a lost peer again after at most 30 s (a quarter more by
+ * chance), and a voter that bid in vain bids again after at most as much: so within 75 s all links
+ * stand and some voter proposes. A round then ends by its hard deadline, 1.5 L + 2 s, where L may
+ * have grown to three times the round time while all was broken. If the owner of the ballot is
+ * gone, another voter bids: the one d places behind it waits (1 + d) times 5 s at most, and a
+ * quarter more by chance (SAFETY A9), and all before it may be gone too. The 5 s are reached where
+ * round trips took a second while all was broken: their mean and deviation fall only with new
+ * samples. */
 static const uint64_t settle_us = 75 * DP_SECOND;
 /* After that, or once it was level: a state that does not come is given up after 5 s, some times
  * over. */
 static const uint64_t stuck_us = 30 * DP_SECOND;
-/* Who asked a partner that is gone for ever whether an exchange took place publishes nothing until
- * the voters fence that partner off: they are asked after 60 s. */
+/* A node that has asked a partner whether an exchange took place publishes nothing until the
+ * partner answers; if it is gone for ever, until the voters fence it off: the node asks them after
+ * 60 s. */
 static const uint64_t fence_us = 60 * DP_SECOND;
 enum {
     COUNTED_ROUNDS = 12,      /* from level to listed */
@@ -167,8 +168,8 @@ static bool judge_host(dp_sim *sim, const dp_host *host)
         book->free_us = sim->now_us;
     }
     if (book->out_since > book->free_us) {
-        /* Who fell behind again, as by a pause that outlasts the healing, was not level meanwhile;
-         * L5 bounds that. */
+        /* A host that fell behind again, as by a pause that outlasts the healing, was not level
+         * meanwhile; L5 bounds that time. */
         book->out_rounds += o->n_rounds - 1 - book->out_round;
         book->free_us += sim->now_us - book->out_since;
     }

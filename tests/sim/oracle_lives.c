@@ -9,7 +9,7 @@
 #include "tests/sim/oracle.h"
 #include "tests/sim/oracle_lives.h"
 
-/* What one node last knew of another, by the words of the other. */
+/* The last that one node knew of another, by the other's own statements. */
 typedef struct life {
     uint64_t incarnation;
     uint64_t beat_incarnation;

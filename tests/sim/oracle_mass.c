@@ -90,7 +90,8 @@ static bool was_told(const dp_oracle *o, uint32_t owner, uint64_t round, const d
     return false;
 }
 
-/* What came too late counts in the next round or never, and only in a run that has this rule. */
+/* Checks that a late update counts in the next round or never, and only in a run that has this
+ * rule. */
 static void check_age(dp_sim *sim, const dp_record *record, uint32_t index)
 {
     const uint32_t owner = dp_sim_index(sim, &record->listed[index].peer);
@@ -454,8 +455,8 @@ static bool was_refused(const dp_mix_book *book, uint64_t ticket)
     return false;
 }
 
-/* Who has asked is bound: only the word of the other side, or a fence, unlocks its F (SAFETY
- * C5). */
+/* Checks that a node that has asked its partner to commit is bound: only the answer of the other
+ * side, or a fence, unlocks its F (SAFETY C5). */
 static void check_unlock(dp_host *host, dp_mix_book *book, const dp_mix_row *row)
 {
     const dp_member_book *members = host->sim->oracle->members;

@@ -65,7 +65,7 @@ static dp_status reduce(dp_sim *sim, const dp_record *record, uint32_t p, uint32
     return DP_OK;
 }
 
-/* What contribution i has published of part p. */
+/* The bytes that contribution i has published for part p. */
 static bool object_of(dp_sim *sim, const dp_record *record, uint32_t p, uint32_t i, dp_view *blob)
 {
     const dp_parcel_book *parcel = dp_oracle_parcel(sim->oracle, &record->listed[i].root);

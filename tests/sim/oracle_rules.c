@@ -136,8 +136,8 @@ void dp_oracle_accusations(dp_host *host, dp_view message)
     }
 }
 
-/* SAFETY D3: among four and more it takes two accusers. Who is still counted after the death was so
- * before it. */
+/* SAFETY D3: among four or more, a death takes two accusers. An accuser that is still counted after
+ * the death was counted before it. */
 void dp_oracle_death(dp_host *host, const dp_note *note)
 {
     if (host->sim->forks != NULL) {
@@ -173,7 +173,7 @@ void dp_oracle_death(dp_host *host, const dp_note *note)
 
 /* ---- voters that keep silent ---- */
 
-/* What a vote row says, as far as it is asked for here. All zero if there is none. */
+/* The fields of a vote row that the checks here need. All zero if there is none. */
 static dp_row_book read_row(dp_view bytes)
 {
     dp_reader r = dp_reader_of(bytes);

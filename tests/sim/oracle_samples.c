@@ -65,7 +65,7 @@ void dp_oracle_samples(dp_sim *sim, uint64_t round, const dp_listed *listed)
     }
 }
 
-/* What is granted and not used up, by the ledger. */
+/* The number of samples that the ledger holds as granted and not used. */
 static uint64_t at_rest(const dp_ledger *ledger)
 {
     uint64_t count = ledger->pool.lost;

@@ -70,8 +70,8 @@ static void on_propose(dp_host *host, dp_slot_book *slot, const dp_vote_msg *msg
     }
 }
 
-/* What is accepted lies on the disk with its lists: a voter alone may hold them by then (SAFETY
- * A6). */
+/* Checks that an accepted record is on the disk with its lists: one voter alone may hold them by
+ * then (SAFETY A6). */
 void dp_oracle_accepts(dp_host *host, dp_view bytes)
 {
     static dp_record record;

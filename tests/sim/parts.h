@@ -1,5 +1,5 @@
-/* Objects that a simulated disk has in part: which chunks came, and their bytes. What is here
- * survives a crash, so that a fetch goes on where an earlier life of the node ended. */
+/* Objects that a simulated disk has in part: which chunks came, and their bytes. They survive a
+ * crash, so that a fetch goes on where an earlier life of the node ended. */
 #ifndef DP_SIM_PARTS_H
 #define DP_SIM_PARTS_H
 
@@ -26,7 +26,7 @@ typedef struct dp_parts {
 } dp_parts;
 
 void dp_parts_close(dp_parts *parts);
-/* Get ready for chunks with these leaves. What is here of it already stays. */
+/* Gets ready for chunks with these leaves. Chunks that are here already stay. */
 void dp_parts_begin(dp_parts *parts, uint32_t object, uint32_t n_chunks, const dp_hash *leaves);
 /* NULL if it was never begun, or dropped. Valid until the next begin or drop. */
 dp_part *dp_parts_find(const dp_parts *parts, uint32_t object);

@@ -205,7 +205,7 @@ static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)
                     1U << DP_FAULT_CRASH | 1U << DP_FAULT_HANG | 1U << DP_FAULT_NARROW;
     } else if (profile == DP_PROFILE_STALE) {
         plan->nodes = 3 + (uint32_t)dp_rng_below(rng, 8);
-        /* What makes publications late. */
+        /* Faults that make publications late. */
         plan->on |= 1U << DP_FAULT_SLOW | 1U << DP_FAULT_DELAY | 1U << DP_FAULT_CRASH |
                     1U << DP_FAULT_TRAINER;
         plan->stale = true;

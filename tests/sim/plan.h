@@ -1,4 +1,4 @@
-/* What one seed stands for: how many nodes, how fast, which faults and how hard. A pure function of
+/* The world of one seed: how many nodes, how fast, which faults and how hard. A pure function of
  * seed and options. */
 #ifndef DP_SIM_PLAN_H
 #define DP_SIM_PLAN_H

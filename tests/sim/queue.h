@@ -1,5 +1,5 @@
-/* What will happen, in order: a binary heap of occasions keyed (time, order of insertion). Knows
- * nothing of their meaning. */
+/* Future events of the simulation, in order: a binary heap of occasions keyed (time, order of
+ * insertion). Knows nothing of their meaning. */
 #ifndef DP_SIM_QUEUE_H
 #define DP_SIM_QUEUE_H
 

@@ -1,7 +1,7 @@
 /* The real store/ behind the disk of a simulated node, on a platter whose power is cut in every
  * crash, in the middle of a write or of the next start. After each crash it must hold what the
- * model says is durable, byte by byte; of the write that was under way the model takes over what
- * the store makes of it. What differs is failure S8. */
+ * model says is durable, byte by byte; the model takes over the store's outcome of the write that
+ * was under way. Any difference is failure S8. */
 #ifndef DP_SIM_REAL_H
 #define DP_SIM_REAL_H
 

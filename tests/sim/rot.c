@@ -18,7 +18,7 @@ static dp_rot *find(dp_host *host, uint32_t object)
     return NULL;
 }
 
-/* What was dropped, fetched again since, or found and dropped, is no rot any more. */
+/* Forgets rot in objects that have since been dropped, fetched again, or found and dropped. */
 static void tidy(dp_host *host)
 {
     uint32_t kept = 0;
@@ -114,9 +114,9 @@ static bool is_of_exchange(const dp_disk *disk, uint32_t object)
     return false;
 }
 
-/* Several others have it; or no record will ever name it: a private vector, something of an
- * exchange, what nobody was given yet. What a voter told that it holds may be decided on its word,
- * and then somebody must have it. */
+/* More than half of the hosts have it beside this one; or no record will ever name it: a private
+ * vector, or an object that only an exchange keeps. A voter's word that it holds an object may
+ * decide a record, and then some node must have the object. */
 static bool others_keep(dp_sim *sim, const dp_host *victim, uint32_t object)
 {
     const bool is_vector = sim->shelf.items[object].n_bytes == DP_TOY_VECTOR_BYTES;

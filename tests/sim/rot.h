@@ -35,8 +35,8 @@ void dp_rot_boot(struct dp_host *host);
 bool dp_rot_give(struct dp_host *host, uint32_t object);
 /* Nothing that nobody has found yet is rotten any more. */
 void dp_rot_heal(struct dp_sim *sim);
-/* Who is in the core, by host, finds in it what its disk has lost of the data: holders come into
- * it. False: nobody has it. */
+/* Adds to the core, by host, a holder of each piece of data that no host in it holds any more.
+ * False: no host has it. */
 bool dp_rot_take_holders(struct dp_sim *sim, uint8_t *core);
 /* Somebody reads this chunk, of an object that is whole on this disk: can it be had? */
 bool dp_rot_read(struct dp_host *host, uint32_t object, uint32_t chunk);
@@ -52,7 +52,7 @@ void dp_rot_tell(struct dp_host *host, uint32_t object);
 /* The trainer is given all of it. False: it cannot be read, and the node has been told. Not in the
  * middle of a step. */
 bool dp_rot_open(struct dp_host *host, const dp_hash *root);
-/* What it is given first: tokenizer and data. */
+/* The same for the objects that the trainer is given first: tokenizer and data. */
 bool dp_rot_open_data(struct dp_host *host);
 
 #endif

@@ -1,4 +1,4 @@
-/* What stands behind the disk of a simulated node: nothing, or a second disk that does the same
+/* The shadow behind the disk of a simulated node: nothing, or a second disk that does the same
  * writes and is judged by the model (real.h). Only the calls; the model knows no more of it. */
 #ifndef DP_SIM_SHADOW_H
 #define DP_SIM_SHADOW_H

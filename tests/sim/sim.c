@@ -312,8 +312,9 @@ static void finish(dp_sim *sim)
     dp_measure_finish(sim);
 }
 
-/* What its disk holds follows the bounds of the node and not the length of the run: the blobs of 64
- * slots and of the round under way, those that a row or an exchange needs, states, data. */
+/* Checks that the disk's contents follow the bounds of the node and not the length of the run: the
+ * blobs of 64 slots and of the round under way, those that a row or an exchange needs, states,
+ * data. */
 static void check_disk(dp_sim *sim, const dp_host *host)
 {
     const uint32_t contributors =

@@ -29,7 +29,7 @@ typedef struct dp_sim_failure {
     char sentence[DP_SIM_SENTENCE_MAX];
 } dp_sim_failure;
 
-/* What a run counts. */
+/* Counts of a run. */
 typedef struct dp_sim_totals {
     uint64_t occasions;
     uint64_t steps;

@@ -33,8 +33,8 @@ enum {
 
 typedef int64_t dp_toy_vector[DP_TOY_ELEMENTS];
 
-/* What all replicas hold alike: theta, and the momentum m of the outer step, which the root of a
- * state covers too. */
+/* The model that all replicas hold alike: theta, and the momentum m of the outer step, which the
+ * root of a state covers too. */
 typedef struct dp_toy_model {
     dp_toy_vector theta;
     dp_toy_vector m;
@@ -91,7 +91,7 @@ typedef struct dp_toy {
     dp_toy_samples in_e;
 } dp_toy;
 
-/* What one publication or freeze gives. */
+/* Result of one publication or freeze. */
 typedef struct dp_toy_parcel {
     uint8_t blob[DP_TOY_BLOB_MAX];
     uint32_t blob_size;
@@ -113,7 +113,7 @@ typedef struct dp_toy_term {
     uint32_t q; /* Q31 */
 } dp_toy_term;
 
-/* What became of a publication. */
+/* Outcome of a publication. */
 typedef struct dp_toy_outcome {
     dp_settle settle;
     uint32_t clip_q16;

@@ -11,8 +11,8 @@ void dp_toy_encode(const dp_toy_vector vector, uint32_t count, uint64_t nonce,
 void dp_toy_encode_parts(const dp_toy_vector vector, bool dense, const dp_part_cuts *cuts,
                          uint64_t nonce, dp_toy_parcel *parcel);
 
-/* What a trainer gives for the disk, and gets back: a drawer with the work and the samples in
- * it. */
+/* The bytes that a trainer gives to the disk and gets back: a work buffer with the work and the
+ * samples in it. */
 void dp_toy_write_vector(const dp_toy_vector vector, dp_toy_work work,
                          const dp_toy_samples *samples, uint8_t out[DP_TOY_VECTOR_BYTES]);
 /* DP_BADMSG; then samples may have changed, and nothing else. */
