@@ -5,8 +5,8 @@
  *     ACK       u32 sequence | u8 nack | 32 about | summary | belief | rider
  *     PING_REQ  u32 sequence | 32 target
  *   belief: u8 state, u64 incarnation, u32 revision that the sender holds of the receiver
- *   heard:  u32 tag, u8 bitmap of the voters that the sender hears (heartbeat.h); rider: u8 count and
- *           that many HEARTBEATs
+ *   heard:  u32 tag, u8 bitmap of the voters that the sender hears (heartbeat.h); rider: u8 count
+ *           and that many HEARTBEATs
  *   about:  whose life is attested: the sender's own, or that of the target of a PING_REQ
  *   nack 1: the target of a PING_REQ has not answered the helper */
 #include <string.h>

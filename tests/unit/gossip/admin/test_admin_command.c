@@ -317,7 +317,7 @@ static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
         assert_int_equal(view.listed_last, 3);
         assert_true(
             dp_hash_equal(&world->nodes[0].node->ledger.fork, &world->nodes[i].node->ledger.fork));
-        /* Who was put out after that round stays out. */
+        /* A member that was put out after that round stays out. */
         assert_null(dp_ledger_member(&world->nodes[i].node->ledger, &revoked));
     }
     assert_true(world->states_fetched > fetched);
@@ -388,7 +388,8 @@ static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
      * then. */
     ledger->n_roster--;
     refuse(world, 0, order, DP_DENIED, "does not hold here");
-    /* Who voted twice is among them: once is enough. */
+    /* The voter that voted twice is among them: the FORK removes it only once, so they still have
+     * room. */
     node->halted = true;
     node->proof->culprit = kit_peer(20);
     refuse(world, 0, order, DP_DENIED, "does not hold here");

@@ -1,5 +1,5 @@
-/* Whom a node asks for what it has missed, when it asks somebody else, and whose state it
- * believes. */
+/* Tests of catch-up: which peer a node asks for the records that it has missed, when it asks
+ * another one, and whose state it believes. */
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
@@ -100,7 +100,7 @@ static void one_request_at_a_time_is_under_way(void **state)
     kit_close(world);
 }
 
-/* What this member says that it serves. */
+/* Sets the state that this member says it serves. */
 static void serves(const dp_node *node, uint32_t peer, uint64_t round, const dp_hash *root)
 {
     const dp_peer who = kit_peer(peer);
@@ -166,7 +166,7 @@ static void a_state_is_taken_however_long_somebody_says_that_it_is(void **state)
     kit_close(world);
 }
 
-/* Who was asked for the object last, or the first of all peers. */
+/* The peer that was last asked for the object, or a zero id. */
 static dp_peer asked_for(const dp_hash *root)
 {
     dp_peer whom = {{0}};

@@ -1,5 +1,5 @@
-/* What a trainer learns from, fetched whole before it is opened; and the updates of a decided
- * round. */
+/* Fetching of the training data, which is whole before it is opened, and of the updates of a
+ * decided round. */
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fetch.h"
 #include "gossip/context/context.h"

@@ -280,7 +280,7 @@ static void a_record_that_is_damaged_or_not_whole_is_not_taken(void **state)
     kit_close(lists);
 }
 
-/* What others propose meanwhile, and the voter has not accepted. */
+/* Gives the voter lists that others propose meanwhile and that it has not accepted. */
 static void take_lists_of_others(dp_node *node, uint32_t n)
 {
     static uint8_t bytes[DP_LIST_BYTES_MAX];

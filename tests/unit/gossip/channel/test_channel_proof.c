@@ -1,5 +1,5 @@
-/* Who is at the other end of a channel: certificates that name somebody else, and what proves the
- * right one. */
+/* Identity of the peer at the other end of a channel: certificates that name another node, and the
+ * proof of the right one. */
 #include "tests/unit/gossip/kit/pair.h"
 
 /* A credential of the same people in another run, with the right pre-shared key. */
@@ -41,7 +41,7 @@ static void a_credential_of_another_node_is_refused(void **state)
     pair_close(&pair);
 }
 
-/* Whoever holds a token can make a certificate that names any node, with a static key of its own:
+/* The holder of a token can make a certificate that names any node, with a static key of its own:
  * the invite's key signs it. */
 static size_t forge(const struct cast *cast, const dp_peer *victim, const dp_identity *thief,
                     uint8_t credential[DP_CREDENTIAL_BYTES_MAX])

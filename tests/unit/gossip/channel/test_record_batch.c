@@ -70,7 +70,7 @@ static void keys_move_on_within_a_lot(void **state)
     }
 }
 
-/* What the far end does with the bytes in wire: frame, take numbers, open, accept. */
+/* Does the far end's work with the bytes in wire: frame, take numbers, open, accept. */
 static dp_status open_in_lots(struct pair *pair, size_t size, unsigned *messages)
 {
     dp_record_batch_framer framer = {0};

@@ -51,7 +51,7 @@ static inline void cast_init(struct cast *cast)
                           cast->founder_credential);
 }
 
-/* What the founder asks for when it invites; tests change what they are about. */
+/* The founder's request for an invite; tests change the fields that they are about. */
 static inline dp_invite_request cast_request(const struct cast *cast)
 {
     return (dp_invite_request){

@@ -145,7 +145,7 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     node->steps = 0;
 }
 
-/* What nobody has published as a part of its own. */
+/* Is this object a sum: one that no node has published as a part of its own? */
 static inline bool kit_is_sum(const kit_world *world, const dp_hash *root)
 {
     bool found = false;
@@ -292,7 +292,8 @@ static inline void kit_get(kit_world *world, kit_node *node, const dp_action *ac
     }
 }
 
-/* What its trainer finds of an update: that it helps, or that it does harm. */
+/* The trainer's judgement of an update: along the voter's own work, or against it if the node
+ * rejects this author. */
 static inline void kit_judge(kit_world *world, const kit_node *node, const dp_action *action)
 {
     const uint32_t author = kit_index(&action->u.judge.peer);

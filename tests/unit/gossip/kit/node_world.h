@@ -1,5 +1,5 @@
 /* A few whole nodes, each with a disk and a trainer of a few fields, and the queue of events
- * between them. What a node asks for is done in node_driver.h; a test includes node_kit.h. */
+ * between them. node_driver.h carries out the actions of a node; a test includes node_kit.h. */
 #ifndef DP_TESTS_NODE_WORLD_H
 #define DP_TESTS_NODE_WORLD_H
 

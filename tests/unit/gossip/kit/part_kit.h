@@ -1,4 +1,4 @@
-/* What tests of rounds of parts share: a run of them among a few whole nodes. */
+/* Shared by tests of rounds of parts: a run of such rounds among a few whole nodes. */
 #ifndef DP_TESTS_UNIT_GOSSIP_KIT_PART_KIT_H
 #define DP_TESTS_UNIT_GOSSIP_KIT_PART_KIT_H
 

@@ -1,4 +1,4 @@
-/* What tests of sums of sites share: two sites of three nodes in a run that has such sums. */
+/* Shared by tests of sums of sites: two sites of three nodes in a run that has such sums. */
 #ifndef DP_TESTS_UNIT_GOSSIP_KIT_SITE_KIT_H
 #define DP_TESTS_UNIT_GOSSIP_KIT_SITE_KIT_H
 
@@ -9,7 +9,7 @@
 
 enum { SITE_NODES = 6 }; /* 0 to 2 at one site, 3 to 5 at another */
 
-/* What was measured is set by hand: messages take no time here. */
+/* Sets the near members by hand: messages take no time here, so nothing can be measured. */
 static inline void kit_place(kit_world *world)
 {
     for (uint32_t i = 0; i < SITE_NODES; i++) {

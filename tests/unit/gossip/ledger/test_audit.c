@@ -191,8 +191,8 @@ static void behind_a_damaged_record_the_others_are_judged_for_form(void **state)
     }
 }
 
-/* What does not change what the record says: it is counted all the same, and nothing behind it is
- * found wrong. */
+/* A wrong certificate or name leaves the record's content as it is: the audit counts the record all
+ * the same, and finds nothing wrong behind it. */
 static void a_wrong_certificate_or_name_is_named_and_the_record_counted(void **state)
 {
     (void)state;

@@ -166,8 +166,9 @@ static void check_same(const dp_ledger *a, const dp_ledger *b)
     assert_int_equal(a->density.before, b->density.before);
 }
 
-/* Whoever holds the same records wants the same, however it came by them: live, all at once after a
- * restart, or as a newcomer that catches up while others go on; a FORK changes nothing of it. */
+/* Nodes that hold the same records want the same density, however they came by the records: live,
+ * all at once after a restart, or as a newcomer that catches up while others go on; a FORK changes
+ * nothing. */
 static void all_who_hold_the_same_records_want_the_same(void **state)
 {
     uint32_t seen = 0;

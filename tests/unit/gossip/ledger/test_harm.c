@@ -208,7 +208,7 @@ static void a_run_that_trusts_its_members_puts_nobody_out(void **state)
     CHECK_STATUS(judge(&remove), DP_DENIED);
 }
 
-/* Who is no voter, whatever it signs, fills nothing; nor does a word that is known. */
+/* The table takes words of voters only, whatever another node signs, and takes no word twice. */
 static void only_news_of_voters_is_wanted(void **state)
 {
     (void)state;

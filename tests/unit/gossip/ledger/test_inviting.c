@@ -6,7 +6,7 @@
 
 enum { LEAKED = 9, OTHER = 3, DAY_MS = 24 * 3600 * 1000 };
 
-/* What the credentials of newcomers rest on, beside what is in them. */
+/* The invite and nodes on which the credentials of newcomers rest, beside their contents. */
 static dp_admitted rests;
 static uint8_t credentials[DP_CONFIG_ADMIT_MAX][KIT_CREDENTIAL];
 

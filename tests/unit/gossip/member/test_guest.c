@@ -37,7 +37,7 @@ static bool admit(void *context, const dp_peer *peer, dp_view credential, uint64
     return credential.size == CREDENTIAL && memcmp(credential.data + 1, peer->bytes, 32) == 0;
 }
 
-/* What the last call has the driver do to this peer. */
+/* The number of actions of this type that the last call asks for about this peer. */
 static uint32_t count_of(const table *t, dp_action_type type, uint32_t i)
 {
     const dp_peer peer = mesh_peer(i);

@@ -1,5 +1,5 @@
-/* What one sees of a node from outside: why the run refuses it, its names for things, and what its
- * own check notices. */
+/* The view of a node from outside: why the run refuses it, its names for things, and the errors
+ * that its own check finds. */
 #include "gossip/context/context.h"
 #include "gossip/member/members_internal.h"
 #include "gossip/node/node.h"

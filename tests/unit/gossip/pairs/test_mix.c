@@ -164,7 +164,7 @@ static uint32_t prepared_responder(pool *p, dp_mix_row *row)
     return 0;
 }
 
-/* What a would send to responder i, given to it directly. */
+/* Gives responder i a message that a would send. */
 static void say(pool *p, uint32_t i, const dp_mix_msg *msg)
 {
     uint8_t bytes[DP_MIX_MESSAGE_MAX];

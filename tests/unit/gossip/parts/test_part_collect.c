@@ -1,4 +1,5 @@
-/* Who adds up for a site: all near to it and nobody twice, once a round; alone it gives up. */
+/* A collector adds up for a site: all members near to it and none twice, once a round; alone it
+ * gives up. */
 #include "tests/unit/gossip/kit/site_kit.h"
 
 static const dp_site_sum *sum_of(const dp_record *record, uint32_t p)

@@ -1,5 +1,5 @@
-/* Rounds of parts among a few whole nodes: who adds up what, and what is let go. What is told of
- * parts: test_part_talk.c. */
+/* Rounds of parts among a few whole nodes: which node adds up which part, and which objects are
+ * dropped. test_part_talk.c tests the messages about parts. */
 #include "tests/unit/gossip/kit/part_kit.h"
 
 /* Until node 0 has published and no record lists that yet. */

@@ -8,8 +8,8 @@
 
 enum { NODES = 6 }; /* 0 to 2 at one site, 3 to 5 at another */
 
-/* Rounds behind them, and one under way in which each has published. What was measured is set by
- * hand: messages take no time here. */
+/* Rounds behind them, and one under way in which each has published. The near members are set by
+ * hand: messages take no time here, so nothing can be measured. */
 static kit_world *two_sites(void)
 {
     kit_world *world = kit_open(NODES);
@@ -67,7 +67,7 @@ static dp_part_word word_of(const kit_world *world, uint32_t owner)
     return word;
 }
 
-/* Whom this node asks for it first because of these actions; NODES: nobody. */
+/* The node that these actions ask first for the object; NODES: none. */
 static uint32_t asked(const dp_actions *actions, const dp_hash *root)
 {
     for (uint32_t i = 0; i < actions->count; i++) {
@@ -167,7 +167,8 @@ static void a_result_of_an_owner_nearby_is_asked_of_it_at_once(void **state)
     kit_close(world);
 }
 
-/* Whom all near to each other know alike are those that the chain says own a part. */
+/* The members near to each other that own a part by the chain fetch by turns, since all know these
+ * members alike. Here none of them owns one. */
 static void where_nobody_near_owns_a_part_each_asks_the_owner(void **state)
 {
     kit_world *world = two_sites();

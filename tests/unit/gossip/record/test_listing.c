@@ -80,7 +80,7 @@ static void a_list_comes_back_as_it_was(void **state)
     }
 }
 
-/* Whoever changes these bytes makes another version of records. */
+/* A change of these bytes is another version of records. */
 static void the_bytes_of_a_list_are_these(void **state)
 {
     static const uint8_t golden[] = {0xfa, 0x80, 0x2c, 0x75, 0xb8, 0xa1, 0x01, 0x5b};
@@ -143,7 +143,7 @@ static void a_record_with_lists_comes_back_whole(void **state)
         assert_int_equal(again.n_late, 1);
         assert_int_equal(dp_record_encode(&again, second, sizeof second, &copy), DP_OK);
         assert_true(dp_view_equal(bytes, copy));
-        /* What is voted on names the same record. */
+        /* The voted form names the same record. */
         const dp_hash whole = dp_record_hash(bytes);
         const dp_hash of_voted = dp_record_hash(voted);
         assert_true(dp_hash_equal(&whole, &of_voted));

@@ -1,4 +1,4 @@
-/* What peers tell in a round of parts: words of owners, and contributions. */
+/* Messages of peers in a round of parts: words of owners, and contributions. */
 #include "gossip/round/round_msg.h"
 #include "tests/unit/gossip/kit/part_kit.h"
 

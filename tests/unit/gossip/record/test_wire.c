@@ -20,7 +20,7 @@ static dp_view written(const dp_writer *writer)
     return dp_view_of(writer->data, writer->size);
 }
 
-/* What one decoder says, without what it reads. */
+/* A decoder reduced to its status; the decoded values are dropped. */
 typedef dp_status (*read_as)(dp_view message);
 
 static dp_status as_info_get(dp_view message)

@@ -130,8 +130,8 @@ static void a_secret_that_the_chain_does_not_name_is_not_taken(void **state)
     kit_close(world);
 }
 
-/* What member 1 may say of a new secret, signed with the key of whom it likes to be; junk: with
- * another secret than it names. */
+/* A message of member 1 about a new secret, signed with its own key; junk: with a secret other than
+ * the one that the word commits to. */
 static dp_view word_from(uint8_t *room, size_t size, uint16_t epoch, bool junk)
 {
     const dp_crypto crypto = kit_crypto(1);

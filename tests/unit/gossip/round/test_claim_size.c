@@ -1,4 +1,4 @@
-/* What is told of an object's length, and what it turns out to be. */
+/* The length of an object as claimed, and as it turns out to be. */
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"

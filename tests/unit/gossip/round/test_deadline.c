@@ -90,7 +90,8 @@ static void the_longer_grace_is_given_ever_more_rarely(void **state)
     assert_false(dp_deadline_is_owed(5, 9));
     for (uint32_t missed = 0; missed < 192; missed++) {
         times += dp_deadline_is_owed(missed, 1000 + missed) ? 1 : 0;
-        /* Who counted more waits in no round in which another one does not. */
+        /* A voter that counted more missed rounds waits only in rounds in which one that counted
+         * fewer waits too. */
         for (uint64_t round = 0; round < 400; round++) {
             assert_true(missed < 6 || !dp_deadline_is_owed(missed, round) ||
                         dp_deadline_is_owed(missed - 1, round));

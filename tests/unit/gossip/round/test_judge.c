@@ -212,7 +212,7 @@ static void an_old_update_of_one_s_own_is_a_copy_for_some_rounds(void **state)
     assert_int_equal(find(0, 2 + DP_JUDGE_PRINT_ROUNDS, &found), DP_FOUND_GOOD);
 }
 
-/* What was left out comes again with the next round's work, and may look the same. */
+/* Work that was left out comes again with the next round's work, and may look the same. */
 static void work_that_no_record_listed_is_no_copy_of_itself(void **state)
 {
     const dp_judged found = aligned(USUAL);

@@ -181,7 +181,8 @@ static void one_blob_under_two_names_counts_for_the_voter_and_accuses_nobody(voi
     kit_close(world);
 }
 
-/* Who was found harmful is not owed a wait either, as who was only late is. */
+/* A member whose update was found harmful is owed no wait; a member that was only late is owed
+ * one. */
 static void no_round_is_longer_for_whom_it_leaves_out(void **state)
 {
     kit_world *world = kit_together(NODES);

@@ -1,5 +1,5 @@
-/* What a voter may accept of a record that is valid by the chain: blobs that are here and decode, a
- * time that has come; and what it may propose itself. */
+/* Conditions for a voter to accept a record that is valid by the chain (its blobs are here and
+ * decode, its time has come), and for the records that it proposes itself. */
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"

@@ -282,7 +282,8 @@ static void what_a_record_may_not_list_is_refused_when_it_is_told(void **state)
     kit_close(world);
 }
 
-/* What node 1 says that the state of the newest round is, signed by this one; is it taken? */
+/* Gives node 0 a STATE of node 1 about the newest round, with this root and signed by signer: does
+ * node 0 take it? */
 static bool takes_state(kit_world *world, uint32_t signer, uint8_t root)
 {
     const dp_node *node = world->nodes[0].node;

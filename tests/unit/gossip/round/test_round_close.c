@@ -1,4 +1,4 @@
-/* Whom a round waits for, how long and how often. */
+/* Round close: for which members a round waits, how long and how often. */
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
 #include "gossip/round/deadline.h"
@@ -259,7 +259,8 @@ static void one_that_no_link_joins_and_that_does_not_work_is_not_waited_for(void
     kit_close(world);
 }
 
-/* Whoever says that it works, and never brings anything, costs as much with a link as without. */
+/* A member that says that it works, and never publishes, costs as much without a link as with
+ * one. */
 static void an_empty_word_through_others_costs_what_a_straggler_costs(void **state)
 {
     kit_world *world = four_with_a_link_less();

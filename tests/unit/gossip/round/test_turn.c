@@ -136,7 +136,7 @@ static void as_many_are_invited_as_a_full_record_is_the_share_of(void **state)
     CHECK(dp_turn_members(&ledger) == 1035);
 }
 
-/* What is held: the members from first on, as many as a record lists. */
+/* Sets the held updates: of the members from first on, as many as a record lists. */
 static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP_LISTED_DEFAULT])
 {
     for (uint32_t i = 0; i < DP_LISTED_DEFAULT; i++) {

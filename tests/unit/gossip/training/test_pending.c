@@ -23,7 +23,7 @@ static kit_world *three(void)
     return world;
 }
 
-/* What a backup of this node's disk would hold now. */
+/* Contents of a backup of this node's disk made now. */
 static copy copy_of(const kit_node *node)
 {
     copy c = {.pending_size = node->pending_size,

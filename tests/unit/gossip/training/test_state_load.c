@@ -129,7 +129,7 @@ what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before(voi
     kit_close(world);
 }
 
-/* What this member is known to serve. */
+/* Sets the state that this member is known to serve. */
 static void serves(const dp_node *node, uint32_t peer, uint64_t round, const dp_hash *root)
 {
     const dp_peer who = kit_peer(peer);
@@ -422,8 +422,9 @@ samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing(void
     kit_close(world);
 }
 
-/* A newcomer proves a state by the record after it. What proves the newest is only in the memory of
- * those who signed it: when no record comes, they are told of the one before. */
+/* A newcomer proves a state by the record after it. The signatures that prove the newest state are
+ * only in the memory of the voters that made them: when no record comes, newcomers are told of the
+ * state before. */
 static void a_state_that_nobody_can_prove_gives_way_to_the_one_before(void **state)
 {
     kit_world *world = three();
@@ -551,7 +552,8 @@ static void a_state_of_which_something_came_is_stayed_with(void **state)
     kit_close(world);
 }
 
-/* Whoever asked for a chunk of it was told that it is not here; nobody else shall come for it. */
+/* A peer that asked for a chunk of the checkpoint was told that it is not here; no other peer
+ * should come for it. */
 static void a_checkpoint_that_cannot_be_read_is_told_to_nobody(void **state)
 {
     kit_world *world = three();
@@ -610,7 +612,7 @@ static void a_blob_that_cannot_be_read_any_more_is_fetched_again(void **state)
                                   .base = node->ledger.base,
                                   .root = lost.u.object.root},
                         .held = true,
-                        /* What the check says will be about bytes that are gone. */
+                        /* The result of this check will be about bytes that are gone. */
                         .checking = true};
     dp_node_hold(node, &lost.u.object.root, 100);
     kit_event_in(world, 1, &lost);

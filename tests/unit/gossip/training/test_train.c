@@ -1,5 +1,5 @@
-/* What work of rounds ago is worth, and how long a node behind a thin line trains in a round of
- * parts. */
+/* The weight of work from earlier rounds, and how long a node behind a thin line trains in a round
+ * of parts. */
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"

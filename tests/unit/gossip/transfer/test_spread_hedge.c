@@ -1,4 +1,4 @@
-/* What asking a second holder for a late last chunk is worth: objects from four holders, one of
+/* The gain from asking a second holder for a late last chunk: objects from four holders, one of
  * which stalls now and then, in virtual time. The same seeds with and without. */
 #include <stdio.h>
 
@@ -57,7 +57,8 @@ static void answer_later(world *w, const dp_action *action)
     w->answers[i] = (answer){at + RTT_US / 2, member, action->u.get.index, info};
 }
 
-/* What the node asked for is on its way; without hedging nothing is ever late enough. */
+/* Puts the answers to the node's requests on their way; without hedging no chunk is ever late
+ * enough. */
 static void obey(world *w)
 {
     for (uint32_t i = 0; i < w->f->actions->count; i++) {

@@ -179,7 +179,8 @@ static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
     fetcher_close(f);
 }
 
-/* Whoever of two is asked first lacks it; the other is asked. Returns the first. */
+/* The first of two members that is asked lacks the object; then the other is asked. Returns the
+ * first. */
 static uint32_t one_of_two_lacks_it(fetcher *f)
 {
     want(f, DP_PRIORITY_ROUND);

@@ -1,5 +1,5 @@
-/* What a voter promises and accepts, and to whom it says so: the other voters lie, and the disk
- * fails. */
+/* Promises and accepts of a voter, and to which voters it tells them: the other voters lie, and the
+ * disk fails. */
 #include "tests/unit/gossip/kit/lone_voter.h"
 
 static void an_accept_whose_write_failed_is_told_to_nobody(void **state)

@@ -379,8 +379,8 @@ static void a_life_is_fenced_on_its_own_word_alone(void **state)
     kit_close(world);
 }
 
-/* What a liar with a place in the run gains: one entry of its own, about a node that has exchanged
- * with it, for half a minute. */
+/* A liar that is a member gains little: one entry of its own, about a node that has exchanged with
+ * it, for half a minute. */
 static void a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another(void **state)
 {
     kit_world *world = three();
