@@ -360,7 +360,7 @@ static dp_status fork_chain(dp_node *node, const dp_admin_command *given)
     const uint64_t round = draft->round;
     dp_status removed = put_out_again(node, draft);
     if (removed == DP_OK && node->halted &&
-        !dp_peer_is_zero(&node->proof->culprit)) { /* Who voted twice is put out. */
+        !dp_peer_is_zero(&node->proof->culprit)) { /* The voter that voted twice is put out. */
         removed = put_out(node, draft, &node->proof->culprit);
     }
     removed = removed == DP_OK ? revoke_again(node, draft) : removed;

@@ -116,7 +116,7 @@ static void ask(dp_node *node)
         catchup->hint_slot = 0; /* It spoke of records that it does not give. */
     }
     if (!find_source(node, &source)) {
-        catchup->asked_at = (dp_time){0}; /* What was asked for has come another way. */
+        catchup->asked_at = (dp_time){0}; /* The records asked for have come another way. */
         return;
     }
     catchup->asked = source;

@@ -86,7 +86,7 @@ static bool remember_round(dp_node *node, const dp_record *record)
     dp_assert(record->kind == DP_RECORD_ROUND);
     dp_assert(record->round == node->ledger.round);
     if (node->started) {
-        dp_chain_drop_row(node, row); /* What it names is never asked for again. */
+        dp_chain_drop_row(node, row); /* The objects that it names are never requested again. */
     }
     *row = (dp_history_row){.items = row->items,
                             .round = record->round,

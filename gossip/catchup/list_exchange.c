@@ -155,7 +155,7 @@ dp_status dp_list_message(dp_node *node, uint8_t type, dp_view bytes, const dp_p
     DP_TRY(dp_list_msg_read(bytes, &list));
     if (dp_lists_take(&node->list_exchange->lists, list) &&
         node->list_exchange->lists.n_wanted == 0) {
-        dp_node_changed(node); /* What waits for them is judged again. */
+        dp_node_changed(node); /* The proposal that waits for them is judged again. */
     }
     return DP_OK;
 }
@@ -200,7 +200,7 @@ dp_view dp_list_row_voted(dp_node *node, dp_view bytes)
     dp_lists_put_all(&node->list_exchange->lists, row.record);
     row.record = dp_record_voted(row.record);
     if (dp_list_join(node, row.record, false, &whole) != DP_OK) {
-        return (dp_view){0}; /* What it vouches for is not there: as a row that cannot be read. */
+        return (dp_view){0}; /* A list that the row names is missing: as if it could not be read. */
     }
     dp_lists_pin(&node->list_exchange->lists, row.record);
     dp_writer writer =

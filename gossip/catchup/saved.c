@@ -51,7 +51,7 @@ void dp_saved_lost(dp_node *node, const dp_hash *root)
         if (!ckpt->has || !dp_hash_equal(&ckpt->root, root)) {
             continue;
         }
-        if (ckpt->fetched) { /* What is left of it is of no use to anybody. */
+        if (ckpt->fetched) { /* The rest of it is of no use to any node. */
             let_go(node, ckpt);
             *ckpt = (dp_saved){0};
         } else {

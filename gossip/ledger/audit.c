@@ -260,7 +260,7 @@ static const char *judge_cert(const dp_audit *audit, const dp_hash *made, dp_vie
     if (audit->record.kind == DP_RECORD_FORK) { /* The root key in it is its certificate. */
         return seals.n == 0 && seals.ballot == 0 ? NULL : "the certificate of a fork is not empty";
     }
-    if (audit->stopped != 0) { /* Who the voters are is not known any more. */
+    if (audit->stopped != 0) { /* The voters are not known any more. */
         return NULL;
     }
     if (certified(audit, &seals, name)) {

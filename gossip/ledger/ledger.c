@@ -383,7 +383,7 @@ static void apply_round(dp_ledger *ledger, const dp_record *record, const dp_has
         dp_roster_entry *entry = &ledger->roster[index];
         const uint64_t made = record->round - dp_listed_age(record, i);
         used[i] = used_of(ledger, &record->listed[i], dp_ledger_rounds(entry, made));
-        entry->included = made; /* What was trained on since waits for the next publication. */
+        entry->included = made; /* Work done since waits for the next publication. */
         entry->touched = record->round;
         entry->w = record->listed[i].w;
         entry->counted_ms = record->time_ms;

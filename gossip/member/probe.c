@@ -206,9 +206,10 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
     return least_measured(members, now);
 }
 
-/* Whose link stands although it is held dead is pinged on, of no probe. Its answer is life; and if
- * the other side has long ended the connection, only what is sent on it brings that to light, and
- * who cannot be dialled would wait for us to dial for ever. */
+/* Pings members that are held dead although their link stands; these pings belong to no probe. An
+ * answer shows that the member is alive. If the other side has ended the connection long ago, only
+ * a message sent on it reveals that: a member that cannot be dialled would otherwise wait for ever
+ * for this node to dial. */
 static void ping_the_dead(dp_members *members, dp_time now, dp_out *out)
 {
     if (!dp_time_reached(now, members->dead_at)) {

@@ -251,7 +251,7 @@ static void on_chunk(dp_node *node, const dp_event *event)
         dp_catchup_chunk(node, &event->u.chunk.root);
     }
     if (dp_broken(53) && event->u.chunk.status == DP_BADHASH) {
-        dp_event taken = *event; /* What came wrong is taken for come. */
+        dp_event taken = *event; /* A damaged chunk is taken for a good one. */
         taken.u.chunk.status = DP_OK;
         dp_spread_chunk(node->spread, node->now, &taken, &node->out);
         return;
@@ -309,7 +309,7 @@ static void on_start(dp_node *node)
     dp_train_start(node);
     dp_proof_start(node);
     if (dp_broken(67)) {
-        node->ledger.density.n_slow = 0; /* Who starts begins to count anew. */
+        node->ledger.density.n_slow = 0; /* A node that starts begins to count anew. */
         node->ledger.density.n_free = 0;
     }
 }

@@ -44,7 +44,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
         return DP_OK; /* Of another fork; who is on it hears of ours in its time. */
     }
     if (msg.vote.slot <=
-        node->ledger.slot) { /* Whoever asks about a decided slot gets the decision. */
+        node->ledger.slot) { /* A voter that asks about a decided slot gets the decision. */
         dp_equivocation_vote(node, &msg.vote, from);
         if (msg.vote.type != DP_MSG_ACCEPTED && may_serve(node, from)) {
             dp_action *action = dp_out_add(&node->out, DP_DO_SERVE_RECORDS);
@@ -99,7 +99,7 @@ static dp_status on_decide(dp_node *node, dp_view bytes, const dp_peer *from)
     }
     const dp_status status = dp_chain_offer(node, msg.record, msg.cert);
     if (status == DP_AGAIN && dp_ledger_lists(&node->ledger)) {
-        dp_catchup_hint(node, from, msg.slot); /* Who tells a record has it whole. */
+        dp_catchup_hint(node, from, msg.slot); /* A peer that tells a record has it whole. */
     }
     return status == DP_AGAIN ? DP_OK : status;
 }
@@ -206,7 +206,7 @@ static dp_status pass_relay(dp_node *node, const dp_wire_relay *relay, uint32_t 
     if ((index == DP_MEMBER_NONE || !dp_members_at(node->members, index)->linked) &&
         (voter == DP_NOBODY || dp_heartbeat_route(&node->beat, node->now, voter, &next, 1) == 0 ||
          dp_node_member_index(node, &next) == from)) {
-        return DP_OK; /* Who sent it tells it again, and better ways may be known by then. */
+        return DP_OK; /* Its sender repeats it, and better routes may be known by then. */
     }
     dp_writer writer =
         dp_out_writer(&node->out, DP_MSG_RELAY, DP_RELAY_HEAD_BYTES + relay->message.size);

@@ -107,7 +107,7 @@ static uint32_t fetcher_of(const dp_node *node, uint32_t part)
 bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *until)
 {
     if (node->parts->site.n == 0 || result->evidence || !is_far(node, &result->word.owner)) {
-        return false; /* What a record names is wanted at once. */
+        return false; /* An object that a record names is wanted at once. */
     }
     const uint32_t fetcher = fetcher_of(node, result->word.part);
     if (fetcher == 0 || fetcher == DP_MEMBER_NONE) {

@@ -106,7 +106,7 @@ dp_status dp_part_take_hint(dp_node *node, uint32_t from, dp_view bytes, bool *l
         will_be_of_far(node, &told) && sum_by(parts, told.part, &collector) == NULL) {
         parts->hints[parts->n_hints++] = (dp_part_hint){.collector = collector, .told = told};
     }
-    *look = told.n == 0; /* What was waited for comes no more: it is fetched. */
+    *look = told.n == 0; /* The sum comes no more: its contributions are fetched. */
     dp_node_changed(node);
     return DP_OK;
 }
@@ -158,7 +158,8 @@ dp_status dp_part_take_message(dp_node *node, dp_view bytes, bool *look)
 
 /* ---- what they are worth ---- */
 
-/* Whose publication this is, as it is said to be in the sum; NULL: not known here, or another. */
+/* The claim of the publication that this source of a sum names; NULL: its author has none here, or
+ * another one. */
 static const dp_claim *claim_of(const dp_node *node, const dp_part_source *source, uint32_t part)
 {
     const dp_claim *claim = dp_round_claim_of(node, &source->peer);

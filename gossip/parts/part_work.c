@@ -257,7 +257,7 @@ static void add_up(dp_node *node, uint32_t part)
     }
     const bool whole = gather(node, part, &chosen, &waits);
     look_whether_it_moves(node, part);
-    if (whole && duty->awaiting) { /* What comes in no sum is fetched from now on. */
+    if (whole && duty->awaiting) { /* Contributions in no sum are fetched from now on. */
         duty->since = node->now;
         dp_part_round_look(node);
     }

@@ -76,7 +76,7 @@ bool dp_admit_members_only(uint8_t type)
     case DP_MSG_MANIFEST:
         return !dp_broken(188);
     }
-    return false; /* What nobody knows is refused as from anybody. */
+    return false; /* An unknown type is refused as from any peer. */
 }
 
 static uint32_t count_of(const dp_admitted *admitted, uint32_t n, const dp_invite_id *invite)

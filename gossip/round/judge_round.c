@@ -159,7 +159,7 @@ void dp_judging_look(dp_node *node)
         }
         const bool room = node->judging->asked < DP_JUDGES_MAX && dp_out_room(&node->out, 1);
         if (is_trusted(node, claim)) {
-            find_good(node, claim); /* What is measured of it is for the others. */
+            find_good(node, claim); /* It is measured only to judge the others by it. */
         } else if (is_same_blob(node, claim)) {
             leave_out(node, claim, DP_FOUND_COPY);
             continue;

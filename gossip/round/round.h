@@ -227,7 +227,8 @@ size_t dp_round_value(void *context, uint8_t *out);
 /* Claims that a common majority of voters holds, this node among them: how many, and their indexes
  * if chosen is not NULL. */
 uint32_t dp_round_held(const dp_node *node, uint32_t *chosen);
-/* Whatever is held: may a record list this, which starts from this state? */
+/* May a record list this READY, which starts from the state with this root? Does not look at held
+ * objects. */
 bool dp_round_may_list(const dp_node *node, const dp_ready *ready, const dp_hash *root);
 /* Of these claims (changed) those that a record lists when they are too many, in order of peer. */
 uint32_t dp_round_choose(const dp_node *node, uint32_t *held, uint32_t n_held, uint32_t *chosen);

@@ -131,8 +131,9 @@ static turnout turnout_of(const dp_node *node, const uint32_t *held, uint32_t n,
     return there;
 }
 
-/* Backup workers: with so many, and nobody owed a wait, the others are late. Whose turn it is makes
- * no difference: who was invited and comes too late goes first in the round that follows. */
+/* Backup workers: with so many contributions held, and no member owed a wait, the others are late.
+ * The turn makes no difference: a member whose turn it is and that comes too late goes first in the
+ * round that follows. */
 static bool has_first(const dp_node *node, const turnout *fresh, await waits_for)
 {
     const dp_ledger *ledger = &node->ledger;

@@ -118,7 +118,7 @@ static void lost(dp_node *node, const dp_hash *root)
         dp_claim *claim = &node->round->claims[i];
         if (claim->held && !dp_broken(145) && dp_hash_equal(&claim->ready.root, root)) {
             claim->held = false;
-            claim->checking = false; /* What it says of bytes that are gone is not waited for. */
+            claim->checking = false; /* Its result would be about bytes that are gone. */
             fetch(node, claim);
         }
     }

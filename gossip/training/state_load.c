@@ -158,7 +158,7 @@ void dp_train_unload(dp_node *node)
     node->standing.has_theta = false;
     node->standing.applying = false;
     train->steps =
-        0; /* What is loaded has none, and a publication of none may stand in no record. */
+        0; /* A loaded state has none, and no record may list a publication of 0 steps. */
     train->tokens = 0;
     if (train->training) {
         dp_out_add(&node->out, DP_DO_TRAIN_STOP);

@@ -121,7 +121,7 @@ void dp_train_tick(dp_node *node);
 /* It cannot be read here any more: a checkpoint of it is neither loaded nor told of. */
 void dp_train_lost(dp_node *node, const dp_hash *root);
 void dp_train_came(dp_node *node, const dp_hash *root); /* It is whole on this disk. */
-/* Whatever the trainer can do next: load, apply, train, publish. */
+/* Orders the next steps that the trainer can do: load, apply, train, publish. */
 void dp_train_advance(dp_node *node);
 void dp_train_certified(dp_node *node, uint64_t round);
 dp_time dp_train_wake(const dp_node *node);

@@ -1,7 +1,7 @@
-/* Whose word that it has more records is not believed for a while: who was asked for them time and
- * again and gave none that follow. Anybody may say any number; without this one member could keep
- * every newcomer waiting for records that do not exist. Knows no chain; the caller says when
- * somebody failed or gave. */
+/* Peer backoff: claims of newer records by a peer are ignored for a while, after it was asked for
+ * them several times and gave none that follow. Any peer may claim any number; without this, one
+ * member could keep every newcomer waiting for records that do not exist. Knows no chain; the
+ * caller reports failures and answers of peers. */
 #ifndef DP_GOSSIP_TRANSFER_PEER_BACKOFF_H
 #define DP_GOSSIP_TRANSFER_PEER_BACKOFF_H
 

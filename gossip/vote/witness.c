@@ -107,7 +107,7 @@ const dp_vote *dp_witness_take(dp_witness *witness, const dp_vote *vote)
         return NULL;
     }
     if (dp_broken(60)) {
-        return NULL; /* What a voter said before, or elsewhere, is forgotten. */
+        return NULL; /* Earlier votes, and those of other chains, are forgotten. */
     }
     for (uint32_t i = 0; i < DP_WITNESS_VOTES; i++) {
         const dp_vote *kept = &entry->votes[vote->voter][i];

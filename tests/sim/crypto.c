@@ -60,7 +60,7 @@ static bool sign(void *context, int key, const char *domain, dp_view bytes,
 
     if (key == DP_KEY_VOTE) {
         dp_sim_vote_key(host, public_key);
-    } else if (key == DP_KEY_ROOT) { /* Whoever may use it is the plan's business. */
+    } else if (key == DP_KEY_ROOT) { /* The plan decides which host may use it. */
         memcpy(public_key, host->sim->manifest.root_key, sizeof public_key);
     } else {
         memcpy(public_key, host->peer.bytes, sizeof public_key);

@@ -366,7 +366,7 @@ static void set_up(duel *d, dp_sim *sim)
     }
 }
 
-/* Whatever was told, the proof of a decision is one. */
+/* Checks that each proof of a decision is valid, whatever messages were sent. */
 static void check_proofs(duel *d)
 {
     for (uint32_t i = 0; i < d->n; i++) {

@@ -275,7 +275,7 @@ void dp_evil_say(dp_host *host, uint32_t to, dp_view message)
     dp_assert(packet != NULL);
     dp_sim_mark(sim, dp_sim_hash(host->index, message), to);
     if (dp_msg_type_of(message) == DP_MSG_STATEMENT) {
-        dp_oracle_sent(host, message); /* Whom it accuses counts as accused. */
+        dp_oracle_sent(host, message); /* The member that it accuses counts as accused. */
     }
     if (to >= sim->plan.nodes || to == host->index) {
         dp_packet_drop(packet);
@@ -453,7 +453,7 @@ bool dp_evil_excuses(dp_sim *sim, const char *invariant, uint32_t node)
         return true; /* An honest node carries what it was given to carry. */
     }
     if (!dp_evil_is(sim, node) && !(node < sim->plan.nodes && e->halted[node])) {
-        return false; /* Who has halted votes no more, and serves what it has. */
+        return false; /* A halted node votes no more, and serves its objects. */
     }
     for (size_t i = 0; i < sizeof of_all / sizeof of_all[0]; i++) {
         if (strcmp(invariant, of_all[i]) == 0) {

@@ -148,7 +148,7 @@ void dp_evil_publishes(dp_host *host, dp_toy_parcel *parcel, uint64_t round)
 
 static void lie_in_numbers(dp_sim *sim, dp_ready *ready)
 {
-    if (ready->parted) { /* What its bytes are it tells twice, and of a size nobody is told. */
+    if (ready->parted) { /* READY tells the bytes twice, and no peer is told a size. */
         ready->energy = DP_ENERGY_MAX + 1;
         return;
     }

@@ -220,7 +220,7 @@ static void trouble_disk(dp_sim *sim)
     if (host->disk_slow == 1) {
         host->disk_slow = 2U << below(sim, 5);
     } else {
-        dp_host_hasten_disk(host); /* What has piled up goes at its usual speed from now on. */
+        dp_host_hasten_disk(host); /* The queued writes go at the usual speed from now on. */
     }
     dp_fault_count(sim);
 }

@@ -106,8 +106,7 @@ static void use_object(dp_host *host, const dp_hash *root, dp_object_use use, bo
 
     if (object != DP_SHELF_NONE) {
         dp_disk_use(&host->disk, object, (uint32_t)use, on);
-        if (on &&
-            host->sim->plan.parts) { /* What the trainer made for others has found its keeper. */
+        if (on && host->sim->plan.parts) { /* A sum made for others has its use. */
             dp_disk_use(&host->disk, object, DP_DISK_FRESH, false);
         }
     }

@@ -98,7 +98,7 @@ static void check_voter(dp_lives *lives, const dp_host *host, const dp_heartbeat
     const uint32_t subject = dp_sim_index(host->sim, &voter->peer);
 
     if (!judged(host, subject) || voter->incarnation == 0) {
-        return; /* Whoever is a voter anew has not been heard as one. */
+        return; /* A new voter has not been heard as one. */
     }
     life *known = known_of(lives, host, subject);
     if (voter->incarnation < known->beat_incarnation) {

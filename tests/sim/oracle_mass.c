@@ -473,7 +473,7 @@ static void check_unlock(dp_host *host, dp_mix_book *book, const dp_mix_row *row
     }
 }
 
-/* Whatever the other says of itself, a fifth of the own work stays. */
+/* Checks that a fifth of the own work stays, for any weight that the other claims. */
 static void check_share(dp_host *host, const dp_mix_side *side)
 {
     const unsigned __int128 all = (unsigned __int128)side->w_own + side->w_other;

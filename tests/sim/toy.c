@@ -151,7 +151,7 @@ void dp_toy_start(dp_toy *toy, uint64_t round, const dp_toy_model *model)
     toy->in_frozen.n = 0;
     toy->in_a.n = 0;
     toy->in_e.n = 0;
-    toy->reach = (dp_reach){0}; /* What is lost with the drawers may be drawn again. */
+    toy->reach = (dp_reach){0}; /* Samples lost with the work buffers may be drawn again. */
     toy->n_ranges = 0;
     place_x(toy);
 }
@@ -302,7 +302,7 @@ static void fade(dp_toy *toy, uint32_t lambda_q16)
         shrink(toy, toy->frozen, lambda_q16);
         shrink(toy, toy->open, lambda_q16);
     }
-    if (lambda_q16 == 0) { /* What is worth nothing claims nothing. */
+    if (lambda_q16 == 0) { /* Work of no worth claims no tokens. */
         toy->open_work = (dp_toy_work){0};
         toy->frozen_work = (dp_toy_work){0};
         toy->n_ranges = 0;
@@ -386,7 +386,7 @@ void dp_toy_freeze(dp_toy *toy, uint64_t nonce, dp_toy_parcel *parcel)
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
         toy->frozen[i] += toy->open[i];
         if (dp_broken(30)) {
-            toy->frozen[i] += toy->a[i]; /* What is published is gossiped as well. */
+            toy->frozen[i] += toy->a[i]; /* Published work is exchanged in a pair as well. */
         }
         toy->open[i] = 0;
     }

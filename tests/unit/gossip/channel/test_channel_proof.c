@@ -139,7 +139,7 @@ static void a_signature_holds_for_its_handshake_message_key_and_life_alone(void 
     struct pair pair;
 
     (void)state;
-    CHECK_OK(with_a_signature_over(&pair, 0)); /* What is signed is as the header says. */
+    CHECK_OK(with_a_signature_over(&pair, 0)); /* The signed bytes are those of the header. */
     pair_close(&pair);
     for (unsigned what = 1; what <= 4; what++) {
         CHECK_STATUS(with_a_signature_over(&pair, what), DP_BADSIG);

@@ -123,7 +123,7 @@ static void a_message_that_does_not_fit_is_not_there(void **state)
     dp_write_bytes(&writer, big, 50);
     assert_false(dp_out_message(&s->out, &writer, &message));
     assert_int_equal(s->out.dropped, 1);
-    writer = dp_out_writer(&s->out, DP_MSG_PING, 100); /* What is shorter does. */
+    writer = dp_out_writer(&s->out, DP_MSG_PING, 100); /* A shorter message fits. */
     dp_write_u8(&writer, 1);
     assert_true(dp_out_message(&s->out, &writer, &message));
     assert_int_equal(message.size, DP_MSG_HEAD_BYTES + 1);

@@ -30,7 +30,7 @@ static void three_slow_rounds_in_a_row_halve_the_elements(void **state)
     assert_int_equal(density.keep, 32);
     say(&density, DP_LINES_SLOW, 1);
     assert_int_equal(density.keep, 64);
-    assert_int_equal(density.before, 32); /* What was made for the round before is as dense. */
+    assert_int_equal(density.before, 32); /* The density of the round before. */
     say(&density, DP_LINES_SLOW, 2);
     assert_int_equal(density.keep, 64); /* Counting has begun anew. */
     assert_int_equal(density.before, 64);

@@ -203,7 +203,7 @@ static void a_row_is_another_s_once_nothing_of_it_matters(void **state)
     assert_int_equal(entry_of(1)->gone, DP_REMOVE_REVOKED);
     const dp_peer revoked = kit_peer(1);
     assert_true(dp_ledger_barred(&ledger, &revoked));
-    run_alone(DP_GAP_MAX + 1, DAY); /* Who is away is forgotten without that. */
+    run_alone(DP_GAP_MAX + 1, DAY); /* A member that is away is forgotten anyway. */
     draft_round(7, 0, 1);
     put_out(4);
     assert_int_equal(finish(), DP_OK);

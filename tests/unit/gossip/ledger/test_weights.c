@@ -203,7 +203,7 @@ static void an_exchange_leaves_a_fifth_of_its_own_work_to_the_smaller(void **sta
         const u128 damp = dp_weight_pair(pairs[i], energies, 0);
         assert_true(damp == dp_weight_pair(other, energies, 0));
         assert_true(5 * damp * pairs[i][1] <= 4 * 65536 * all);
-        if (pairs[i][1] <= 4 * pairs[i][0]) { /* What honest nodes do nearly always: the mean. */
+        if (pairs[i][1] <= 4 * pairs[i][0]) { /* The usual case of honest nodes: the mean. */
             assert_true(damp == DP_CLIP_ONE);
         } else {
             assert_true(5 * (damp + 1) * pairs[i][1] >= 4 * 65536 * all);

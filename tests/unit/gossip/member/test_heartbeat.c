@@ -312,7 +312,7 @@ static void a_member_between_two_voters_that_are_not_linked_is_the_way_to_the_ot
     }
     CHECK(dp_heartbeat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 0) == 0);
     mesh_block(m, 3, 1, true);
-    mesh_run_for(m, 3 * DP_SECOND); /* What it brought grows old. */
+    mesh_run_for(m, 3 * DP_SECOND); /* The beat that it brought grows old. */
     CHECK(dp_heartbeat_route(&m->nodes[0].beat, mesh_now(m), 1, relays, 2) == 0);
     mesh_close(m);
 }
@@ -413,7 +413,7 @@ static void who_votes_again_is_not_heard_by_what_it_said_before(void **state)
                                &g->out) == DP_EXISTS);
     CHECK(!dp_heartbeat_fresh(beat, (dp_time){g->now}, 2));
     g->running[2] = true;
-    run(g, DP_SECOND); /* What it says now counts. */
+    run(g, DP_SECOND); /* Its new beats count. */
     CHECK(beat->voters[2].sequence > newest && dp_heartbeat_fresh(beat, (dp_time){g->now}, 2));
     for (uint32_t i = 0; i < 2 * DP_HEARTBEAT_PAST_MAX;
          i++) { /* Many come and go: the oldest goes. */

@@ -359,7 +359,8 @@ static void a_vote_of_a_decided_slot_is_answered_with_the_records(void **state)
     assert_non_null(serve);
     assert_int_equal(serve->u.serve.from, head - 1);
     assert_int_equal(serve->u.serve.count, 2);
-    vote = vote_of(world, DP_MSG_ACCEPTED, head - 1); /* Who accepted hears of it anyway. */
+    vote =
+        vote_of(world, DP_MSG_ACCEPTED, head - 1); /* A voter that accepted hears of it anyway. */
     assert_null(kit_find(taken(world, vote_message(&vote)), DP_DO_SERVE_RECORDS));
     kit_close(world);
 }

@@ -121,7 +121,7 @@ static void a_part_that_changes_is_followed_a_few_times(void **state)
         roots[i] = make_next(world, AUTHOR, OWNER);
         kit_drain(world);
     }
-    kit_run_ms(world, 2 * KIT_STEP_MS); /* What is thrown away goes with the next tick. */
+    kit_run_ms(world, 2 * KIT_STEP_MS); /* The next tick drops the replaced parts. */
     assert_null(dp_round_claim_of(world->nodes[OWNER].node, &author));
     for (uint32_t i = 0; i < 2 + DP_EARLY_CHANGES_MAX; i++) {
         assert_int_equal(has(world, OWNER, &roots[i]), i == DP_EARLY_CHANGES_MAX);

@@ -211,7 +211,7 @@ static void a_publication_of_which_a_part_does_not_decode_is_not_counted(void **
 
     (void)state;
     const uint64_t before = kit_look(world, 3).rejected;
-    world->nodes[3].picky = true; /* What is right for the others is wrong for it. */
+    world->nodes[3].picky = true; /* Its trainer refuses blobs that the others accept. */
     kit_run_rounds(world, 3);
     assert_non_null(world->nodes[3].rejected_cause);
     assert_true(kit_look(world, 3).rejected > before);

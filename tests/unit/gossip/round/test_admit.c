@@ -190,7 +190,7 @@ static void many_of_one_invite_keep_nobody_of_another_waiting(void **state)
     kit_close(world);
 }
 
-/* Whose invite a newcomer's credential rests on. */
+/* The node on whose invite a newcomer's credential rests. */
 static dp_peer inviter;
 
 static dp_status admit_resting(void *context, dp_view credential, const dp_run_id *run,

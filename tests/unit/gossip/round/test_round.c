@@ -181,7 +181,7 @@ static void check_refused(uint32_t most, bool heavy, const char *cause)
     assert_true(world->nodes[0].haves > 0);
     world->nodes[0].picky = !heavy;
     world->nodes[0].heavy = heavy;
-    kit_run_ms(world, 1000); /* What it held for good before is decided. */
+    kit_run_ms(world, 1000); /* Updates that it held for good before are decided. */
     const uint64_t before = kit_look(world, 0).rejected;
     const uint32_t told = world->nodes[0].haves;
     for (uint32_t i = 0; i < 3; i++) {

@@ -161,7 +161,7 @@ static void the_state_of_which_chunks_are_here_goes_before_a_newer_one(void **st
     dp_train_unload(node);
     node->started_at = node->now;
     dp_node_restore_part(node, &(dp_hash){{5}});
-    dp_catchup_state(node); /* Whoever gives it may be linked soon. */
+    dp_catchup_state(node); /* A peer that gives it may be linked soon. */
     assert_false(node->catchup->wants_state);
     node->now = dp_time_after(node->now, DP_STATE_PATIENCE_US);
     dp_catchup_state(node);

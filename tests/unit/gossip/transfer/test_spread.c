@@ -121,7 +121,7 @@ static void of_the_only_holder_first_chunks_may_be_asked_for_with_the_size(void 
         fetcher *const f = fetcher_of(2);
         has_given(f, 1, 120 * DP_MS, 100 * DP_MS);
         CHECK(asked_ahead(f, cases[i].told) == cases[i].ahead);
-        /* Whatever was told: the node asks for what there is. */
+        /* For any told size, the node asks for the chunks of the real one. */
         info(f, 1, &f->root, SIZE);
         CHECK(count_of(f, DP_DO_GET_CHUNK) >= DP_FLIGHTS_PER_HOLDER);
         fetcher_close(f);

@@ -119,7 +119,7 @@ static void fetch_one(world *w, uint32_t number)
     f->leaves[0].bytes[5] = (uint8_t)number;
     f->leaves[0].bytes[6] = (uint8_t)(number >> 8);
     f->root = dp_object_root(size, f->leaves);
-    memset(w->answers, 0, sizeof w->answers); /* Who asked gave the rest up: CHUNK_DROP. */
+    memset(w->answers, 0, sizeof w->answers); /* The node gave up the rest: CHUNK_DROP. */
     memset(w->free_at, 0, sizeof w->free_at);
     const uint64_t began = f->now;
     begin(f);
