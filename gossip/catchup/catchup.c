@@ -126,8 +126,8 @@ static void ask(dp_node *node)
     dp_node_send(node, &source, dp_view_of(writer.data, writer.size));
 }
 
-/* A message with nothing in it that follows, of another chain perhaps: who was asked and sent it is
- * not asked again at once, or the two would talk of it without end. */
+/* The message held no record that follows, perhaps one of another chain: the peer that was asked
+ * and sent it is not asked again at once, or the two would exchange it without end. */
 static void end_message(dp_node *node, bool good)
 {
     dp_catchup *catchup = node->catchup;

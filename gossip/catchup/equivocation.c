@@ -1,6 +1,6 @@
-/* A chain beside the own one: what others say that does not follow from it is looked at for who
- * signed both sides, and asked for until it shows. Without a voter that lies there is no such
- * chain. */
+/* A rival chain: the node searches messages that do not follow from its own chain for a voter that
+ * signed both sides, and asks for more of them until it finds one. A rival chain exists only if a
+ * voter lies. */
 #include <string.h>
 
 #include "base/assert.h"

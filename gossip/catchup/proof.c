@@ -1,5 +1,6 @@
 /* Proof that a voter signed what contradicts itself (witness.h; SAFETY A12): checked by anybody,
- * kept on disk, given to whoever asks; who holds one decides nothing more on this fork.
+ * kept on disk, given to any peer that asks; a node that holds one decides nothing more on this
+ * fork.
  *
  * Row: u8 form 1 | 32 culprit | PROOF message; or, of two FORKs of one slot, u8 form 2 | u16 size |
  * FORK record | FORK record, the own one first; or, once a STOP has ended that, u8 form 3 | STOP

@@ -173,9 +173,10 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
     dp_spread_expect(node->spread, &catchup->state_root, bytes);
 }
 
-/* Members tell of one state, and soon of the next, or of one that more can prove; who has given one
- * keeps it for longer. The state of which chunks are here is asked for all the same; when nobody
- * gives it, another is taken after DP_STATE_PATIENCE_US. */
+/* Members tell of one state, and soon of the next, or of one that more members can prove; a member
+ * that has served a state keeps it for longer. So the node asks for the state of which it has
+ * chunks even if no member tells of it; if no member gives it, the node takes another after
+ * DP_STATE_PATIENCE_US. */
 static bool resume_part(dp_node *node, uint64_t least)
 {
     const dp_hash part = node->catchup->part;
@@ -196,10 +197,10 @@ static bool resume_part(dp_node *node, uint64_t least)
     return false;
 }
 
-/* Nothing of it has come, and nobody tells of it any more who has told anything lately: it was
- * chosen by what had waited here while this process stood still, or by the word of somebody who
- * stands still. On a slow line the answer may take longer than members stay with a state, so the
- * wait doubles each time. */
+/* Is the wanted state outdated? None of it has come, and no member that has told anything lately
+ * still tells of it: it was chosen by messages that had waited here while this process stood still,
+ * or by the word of a member that stands still. On a slow line the answer may take longer than
+ * members stay with a state, so the wait doubles each time. */
 static bool is_outdated(const dp_node *node)
 {
     const dp_catchup *catchup = node->catchup;

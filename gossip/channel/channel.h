@@ -22,12 +22,12 @@
  *   Each direction counts its records; after each 2^16 its key moves on (Noise REKEY) and the count
  *     restarts.
  *
- * Offer and choice of the suite are in the transcript of the handshake: who alters them breaks it.
- * A first message is answered once (replay.h); one whose time is more than DP_CHANNEL_CLOCK_MS from
- * the responder's with that time alone (channel_first.c).
- * The initiator reveals its credential only after the responder's was checked. A first message
- * under a wrong pre-shared key is refused before any public-key operation. Record sizes show;
- * contents, kinds and identities do not. */
+ * Offer and choice of the suite are in the transcript of the handshake: a change of either breaks
+ * the handshake. A first message is answered once (replay.h); one whose time is more than
+ * DP_CHANNEL_CLOCK_MS from the responder's with that time alone (channel_first.c). The initiator
+ * reveals its credential only after the responder's was checked. A first message under a wrong
+ * pre-shared key is refused before any public-key operation. Record sizes show; contents, kinds and
+ * identities do not. */
 #ifndef DP_GOSSIP_CHANNEL_CHANNEL_H
 #define DP_GOSSIP_CHANNEL_CHANNEL_H
 

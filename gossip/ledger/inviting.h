@@ -32,7 +32,8 @@ bool dp_inviting_wants(const dp_ledger *ledger, const dp_invite_revoke *word, ui
 uint32_t dp_inviting_room(const dp_ledger *ledger, uint64_t time_ms);
 /* Somebody was revoked, and the chain does not judge invites yet. */
 bool dp_inviting_due(const dp_ledger *ledger);
-/* For ledger.c: the list of a record that has one, and what the digest gets of it. */
+/* For ledger.c: apply the list of a record that has one, and add the state of this module to the
+ * digest. */
 void dp_inviting_apply(dp_ledger *ledger, const dp_config_part *config, uint64_t time_ms);
 void dp_inviting_digest(const dp_ledger *ledger, dp_digest *digest);
 

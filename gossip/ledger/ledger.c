@@ -218,7 +218,8 @@ static uint64_t span_of(const dp_ledger *ledger, const dp_record *record, uint32
     return record->time_ms > since ? record->time_ms - since : 0;
 }
 
-/* Tokens that may count now: what it tells, and what was left over in the last rounds. */
+/* Tokens that may count now: those that the contribution tells, and those left over in the last
+ * rounds. */
 static uint64_t told_of(const dp_ledger *ledger, const dp_record *record, uint32_t index)
 {
     const dp_listed *listed = &record->listed[index];

@@ -1,5 +1,5 @@
-/* Places in the roster: who may take one, who gives his back, which rows are remembered. By the
- * chain alone, so that all replicas agree. */
+/* Places in the roster: which nodes may take one, which give theirs back, which rows are
+ * remembered. By the chain alone, so that all replicas agree. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -120,7 +120,7 @@ static bool too_many(const dp_members *members, const survey *there, bool *voter
     return *voters || there->others > others_high;
 }
 
-/* Let go of what is too much. */
+/* Closes surplus links. */
 static void close_some(dp_members *members, survey there, dp_time now, dp_out *out)
 {
     bool voter = false;

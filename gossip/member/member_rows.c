@@ -77,8 +77,8 @@ static bool is_probed(const dp_members *members, uint32_t index)
     return probed;
 }
 
-/* A member by the chain keeps its row, and who is linked; of others who is alive makes room for a
- * member alone. */
+/* May this row be given to another peer? Members by the chain and linked peers keep their rows.
+ * Another peer that is alive makes room only for a member. */
 static bool may_go(const dp_members *members, uint32_t index, bool for_member)
 {
     const dp_row *row = &members->rows[index];
@@ -95,7 +95,7 @@ static dp_time seen_at(const dp_row *row)
     return row->member.heard.us > row->member.changed.us ? row->member.heard : row->member.changed;
 }
 
-/* The row of whom nothing was heard for longest; DP_MEMBER_NONE: all are needed. */
+/* Frees the row of the peer that has been silent for longest; DP_MEMBER_NONE: all are needed. */
 static uint32_t free_row(dp_members *members, bool for_member)
 {
     uint32_t best = DP_MEMBER_NONE;

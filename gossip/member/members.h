@@ -112,8 +112,8 @@ bool dp_members_is_guest(const dp_members *members, uint32_t index);
 bool dp_members_large(const dp_members *members);
 /* Alive or suspect rows, this node included, without guests. */
 uint32_t dp_members_alive(const dp_members *members);
-/* Had our own time a gap (a stopped process, a sleeping laptop) so lately that who is gone may
- * still look alive? */
+/* Had this node's own time a gap (a stopped process, a sleeping laptop) so recently that a dead
+ * member may still look alive? */
 bool dp_members_unsure(const dp_members *members, dp_time now);
 /* Wait that a reply from linked peers stays under: the largest p95 of linked rows. 0: unknown. */
 uint64_t dp_members_rtt_p95(const dp_members *members);
@@ -130,7 +130,8 @@ uint64_t dp_members_slot_most(const dp_members *members);
  * dialled and nothing else is believed. */
 uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps,
                         const dp_addr *addrs, uint32_t n_addrs);
-/* The same of a member by the chain, for whom a peer that is none makes room. */
+/* The same for a member by the chain: a peer that is no member gives up its row if the table is
+ * full. */
 uint32_t dp_members_enter(dp_members *members, const dp_peer *peer, uint32_t caps);
 /* Sets a row's state by the chain. Voters are always kept linked. When a guest becomes a member,
  * the statement that it has made about itself takes effect. */

@@ -1,5 +1,4 @@
-/* Pinging: whether a member lives is asked directly and through others; what an answer or silence
- * means. */
+/* Probes: pings members directly and through others, and acts on their answers and silence. */
 #include <string.h>
 
 #include "base/assert.h"

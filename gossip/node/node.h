@@ -141,7 +141,7 @@ bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view);
  * where that is not known. A node that is joining knows nobody yet and says yes. */
 bool dp_node_admitted(const dp_node *node, const dp_peer *peer, uint8_t x_public[32]);
 
-/* A row of the roster: who came by which invite, and what became of it. */
+/* A row of the roster: a node, the invite by which it came, and its present state. */
 typedef struct dp_roster_view {
     dp_peer peer;
     dp_invite_id invite;       /* zero: none, of the founder and of who the root key certified */

@@ -1,5 +1,4 @@
-/* A record of the chain is durable: it is applied, and each part of the node hears of what it
- * changes. */
+/* A record of the chain is durable: applies it, and tells each part of the node of the changes. */
 #include "base/assert.h"
 #include "base/mutation.h"
 #include "gossip/catchup/catchup.h"

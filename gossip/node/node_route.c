@@ -1,5 +1,5 @@
-/* Messages of a node: which part each goes to, who may send it, and what is passed on for
- * others. */
+/* Routing of messages: the part of the node that takes each type, the peers that may send it, and
+ * the messages that are relayed for others. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -151,7 +151,7 @@ static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mi
             dp_mix_write_row(mix, DP_MIX_MARK_COMMITTED, out);
             return;
         }
-        /* Asked for what we did not prepare: whoever said so, this attempt will not be
+        /* The COMMIT is for an attempt that was not prepared here: this attempt will not be
          * committed. */
         dp_mix_want_abort(mix, now, false, out);
     }

@@ -1,7 +1,8 @@
-/* Sums of a site: who fetches results of an owner far away for all near to it also adds up what
- * they publish of its part, and tells the owner, which gets one object instead of theirs. It is
- * asked by nobody: the owner is told beforehand who is about to (COLLECT), so that it waits for a
- * sum where one comes, and fetches objects where none does. */
+/* Sums of a site: the member that fetches the results of an owner far away for all members near to
+ * it also adds up their publications of that owner's part. It tells the owner, which fetches one
+ * object instead of theirs. No node asks for this: the collector tells the owner beforehand which
+ * members it is about to add up (COLLECT), so that the owner waits for a sum where one comes, and
+ * fetches objects where none does. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -61,7 +62,7 @@ static void add_peer(const dp_node *node, dp_collect *told, const dp_peer *peer)
     told->n++;
 }
 
-/* This node, and who is near to it and takes part. */
+/* Fills in this node and the members near to it that take part. */
 static void fill_in(const dp_node *node, uint32_t part, dp_collect *told)
 {
     const dp_rowset *linked = dp_members_linked(node->members);
@@ -182,8 +183,8 @@ static void reduce(dp_node *node, dp_collecting *collecting, const uint32_t *cho
     dp_part_round_reduce(node, part, DP_REDUCE_SUM, terms, n);
 }
 
-/* All near have published and it is here; or the round is ripe, and what is missing comes no
- * more. */
+/* Adds up once all near members have published and their objects are here, or once the round is
+ * ripe and the missing objects come no more. */
 static void add_up(dp_node *node, dp_collecting *collecting, const uint32_t *ready, uint32_t n)
 {
     const dp_part_round *parts = node->parts;

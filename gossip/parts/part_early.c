@@ -1,6 +1,6 @@
 /* Parts that are told before the publication that they are of: while the author's backward pass
- * goes on, the owner of a part fetches what has been computed of it. A hint binds nobody. READY
- * says what the parts are; what it does not name is let go. */
+ * goes on, the owner of a part fetches what has been computed of it. A hint binds no node: READY
+ * names the parts, and objects that it does not name are dropped. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -100,7 +100,7 @@ static dp_early *note(dp_node *node, const dp_peer *author, const dp_part_early 
     return known;
 }
 
-/* Of what is wanted half is left to what READYs name. */
+/* Leaves half of the places for wanted objects to those that READYs name. */
 static bool may_fetch(const dp_node *node)
 {
     return node->mode == DP_MODE_SYNC && !node->paused && !node->halted &&

@@ -1,14 +1,14 @@
-/* The parts of the round under way at one node: which objects of which publications are wanted,
- * when a part is added up, what owners say, and what of it a record may name. Only the files of the
+/* The parts of the round under way at one node: the wanted objects of publications, the time to add
+ * up a part, the words of owners, and the results that a record may name. Only the files of the
  * node include it.
  *
- * A node works for part p when it is its owner; or when nobody before it in line is alive, or their
+ * A node works for part p if it is the owner; or if no member before it in line is alive, or their
  * time has passed: the owner, then the owners after it, then the others that are ready, in order of
  * peer. Times count from when the round was ripe here (round_close.c): K are ready and the grace is
- * over, or all are ready. Then the owner adds up what it has if it has all, or when what is missing
- * comes no more; who is k-th in line, those left out who have spoken for two parts of others,
- * begins after 2 k waits; a voter lists what parts there are after 16. part_wait.h says how long
- * they are. */
+ * over, or all are ready. Then the owner adds up the objects that it has, once it has all or the
+ * missing ones come no more. The k-th member in line begins after 2 k waits; the line leaves out
+ * members that have spoken for two parts of others. After 16 waits a voter lists the parts that
+ * there are. part_wait.h says how long they are. */
 #ifndef DP_GOSSIP_PARTS_PART_ROUND_H
 #define DP_GOSSIP_PARTS_PART_ROUND_H
 
@@ -213,8 +213,8 @@ bool dp_part_round_is_time(dp_node *node, dp_time at);
 void dp_part_round_let_go(dp_node *node, const dp_event *event);
 
 /* part_reduce.c: what goes to the trainer. */
-/* One object of a part under two names is there once, by whom it was heard of first; of n claims,
- * so many are kept. */
+/* Keeps one of several claims that name the same object of a part: the one heard of first. Returns
+ * how many of n claims are kept. */
 uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t *claims,
                                    uint32_t n);
 /* Something to be added up. */
@@ -232,7 +232,7 @@ dp_part_term dp_part_round_term(const dp_node *node, const dp_claim *claim, uint
 void dp_part_round_reduce_chosen(dp_node *node, uint32_t part, const uint32_t *chosen, uint32_t n);
 
 /* part_collect.c: sums of a site, for owners far away. */
-/* Takes up the sum of this part, or gives it up; true: what goes into it is to be looked for. */
+/* Takes up the sum of this part, or gives it up; true: look for the objects that go into it. */
 bool dp_part_collect_begin(dp_node *node, uint32_t part);
 void dp_part_collect_tick(dp_node *node, uint32_t part, const uint32_t *ready, uint32_t n);
 /* Is this author's object of the part wanted for a sum? */

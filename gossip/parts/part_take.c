@@ -40,8 +40,8 @@ static bool is_in(const dp_part_word *word, const dp_peer *peer)
     return false;
 }
 
-/* Of itself and who is near a node has the objects anyhow: by a sum of these one far away would
- * speak for everybody. */
+/* Are all sources of the sum far away? A node has the objects of itself and of the members near to
+ * it anyhow; with a sum of those, a collector far away would speak for all of them. */
 static bool is_of_far(const dp_node *node, const dp_part_word *word)
 {
     bool far = true;

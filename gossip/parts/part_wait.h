@@ -2,10 +2,10 @@
  * of a part and the rate at which bytes come. Integers in, integers out; part_work.c and
  * part_list.c ask.
  *
- * base: what an answer takes. transfer: what the bytes of one part take, of all contributions, on
- * the line as it was measured. Small parts have no transfer to speak of, and all waits are
- * multiples of base; of large ones the owner goes on as long as bytes come, at about the rate that
- * was measured, and who is next in line gives it that time. */
+ * base: the time of an answer. transfer: the time of the bytes of one part, of all contributions,
+ * on the line as measured. Small parts have almost no transfer time, and all waits are multiples of
+ * base. The owner of a large part goes on as long as bytes come at about the measured rate, and the
+ * next member in line gives it that time. */
 #ifndef DP_GOSSIP_PARTS_PART_WAIT_H
 #define DP_GOSSIP_PARTS_PART_WAIT_H
 

@@ -1,9 +1,9 @@
-/* Sums of a site in the protocol: what a collector says, who has added up a part of all who are
- * near to it for an owner far away. Bytes and rules of form; part_collect.c makes such sums,
- * part_take.c uses them.
+/* Sums of a site in the protocol: the word of a collector, a member that has added up a part of all
+ * members near to it for an owner far away. Bytes and rules of form; part_collect.c makes such
+ * sums, part_take.c uses them.
  *
  * The sum of contributions i in order of peer is encode(sum of q_i decode(object_i)), q_i =
- * floor(w_i clip_i 2^15 / W_s), W_s the sum of their w: what the owner of a part does whose only
+ * floor(w_i clip_i 2^15 / W_s), W_s the sum of their w: the same sum that an owner makes whose only
  * contributions they are. The owner adds it up as one contribution of weight W_s that is not
  * clipped, in the place of the first of its sources. So bits, READYs and collectors' words
  * determine the bytes of a result.

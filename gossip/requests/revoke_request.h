@@ -27,8 +27,8 @@ DP_MUST dp_status dp_revoke_request_message(struct dp_node *node, dp_view bytes)
 const char *dp_revoke_request_struck(const struct dp_node *node, const dp_config_part *config,
                                      const dp_admitted *admitted);
 /* Is this peer no member, and did it come by an invite that the chain has revoked? Then it gets no
- * link here. By nothing else: who is behind must not cut off members of which it has not heard
- * yet. */
+ * link here. No other reason bars a peer: a node that is behind must not cut off members of which
+ * it has not heard yet. */
 bool dp_invite_bars(const struct dp_node *node, const dp_peer *peer, dp_view credential);
 /* Is a word about this invite known here that the chain has not yet? */
 bool dp_revoke_requested(const struct dp_node *node, const dp_invite_id *id);

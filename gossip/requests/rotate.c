@@ -8,7 +8,7 @@
 #include "gossip/requests/admin_key.h"
 #include "gossip/requests/requests.h"
 
-/* A member gets secrets; who waits for admission, or is about to be put out, does not. */
+/* A member gets secrets; a node that waits for admission, or is about to be put out, does not. */
 static bool is_trusted(const dp_node *node, const dp_peer *peer)
 {
     return (dp_ledger_member(&node->ledger, peer) != NULL || dp_broken(213)) &&

@@ -1,5 +1,5 @@
-/* The config part of a record that a voter proposes: who leaves, which exchanges are void, who
- * votes from the next slot on; and when such a part is worth a record of its own. */
+/* The config part of a record that a voter proposes: removals, void exchanges, the voters from the
+ * next slot on; and the rule by which such a part gets a record of its own. */
 #include <stddef.h>
 #include <string.h>
 

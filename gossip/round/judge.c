@@ -87,7 +87,7 @@ static bool is_nothing(const uint8_t *likeness)
 
 typedef enum copied { COPIED_NONE = 0, COPIED_NOW, COPIED_BEFORE } copied;
 
-/* The one that was told later is the copy: who copies must have had the other. */
+/* The one that was told later is the copy: its author must have had the other. */
 static copied copied_from(const dp_judge *judge, const dp_judge_print *print)
 {
     copied most = COPIED_NONE;

@@ -1,7 +1,7 @@
-/* Which updates a voter finds harmful, by what its trainer measured of them, and which members it
- * accuses (docs/decisions/006-judging-updates.md). Pure arithmetic over numbers and a memory of
- * past rounds; judge_round.h says when a node asks. One of each voter's own: validity of a record
- * never depends on it. */
+/* The judge: which updates a voter finds harmful, by the measurements of its trainer, and which
+ * members it accuses (docs/decisions/006-judging-updates.md). Pure arithmetic over numbers and a
+ * memory of past rounds; judge_round.h decides when a node asks. Each voter has its own judge: the
+ * validity of a record never depends on it. */
 #ifndef DP_GOSSIP_ROUND_JUDGE_H
 #define DP_GOSSIP_ROUND_JUDGE_H
 
@@ -76,7 +76,7 @@ uint64_t dp_judge_budget(uint64_t trained);
 /* Takes the tokens of one suspect from what is left: a quarter, and windows enough for an error of
  * their mean. context: tokens of a window. */
 uint32_t dp_judge_take(uint64_t *left, uint32_t context);
-/* A new round: what was measured in the one before is what is usual now. */
+/* A new round begins: the measurements of the one before set the usual values. */
 void dp_judge_open_round(dp_judge *judge);
 /* Must its gain be measured too, before anything is said of it? Data unlike the others' lead
  * elsewhere, and still help. */

@@ -1,6 +1,6 @@
 /* A voter judges the updates of the round under way: when it asks its trainer, what it tells of the
- * answer, and whom it wants out of the run (judge.h decides, harm.h is the evidence). In a run that
- * does not judge, and at a node that does not vote, none of this does anything. */
+ * answer, and which members it wants out of the run (judge.h decides, harm.h is the evidence). In a
+ * run that does not judge, and at a node that does not vote, none of this does anything. */
 #ifndef DP_GOSSIP_ROUND_JUDGE_ROUND_H
 #define DP_GOSSIP_ROUND_JUDGE_ROUND_H
 
@@ -25,13 +25,13 @@ void dp_judging_look(dp_node *node);
 /* A DP_EV_JUDGED. */
 void dp_judging_judged(dp_node *node, const dp_event *event);
 void dp_judging_trainer_down(dp_node *node);
-/* A slot begins: what was usual, and what was said to voters that are others now. */
+/* A slot begins: updates the usual values, and the accusations if the voters have changed. */
 void dp_judging_open_slot(dp_node *node, bool new_round);
 
 /* May this node list it? Always, in a run that does not judge. */
 bool dp_claim_is_good(const dp_node *node, const struct dp_claim *claim);
-/* May this node tell HAVE of it? Also of what a record lists that it has met or accepted: others
- * may have it from nobody else. */
+/* May this node tell HAVE of it? Also for an update in a record that it has met or accepted: the
+ * others may have no other source. */
 bool dp_claim_is_told(const dp_node *node, const struct dp_claim *claim);
 /* Is its update of this round one that this node found harmful? */
 bool dp_judging_rejects(const dp_node *node, const dp_peer *peer);

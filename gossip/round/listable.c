@@ -73,8 +73,8 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
     return best;
 }
 
-/* Of several claims to one blob the one that came first here: who copies must have heard of it
- * before. */
+/* Of several claims to one blob, keeps the one that came first here: the author of a copy must have
+ * heard of the blob before. */
 static uint32_t drop_copies(const dp_claim *claims, uint32_t *held, uint32_t n)
 {
     uint32_t kept = 0;

@@ -232,7 +232,7 @@ static void note_stragglers(dp_node *node, bool first)
 static void arm_bid(dp_node *node)
 {
     dp_round *round = node->round;
-    /* A majority decides, this voter being one of it: who is slow beyond that is not waited for. */
+    /* A majority with this voter decides: it does not wait for slower voters. */
     const uint64_t rtt =
         dp_members_rtt_voters(node->members, dp_ledger_majority(&node->ledger) - 1);
     uint64_t wait = dp_deadline_bid(rtt, dp_span_percentile(&node->chain->fsync, 95),

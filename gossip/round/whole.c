@@ -1,5 +1,5 @@
-/* A run whose updates go whole to every voter: what is fetched, checked, told, listed and judged of
- * each contribution (kind.h). */
+/* The kind of run whose updates go whole to every voter: how contributions are fetched, checked,
+ * told, listed and judged (kind.h). */
 #include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/round/judge_round.h"

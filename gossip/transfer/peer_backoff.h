@@ -27,7 +27,7 @@ typedef struct dp_backoff {
 } dp_backoff;
 
 void dp_backoff_failed(dp_backoff *doubt, const dp_peer *peer, dp_time now);
-/* It gave what it spoke of. */
+/* The peer gave the records that it claimed. */
 void dp_backoff_gave(dp_backoff *doubt, const dp_peer *peer);
 bool dp_backed_off(const dp_backoff *doubt, const dp_peer *peer, dp_time now);
 

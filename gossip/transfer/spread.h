@@ -1,5 +1,5 @@
-/* Which objects this node is fetching, and which chunk to ask of whom next. The bytes pass through
- * the driver, never here. A state machine without I/O.
+/* The transfer: which objects this node is fetching, which chunk it requests next, and from which
+ * peer. The bytes pass through the driver, never here. A state machine without I/O.
  *
  * Per object: GET_INFO from a holder gives size and leaves (checked against the root by the
  * driver), OBJECT_BEGIN, then GET_CHUNK over all holders, rarest resources first: 4 chunks under
@@ -90,7 +90,7 @@ bool dp_spread_waits(const dp_spread *spread, const dp_hash *root);
 
 /* Events of the driver. Those about objects that are not wanted are ignored. dp_spread_object ends
  * the want. A chunk that the driver has already is reported at once as DP_OK when asked for.
- * DP_NOTFOUND from who was asked by GET_INFO: it lacks it. */
+ * DP_NOTFOUND as the answer to GET_INFO: that member lacks the object. */
 void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
 void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
 void dp_spread_object(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);

@@ -13,8 +13,8 @@ enum {
 };
 
 /* Chunks under way that data, and after them a state, always have room for: on a line that the
- * updates of the rounds fill they would never come, and who needs them never trains, or falls ever
- * further behind. */
+ * updates of the rounds fill they would never come, and a node that needs them would never train,
+ * or would fall ever further behind. */
 enum { BEHIND_PER_HOLDER = 1, BEHIND_IN_ALL = DP_FLIGHTS_PER_HOLDER };
 
 /* Place in the list of linked rows of the first one that is not before start; the list goes
@@ -105,7 +105,7 @@ static uint32_t room_for(const dp_spread *spread, const dp_want *other, uint32_t
 }
 
 /* Is somebody being asked of whom nobody said that it has it? One at a time: the chunks of an
- * object are asked for together, and who lacks one lacks all. */
+ * object are asked for together, and a member that lacks one lacks all. */
 static bool is_guessing(const dp_spread *spread, const dp_want *want)
 {
     for (uint32_t i = 0; spread->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
@@ -200,8 +200,8 @@ static bool ask_chunk(dp_spread *spread, dp_want *want, uint32_t chunk, bool hed
     return true;
 }
 
-/* The next linked member that may be asked, from where the search stands: who is said to have it
- * before others, and who was silent not again. DP_MEMBER_NONE: all were asked, or nobody may be. */
+/* The next linked member that may be asked, from where the search stands: known holders before
+ * others, and none that was silent. DP_MEMBER_NONE: all were asked, or nobody may be. */
 static uint32_t next_holder(const dp_spread *spread, const dp_want *want)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);

@@ -1,4 +1,4 @@
-/* How long an answer is waited for, from what was measured. */
+/* The waits for answers, from measured times. */
 #include "base/assert.h"
 #include "gossip/transfer/spread_internal.h"
 
