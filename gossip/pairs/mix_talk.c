@@ -151,8 +151,8 @@ static void on_commit(dp_mix *mix, dp_time now, const dp_peer *peer, const dp_mi
             dp_mix_write_row(mix, DP_MIX_MARK_COMMITTED, out);
             return;
         }
-        /* The COMMIT is for an attempt that was not prepared here: this attempt will not be
-         * committed. */
+        /* The COMMIT names other blobs or incarnations than this node has prepared, or this node
+         * has not prepared yet: this attempt will not be committed. */
         dp_mix_want_abort(mix, now, false, out);
     }
     dp_mix_send_status(mix, peer, &msg->id, msg->ticket, DP_MIX_STATUS_ABORTED, out);

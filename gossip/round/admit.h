@@ -1,8 +1,8 @@
-/* Newcomers, and what a peer may say before the chain has admitted it.
+/* Newcomers, and the messages that a peer may send before the chain has admitted it.
  *
  *   GUEST   head | 32 peer | u16 size | its credential: a member tells the voters that it has a
- *           link to a node that waits. Unsigned: the credential is all that admits, and who is told
- *           of and not there takes a place that its invite grants anyway */
+ *           link to a node that waits. Unsigned: only the credential admits, and a node that is
+ *           named without being there takes a place that its invite grants anyway */
 #ifndef DP_GOSSIP_ROUND_ADMIT_H
 #define DP_GOSSIP_ROUND_ADMIT_H
 

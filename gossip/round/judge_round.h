@@ -25,7 +25,7 @@ void dp_judging_look(dp_node *node);
 /* A DP_EV_JUDGED. */
 void dp_judging_judged(dp_node *node, const dp_event *event);
 void dp_judging_trainer_down(dp_node *node);
-/* A slot begins: updates the usual values, and the accusations if the voters have changed. */
+/* A slot begins: prunes the accusations; in a new round, also updates the usual values. */
 void dp_judging_open_slot(dp_node *node, bool new_round);
 
 /* May this node list it? Always, in a run that does not judge. */
