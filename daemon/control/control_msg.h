@@ -53,7 +53,8 @@
  *                         of the chain here that list this node}}: what is of
  *                       the chain is nil until it is read
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter",
- *                       "rtt_ms"?,"round","included","step_ms"?,"addresses":[text]}]}
+ *                       "rtt_ms"?,"round","included","step_ms"?: as last measured,
+ *                       "addresses":[text]}]}
  *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when
  *                       following; {"count"}. R: {"round","slot","kind": "sync"|"gossip","time_ms",
  *                       "duration_ms"?,"listed","active","tokens","loss"?,"bytes",

@@ -124,8 +124,7 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
     row->far_incarnation = said.incarnation;
     row->far_sequence = said.sequence;
     row->far_via = from;
-    row->member.summary = said.summary;
-    row->member.has_summary = true;
+    dp_members_set_summary(&row->member, &said.summary);
     if (!row->member.linked) {
         row->member.summary_at = now; /* A mute link is pinged on. */
     }

@@ -129,7 +129,7 @@ typedef struct dp_member_view {
     uint64_t rtt_us;   /* 0: unknown */
     uint64_t round;    /* last heard */
     uint64_t included; /* last round that lists it; 0: never */
-    uint32_t step_us;
+    uint32_t step_us;  /* last measured; 0: never */
     uint32_t n_addrs;
     dp_addr addrs[DP_ADDRS_MAX];
 } dp_member_view;
