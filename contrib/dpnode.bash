@@ -22,7 +22,7 @@ _dpnode() {
     'token rotate') words="$common" ;;
     'join'*) words="--name --dir --listen $common" ;;
     'status'*) words="--check $common" ;;
-    'peers'*) words="$common" ;;
+    'peers'*) words="--sort $common" ;;
     'audit'*) words="$common" ;;
     'rounds'*) words="--last --follow $common" ;;
     'why'*) words="$common" ;;

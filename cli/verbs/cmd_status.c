@@ -266,14 +266,72 @@ static void print_peer(dp_table *table, const json_t *peer)
     dp_table_cell(table, address != NULL ? address : "");
 }
 
+/* By what --sort orders: the least value of the reply's key comes first. A step has as many tokens
+ * at each member (train.batch of the manifest), so the shortest step is the highest rate. */
+static const struct order {
+    const char *name;
+    const char *key;
+} orders[] = {{"rate", "step_ms"}, {"rtt", "rtt_ms"}, {"name", "name"}};
+enum { ORDERS = sizeof orders / sizeof orders[0] };
+
+/* NULL in *order: as the daemon lists them. */
+static bool read_order(const dp_cmd *cmd, const struct order **order, dp_control_error *error)
+{
+    const char *const name = dp_cmd_option(cmd, "sort");
+    *order = NULL;
+    for (int i = 0; name != NULL && *order == NULL; i++) {
+        if (i == ORDERS) {
+            dp_error_set(error, DP_EXIT_USAGE, "E0001", "--sort rate, rtt or name",
+                         "unknown sort key", name);
+            return false;
+        }
+        if (strcmp(name, orders[i].name) == 0) {
+            *order = &orders[i];
+        }
+    }
+    return true;
+}
+
+static bool comes_before(const json_t *peer, const json_t *other, const char *key)
+{
+    if (!is_known(peer, key) || !is_known(other, key)) {
+        return is_known(peer, key) && !is_known(other, key);
+    }
+    if (json_is_string(json_object_get(peer, key))) {
+        return strcmp(dp_json_text(peer, key, ""), dp_json_text(other, key, "")) < 0;
+    }
+    return dp_json_real(peer, key, 0) < dp_json_real(other, key, 0);
+}
+
+/* Equal ones stay in the daemon's order. A reply has 131 peers at most (dp_method_peers). */
+static void sort_peers(json_t *result, const struct order *order)
+{
+    json_t *const sorted = json_array();
+    size_t index = 0;
+    json_t *peer = NULL;
+    json_array_foreach(json_object_get(result, "peers"), index, peer)
+    {
+        size_t at = json_array_size(sorted);
+        while (at > 0 && comes_before(peer, json_array_get(sorted, at - 1), order->key)) {
+            at--;
+        }
+        json_array_insert(sorted, at, peer);
+    }
+    json_object_set_new(result, "peers", sorted);
+}
+
 static int run_peers(dp_cmd *cmd)
 {
     static const char *const columns[] = {"NAME",         "ID",  "STATE", "ROLE",   "ROUND",
                                           "LAST COUNTED", "RTT", "LINK",  "ADDRESS"};
     dp_control_error error;
+    const struct order *order = NULL;
     json_t *result = NULL;
-    if (dp_client_ask(cmd, "peers", &result, &error) != 0) {
+    if (!read_order(cmd, &order, &error) || dp_client_ask(cmd, "peers", &result, &error) != 0) {
         return dp_cmd_fail(cmd, &error);
+    }
+    if (order != NULL) {
+        sort_peers(result, order);
     }
     if (cmd->json) {
         return dp_cmd_print(result);
@@ -295,7 +353,9 @@ const dp_verb dp_verb_peers = {
     .run = run_peers,
     .arguments = "",
     .summary = "list the members of the run and their state as seen from this node",
-    .examples = "  dpnode peers\n",
+    .examples = "  dpnode peers\n  dpnode peers --sort rate\n",
+    .options = {{"sort", 0, "KEY",
+                 "order: rate (tokens per second, fastest first), rtt (nearest first) or name"}},
 };
 
 /* ---- data ---- */

@@ -54,7 +54,8 @@ class WithoutDaemon(SystemTest):
                       ["invite", "--uses", "many"], ["run", "create"], ["run", "create", "a", "--demo", "kjv"],
                       ["why", "not"], ["why", "round", "x"], ["completion", "tcsh"], ["ckpt", "foo"], ["drain", "--delete-run", "tiny"],
                       ["drain", "--keep-data"], ["ckpt", "export", "x", "--gguf", "q5"], ["ckpt", "export", "x", "--llmc", "f16"],
-                      ["ckpt", "export", "x", "--llmc", "f32", "--gguf", "f32"], ["swarm", "-n", "0"], []):
+                      ["ckpt", "export", "x", "--llmc", "f32", "--gguf", "f32"], ["swarm", "-n", "0"],
+                      ["peers", "--sort", "speed"], ["peers", "--sort"], []):
             self.assertEqual(dpnode(*words).returncode, 64, words)
 
     def test_a_second_word_that_is_missing_is_told_from_one_that_is_wrong(self):

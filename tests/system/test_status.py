@@ -2,6 +2,7 @@
 """status and peers: they tell what is so now, and say of what is not known that it is not."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -93,6 +94,23 @@ class Status(SystemTest):
         self.assertIn(row["name"], (None, "node2")) # where it was told by others it is known
         line = next(line for line in shown(first, "peers").splitlines() if row["short"] in line)
         self.assertRegex(line, r"^(\(not linked yet\)|node2) ")
+
+    def test_peers_come_in_the_order_that_is_asked_for(self):
+        first, token = self.found("zoe")
+        self.joined("ann", token)
+
+        def names(*words):
+            return [peer["name"] for peer in first.ask("peers", *words)["peers"]]
+        wait_for(lambda: set(names()) == {"zoe", "ann"}, 60, "both have told their names")
+        self.assertEqual((names(), names("--sort", "name")), (["zoe", "ann"], ["ann", "zoe"]))
+        wait_for(lambda: first.ask("peers")["peers"][1].get("rtt_ms"), 60, "ann has answered")
+        self.assertEqual(names("--sort", "rtt"), ["ann", "zoe"]) # It measures none to itself.
+        wait_for(lambda: all(peer.get("step_ms") for peer in first.ask("peers")["peers"]), 60, "both have told their speed")
+        steps = [peer["step_ms"] for peer in first.ask("peers", "--sort", "rate")["peers"]]
+        self.assertEqual(steps, sorted(steps))
+        self.assertEqual(re.findall(r"^(zoe|ann)\b", shown(first, "peers", "--sort", "name"), re.MULTILINE), ["ann", "zoe"])
+        error = self.fails("E0001", 64, first.ask, "peers", "--sort", "speed")
+        self.assertIn("rate, rtt or name", error["fix"])
 
 
 if __name__ == "__main__":

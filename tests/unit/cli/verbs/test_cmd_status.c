@@ -128,6 +128,47 @@ static void peers_are_rows_with_role_and_link(void **state)
     assert_int_equal(VERB_ALONE(dp_verb_peers), DP_EXIT_TEMPORARY);
 }
 
+static void peers_are_sorted_by_the_key_that_is_asked_for(void **state)
+{
+    static const char *const peers =
+        "{'peers': [{'name': 'carl', 'self': true, 'step_ms': 80.5}, {'name': null, 'rtt_ms': 9}, "
+        "{'name': 'bob', 'rtt_ms': 12.5, 'step_ms': 200}, {'name': 'ann', 'rtt_ms': 12.5}, "
+        "{'name': 'dora', 'rtt_ms': 0.5, 'step_ms': 9.5}]}";
+    static const struct {
+        const char *key;
+        const char *names;
+    } rows[] = {{"rate", "dora carl bob - ann "}, /* What is not known is last, in the old order. */
+                {"rtt", "dora - bob ann carl "},
+                {"name", "ann bob carl dora - "}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char names[64] = "";
+        size_t index = 0;
+        const json_t *peer = NULL;
+        verb_answer(peers);
+        assert_int_equal(VERB(dp_verb_peers, "--sort", rows[i].key, "--json"), 0);
+        assert_true(verb_asked(0, "peers", "{}"));
+        json_t *const told = json_loads(verb_kit.out, 0, NULL);
+        json_array_foreach(json_object_get(told, "peers"), index, peer)
+        {
+            const size_t size = strlen(names);
+            snprintf(names + size, sizeof names - size, "%s ", dp_json_text(peer, "name", "-"));
+        }
+        json_decref(told);
+        assert_string_equal(names, rows[i].names);
+    }
+    verb_answer(peers);
+    assert_int_equal(VERB(dp_verb_peers, "--sort", "rate"), 0);
+    assert_true(verb_said("dora") && verb_said("carl *"));
+    assert_true(strstr(verb_kit.out, "dora") < strstr(verb_kit.out, "carl *"));
+    verb_answer(peers);
+    assert_int_equal(VERB_ALONE(dp_verb_peers), 0);
+    assert_true(strstr(verb_kit.out, "carl *") < strstr(verb_kit.out, "dora"));
+    assert_int_equal(VERB(dp_verb_peers, "--sort", "speed"), DP_EXIT_USAGE);
+    assert_int_equal(verb_kit.n_calls, 0);
+    assert_true(verb_warned("E0001") && verb_warned("speed") && verb_warned("rate, rtt or name"));
+}
+
 static void data_is_listed_with_what_is_here(void **state)
 {
     (void)state;
@@ -153,6 +194,7 @@ int main(void)
         VERB_TEST(an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return),
         VERB_TEST(checks_end_with_0_or_1),
         VERB_TEST(peers_are_rows_with_role_and_link),
+        VERB_TEST(peers_are_sorted_by_the_key_that_is_asked_for),
         VERB_TEST(data_is_listed_with_what_is_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
