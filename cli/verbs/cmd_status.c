@@ -261,6 +261,9 @@ static void print_peer(dp_table *table, const json_t *peer)
     snprintf(text, sizeof text, json_object_get(peer, "rtt_ms") != NULL ? "%.1f ms" : "-",
              dp_json_real(peer, "rtt_ms", 0));
     dp_table_cell(table, text);
+    snprintf(text, sizeof text, json_object_get(peer, "step_ms") != NULL ? "%.3g ms" : "-",
+             dp_json_real(peer, "step_ms", 0));
+    dp_table_cell(table, text);
     dp_table_cell(table, dp_json_flag(peer, "self") || dp_json_flag(peer, "linked") ? "yes" : "no");
     const char *address = json_string_value(json_array_get(json_object_get(peer, "addresses"), 0));
     dp_table_cell(table, address != NULL ? address : "");
@@ -322,8 +325,8 @@ static void sort_peers(json_t *result, const struct order *order)
 
 static int run_peers(dp_cmd *cmd)
 {
-    static const char *const columns[] = {"NAME",         "ID",  "STATE", "ROLE",   "ROUND",
-                                          "LAST COUNTED", "RTT", "LINK",  "ADDRESS"};
+    static const char *const columns[] = {"NAME",         "ID",  "STATE", "ROLE", "ROUND",
+                                          "LAST COUNTED", "RTT", "STEP",  "LINK", "ADDRESS"};
     dp_control_error error;
     const struct order *order = NULL;
     json_t *result = NULL;
@@ -336,7 +339,7 @@ static int run_peers(dp_cmd *cmd)
     if (cmd->json) {
         return dp_cmd_print(result);
     }
-    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0x70);
+    dp_table *table = dp_table_open(columns, sizeof columns / sizeof columns[0], 0xf0);
     size_t index = 0;
     const json_t *peer = NULL;
     json_array_foreach(json_object_get(result, "peers"), index, peer)
@@ -344,6 +347,10 @@ static int run_peers(dp_cmd *cmd)
         print_peer(table, peer);
     }
     dp_table_close(table, true);
+    const long long more = dp_json_int(result, "more", 0);
+    if (more > 0) {
+        printf("and %lld more members: this node lists the first %zu\n", more, index);
+    }
     json_decref(result);
     return 0;
 }

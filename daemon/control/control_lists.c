@@ -60,8 +60,8 @@ static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_mem
 
 void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    /* What a reader of messages takes: nodes of msgpack, of which a peer has a map of up to 13
-     * pairs with its addresses. */
+    /* A reader takes so many nodes of msgpack. A peer is a map of up to 13 pairs, with its
+     * addresses. */
     enum {
         PEER_NODES = 1 + 2 * 13 + DP_ADDRS_MAX,
         PEERS_MAX = (DP_PACK_NODES_MAX - 16) / PEER_NODES
@@ -78,17 +78,18 @@ void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value
     dp_group peers = dp_array_begin(dp_pair(&map, "peers"));
     bool is_member = false;
     uint32_t count = 0;
-    for (uint32_t i = 0; count < PEERS_MAX && node != NULL && dp_node_member(node, i, &member);
-         i++) {
+    for (uint32_t i = 0; node != NULL && dp_node_member(node, i, &member); i++) {
         is_member = i == 0 ? member.in_roster : is_member;
         /* A guest that has gone is nobody; anyone with a token makes any number of them. */
         if (is_member && !member.in_roster && !member.linked && member.state == DP_MEMBER_DEAD) {
             continue;
         }
-        pack_member(dp_item(&peers), daemon, &member, i == 0);
-        count++;
+        if (count++ < PEERS_MAX) {
+            pack_member(dp_item(&peers), daemon, &member, i == 0);
+        }
     }
     dp_group_end(&peers);
+    dp_pair_u64(&map, "more", count > PEERS_MAX ? count - PEERS_MAX : 0);
     dp_group_end(&map);
     dp_call_end(call, &packer);
 }

@@ -54,7 +54,7 @@
  *                       the chain is nil until it is read
  *   peers        {} -> {"peers": [{"id","short","name","state","self","linked","roster","voter",
  *                       "rtt_ms"?,"round","included","step_ms"?: as last measured,
- *                       "addresses":[text]}]}
+ *                       "addresses":[text]}], "more"}: more members than the reply has room for
  *   rounds       {"last"?: n, "follow"?: bool} -> a notice {"round": R} each, for ever when
  *                       following; {"count"}. R: {"round","slot","kind": "sync"|"gossip","time_ms",
  *                       "duration_ms"?,"listed","active","tokens","loss"?,"bytes",

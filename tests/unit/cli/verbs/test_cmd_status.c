@@ -161,9 +161,13 @@ static void peers_are_sorted_by_the_key_that_is_asked_for(void **state)
     assert_int_equal(VERB(dp_verb_peers, "--sort", "rate"), 0);
     assert_true(verb_said("dora") && verb_said("carl *"));
     assert_true(strstr(verb_kit.out, "dora") < strstr(verb_kit.out, "carl *"));
+    assert_true(verb_said("9.5 ms") && !verb_said("more members"));
     verb_answer(peers);
     assert_int_equal(VERB_ALONE(dp_verb_peers), 0);
     assert_true(strstr(verb_kit.out, "carl *") < strstr(verb_kit.out, "dora"));
+    verb_answer("{'peers': [{'name': 'carl', 'self': true}], 'more': 70}");
+    assert_int_equal(VERB_ALONE(dp_verb_peers), 0);
+    assert_true(verb_said("and 70 more members: this node lists the first 1"));
     assert_int_equal(VERB(dp_verb_peers, "--sort", "speed"), DP_EXIT_USAGE);
     assert_int_equal(verb_kit.n_calls, 0);
     assert_true(verb_warned("E0001") && verb_warned("speed") && verb_warned("rate, rtt or name"));

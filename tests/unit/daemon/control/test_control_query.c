@@ -204,6 +204,7 @@ static void peers_are_listed_without_guests_that_have_gone(void **state)
     assert_true(dp_pack_get_text(dp_pack_at(dp_pack_key(peer_at(1), "addresses"), 0), &address));
     assert_memory_equal(address.data, "10.0.0.1:7", 10);
     assert_true(is_nil(peer_at(2), "round") && dp_pack_key(peer_at(2), "rtt_ms") == NULL);
+    assert_int_equal(number_at(call_body(), "more"), 0);
     call_kit.members[0].in_roster = false; /* A newcomer cannot know who has gone. */
     CALL_ALONE(dp_method_peers);
     assert_true(dp_pack_is_array(dp_pack_key(call_body(), "peers"), &count) && count == 4);
