@@ -1,7 +1,7 @@
 /* Matrix products of inputs rounded to bf16, with the instruction that multiplies and adds pairs
  * (vdpbf16ps: two terms of a sum in a 32-bit lane, so depths go by twos and a missing second one is
  * 0). Sums are fp32. The scheme of fast_gemm.inl, but a is rounded, DP_BLOCK_ROWS rows and DP_PAIRS
- * pairs at a time, before it is multiplied. What is below 2^-126 counts as 0. */
+ * pairs at a time, before it is multiplied. Values below 2^-126 count as 0. */
 
 /* Rows ahead of a pair at which those of a later one are asked for. */
 #define DP_PACK_ROWS 8

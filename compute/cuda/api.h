@@ -63,8 +63,8 @@ typedef struct dp_cuda_api {
 
     int (*stream_open)(cudaStream_t *out,
                        bool low); /* low: its kernels run where others leave room */
-    /* What is put on the stream from now on begins when the event has come. The host does not
-     * wait. */
+    /* Work that is put on the stream after this call begins once the event has occurred. The host
+     * does not wait. */
     int (*stream_wait)(cudaStream_t stream, cudaEvent_t event);
     int (*stream_close)(cudaStream_t stream);
     int (*event_open)(cudaEvent_t *out);

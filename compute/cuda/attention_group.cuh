@@ -95,7 +95,8 @@ template <int SLOTS> static __device__ inline void dp_ring_release(dp_ring<SLOTS
     }
 }
 
-/* What stands behind the tiles: of the ring's, and of those that stay for a turn. */
+/* The barriers of the tiles in shared memory: those of the ring, and those of tiles that stay for a
+ * whole turn. */
 template <int SLOTS> struct dp_tile_barriers {
     dp_ring<SLOTS> ring;
     dp_barrier held; /* they are there */

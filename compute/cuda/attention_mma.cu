@@ -14,8 +14,8 @@
 
 enum { WARPS = 4, THREADS = WARPS * DP_LANES, SHARED_BY8 = 64 * 1024 /* of a block on sm_75 */ };
 
-/* What a warp has of a tile, chosen so that sums fit 255 registers: MT times 16 rows; COLUMNS of
- * the other side at a time. */
+/* The part of a tile that one warp computes, chosen so that the sums fit 255 registers: MT times 16
+ * rows, and COLUMNS of the other side at a time. */
 template <int D> struct forward_size;
 template <> struct forward_size<64> {
     static const int mt = 2, columns = 64;

@@ -7,11 +7,11 @@
  * one from the end and one from the beginning, so that all blocks have as many keys to go through,
  * and the second tile's queries and keys are there when the first is done.
  *
- * What to expect of an H200, whose SM multiplies 2048 pairs of halves a cycle and makes 16
- * exponentials. 64 queries by 128 keys at heads of 128 are 2 * 64 * 128 * 128 / 2048 = 1024 cycles
- * of products, 8192 / 16 = 512 of exponentials, and about 4 instructions a score beside them
- * (scale, largest, sum, rounding) at 128 a cycle, 256. All of that fits beside the products of the
- * other warpgroup; with a fifth of it in the open 1024 / (1024 + 154) = 87 % of the peak. The
+ * The expected speed on an H200: its SM multiplies 2048 pairs of halves and computes 16
+ * exponentials per cycle. 64 queries by 128 keys at heads of 128 are 2 * 64 * 128 * 128 / 2048 =
+ * 1024 cycles of products, 8192 / 16 = 512 of exponentials, and about 4 instructions a score beside
+ * them (scale, largest, sum, rounding) at 128 a cycle, 256. All of that fits beside the products of
+ * the other warpgroup; with a fifth of it in the open 1024 / (1024 + 154) = 87 % of the peak. The
  * diagonal's half-empty tiles cost 128 / (T + 128), 11 % at 1024 tokens, begin and end of a block
  * some 3 of 30 us: about 70 %, 690 of 989 TFLOP/s at the clock of the peak, 550 at the 790 that
  * this card holds. Heads of 64 have 512 cycles of products for the same 768 of the rest, which then

@@ -3,7 +3,7 @@
  * the queries for a tile of keys (dk, dv), one through the keys for a tile of queries (dq); 7
  * products instead of 5, and nothing is added by two blocks.
  *
- * What to expect of an H200, whose SM multiplies 2048 pairs of halves a cycle, makes 16
+ * The expected speed on an H200: per cycle its SM multiplies 2048 pairs of halves, computes 16
  * exponentials and reads or writes 128 bytes of shared memory. 64 by 64 at heads of 128 are 4 * 64
  * * 64 * 128 / 2048 = 1024 cycles of products in the first kernel and 768 in the second, each with
  * 256 of exponentials and some 10 instructions a score, 320. Two warpgroups take turns at the
@@ -11,14 +11,13 @@
  * that is (1024 + 768) / (1024 + 768 + 576) = 75 % of the peak for what is multiplied, 5/7 of it
  * for what is counted: 54 %, some 430 of the 790 TFLOP/s that this card holds, less the diagonal
  * (128 / (T + 128), 11 % at 1024 tokens). Heads of 64: half the products for the same rest, 61 %
- * and 5/7, some 340.
- * Shared memory is as near. A product of 64 rows by n columns, 16 deep, takes n / 2 cycles and
- * reads 32 n bytes, and 2048 more where its left factor lies there: 64 columns (heads of 128, first
- * kernel) of scores are at the limit of 128 bytes a cycle, 128 columns at 96, those with the left
- * factor in registers at 64. In all the first kernel at heads of 128 reads 64 + 32 KiB for each 64
- * by 64 of a warpgroup, is given 16 KiB (half of the pair) and reads its numbers 4 warps * 64
- * times: about 1020 cycles beside 1024 of products, so whatever collides there shows. The second:
- * 96 + 32 + 32 KiB for 64 by 128, 1280 cycles beside 1536. Not yet run on a GPU. */
+ * and 5/7, some 340. Shared memory is as near. A product of 64 rows by n columns, 16 deep, takes n
+ * / 2 cycles and reads 32 n bytes, and 2048 more where its left factor lies there: 64 columns
+ * (heads of 128, first kernel) of scores are at the limit of 128 bytes a cycle, 128 columns at 96,
+ * those with the left factor in registers at 64. In all the first kernel at heads of 128 reads 64 +
+ * 32 KiB for each 64 by 64 of a warpgroup, is given 16 KiB (half of the pair) and reads its numbers
+ * 4 warps * 64 times: about 1020 cycles beside 1024 of products, so whatever collides there shows.
+ * The second: 96 + 32 + 32 KiB for 64 by 128, 1280 cycles beside 1536. Not yet run on a GPU. */
 #include "compute/cuda/attention_group.cuh"
 
 enum { SLOTS = 2, GROUPS = 2, ROWS = GROUPS * DP_GROUP_ROWS };

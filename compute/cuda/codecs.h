@@ -42,8 +42,8 @@ static inline size_t dp_cuda_runs(size_t n)
 /* d = decode(blob). d at 16 bytes. */
 DP_MUST dp_status dp_cuda_decode(float *d, size_t n, const dp_cuda_blob *blob, cudaStream_t stream);
 
-/* What encode needs beside its result: for codecs whose runs differ in length a slot for each, and
- * their lengths. */
+/* The result of an encoding and its scratch memory. Codecs whose runs differ in length need a slot
+ * for each run, and the offset of each run. */
 typedef struct dp_cuda_encoding {
     uint8_t *out;    /* what follows the header: dp_codec_bytes_max - header bytes, at 8 */
     uint64_t *bytes; /* one: how much of it was written */

@@ -39,7 +39,7 @@ template <dp_codec_kind KIND, unsigned BLOCK> struct shape {
     }
 };
 
-/* What lies behind n is 0. */
+/* Loads elements of a tile; those behind the end of the vector are 0. */
 template <typename S>
 __device__ __forceinline__ void load(float v[DP_BLOCKS_FOURS][4], const float *__restrict__ a,
                                      size_t left)
@@ -255,7 +255,7 @@ __device__ __forceinline__ uint32_t nibbles_of(const uint32_t power[4])
     return codes;
 }
 
-/* What dp_element_mean makes a scale of. */
+/* The sums from which dp_element_mean makes a scale. */
 struct powers_total {
     uint32_t high;
     uint32_t low;
@@ -287,7 +287,7 @@ __device__ __forceinline__ void put_powers(const float v[DP_BLOCKS_FOURS][4],
 #pragma unroll
     for (unsigned pass = 0; pass < S::PASSES; pass++) {
         const bool any = largest[pass] >= 101U << 23;
-        /* What a sum of larger ones would be does not matter. */
+        /* Above 2^20 the sum is not used (scale_of_powers), so its value does not matter. */
         const uint32_t top = min(max(largest[pass] >> 23, 101U), 147U);
         const float inverse = any ? 1.0F / (0.875F * dp_of_bits(largest[pass])) : 0.0F;
         const float magic = dp_of_bits((top - 18 + 23) << 23 | 0x400000U);

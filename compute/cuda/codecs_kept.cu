@@ -218,7 +218,8 @@ static __global__ void begin(kept_runs r)
     *left_count(r) = 0;
 }
 
-/* A warp to a run: whole runs of sparse. What it cannot choose it leaves. */
+/* One warp per run, for whole runs of sparse. A run in which the warp cannot choose the largest
+ * elements goes to the list r.left, for write_kept. */
 static __global__ void __launch_bounds__(DP_CODEC_THREADS, LISTED_BLOCKS)
     write_listed(kept_runs r, dp_cuda_blob codec)
 {

@@ -1,12 +1,13 @@
 /* The k largest magnitudes of a run of 4096: of equal ones the first, in the order of the run.
  * Private to codecs_kept.cu.
  *
- * By a warp, which reads the run once: sixteen elements are a group, of which it keeps the largest.
- * What k of these reach, k elements reach; so the k largest are among those that reach it, which
- * are in few groups and of a bell-shaped update hardly more (73 for k = 64). These groups are read
- * again, what reaches it is listed, and the list has the k largest. Where too many reach it (a run
- * of few values, or mostly of zeros), or where many are kept, a block looks at all elements, digit
- * by digit. */
+ * The common case is done by a warp, which reads the run once. Sixteen elements are a group; the
+ * warp keeps the largest of each group. Then it finds a bound that at least k of these values
+ * reach. At least k elements reach the bound, so the k largest elements are among those that reach
+ * it. They lie in few groups, and in a bell-shaped update they are hardly more than k (73 for k =
+ * 64). The warp reads these groups again and lists the elements that reach the bound; the list
+ * contains the k largest. Where too many reach it (a run of few values, or mostly of zeros), or
+ * where many are kept, a block looks at all elements, digit by digit. */
 #ifndef DP_COMPUTE_CUDA_CODECS_TOP_CUH
 #define DP_COMPUTE_CUDA_CODECS_TOP_CUH
 

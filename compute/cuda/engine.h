@@ -3,8 +3,8 @@
  *
  * One block of the card holds everything: weights, gradients, the drawers of a round, the
  * optimizer's state and the net. Where it does not fit, fewer rows go at a time (step then takes a
- * batch in parts), then the ladder goes up; only then create gives up. What the host reads or fills
- * lies in page-locked memory that is taken when it is first asked for. */
+ * batch in parts), then the ladder goes up; only then create gives up. Buffers that the host reads
+ * or fills lie in page-locked memory, which is allocated when it is first asked for. */
 #ifndef DP_COMPUTE_CUDA_ENGINE_H
 #define DP_COMPUTE_CUDA_ENGINE_H
 

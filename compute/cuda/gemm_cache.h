@@ -4,9 +4,9 @@
  *
  * The file is text: a line "dpnode gemm 1 <what it is for>", then one line for each product,
  *   m n k lda ldb ldc flags | 8 words of the algorithm | bytes of workspace
- * all in hexadecimal, separated by single spaces. What it is for names card, library and version:
- * with another the file is of no use. Lines that do not parse end the reading; nothing in the file
- * is believed before the library has checked it. */
+ * all in hexadecimal, separated by single spaces. The text <what it is for> names card, library and
+ * version; a file for another one is not used. Lines that do not parse end the reading; nothing in
+ * the file is believed before the library has checked it. */
 #ifndef DP_COMPUTE_CUDA_GEMM_CACHE_H
 #define DP_COMPUTE_CUDA_GEMM_CACHE_H
 

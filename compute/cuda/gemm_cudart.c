@@ -194,7 +194,7 @@ dp_status dp_cuda_gemm_open(dp_cuda_gemm **out, dp_cuda_device *device, const ch
     return DP_OK;
 }
 
-/* What fails here fails on a lost device, and ends with it. */
+/* These calls fail only on a lost device; the memory ends with the device. */
 static void forget_shapes(dp_cuda_gemm *g)
 {
     for (size_t i = 0; i < g->n_shapes; i++) {

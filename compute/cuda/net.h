@@ -29,8 +29,8 @@ typedef struct dp_cuda_sizes {
     size_t one;
 } dp_cuda_sizes;
 
-/* N: tokens of the largest batch. What forward keeps of a layer; from a step of the ladder on all
- * layers share one buffer (net_memory.c has the table). void: typed. */
+/* The buffers that forward keeps of a layer. N: tokens of the largest batch. From a step of the
+ * ladder on, all layers share one buffer (net_memory.c has the table). void: typed. */
 typedef struct dp_cuda_layer {
     void *x; /* [N][C] residual stream before the layer */
     void *norm1;

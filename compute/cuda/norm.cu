@@ -100,9 +100,10 @@ static __global__ void __launch_bounds__(THREADS_MAX)
     }
 }
 
-/* What a thread sums of dx, eight floats, lies in shared memory, where it is out of the way: with
- * eight registers more fewer blocks share an SM, and the strips of 1024 or more rows take two turns
- * instead of one. Halves of all threads side by side, so that banks do not collide. */
+/* The eight sums of dx that a thread keeps lie in shared memory, so that they take no registers:
+ * with eight registers more, fewer blocks share an SM, and the strips of 1024 or more rows take two
+ * turns instead of one. The halves of all threads lie side by side, so that banks do not
+ * collide. */
 static __device__ inline void keep_sums(dp_chunk *room, const float add[DP_VECTOR], bool begin)
 {
 #pragma unroll
@@ -130,8 +131,9 @@ static __device__ inline void take_sums(const dp_chunk *room, float sums[DP_VECT
 /* Eight columns of a thread. */
 typedef float eight[DP_VECTOR];
 
-/* What a row adds to the columns' sums and to its own two; unit: x, then x as it is normed; d: dy,
- * then with the gain. Behind the width d and gain are 0, so that nothing counts there. */
+/* Adds the terms of a row to the columns' sums and to the row's own two sums. unit: x, then x as it
+ * is normed; d: dy, then dy times the gain. Behind the width, d and gain are 0, so that nothing
+ * counts there. */
 static __device__ __forceinline__ void add_terms(eight &unit, eight &d, const eight &gain,
                                                  float mean, float rstd, eight &d_gain,
                                                  eight &d_bias, float *sum, float *dot)
@@ -170,7 +172,8 @@ static __global__ void __launch_bounds__(THREADS_MAX)
                     float *partial)
 {
     __shared__ dp_block_room room;
-    /* What registers are left for: the residual asked for before the sums; gains of all rows. */
+    /* Registers are left for these: the residual, asked for before the sums; the gains of all
+     * rows. */
     const bool early = VECTORS == 1;
     const bool keeps = VECTORS < 4;
     const float share = 1.0F / (float)n.width;

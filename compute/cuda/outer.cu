@@ -6,8 +6,8 @@
 #include "compute/cuda/codecs_dense.cuh"
 #include "compute/cuda/launch.h"
 
-/* g of a run in acc: item after item, a rounded product and a rounded sum. What an item does not
- * store it leaves. */
+/* g of a run in acc: item after item, a rounded product and a rounded sum. An item leaves the
+ * elements that it does not store as they are. */
 static __device__ void sum_items(const dp_cuda_items &items, uint64_t at, unsigned length,
                                  dp_codec_room &room, float *acc)
 {

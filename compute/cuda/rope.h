@@ -1,8 +1,8 @@
-/* What is done to the heads of q and k between their product and attention, on a GPU, in one pass:
- * RMSNorm of each head where the model has it (Dehghani et al. 2023), then rotary positions in
- * halves (Su et al. 2021). The CPU's: rms_* with groups, and rope.
+/* The operations on the heads of q and k between their product and attention, on a GPU, in one
+ * pass: RMSNorm of each head where the model has it (Dehghani et al. 2023), then rotary positions
+ * in halves (Su et al. 2021). On the CPU these are rms_* with groups, and rope.
  *
- * A row holds the heads of q side by side, then those of k; what lies behind them is not touched.
+ * A row holds the heads of q side by side, then those of k; columns behind them are not touched.
  * Forward again gives the same bits. Errors: DP_BADARG for a type that is none or an odd or too
  * wide head, DP_IO when a launch fails; then outputs hold anything. */
 #ifndef DP_COMPUTE_CUDA_ROPE_H

@@ -10,7 +10,7 @@ static __device__ __forceinline__ bool is_finite(float x)
     return (__float_as_uint(x) & 0x7f800000U) != 0x7f800000U;
 }
 
-/* What happens to one element; y is 0 where there is no second vector. */
+/* The operation on one element; y is 0 where there is no second vector. */
 struct sum_of {
     __device__ float operator()(float x, float y) const
     {

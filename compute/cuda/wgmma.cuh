@@ -69,8 +69,8 @@ template <int BATCHES> static __device__ inline void dp_group_wait(void)
 /* Registers for each thread of the warpgroup from now on, a multiple of 8; all its threads. A block
  * that is alone on its SM begins with DP_SM_REGISTERS shared out to its threads, rounded down to
  * eights, and more come from what others of the block give back, from nowhere else: 168 each for
- * three warpgroups, so 504 a lane of all, and 128, so 512, for four. Who asks for more waits for
- * ever. */
+ * three warpgroups, so 504 a lane of all, and 128, so 512, for four. A warpgroup that asks for more
+ * waits for ever. */
 template <int REGISTERS> static __device__ inline void dp_group_registers_less(void)
 {
 #if DP_HAS_WGMMA

@@ -25,9 +25,9 @@ typedef struct dp_gpt_sizes {
     size_t one;
 } dp_gpt_sizes;
 
-/* N: tokens of the largest batch, rows_max * context. All fp32. What is kept from forward to
- * backward, per layer; from a step of dp_recompute on all layers share one buffer (gpt_memory.c has
- * the table). */
+/* The buffers of a layer that are kept from forward to backward, all fp32. N: tokens of the largest
+ * batch, rows_max * context. From a step of dp_recompute on, all layers share one buffer
+ * (gpt_memory.c has the table). */
 typedef struct dp_gpt_layer {
     float *x;     /* [N][C] residual stream before the layer */
     float *norm1; /* [N][C] */
