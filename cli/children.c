@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 
-/* What the signal handler sees. */
+/* The state that the signal handler reads and writes. */
 static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t passed_on;
 static volatile pid_t children[DP_CHILDREN_MAX];

@@ -445,8 +445,8 @@ static dp_status read_stream(reading *self)
                   "a second document begins here; a manifest is one document");
 }
 
-/* What dp_manifest_check finds wrong, at the place of the first key that its sentence names and the
- * file gives. */
+/* Reports an error of dp_manifest_check at the place of the first key that its sentence names and
+ * the file gives. */
 static dp_status check(reading *self)
 {
     dp_why why = {""};

@@ -20,8 +20,8 @@ typedef struct dp_cli_tool {
     char words[DP_CLI_TOOL_WORDS_MAX + 1];
 } dp_cli_tool;
 
-/* What follows the program's name, ended by NULL; begins zeroed. What is too much is left out, and
- * the run says DP_TOOBIG. */
+/* The arguments behind the program's name, ended by NULL; begins zeroed. Arguments beyond the
+ * maximum are left out, and then the run returns DP_TOOBIG. */
 typedef struct dp_cli_words {
     const char *list[DP_CLI_TOOL_ARGUMENTS_MAX + 2];
     size_t count;
@@ -53,7 +53,7 @@ typedef void dp_cli_on_line(void *context, const char *line);
 DP_MUST dp_status dp_cli_tool_follow(dp_cli_tool *tool, const char *const *arguments,
                                      dp_cli_on_line *on_line, void *context);
 
-/* What an exit status of the tool means to a verb. */
+/* The meaning of an exit status of the tool for a verb. */
 typedef struct dp_cli_failure {
     int exit;
     const char *code;

@@ -24,8 +24,8 @@ typedef struct dp_finding {
     char fix[256]; /* as why */
 } dp_finding;
 
-/* What is known. All borrowed. Objects are NULL where nobody answered; then the sentence beside
- * says why. */
+/* The facts that doctor found. All borrowed. An object is NULL where nobody answered; then the
+ * sentence beside it says why. */
 typedef struct dp_doctor {
     const char *version;  /* of dpnode */
     const char *root;     /* before /proc and /dev: "", or a test's own */

@@ -180,8 +180,8 @@ static void look_memory(const dp_doctor *doctor, dp_finding *out)
     }
 }
 
-/* Who looks is another process than the node's trainer, whose work it would take for a
- * stranger's. */
+/* True if the node's trainer computes on this backend: doctor is another process, and would take
+ * the trainer's work for a stranger's. */
 static bool trains_there(const dp_doctor *doctor, const char *backend)
 {
     const char *const device = dp_json_text(json_object_get(doctor->status, "run"), "device", "");

@@ -60,7 +60,8 @@ static void look_directory(const dp_doctor *doctor, dp_finding *out)
     }
 }
 
-/* What states of the run take, where a run is known: four bytes for each parameter. */
+/* The disk space that the kept states of the run take, where a run is known: four bytes for each
+ * parameter. */
 static uint64_t states_bytes(const dp_doctor *doctor)
 {
     const uint64_t parameters = doctor->plan != NULL

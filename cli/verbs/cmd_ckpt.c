@@ -103,7 +103,7 @@ static bool form_is_known(const dp_cmd *cmd, dp_control_error *error)
     return false;
 }
 
-/* What a user has there may be another model: only --force writes over it. */
+/* Files of a user in that folder may be another model: only --force overwrites them. */
 static bool would_replace(const dp_cmd *cmd, const char *folder, dp_control_error *error)
 {
     static const char *const files[] = {"model.safetensors", "model.safetensors.index.json",

@@ -207,8 +207,8 @@ static bool is_on(const char *variable)
     return value != NULL && strspn(value, "1tTyYoO") > 0 && strcmp(value, "off") != 0;
 }
 
-/* What no daemon is to be started for; one that runs looks itself, with the settings that it
- * has. */
+/* Checks the plan of the run before a daemon is started for it; a daemon that runs already checks
+ * it itself, with its own settings. */
 static int plan_first(const dp_run_input *input, const char *dir, dp_control_error *error)
 {
     const dp_manifest *const manifest = &input->file.manifest;

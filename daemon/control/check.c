@@ -157,7 +157,8 @@ static dp_status measure(FILE *out, const char *folder, bool room)
     return DP_OK;
 }
 
-/* What a start would refuse: a directory or a key that is not its user's alone. */
+/* Reports the files that a start would refuse: a directory or a key to which others than its user
+ * have access. */
 static void say_private(FILE *out, const char *dir)
 {
     static const char *const keys[] = {"identity.key", "root.key"};

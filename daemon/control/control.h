@@ -30,8 +30,8 @@ typedef struct dp_call {
     uint64_t id;
 } dp_call;
 
-/* What a method gets. Exactly one reply or error must follow, now or later; notices may come before
- * it. */
+/* A method of the RPC server. Exactly one reply or error must follow, now or later; notices may
+ * come before it. */
 typedef void dp_method(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters);
 
 /* Begin a reply or notice, pack one value, end it. False: pack nothing; the client is gone, or its
@@ -92,7 +92,7 @@ dp_method dp_method_ckpt_list, dp_method_ckpt_verify, dp_method_ckpt_export, dp_
 
 /* Shared by methods: the driver of the run, or NULL after an error reply that there is none. */
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call);
-/* What the node is doing, in the word that hello and status have. */
+/* The activity of the node, in the word that hello and status use. */
 const char *dp_call_state(const dp_daemon *daemon);
 /* The member that a request names with "peer": by its id, whole in hexadecimal or its twelve
  * characters, or by its name if no other has it (each node chooses its own). False after an error

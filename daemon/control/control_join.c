@@ -407,7 +407,8 @@ static bool is_own_run(dp_daemon *daemon, dp_view token)
     return own;
 }
 
-/* Whoever starts a machine again says join each time. */
+/* The reply for a node that is a member already: scripts that start a machine again call join each
+ * time. */
 static void reply_member(const dp_daemon *daemon, const dp_call *call)
 {
     dp_packer packer;

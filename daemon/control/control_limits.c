@@ -46,7 +46,7 @@ static void pack_month(dp_group *map, const dp_bandwidth_limiter_view *view)
     dp_group_end(&month);
 }
 
-/* What holds now, by whichever limit is the lowest. */
+/* The rates that hold now, and for each the lowest limit, from which it comes. */
 static void pack_holds(dp_group *map, const dp_bandwidth_limiter_view *view)
 {
     static const char *const rate[] = {"upload_rate", "download_rate"};

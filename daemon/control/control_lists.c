@@ -60,8 +60,8 @@ static void pack_member(dp_packer *packer, const dp_daemon *daemon, const dp_mem
 
 void dp_method_peers(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
-    /* A reader takes so many nodes of msgpack. A peer is a map of up to 13 pairs, with its
-     * addresses. */
+    /* Peers in one reply: a reader of messages takes DP_PACK_NODES_MAX nodes of msgpack, and a peer
+     * is a map of up to 13 pairs, with its addresses. */
     enum {
         PEER_NODES = 1 + 2 * 13 + DP_ADDRS_MAX,
         PEERS_MAX = (DP_PACK_NODES_MAX - 16) / PEER_NODES

@@ -1,5 +1,5 @@
-/* What the CLI and the daemon say to each other: msgpack-RPC over a unix socket. Frames and
- * methods, no sockets.
+/* The protocol between the CLI and the daemon: msgpack-RPC over a unix socket. Frames and methods,
+ * no sockets.
  *
  * A frame is u32 size (little-endian) | one msgpack value of at most DP_CONTROL_FRAME_MAX bytes.
  *   request   [0, id, "method", {parameters}]

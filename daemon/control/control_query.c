@@ -179,7 +179,7 @@ static void pack_liar(dp_group *map, const dp_daemon *daemon, const dp_driver_vi
     }
 }
 
-/* What has gone over the line, and with whom. */
+/* The traffic over the line, its limits, and the links. */
 static void pack_line(dp_group *map, const dp_daemon *daemon, const dp_driver_view *view)
 {
     dp_pair_u64(map, "bytes_sent", view->transport.bytes_sent);
@@ -210,8 +210,8 @@ static void pack_trainer(dp_group *map, const dp_driver_view *view)
     }
 }
 
-/* What the chain says, and who is heard: not known while the chain is read from the store, or the
- * manifest is awaited. */
+/* The numbers of the chain, and how many members are heard. They are not known while the chain is
+ * read from the store, or while the node awaits the manifest. */
 static void pack_chain(dp_group *map, const dp_driver_view *view)
 {
     const dp_node_view *const node = &view->node;

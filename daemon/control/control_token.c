@@ -13,8 +13,8 @@
 enum {
     ID_TEXT = 2 * DP_INVITE_ID_BYTES,
     ID_TEXT_MIN = 4, /* A first character or two are soon those of several. */
-    /* What a reader of messages takes: nodes of msgpack, of which one that came by an invite has a
-     * map of up to six pairs. */
+    /* Members in one reply: a reader of messages takes DP_PACK_NODES_MAX nodes of msgpack, and a
+     * member that came by an invite is a map of up to six pairs. */
     SHOWN_MAX = (DP_PACK_NODES_MAX - 64) / (1 + 2 * 6)
 };
 
@@ -95,8 +95,8 @@ static void pack_brought(dp_group *array, const dp_daemon *daemon, const dp_rost
     dp_group_end(&map);
 }
 
-/* Who came by it, directly or by an invite of one that did. Returns how many of those count as
- * uses. */
+/* Packs the nodes that came by the invite, directly or by an invite of one that did. Returns how
+ * many of those count as uses. */
 static uint32_t pack_all_brought(dp_group *map, const dp_daemon *daemon, const dp_invite_id *id)
 {
     const dp_node *node = dp_driver_node(daemon->driver);

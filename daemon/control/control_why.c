@@ -89,7 +89,8 @@ static bool took_part(const dp_event_log_round *round, const dp_peer *peer)
     return listed;
 }
 
-/* What was said last of this member before the round was decided, unless it was alive. */
+/* The last entry about this member's state before the round was decided; NULL if that entry says
+ * that it was alive. */
 static const dp_event_log_entry *away_at(const dp_event_log *event_log, const dp_peer *peer,
                                          uint64_t time_ms)
 {

@@ -6,7 +6,7 @@
 
 enum { DP_EXPORT_TYPE_MAX = 8 };
 
-/* What is written. */
+/* The form of the exported files. */
 typedef struct dp_export_form {
     /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
     char option[DP_EXPORT_TYPE_MAX];

@@ -75,7 +75,7 @@ uint64_t dp_bandwidth_quota_left_ms(const dp_bandwidth_quota *month)
     return wall < alive ? wall : alive;
 }
 
-/* What a span of the time that is left may take of what is left. */
+/* The part of the remaining bytes that a span of the remaining time may use. */
 static uint64_t share(const dp_bandwidth_quota *month, uint64_t left, uint64_t span_ms)
 {
     const uint64_t until = dp_bandwidth_quota_left_ms(month);

@@ -363,7 +363,7 @@ static void take_cloud(dp_config *config)
     config->from[setting_of("advertise", strlen("advertise")) - settings] = DP_SETTING_ENVIRONMENT;
 }
 
-/* What nothing works without, and what is read later. */
+/* Checks the settings without which nothing works, and those that are read later. */
 static dp_status check(const dp_config *config, dp_why *why)
 {
     const struct {

@@ -16,7 +16,7 @@ enum {
     DP_CONFIG_SETTINGS_MAX = 48
 };
 
-/* Who has said what a setting is. */
+/* The source of a setting. */
 typedef enum dp_setting_from {
     DP_SETTING_STANDARD = 0,
     DP_SETTING_ENVIRONMENT,

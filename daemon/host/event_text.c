@@ -48,7 +48,7 @@ static const struct {
                                         "members, using the older secrets until it arrives"},
 };
 
-/* What a cause means, for those that gossip/ names by a word. */
+/* The meaning of a cause that gossip/ names by a word. */
 static const char *explained(const char *cause)
 {
     static const struct {
@@ -88,7 +88,7 @@ static void write_share(uint64_t share, char text[NUMBER_MAX])
              (unsigned long long)(share * 1000 / 65536 % 10));
 }
 
-/* What fills a hole of that name; number is room for one. */
+/* The text for a placeholder of that name; number is room for one number. */
 static const char *filling(const char *hole, const dp_note *note, const char *who,
                            char number[NUMBER_MAX])
 {

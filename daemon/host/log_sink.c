@@ -90,8 +90,8 @@ static void open_file(dp_log_sink *self)
         self->fd >= 0 && fstat(self->fd, &is) == 0 && is.st_size > 0 ? (uint64_t)is.st_size : 0;
 }
 
-/* PATH.3 becomes PATH.4 and so on; the oldest goes. What cannot be renamed is overwritten in its
- * turn. */
+/* PATH.3 becomes PATH.4 and so on; the oldest goes. A file that cannot be renamed is overwritten by
+ * the next one. */
 static void rotate(dp_log_sink *self)
 {
     char from[PATH_MAX_BYTES + 8];

@@ -180,8 +180,8 @@ static bool read_secrets(dp_view bytes, const dp_run_id *run, dp_secrets *secret
            dp_hash_equal(&of, run);
 }
 
-/* What the token said, and what came since. Without a row that can be read the node asks for what
- * it lacks. */
+/* Loads the secret of the token, and those that came since. Without a row that can be read, the
+ * node asks for the secrets that it lacks. */
 static void load_secrets(dp_store *store, dp_run_identity *facts)
 {
     dp_buf buf;

@@ -22,7 +22,7 @@ DP_MUST dp_status dp_tool_folder(const dp_daemon *daemon, char path[DP_CONFIG_PA
 DP_MUST dp_status dp_tool_file(const char *folder, const char *name, dp_view bytes);
 void dp_tool_folder_remove(const char *path);
 
-/* What --prepare printed, as a sentence; another output gives "the text is ready". */
+/* Writes the output of --prepare as a sentence; another output gives "the text is ready". */
 void dp_tool_sentence(const char *output, char *text, size_t size);
 
 #endif

@@ -12,7 +12,8 @@
 
 enum { TAG_BYTES = 16 };
 
-/* What a thread keeps between records: making a context anew costs as much as sealing 4 KiB. */
+/* The cipher contexts that a thread keeps between records: to make a context anew costs as much as
+ * to seal 4 KiB. */
 typedef struct aead_thread {
     EVP_CIPHER_CTX *contexts[DP_SUITES];
 } aead_thread;

@@ -58,7 +58,7 @@ void dp_bandwidth_config_change(dp_bandwidth_config_set *set, dp_bandwidth_confi
                                 uint64_t value);
 
 enum { DP_BANDWIDTH_CONFIG_BYTES_MAX = 2 + DP_BANDWIDTH_CONFIG_COUNT * (1 + 8) };
-/* What is kept: u8 version 1 | u8 n | n times {u8 which, rising | u64 value}; little-endian. */
+/* The stored form: u8 version 1 | u8 n | n times {u8 which, rising | u64 value}; little-endian. */
 dp_view dp_bandwidth_config_write(const dp_bandwidth_config_set *set,
                                   uint8_t out[DP_BANDWIDTH_CONFIG_BYTES_MAX]);
 /* After dp_bandwidth_config_begin. DP_CORRUPT, DP_VERSION: the set stays as it was. */

@@ -240,7 +240,7 @@ static bool is_between(const dp_bulk *bulk)
     return bulk->n_writing > 0 && bulk->pieces[last].handed < bulk->pieces[last].bytes;
 }
 
-/* What may go now of a piece that is sealed; 0: nothing before its turn comes. */
+/* Bytes of a sealed piece that may be sent now; 0: the connection waits for its turn. */
 static size_t next_bytes(dp_conn *conn, const dp_bulk_piece *piece)
 {
     const uint64_t may = dp_conn_may_send(conn);
@@ -248,7 +248,7 @@ static size_t next_bytes(dp_conn *conn, const dp_bulk_piece *piece)
     return left < may ? left : (size_t)may;
 }
 
-/* Sealed pieces, in order. What the handshake still has to say goes first. */
+/* Writes sealed pieces, in order. Bytes that the handshake still has to send go first. */
 static void write_pieces(dp_bulk *bulk)
 {
     dp_conn *conn = bulk->conn;

@@ -16,8 +16,8 @@ typedef struct dp_crypto_pool dp_crypto_pool;
 typedef struct dp_crypto_pool_job dp_crypto_pool_job;
 
 /* Embed it in a struct of your own. run is called on a thread of the crypto pool, done on the loop
- * thread; between dp_crypto_pool_post and done the struct is the crypto pool's. Who posts bounds
- * how many there are: a connection has so many lots and no more. */
+ * thread; between dp_crypto_pool_post and done the struct is the crypto pool's. The poster bounds
+ * the number of jobs: a connection has a fixed number of lots. */
 struct dp_crypto_pool_job {
     dp_list link;
     void (*run)(dp_crypto_pool_job *job);
@@ -29,7 +29,7 @@ struct dp_crypto_pool_job {
  * docs/records/dense-exchange-2026-11-22.md), and the processors have other work. */
 uint32_t dp_crypto_pool_fit(uint32_t processors);
 
-/* n_threads: at most DP_CRYPTO_POOL_THREADS_MAX; 0: who posts does the work. */
+/* n_threads: at most DP_CRYPTO_POOL_THREADS_MAX; 0: the posting thread does the work. */
 DP_MUST dp_status dp_crypto_pool_open(dp_crypto_pool **crypto_pool, uv_loop_t *loop,
                                       uint32_t n_threads);
 /* Loop thread only. False: there is no thread, or none could be started, and job was not taken: run

@@ -1,4 +1,4 @@
-/* What two daemons say of themselves in a handshake, for people:
+/* The text that two daemons send about themselves in a handshake, for people:
  *     0  u8   version of the sender, 1 or later
  *     1  u8   size | name of the node
  *        u32  rules of the sender, since version 2
@@ -19,12 +19,12 @@
 #ifndef DP_HELLO_VERSION
 #define DP_HELLO_VERSION 3
 #endif
-/* What members must understand alike and no version in a manifest, record or message tells: which
- * updates may be published and what a round makes of them. Grows with every change that a program
- * from before it refuses. 2: twice the elements after a lost publication. 3: the length of a step
- * follows from what an update is; fences, exchanges and claims are bounded by signed words. 4:
- * records may revoke invites, and from then on those of a node that is no member admit nobody
- * (gossip/ledger/inviting.h). 5: records may rotate the join secret
+/* The number of the rules that members must understand alike and that no version in a manifest,
+ * record or message tells: which updates may be published, and how a round uses them. It grows with
+ * every change that an earlier program refuses. 2: twice the elements after a lost publication. 3:
+ * the length of a step follows from the kind of the update; fences, exchanges and claims are
+ * bounded by signed words. 4: records may revoke invites; from then on a node that is not a member
+ * admits nobody by its invites (gossip/ledger/inviting.h). 5: records may rotate the join secret
  * (gossip/identity/rotation.h). */
 #ifndef DP_RULES
 #define DP_RULES 5

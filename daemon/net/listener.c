@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* What comes while others are being accepted waits there: in a flood of thousands a second, a
- * loop's turn of connections. */
+/* Connections that arrive while others are being accepted wait in this queue: in a flood of
+ * thousands a second, as many as come during one turn of the loop. */
 enum { BACKLOG = 1024 };
 
 struct dp_listener {

@@ -14,9 +14,10 @@ static uint64_t queue_us(const dp_path_sample *sample)
     return sample->srtt_us > free_us ? sample->srtt_us - free_us : 0;
 }
 
-/* Put one in, and return the best of the last. What was held up somewhere comes all at once: where
- * enough is known, nothing counts for more than a quarter above the best of those before it, or
- * than what was sent. */
+/* Puts one rate in, and returns the best of the last DP_PATH_RATES. Data that was held up somewhere
+ * arrives all at once and looks too fast. So where enough rates are known, a rate counts for at
+ * most a quarter more than the best of those before it, or for the pace at which we sent, if that
+ * is more. */
 static uint64_t best_with(uint64_t rates[DP_PATH_RATES], uint32_t *next, uint64_t rate,
                           uint64_t pace)
 {

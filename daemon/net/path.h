@@ -1,5 +1,5 @@
-/* What the path of a bulk connection is like, from what the kernel counts, and what follows: how
- * fast to send at most, and how many connections to keep. Arithmetic only: the samples come from
+/* Describes the path of a bulk connection by the kernel's counters, and decides from that how fast
+ * to send at most and how many connections to keep. Arithmetic only: the samples come from
  * path_probe.c, the socket options go there.
  *
  * A short path (loopback, LAN) is left alone. On a long one
@@ -14,14 +14,12 @@
  *           used, so that a faster path is found, a quarter more before four samples had a queue.
  *           The first queue stands at the end of a window that doubled, and the sample's mean is
  *           far below what arrived last: then the kernel's rate of delivery counts, up to four
- *           times the goodput. What was sent without a queue lowers nothing: it says what we had,
- *           or what a window that starts small let through. A cubic that is not paced overshoots
- *           into the queue and loses what it sends: 5.3 s where 3.2 would do (25 MB, 100 Mbit, 100
- *           ms).
- *           A queue that stands for eight samples although we send less than the path carried is
- *             not ours: then an eighth more, for
- *           one sample, or what others do, or a busy machine, would slow us by a thirty-second
- *             every four seconds.
+ *           times the goodput. A sample without a queue lowers nothing: it shows how much we had to
+ *           send, or how much a window that starts small let through. A cubic that is not paced
+ *           overshoots into the queue and loses what it sends: 5.3 s where 3.2 would do (25 MB, 100
+ *           Mbit, 100 ms). A queue that stands for eight samples although we send less than the
+ *           path carried is not ours: then an eighth more for one sample. Otherwise the traffic of
+ *           others, or a busy machine, would slow us by a thirty-second every four seconds.
  *   share   when most of the connections that send have a queue it is our own line that is full,
  *           and what cubic gives each is chance: all get the same part of the best total. An
  *           exchange is as slow as its slowest.
@@ -93,7 +91,7 @@ typedef struct dp_path {
     bool queue;
 } dp_path;
 
-/* What the connections to one peer lose that no queue of ours explains. Zeroed at the start. */
+/* The losses of the connections to one peer that no queue of ours explains. Zeroed at the start. */
 typedef struct dp_path_loss {
     uint32_t wanted; /* connections, 1 to DP_PATH_CONNECTIONS_MAX; 0: nothing was measured yet */
     uint64_t moved;  /* bytes since the number changed, the last DP_PATH_LOSS_BYTES or so */
@@ -102,7 +100,7 @@ typedef struct dp_path_loss {
     uint32_t idle; /* samples in a row without traffic */
 } dp_path_loss;
 
-/* What leaves through this machine's line. Zeroed at the start. */
+/* The traffic that leaves through this machine's line. Zeroed at the start. */
 typedef struct dp_path_line {
     uint64_t totals[DP_PATH_RATES]; /* of samples in which it was full */
     uint32_t next_total;
@@ -117,7 +115,7 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample);
 /* All connections to one peer, after a step of each. */
 void dp_path_count(dp_path_loss *loss, dp_path *const *paths, uint32_t n_paths);
 
-/* What a connection has before a message that it gets now. */
+/* The state of a connection to which a message may be given now. */
 typedef struct dp_path_room {
     uint64_t waiting; /* bytes that were sent and not acknowledged, or not sent */
     uint64_t window;  /* bytes that may be under way */
@@ -138,7 +136,8 @@ uint64_t dp_path_uplink(const dp_path_line *line);
 /* path_probe.c. False: not a TCP socket, or the kernel tells too little. */
 bool dp_path_read(int fd, dp_path_sample *sample);
 bool dp_path_look(int fd, dp_path_room *room);
-/* What every connection gets at its start. Best effort: an older kernel does without. */
+/* Sets the options that every connection gets at its start. Best effort: an older kernel does
+ * without. */
 void dp_path_set_options(int fd, bool bulk);
 /* 0: no limit. */
 void dp_path_set_pace(int fd, uint64_t bytes_per_second);

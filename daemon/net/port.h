@@ -95,8 +95,8 @@ void dp_port_init(dp_port *port);
 DP_MUST dp_place *dp_port_enter(dp_port *port, dp_place *place, const dp_addr *addr);
 /* It has proved that it holds the run's secret. As above. */
 DP_MUST dp_place *dp_port_prove(dp_port *port, dp_place *place);
-/* May a first message from there be answered now? Takes one of its answers if so. Whoever holds a
- * token, or held one, can send any number. */
+/* May a first message from there be answered now? Takes one of its answers if so. A holder of a
+ * token, present or past, can send any number of first messages. */
 bool dp_port_may_answer(dp_port *port, const dp_addr *addr, uint64_t now_ms);
 /* It is closed, or needs no place any more. Harmless without a place. */
 void dp_port_leave(dp_place *place);

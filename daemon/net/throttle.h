@@ -6,9 +6,9 @@
  *            KiB, and whatever passes pays for it afterwards, so that it may fall below nothing
  *   bulk     asks first. Below a slice of room (10 ms of the rate or 16 KiB), or behind others, it
  *            waits, and is then given a slice
- *   control  never asks and always pays: it is not delayed, and bulk has what it leaves. What it
- *            owes is at most what a second brings, so that a storm of it does not hold up bulk for
- *            longer than that
+ *   control  never asks and always pays: it is not delayed, and bulk has what it leaves. Its
+ *            debt is at most the bytes of one second, so that a storm of it does not hold up bulk
+ *            for longer than that
  *
  * So in any T seconds at most rate T + burst + a slice for each connection passes, and what control
  * has beyond the rate. */
@@ -29,7 +29,8 @@ enum {
 };
 #define DP_THROTTLE_RATE_MAX (UINT64_C(100000) * 1000000 / 8) /* bytes per second */
 
-/* Who may wait. Zeroed at the start; dp_throttle_leave before it goes. */
+/* The place of one connection that may wait. Zeroed at the start; call dp_throttle_leave before it
+ * is freed. */
 typedef struct dp_throttle_place {
     dp_list item; /* in waiting while waits */
     bool waits;

@@ -31,8 +31,8 @@ enum {
 
 typedef struct dp_transport dp_transport;
 
-/* What the owner lets this node take of its line (daemon/net/throttle.h), bytes per second, at most
- * DP_THROTTLE_RATE_MAX; 0: all of it. */
+/* The bandwidth that the owner lets this node take of its line (daemon/net/throttle.h), in bytes
+ * per second, at most DP_THROTTLE_RATE_MAX; 0: all of it. */
 typedef struct dp_limits {
     uint64_t upload;
     uint64_t download;
@@ -47,10 +47,11 @@ typedef struct dp_transport_hooks {
     void (*drained)(void *context, const dp_peer *peer);
     bool (*known)(void *context, const dp_peer *peer,
                   uint8_t x_public[32]); /* in the roster: see dp_channel_config.member */
-    /* What the clock of the other end of a handshake said. peer: proved; NULL: the first message,
-     * which is too far from this clock and may be an old one that somebody repeats. refused: its
-     * certificate is not valid now, or that. False: no link is wanted, since the other end will cut
-     * it. NULL: of no interest. */
+    /* Tells the time that the clock of the other end of a handshake shows. peer: proved; NULL: the
+     * first message, which is too far from this clock and may be an old one that somebody repeats.
+     * refused: the peer's certificate is not valid now, or its first message was refused because of
+     * its time. False: no link is wanted, since the other end will cut it. met itself may be NULL:
+     * of no interest. */
     bool (*met)(void *context, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                 bool refused);
     uint64_t (*wall_ms)(

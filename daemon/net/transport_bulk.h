@@ -7,7 +7,7 @@
  *   receiving   uv_read into a slab -> framed into lots -> opened in any order, straight into the
  *               message -> told in theirs
  *
- * What is under way has a bound on either side; at the bound the queue of messages grows (and
+ * The bytes under way have a bound on either side; at the bound the queue of messages grows (and
  * refuses), or the socket is not read, and TCP tells the sender. */
 #ifndef DP_DAEMON_NET_TRANSPORT_BULK_H
 #define DP_DAEMON_NET_TRANSPORT_BULK_H
@@ -23,8 +23,8 @@ enum {
     DP_BULK_LOTS = 16,           /* being opened */
     DP_BULK_INCOMING = 3,        /* messages that they belong to */
     DP_BULK_MESSAGES_MAX = 4096, /* waiting to be sealed */
-    /* What takes less than about 15 us is sealed or opened at once: as much as handing it over and
-     * back costs. */
+    /* A record batch that takes less than about 15 us is sealed or opened at once: to hand it over
+     * and back costs as much. */
     DP_BULK_INLINE_BYTES = 16 * 1024,
     DP_BULK_AT_ONCE_BYTES = 1 << 20 /* then the loop goes round, so that others are read too */
 };

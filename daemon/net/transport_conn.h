@@ -12,14 +12,14 @@
 #include "daemon/net/throttle.h"
 #include "daemon/net/transport.h"
 
-/* What three lanes of an exchange have waiting in messages of one record; and no more than a lane's
- * queue. */
+/* Spare buffers: enough for the one-record messages that wait in three lanes of an exchange, and no
+ * more bytes than a lane's queue. */
 enum { DP_TRANSPORT_SPARES_MAX = 64, DP_TRANSPORT_SPARE_BYTES_MAX = DP_TRANSPORT_BULK_QUEUE };
 
 typedef struct dp_link dp_link;
 typedef struct dp_bulk dp_bulk;
 
-/* Whom to reach, and what is left to try. */
+/* The peer that a dial should reach, and the addresses left to try. */
 typedef struct dp_dial {
     dp_lane lane;
     uint8_t stripe;
@@ -123,7 +123,8 @@ dp_conn *dp_conn_new(dp_transport *transport, bool outgoing, dp_lane lane);
 /* Connect to the first address of the plan that a socket can be opened for; false when none is
  * left. */
 bool dp_conn_dial(dp_transport *transport, dp_dial *plan);
-/* Who listens on one address of several also dials from it; address is what was bound. */
+/* A node that listens on one of several addresses also dials from it; address is the one that was
+ * bound. */
 void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *address);
 /* Wait for the first bytes of a connection that was accepted; most of what one costs, it costs only
  * then. */
@@ -181,8 +182,8 @@ void dp_transport_trim(dp_transport *transport);
 void dp_transport_measure(dp_transport *transport);
 /* After it: dial and close bulk connections of a link. */
 void dp_link_measure(dp_transport *transport, dp_link *link);
-/* Nothing is on its way on it, as far as this side can see. What is all the same will be asked for
- * again. */
+/* True if nothing is on its way on the connection, as far as this side can see. If something is on
+ * its way all the same, it will be asked for again. */
 bool dp_bulk_is_quiet(const dp_conn *conn);
 /* The owner's limits (transport_limit.c). Bytes that a bulk connection may write now; 0: it waits,
  * and dp_bulk_write_on calls it. */
@@ -198,7 +199,7 @@ void dp_conn_leave_lines(dp_conn *conn);
 void dp_conn_set_window(dp_conn *conn);
 DP_MUST dp_status dp_transport_limits_open(dp_transport *transport);
 void dp_transport_limits_close(dp_transport *transport);
-/* What they make of the statistics. */
+/* Fills in the part of the statistics that the limits keep. */
 void dp_transport_limits(const dp_transport *transport, dp_transport_stats *stats);
 /* The socket is connected: what its path needs from the start. */
 void dp_conn_set_options(dp_conn *conn);

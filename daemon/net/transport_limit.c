@@ -4,8 +4,9 @@
 #include "daemon/net/transport_bulk.h"
 
 enum {
-    /* What a peer may have sent before it notices that nobody reads: a quarter of a second of the
-     * limit, and never less than a path of 1 Mbit/s and half a second needs. */
+    /* The bytes that a peer may have sent before it notices that nobody reads: a quarter of a
+     * second of the limit, and always at least as many as a path of 1 Mbit/s and half a second
+     * needs. */
     WINDOW_SHARE = 4,
     WINDOW_MIN = 64 * 1024,
     WINDOW_FREE = 1 << 30

@@ -22,7 +22,7 @@ static void addr_of(const struct sockaddr *from, dp_addr *addr)
     } else if (from->sa_family == AF_INET6) {
         struct sockaddr_in6 in;
         memcpy(&in, from, sizeof in);
-        /* What listens on [::] sees IPv4 mapped. */
+        /* A socket that listens on [::] sees IPv4 addresses in mapped form. */
         const bool mapped = IN6_IS_ADDR_V4MAPPED(&in.sin6_addr);
         addr->family = mapped ? 4 : 6;
         memcpy(addr->ip, in.sin6_addr.s6_addr + (mapped ? 12 : 0), mapped ? 4 : 16);

@@ -109,7 +109,7 @@ static void keep_counts(dp_bandwidth_limiter *bandwidth_limiter)
 {
     uint8_t bytes[DP_BANDWIDTH_QUOTA_BYTES_MAX];
     bandwidth_limiter->kept_ms = bandwidth_limiter->month.now_ms;
-    /* What is not written now is in what is written next time. */
+    /* If this write fails, the next one contains the same counts. */
     DP_IGNORE(put(bandwidth_limiter, traffic_key,
                   dp_bandwidth_quota_write(&bandwidth_limiter->month, bytes), NULL, NULL));
 }

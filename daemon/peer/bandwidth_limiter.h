@@ -65,8 +65,8 @@ bool dp_bandwidth_limiter_look(const dp_bandwidth_limiter *bandwidth_limiter,
 bool dp_bandwidth_limiter_why(const dp_bandwidth_limiter *bandwidth_limiter, char *text,
                               size_t size);
 
-/* What a transport has counted since it was opened; a smaller number is of another one. Called each
- * second, and by tests. */
+/* Takes the bytes that a transport has counted since it was opened; a smaller number than before
+ * comes from a new transport. Called each second, and by tests. */
 void dp_bandwidth_limiter_count(dp_bandwidth_limiter *bandwidth_limiter, uint64_t sent,
                                 uint64_t received);
 

@@ -11,7 +11,7 @@
 #include "gossip/node/node.h"
 #include "store/ckpt.h"
 
-/* What the RPC server wants to hear of. Called at most once each per open, save failed_dial. */
+/* Events for the RPC server. Each is called at most once per open, except failed_dial. */
 typedef struct dp_driver_hooks {
     void *context;
     void (*manifest)(void *context);  /* joining: the manifest is here and right */

@@ -14,7 +14,7 @@
 #include "gossip/identity/cert.h"
 #include "gossip/record/wire.h"
 
-/* Who goes by other rules is told of once: nothing else would say why updates are refused. */
+/* Reports once that a peer follows other rules: nothing else would say why updates are refused. */
 static void tell_rules(dp_driver *driver, const dp_peer *peer, const dp_hello *hello)
 {
     const bool older = hello->rules < DP_RULES;

@@ -211,7 +211,7 @@ void dp_driver_remember_peers(dp_driver *driver);
 void dp_driver_renewed(dp_driver *driver, const dp_renewal *renewal);
 
 /* driver_rotate.c */
-/* What the transport uses, of the facts. */
+/* The secrets of the run identity that the transport uses. */
 void dp_driver_use_secrets(const dp_driver *driver, dp_channel_psk psks[DP_SECRETS_MAX]);
 void dp_driver_rotate_tick(dp_driver *driver, const dp_transport_stats *stats);
 /* Somebody new can be dialled: not only with the next regular saving. */

@@ -213,8 +213,8 @@ static void done_take(dp_store_thread_job *job)
         free_taken(self);
     } else if (driver->closing || self->life != driver->trainer_life ||
                self->msg.kind == DP_TRAINER_EARLY) {
-        /* Who made them is gone, so they belong to nothing; or the publication brings it again, and
-         * waits for room. */
+        /* The trainer that made them is gone, so they belong to nothing; or they are hints (EARLY),
+         * whose content the publication brings again, and it waits for room. */
         free_taken(self);
     } else if (self->msg.kind == DP_TRAINER_REDUCED) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "store.failed", self->msg.round,

@@ -230,7 +230,8 @@ static dp_status make_node(restore_job *self, dp_store *store)
     return open_node(self);
 }
 
-/* What an earlier life took from its trainer and no row names. */
+/* Drops the vectors that an earlier life of the daemon took from its trainer and that no row
+ * names. */
 static dp_status drop_staged(restore_job *self, dp_store *store)
 {
     DP_TRY(dp_object_prune(store, &self->driver->facts.run, DP_PIN_PENDING, DP_STAGED_ROUND + 1));
@@ -272,7 +273,7 @@ static void free_restore(restore_job *self)
     dp_free(self);
 }
 
-/* What failed, for people: the step alone would point at the wrong thing. */
+/* The failure, for people: the name of the step alone would mislead them. */
 static const char *failed_step(const restore_job *self)
 {
     if (self->status == DP_NOMEM) {

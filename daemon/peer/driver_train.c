@@ -28,7 +28,7 @@ bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wa
     return false;
 }
 
-/* What the node waits for when a command cannot be done. */
+/* Gives the failure of a command to the part of the node that waits for its answer. */
 void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, const char *what)
 {
     dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.failed", wait->round, NULL,

@@ -188,7 +188,8 @@ void dp_object_transfer_count_answered(fetch *entry, const dp_peer *peer)
     }
 }
 
-/* Whoever was asked for chunks that have not come need not send them. */
+/* Tells the peers that were asked for chunks that they need not send the ones that have not
+ * come. */
 void dp_object_transfer_drop_rest(const dp_object_transfer *object_transfer, fetch *entry)
 {
     uint8_t bytes[64];
@@ -214,7 +215,8 @@ void dp_object_transfer_ask(const dp_object_transfer *object_transfer, fetch *en
     dp_object_transfer_count_asked(entry, peer);
 }
 
-/* What was asked for while the store was looking goes out now, but for chunks that are here. */
+/* Sends the requests that were held back while the store was looking, except for chunks that are
+ * here. */
 static void ask_held_back(const dp_object_transfer *object_transfer, const begin_job *begun)
 {
     fetch *entry = dp_object_transfer_find_fetch(object_transfer, &begun->root);

@@ -7,10 +7,10 @@
 #include "gossip/record/wire.h"
 #include "store/object.h"
 
-/* What SIGKILL may cost of a fetch, at most: so many bytes, and what came in so long. Making chunks
- * durable is given a fifth of the time at most, so between two times there are four times what the
- * last one took, within these limits: on a disk that needs 3 ms for it a line of 30 MB/s loses 1.5
- * MB. */
+/* The most that a SIGKILL may cost of a fetch: FLUSH_BYTES, or the bytes that came in FLUSH_NS_MAX.
+ * To make chunks durable takes a fifth of the time at most, so the time between two flushes is four
+ * times as long as the last flush took, within these limits: on a disk that needs 3 ms for it a
+ * line of 30 MB/s loses 1.5 MB. */
 enum { FLUSH_BYTES = 16 * 1024 * 1024, FLUSH_SHARE = 4 };
 
 #define FLUSH_NS_MIN (50 * 1000000ULL)

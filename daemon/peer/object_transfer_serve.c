@@ -28,7 +28,7 @@ static void lease(const serve_job *self, dp_store *store)
     DP_IGNORE(dp_ckpt_lease(store, &self->run, &self->what.root, uv_hrtime() / 1000000000U + 1));
 }
 
-/* Who asks need not wait to learn that it has to ask another. */
+/* Tells the peer that the object is not here, so that it asks another one without a wait. */
 static dp_status say_absent(serve_job *self)
 {
     uint8_t *room = NULL;
@@ -216,7 +216,7 @@ static void remove_serve(dp_object_transfer *object_transfer, uint32_t index)
     }
 }
 
-/* What guests have asked for, and is being read or waits until they take it. */
+/* The bytes of chunks for guests that are being read, or that wait until the guests take them. */
 static uint64_t held_for_guests(const dp_object_transfer *object_transfer)
 {
     uint64_t bytes = dp_transport_waiting(object_transfer->config.transport, true);
@@ -247,8 +247,8 @@ static void pump(dp_object_transfer *object_transfer)
     }
 }
 
-/* What is being read from the store, or has been given to the transport, still goes: two chunks and
- * DP_TRANSPORT_BULK_LOW. */
+/* Chunks that are being read from the store, or that the transport has already, still go: at most
+ * two chunks and DP_TRANSPORT_BULK_LOW. */
 void dp_object_transfer_unserve(dp_object_transfer *object_transfer, const dp_peer *peer,
                                 const dp_hash *root)
 {

@@ -113,8 +113,9 @@ static void hold(dp_driver *driver, command_job *self)
     }
 }
 
-/* What the trainer should be given cannot be read, or not any more: whoever needs it wants it
- * again. A part of the data is fetched anew while the trainer is started again. */
+/* Handles an object for the trainer that cannot be read, or not any more: the part of the node that
+ * needs it asks for it again. A part of the data is fetched anew while the trainer is started
+ * again. */
 static void object_is_lost(command_job *self)
 {
     dp_driver *driver = self->driver;

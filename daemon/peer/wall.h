@@ -1,11 +1,11 @@
 /* How far this machine's clock is from those of the members that were met, as each says in its
  * handshake, and by how much to correct for it. Pure: reads no clock.
  *
- * What a member's clock said is kept against a clock that never jumps, so that a jump of this
- * machine's own shows at once. The clocks of members agree that lie within DP_WALL_AGREE_MS. Where
- * those of more than half of the roster agree (this node counts in the roster, and for its own
- * clock), this node goes by them, if the difference is a matter of minutes: a minority of wrong or
- * lying clocks moves nothing, and a larger difference is only told. */
+ * The times of members' clocks are kept relative to a clock that never jumps, so that a jump of
+ * this machine's own shows at once. The clocks of members agree that lie within DP_WALL_AGREE_MS.
+ * Where those of more than half of the roster agree (this node counts in the roster, and for its
+ * own clock), this node goes by them, if the difference is a matter of minutes: a minority of wrong
+ * or lying clocks moves nothing, and a larger difference is only told. */
 #ifndef DP_DAEMON_PEER_WALL_H
 #define DP_DAEMON_PEER_WALL_H
 
@@ -33,7 +33,7 @@ typedef struct dp_wall {
     dp_wall_met met[DP_WALL_MET_MAX];
 } dp_wall;
 
-/* Who counts. */
+/* The members whose clocks count. */
 typedef struct dp_wall_roster {
     void *context;
     bool (*has)(void *context, const dp_peer *peer);

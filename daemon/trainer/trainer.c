@@ -93,7 +93,8 @@ static void report_death(dp_trainer *trainer, dp_death kind, const char *cause)
     report_down(trainer, kind, cause);
 }
 
-/* What this machine lacks is not the trainer's fault and uses up none of its restarts. */
+/* Memory or file descriptors that this machine lacks are not the trainer's fault, so they use up
+ * none of its restarts. */
 static void report_lack(dp_trainer *trainer)
 {
     trainer->config.hooks.down(trainer->config.hooks.context,

@@ -73,8 +73,8 @@ uint32_t dp_trainer_deaths(const dp_trainer *trainer);
 void dp_trainer_look(dp_trainer *trainer);
 /* Was it told that the CPU computes, by its config or since? */
 bool dp_trainer_takes_cpu(const dp_trainer *trainer);
-/* Who computes from its next start on, until close: after a device that spoils one life after the
- * other. */
+/* Lets the CPU compute from the trainer's next start on, until close: for a device on which the
+ * trainer died again and again. */
 void dp_trainer_take_cpu(dp_trainer *trainer);
 /* Deaths in a row of one cause, of which each DP_RESTART_FORGIVE_MS of life takes one back. */
 uint32_t dp_trainer_in_a_row(const dp_trainer *trainer);
