@@ -94,7 +94,7 @@ struct bench {
     double wall[STEPS_MAX];
 };
 
-/* What one thread of several does. */
+/* One of several threads that measure the peak. */
 static void *peak_thread(void *ops)
 {
     peak_loop_call *const loop = peak_loop(ops);

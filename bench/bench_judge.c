@@ -1,6 +1,5 @@
-/* What it costs a trainer to judge an update (compute/trainer/trainer.h), beside a training step of
- * the same model, in seconds of the processor. Median of nine.
- * bench_judge [THREADS]   1 if not given */
+/* The cost for a trainer to judge an update (compute/trainer/trainer.h), beside a training step of
+ * the same model, in seconds of the processor. Median of nine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
-/* What the digest of the ledger costs, which every node computes once per record: members that all
- * hold a lease, and of whose lease so many ranges are left. Beside it the hash of as many bytes in
+/* The cost of the ledger's digest, which every node computes once per record. All members hold a
+ * lease of which a given number of ranges is left. Beside it stands the hash of as many bytes in
  * one piece.
- * bench_ledger [--json] [--members N] [--ranges N]   2048 members; 1, 2, 4 and 8 ranges each if not
  *   given */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,9 @@
-/* What the bytes of a round cost a node on one core: rounds of parts (compute/outer/part.h) against
- * the whole exchange of the same publications, in one run, and their ratio. Whole: measure the own
- * blob, have all checked and, as the trainer does it (trainer_parts.c), once more when they are
- * applied. Parts: cut the own, have a piece of each checked, add them up and encode the sum; have
- * all results checked and once more when they are applied, each on its range. Process CPU time,
- * best of five.
- * bench_parts [--json] [--elements N] [--nodes N]   4194304 elements and 2, 4, 8, 16, 32 nodes if
+/* The cost of the bytes of a round for a node, on one core: rounds of parts (compute/outer/part.h)
+ * against the whole exchange of the same publications, in one run, and their ratio. Whole: measure
+ * the own blob, have all checked and, as the trainer does it (trainer_parts.c), once more when they
+ * are applied. Parts: cut the own, have a piece of each checked, add them up and encode the sum;
+ * have all results checked and once more when they are applied, each on its range. Process CPU
+ * time, best of five.
  *   not given */
 #include <math.h>
 #include <stdbool.h>

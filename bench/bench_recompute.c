@@ -1,5 +1,5 @@
-/* What each step of the recompute ladder costs and saves: tokens per second of process CPU time and
- * bytes of the engine, as ratios to the step that is chosen while memory lasts (norms). Steps
+/* The cost and saving of each step of the recompute ladder: tokens per second of process CPU time
+ * and bytes of the engine, as ratios to the step that is chosen while memory lasts (norms). Steps
  * alternate, the best of each counts. bench_recompute [--json] [--repeat N] [--preset NAME] [--rows
  * N] [--length N] */
 #include <stdio.h>

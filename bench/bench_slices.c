@@ -1,8 +1,7 @@
-/* What it costs to add up a round's updates in slices (compute/outer/slices.h): CPU seconds of all
- * the slices and of the outer step of their sum, as a share of the outer steps that are handed as
- * many updates a slice at a time, which is what decoding and adding them costs in any case. Best of
- * three.
- * bench_slices [--json] [--elements N] [--updates N]   16777216 and 256 if not given; one sparse
+/* The cost of adding up a round's updates in slices (compute/outer/slices.h): CPU seconds of all
+ * the slices and of the outer step of their sum, as a share of the outer steps that get the same
+ * updates a slice at a time; those measure the decoding and adding that is needed in any case. Best
+ * of three.
  *   update stands for all */
 #include <stdio.h>
 #include <stdlib.h>

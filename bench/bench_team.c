@@ -1,4 +1,4 @@
-/* What several processes of one host cost, or gain: tokens per second of steps with their update,
+/* The cost or gain of several processes on one host: tokens per second of steps with their update,
  * in two engines of the CPU in turn. The anchor has one process with all threads, the team as many
  * processes as told with a share of them each. Wall time, since processes are for that; medians.
  * bench_team [--json] [--repeat N] [--processes N] [--threads N] [--preset NAME] [--rows N]

@@ -1,4 +1,4 @@
-/* What two of the rules put in place of the weighted sum. */
+/* The combinations by which two of the rules replace the weighted sum. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

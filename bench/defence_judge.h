@@ -6,7 +6,7 @@
 #include "bench/defence_round.h"
 #include "bench/defence_shipped.h"
 
-/* What a voter keeps between rounds. */
+/* The state that a voter keeps between rounds. */
 typedef struct defence_voter {
     double ref; /* EWMA of the lower median of the alignments of a round; 0: not known */
 } defence_voter;
@@ -26,7 +26,7 @@ typedef struct defence_judge {
     defence_shipped shipped;
 } defence_judge;
 
-/* What a voter measured of a worker's update in this round. */
+/* The values that a voter measured of a worker's update in this round. */
 typedef struct defence_seen {
     double align;
     bool suspect; /* by the alignment */

@@ -1,4 +1,4 @@
-/* What a voter measures of a decoded update d: cosines, likeness and gain
+/* The measurements that a voter makes of a decoded update d: cosines, likeness and gain
  * (docs/decisions/006-judging-updates.md). Vectors are n floats. */
 #ifndef DP_BENCH_DEFENCE_MEASURE_H
 #define DP_BENCH_DEFENCE_MEASURE_H

@@ -183,7 +183,7 @@ static void fill_with_orthogonal(const defence_round *round, float *out, float *
     add(out, mean, squares > 0 ? -defence_dot(out, mean, n) / squares : 0, n);
 }
 
-/* What is encoded, into v; other is room for a second vector. */
+/* Makes the vector that the worker encodes, into v; other is room for a second vector. */
 static void make(defence_round *round, defence_attack attack, uint32_t worker, double size,
                  float *v, float *other)
 {

@@ -25,7 +25,7 @@ typedef struct defence {
     dp_data read[QUALITY_WORKERS];
 } defence;
 
-/* What the trainers hold gives the shape of all. */
+/* Opens the round; the trainers of the seats give the number of elements of all vectors. */
 static dp_status open_at(defence *d, const quality_seat *seats)
 {
     const quality_plan *const plan = &d->c->plan;
@@ -113,7 +113,7 @@ static void count(defence *d, const defence_verdicts *v)
     }
 }
 
-/* Whom the rule put out, of rounds so far: they stay out. */
+/* Counts the workers that the rule has put out in the rounds so far: they stay out. */
 static void count_out(const defence *d)
 {
     defence_result *const out = d->result;

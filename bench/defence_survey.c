@@ -143,7 +143,8 @@ static bool gate_passes(const defence_survey *s, const defence_judge *judge,
     return 2 * against <= DEFENCE_VOTERS;
 }
 
-/* What has a size gets the largest one that the alignment passes. */
+/* Forges the update of an attack. An attack with a size gets the largest size that the alignment
+ * passes. */
 static dp_status forge(defence_survey *s, const defence_judge *judge, defence_round *round,
                        defence_attack attack, uint32_t worker)
 {

@@ -1,5 +1,6 @@
-/* What voters would measure: distributions of the statistics of honest updates and of each attack,
- * on the way of a run in which all are honest, and what thresholds make of them. */
+/* The measurements that voters would make: distributions of the statistics of honest updates and of
+ * each attack, in the course of a run in which all are honest, and the results of thresholds on
+ * them. */
 #ifndef DP_BENCH_DEFENCE_SURVEY_H
 #define DP_BENCH_DEFENCE_SURVEY_H
 

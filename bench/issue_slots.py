@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a kernel asks of the schedulers of an H200 for each element, counted in its machine code, beside what memory leaves them: no clock,
-no card. Needs nvcc and nvdisasm.
+"""Issue slots that a kernel takes of the schedulers of an H200 for each element, counted in its machine code, beside the slots that memory
+leaves them: no clock, no card. Needs nvcc and nvdisasm.
 
 issue_slots.py [--nvdisasm PROGRAM] [--json] [NAME...]: one line per kernel of the table below whose name has one of the words
 
@@ -8,7 +8,7 @@ The path through a kernel is the shortest from its entry over what the row says 
 the slow ways of a division, edges and bad input are longer and left out. One issue slot is a cycle of one scheduler. An instruction takes its pipe for as
 many slots as the throughput table of the CUDA programming guide gives it at 9.0 (128 results of a processor's four schedulers: 1; 64: 2; 16: 8), copies and
 shuffles those of the processor's one port for 128 bytes. The busiest pipe, or issuing itself, is what counts. Memory at full speed leaves
-132 processors x 4 schedulers x 1.7 GHz x 32 lanes / 4.8 TB/s = 6 slots of a lane to a byte. What waiting costs is not seen.
+132 processors x 4 schedulers x 1.7 GHz x 32 lanes / 4.8 TB/s = 6 slots of a lane to a byte. The cost of waiting is not counted.
 """
 import argparse
 import heapq
@@ -38,7 +38,7 @@ for kind, (number, bits, scale) in KINDS.items():
         row(f"encode {kind} {block}", "codecs_blocks", f"write_blocksIL13dp_codec_kind{number}ELj{block}E",
             [r"LDG\.E\.128", scale, "STS", "BAR.SYNC", "STG"], 32, 4 + bits / 8 + 2 / block)
 
-# What tells the codes of a codec from others in a kernel that reads them all.
+# Patterns that distinguish the codes of a codec from others in a kernel that reads them all.
 CODES = {"int8": r"LDG\.E\.U16.*0x1a\]", "int4": r"LOP3.* 0x8080808,", "e3m0": r"LOP3.* 0x7777,", "sign": r"LDG\.E\.U8 "}
 for kind, block in (("int8", 256), ("int4", 64), ("e3m0", 64), ("sign", 256)):
     size = KINDS[kind][1] / 8 + 2 / block
@@ -47,7 +47,7 @@ for kind, block in (("int8", 256), ("int4", 64), ("e3m0", 64), ("sign", 256)):
     for peers in (1, 8, 32):
         row(f"step {kind} {block}, {peers} peers", "outer_dense", f"plain_denseIL13dp_codec_kind{KINDS[kind][0]}ELj{block}E", [r"LDG\.E\.128", CODES[kind], r"STG\.E\.128"], 16, 8 + peers * size, (peers,))
 
-# What a step does to activations of bf16, eight elements to a thread, and to weights. A norm's gain and bias stay in the cache.
+# The operations of a step on activations of bf16, eight elements to a thread, and on weights. A norm's gain and bias stay in the cache.
 IN, OUT = r"LDG\.E\.128", r"STG\.E\.128"
 MEAN = ["SHFL", "BAR"]
 row("layer norm, residual", "norm", "forward_kernelI7dp_bf16S0_Li1E", [IN, IN, OUT, *MEAN, *MEAN, "MUFU", OUT], 8, 8)

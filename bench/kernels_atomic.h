@@ -1,5 +1,5 @@
-/* What bench_kernels compares the embedding's gradients with; nothing of dpnode calls it. Where
- * nvcc is. */
+/* A version by atomics of the embedding's gradients, for bench_kernels to compare with; nothing of
+ * dpnode calls it. Built where nvcc is. */
 #ifndef DP_BENCH_KERNELS_ATOMIC_H
 #define DP_BENCH_KERNELS_ATOMIC_H
 

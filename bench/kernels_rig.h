@@ -1,4 +1,4 @@
-/* What the parts of bench_kernels share: a card with tensors of a step's shapes on it, the time of
+/* Shared by the parts of bench_kernels: a card with tensors of a step's shapes on it, the time of
  * one launch, and a line of the result. */
 #ifndef DP_BENCH_KERNELS_RIG_H
 #define DP_BENCH_KERNELS_RIG_H

@@ -1,5 +1,5 @@
-/* What a round does on a card: a vector of parameters encoded by every codec, then the standard
- * one's blob settled and applied. */
+/* The kernels of a round on a card: a vector of parameters is encoded by every codec, then the blob
+ * of the standard codec is settled and applied. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,15 +10,15 @@
 
 enum { ITEMS = 8, NAME_MAX = 32 };
 
-/* What kernels say of an encoding. */
+/* The numbers that kernels return for an encoding. */
 typedef struct news {
     uint64_t bytes;
     uint32_t bad;
     uint32_t padding;
 } news;
 
-/* The blob is at D_WIDE, its header never written: no kernel reads it. Slots and offsets lie in
- * what steps are done with. */
+/* The blob is at D_WIDE; its header is never written, because no kernel reads it. Slots and offsets
+ * lie in tensors that the steps no longer need. */
 static dp_cuda_encoding encoding_of(const rig *r)
 {
     news *const told = r->at[RIG_NEWS];

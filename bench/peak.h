@@ -1,6 +1,6 @@
-/* What one core of this machine can do at most with the instructions of a table of operations:
- * independent multiply-adds in registers, nothing loaded. The measure of a share of the peak, taken
- * in the same run. */
+/* The peak of one core of this machine with the instructions of a table of operations: independent
+ * multiply-adds in registers, nothing loaded. Shares of the peak are measured against it, in the
+ * same run. */
 #ifndef DP_BENCH_PEAK_H
 #define DP_BENCH_PEAK_H
 

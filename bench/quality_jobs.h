@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* work(context, i) for all i below n, at_once at a time. What it leaves must lie in memory of
+/* work(context, i) for all i below n, at_once at a time. Its results must lie in memory of
  * quality_jobs_memory. False when a process could not be started or died. */
 bool quality_jobs(size_t n, uint32_t at_once, void (*work)(void *context, size_t i), void *context);
 /* Zeroed, shared with the processes; until the end of the program. NULL: there is none. */

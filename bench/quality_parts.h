@@ -1,5 +1,5 @@
 /* A round of parts (compute/outer/part.h) in bench_quality: each publication is cut, each part
- * added up and encoded again, and the results are what all apply. Who owns which part does not
+ * added up and encoded again, and all workers apply the results. The owner of a part does not
  * matter to the numbers. */
 #ifndef DP_BENCH_QUALITY_PARTS_H
 #define DP_BENCH_QUALITY_PARTS_H

@@ -1,5 +1,5 @@
-/* What bench_quality says about its results: table, JSON lines, plot, and what must hold between
- * the configurations. */
+/* The report of bench_quality about its results: table, JSON lines, plot, and the claims that must
+ * hold between the configurations. */
 #ifndef DP_BENCH_QUALITY_REPORT_H
 #define DP_BENCH_QUALITY_REPORT_H
 
@@ -22,8 +22,9 @@ double quality_loss(const quality_row *row);
 void quality_loss_range(const quality_row *row, double *least, double *most);
 
 void quality_print(const quality_row *rows, size_t n_rows, bool json);
-/* One line per claim that the rows at hand allow; returns how many do not hold. What something may
- * cost is meant for means of seeds in long runs; slack: how many times as much is let pass. */
+/* One line per claim that the rows at hand allow; returns how many do not hold. The allowed
+ * differences of loss are meant for means of seeds in long runs; slack: the factor by which they
+ * are widened. */
 unsigned quality_check(const quality_row *rows, size_t n_rows, double slack, bool json);
 /* Curves of loss against bytes, by gnuplot. DP_IO: there is none, or it failed. */
 DP_MUST dp_status quality_plot(const quality_row *rows, size_t n_rows, const char *png,

@@ -120,7 +120,7 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     m.model_seed = seed;
     m.batch_rows = rows_of(scale, plan);
     m.lr_nano = scale->lr_nano;
-    /* What the schedule sees: all committed tokens, in gossip the own ones. */
+    /* The tokens that the schedule sees: all committed tokens, in gossip the worker's own. */
     const bool own = plan->kind == QUALITY_GOSSIP && plan->every == 0;
     const uint64_t seen_by = own ? 1 : plan->workers;
     m.total_tokens = seen_by * scale->steps * m.batch_rows * scale->context;
@@ -228,8 +228,8 @@ static dp_status publish(run *r, worker *w, bool dense)
         (dp_weight_in){.tokens = done.tokens, .steps = done.steps, .rounds = rounds_of(r, w)};
     DP_TRY(dp_codec_energy(blob, dp_trainer_elements(w->trainer), &w->claim.energy));
     w->carried = done.carried;
-    /* H = 1 sends after every step; the blob has one size whatever the steps behind it. Who is
-     * alone sends nothing. */
+    /* H = 1 sends after every step; the blob has one size whatever the steps behind it. A worker
+     * that is alone sends nothing. */
     const uint64_t times = r->plan->kind == QUALITY_AS_ONE ? r->scale->inner : r->n > 1;
     w->bytes += blob.size * times;
     quality_plan sent = *r->plan; /* What has lost a publication keeps more elements. */
@@ -252,7 +252,8 @@ static bool is_in_time(run *r, const worker *w)
     return dp_rng_below(&r->rng, 100) >= r->plan->drop_percent;
 }
 
-/* Who is counted; at least one is. What waits since the round before is there. */
+/* Draws the workers that are counted; at least one is. A publication that waits since the round
+ * before is always counted. */
 static void draw_counted(run *r)
 {
     uint32_t n = 0;
@@ -300,7 +301,7 @@ static void decide(run *r, decision *d)
     }
 }
 
-/* What all apply, without what is each worker's own. */
+/* The part of the record that all workers apply; each adds its own fields. */
 static dp_trainer_record record_of(const run *r, const decision *d, const quality_parts *parts)
 {
     dp_trainer_record record = {.round = r->round,
@@ -380,7 +381,7 @@ static dp_status settle(run *r, const decision *d, const quality_parts *parts)
     return DP_OK;
 }
 
-/* What makes the whole design: the same bytes at everybody. */
+/* Checks the property on which the whole design rests: all workers have the same bytes. */
 static dp_status compare(run *r)
 {
     dp_hash first;
@@ -427,8 +428,8 @@ static dp_status look(run *r)
     return DP_OK;
 }
 
-/* What goes to owners and the own result are together as long as one blob, with a header for
- * each. */
+/* The pieces for owners and the worker's own result are together as long as one blob, with a header
+ * for each. */
 static dp_status make_parts(run *r, const decision *d, quality_parts *parts)
 {
     const dp_trainer *const any = r->workers[0].trainer;
@@ -502,7 +503,7 @@ static bool is_point(const run *r, uint32_t round, uint32_t rounds)
     return round % every == 0 || round == rounds;
 }
 
-/* What a proposer would say of them in this round of so many. */
+/* The statistics of the lines that a proposer would report in this round of so many. */
 static dp_lines lines_in(uint32_t round, uint32_t rounds)
 {
     return round > rounds / 4 && round <= rounds - rounds / 4 ? DP_LINES_SLOW : DP_LINES_FREE;

@@ -19,7 +19,7 @@ enum {
     QUALITY_AFTER = 4 /* rounds in which a model that a return has damaged would still be worse */
 };
 
-/* What all configurations share. */
+/* The settings that all configurations share. */
 typedef struct quality_scale {
     uint32_t layers;
     uint32_t width;

@@ -19,7 +19,7 @@ typedef struct quality_text {
 DP_MUST dp_status quality_text_open(quality_text *text, const char *path, dp_why *why);
 void quality_text_close(quality_text *text);
 
-/* What each worker reads. The held-out text is the last 5 % of the text in every case. */
+/* The text that each worker reads. The held-out text is the last 5 % of the text in every case. */
 typedef enum quality_split {
     QUALITY_ALIKE,   /* all the whole text, each in an order of its own */
     QUALITY_PARTS,   /* worker i of n: part i of n of the training text */

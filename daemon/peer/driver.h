@@ -11,7 +11,7 @@
 #include "gossip/node/node.h"
 #include "store/ckpt.h"
 
-/* Events for the RPC server. Each is called at most once per open, except failed_dial. */
+/* Events for the RPC server. Each is called at most once per open, except progress. */
 typedef struct dp_driver_hooks {
     void *context;
     void (*manifest)(void *context);  /* joining: the manifest is here and right */

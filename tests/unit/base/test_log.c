@@ -26,7 +26,7 @@ static int close_log(void **state)
     return fclose(file);
 }
 
-/* What was logged so far, without the time of day at its start. */
+/* The text that was logged so far, without the time of day at its start. */
 static const char *logged(void)
 {
     static char text[64 * 1024];

@@ -1,6 +1,6 @@
-/* What the tests of the operations share. Each table of this machine is compared with plain loops
- * in float64, which stand in the tests once more and independently. Outputs start as NaN, so an
- * element that a kernel forgets fails. */
+/* Shared by the tests of the operations. Each table of this machine is compared with plain loops in
+ * float64, which the tests contain once more and independently. Outputs start as NaN, so an element
+ * that a kernel forgets fails. */
 #ifndef DP_TESTS_UNIT_COMPUTE_OPS_CHECK_H
 #define DP_TESTS_UNIT_COMPUTE_OPS_CHECK_H
 

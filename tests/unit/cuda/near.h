@@ -1,9 +1,9 @@
-/* What the tests of the near kernels share: random tensors of a precision on the card, and
- * comparison with what compute/cpu/ops.h defines.
+/* Shared by the tests of the near kernels: random tensors of a precision on the card, and
+ * comparison with the definitions of compute/cpu/ops.h.
  *
  * Inputs are rounded to their type first, so the CPU's reference (loops in double) sees the same
  * numbers. An output may then be off by half a unit of its type, and by the error of fp32 sums,
- * which each test states. Outputs start as NaN: what a kernel forgets fails. */
+ * which each test states. Outputs start as NaN, so an element that a kernel forgets fails. */
 #ifndef DP_TESTS_UNIT_CUDA_NEAR_H
 #define DP_TESTS_UNIT_CUDA_NEAR_H
 

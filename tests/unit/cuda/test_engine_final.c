@@ -342,7 +342,8 @@ static void without_page_locked_memory_nobody_is_told(void **state)
     }
 }
 
-/* What comes along is copied for a step that tells, an element once, and for no other. */
+/* The second vector is copied once per element for a step that tells its elements, and never for
+ * another step. */
 static void the_other_vector_comes_with_what_is_told_alone(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What runs as it is, what is captured, and what is replayed, on the card that is none. */
+/* Steps that run directly, steps that are captured, and steps that are replayed, on the fake
+ * card. */
 #include "compute/cuda/graph.h"
 
 #include "tests/cuda/fake_cuda.h"

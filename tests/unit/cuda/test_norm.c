@@ -27,8 +27,8 @@ static double slack_of(size_t width)
     return 4e-7 * (4.0 + sqrt((double)width));
 }
 
-/* What a norm and its gradients read and write: on the host, as the reference has it, and on the
- * card. */
+/* The tensors that a norm and its gradients read and write: on the host, as the reference has them,
+ * and on the card. */
 typedef struct norm_host {
     float *x;
     float *add;

@@ -1,4 +1,4 @@
-/* What is read of a card through NVML, from a library of ours in its place (tests/cuda/nvml). */
+/* The values read of a card through NVML, with a library of ours in its place (tests/cuda/nvml). */
 #include "tests/lib/check.h"
 
 #include <stdlib.h>

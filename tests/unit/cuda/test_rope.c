@@ -93,7 +93,7 @@ static void check_rope(const rope_case *c)
     const float *const const_gains[2] = {gains[0], gains[1]};
     cpu_rope(c, x, ld, angles, const_gains, rstd, y, false, NULL);
     cpu_rope(c, x, ld, angles, const_gains, rstd, d, true, d_gains);
-    /* What lies behind the heads is compared too: it has to be as it was. */
+    /* The columns behind the heads are compared too: they must be unchanged. */
     near_check("y", card_y, y, n, c->type, 4e-6);
     near_check("d", card_d, d, n, c->type, 2e-5);
     for (size_t side = 0; side < 2 && c->norms; side++) {

@@ -1,4 +1,4 @@
-/* What the store's tests share: a store in a folder of its own, and bytes that differ by seed. */
+/* Shared by the store's tests: a store in a folder of its own, and bytes that differ by seed. */
 #ifndef DP_TESTS_UNIT_STORE_SHELF_H
 #define DP_TESTS_UNIT_STORE_SHELF_H
 

@@ -78,8 +78,8 @@ static void an_object_larger_than_any_and_a_peer_with_too_long_a_card_are_told(v
     shelf_close(&s);
 }
 
-/* What a check finds holds names from the file: one that looks like SQLite's word for a page that
- * could not be read, with the code for success, is damage all the same. */
+/* A finding of the check contains names from the file. A name that looks like SQLite's word for a
+ * page that could not be read, with the code for success, is damage all the same. */
 static void a_finding_that_claims_success_is_damage(void **state)
 {
     (void)state;

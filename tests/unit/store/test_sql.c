@@ -1,4 +1,4 @@
-/* What SQLite answers, as a status; numbers that a statement gives or not. */
+/* The answers of SQLite, as statuses; the numbers that a statement gives, or does not give. */
 #include "tests/lib/check.h"
 
 #include "store/sql.h"

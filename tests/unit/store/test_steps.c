@@ -131,7 +131,7 @@ static void put_copy(const copy *c, const char *folder, const char *name)
     assert_int_equal(fclose(file), 0);
 }
 
-/* What has happened to the two files since the store was closed. */
+/* The damage to the two files since the store was closed. */
 typedef enum harm {
     HARM_NONE,
     HARM_META_GONE,

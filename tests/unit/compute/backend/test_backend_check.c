@@ -1,4 +1,4 @@
-/* What the self-test of a backend must not let through, beside what test_plugin.c has. */
+/* Faults that the self-test of a backend must find, beside those in test_plugin.c. */
 #include "compute/backend/backend_check.h"
 
 #include <math.h>

@@ -32,7 +32,7 @@ static dp_plan plan_of(const dp_manifest *manifest, uint64_t budget)
     return plan;
 }
 
-/* What is really taken, by the engine and the optimizer. */
+/* Compares the plan with the memory that the engine and the optimizer really take. */
 static void the_plan_is_what_engine_and_optimizer_take(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void what_does_not_fit_is_refused_with_what_would(void **state)
     assert_non_null(strstr(why.text, "model.preset"));
 }
 
-/* What lies in memfds is memory, whoever made them. */
+/* Data in memfds counts as memory, whichever process made them. */
 static void data_in_memory_counts_and_may_be_too_much(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ static const dp_model_config models[] = {
 };
 enum { MODELS = sizeof models / sizeof models[0] };
 
-/* What was handed out, as it was then. */
+/* The buckets that were handed out, with their values at that time. */
 typedef struct basket {
     dp_gpt *gpt;
     const size_t *starts;

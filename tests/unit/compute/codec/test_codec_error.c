@@ -9,9 +9,9 @@
 
 enum { N = 3 * DP_CODEC_RUN + 500, BLOB_MAX = 1 << 20, ROUNDS = 30 };
 
-/* What a codec may leave over of any vector, and of bell-shaped ones, as a share of |a|. For sparse
- * and random these are the shares of the elements that stay at home, sqrt(1 - 1 / keep); a bell
- * keeps more of itself, and the two magnitudes cost little. */
+/* The share of |a| that a codec may leave over, for any vector (worst) and for bell-shaped ones
+ * (bell). For sparse and random the worst share is that of the elements that are not sent, sqrt(1 -
+ * 1 / keep); a bell-shaped vector keeps more of itself, and the two magnitudes cost little. */
 static const struct {
     dp_codec codec;
     double worst;

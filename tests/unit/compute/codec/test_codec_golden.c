@@ -16,7 +16,8 @@ static uint32_t crc_of(const uint8_t *bytes, size_t size)
     return ~crc;
 }
 
-/* What this program decodes, and with each table encodes, is what the line says. */
+/* Checks that this program decodes the blob of the line to its values, and encodes them to the same
+ * blob with each table. */
 static void check_blob(const dp_codec *codec, const float *a, size_t n, const char *hex,
                        uint32_t crc)
 {

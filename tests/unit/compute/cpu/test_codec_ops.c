@@ -85,8 +85,8 @@ static void check_choices(const dp_codec_ops *ops, const float *a, size_t n)
     }
 }
 
-/* What the codecs give to these loops: a scale under which the largest has most steps, an exponent
- * no lower than the largest's. */
+/* Checks the loops with the arguments that codecs give them: a scale under which the largest
+ * element has most steps, and an exponent at least as high as that of the largest. */
 static void check_numbers(const dp_codec_ops *ops, const float *a, size_t n)
 {
     const dp_codec_ops *const plain = dp_codec_ops_reference();

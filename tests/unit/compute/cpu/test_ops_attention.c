@@ -43,9 +43,9 @@ static void attention_row_back(const float *qkv, const float *d_out, size_t row,
     }
 }
 
-/* What rounding may add: inputs of attention and its probabilities may be rounded to bf16 (2^-9
- * relative) or fp16 (2^-12), the scores of 16 or 64 products of at most 2.25 each then move by
- * about as many steps, and gradients by twice that. */
+/* The error that rounding may add: inputs of attention and its probabilities may be rounded to bf16
+ * (2^-9 relative) or fp16 (2^-12), the scores of 16 or 64 products of at most 2.25 each then move
+ * by about as many steps, and gradients by twice that. */
 static double attention_limit(const dp_ops *ops, double limit)
 {
     const double steps[DP_PRECISIONS] = {[DP_BF16] = 0x1p-9, [DP_FP16] = 0x1p-12};

@@ -112,7 +112,7 @@ static void the_thread_is_woken_for_a_lot_and_not_for_each_take(void **state)
     close_bench(&b);
 }
 
-/* Who gets a short range for each step has no use for what lies behind it. */
+/* A reader that gets a short range for each step has no use for samples behind its end. */
 static void nothing_behind_the_end_of_a_range_is_prepared(void **state)
 {
     (void)state;

@@ -8,7 +8,7 @@
 
 enum { FILE_MAX = 4096, DATA_BYTES = 192, VALUES = 4 };
 
-/* What a file says: one pair, whose value is an array, and two tensors. */
+/* The claims of a file's header: one pair, whose value is an array, and two tensors. */
 typedef struct claims {
     uint32_t version;
     uint64_t n_tensors;

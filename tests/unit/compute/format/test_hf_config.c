@@ -153,7 +153,7 @@ static void later_transformers_have_rope_in_parameters(void **state)
     assert_int_equal(read.head, DP_HEAD_UNTIED);
 }
 
-/* What the engine would compute otherwise than transformers must not pass. */
+/* A configuration that the engine would compute in another way than transformers must not pass. */
 static void what_is_not_computed_here_is_refused(void **state)
 {
     (void)state;

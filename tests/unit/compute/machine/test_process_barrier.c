@@ -68,7 +68,7 @@ static void nobody_passes_before_all_have_come(void **state)
     walker walkers[THREADS];
     run(walkers, OPENINGS, true);
     for (uint32_t i = 0; i + 1 < THREADS; i++) {
-        /* Whoever leaves first after the last opening is nobody's end. */
+        /* A process that leaves after the last opening ends no other. */
         CHECK(walkers[i].status == DP_OK && walkers[i].passed == OPENINGS);
     }
 }

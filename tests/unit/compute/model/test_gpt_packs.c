@@ -40,9 +40,9 @@ static void fill_tokens(uint32_t *tokens, size_t n, uint32_t vocab)
     }
 }
 
-/* What a training run does between two changes of the weights, then a change, all over again. ask:
- * told of the parameters before every call, so that each packs anew. The gradients of all calls end
- * up in gpt, their losses in losses. */
+/* The calls of a training run between two changes of the weights, then a change, all over again.
+ * ask: gpt is told of the parameters before every call, so that each call packs anew. The gradients
+ * of all calls end up in gpt, their losses in losses. */
 enum { CALLS = 5 };
 
 static void train(dp_gpt *gpt, const uint32_t *tokens, bool ask, double losses[CALLS])

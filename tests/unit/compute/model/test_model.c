@@ -77,7 +77,7 @@ static void refuse(dp_model_config config, const char *word)
     assert_null(model.tensors);
 }
 
-/* What a node takes from peers is held against the manifest's bounds, by nodes that know no
+/* Nodes compare the size of objects from peers with the manifest's bounds; such nodes know no
  * codec. */
 static void no_update_is_longer_than_the_manifest_says_that_one_may_be(void **state)
 {

@@ -1,5 +1,5 @@
 /* THREADS_TEST */
-/* What holds for every optimizer: threads, parts, checkpoints, loss scales, weights in bf16. */
+/* Properties of every optimizer: threads, parts, checkpoints, loss scales, weights in bf16. */
 #include "tests/unit/compute/optim_rig.h"
 
 #include <math.h>

@@ -13,7 +13,7 @@
 enum { STEPS = 3, LANES = 5, PROCESSES_MAX = 3, NEVER = 1000 };
 static const uint64_t long_us = 60U * 1000 * 1000;
 
-/* What a process tells, in memory that all share. */
+/* The results that a process reports, in memory that all share. */
 typedef struct tale {
     dp_status status;
     uint32_t steps;
@@ -28,7 +28,8 @@ typedef struct scene {
     int fd;
     tale *told;    /* [PROCESSES_MAX] */
     float *params; /* [PROCESSES_MAX][n] */
-    /* What the last process does before its step of this number; NEVER: nothing. */
+    /* The last process misbehaves before its step of this number, as odd says; NEVER: it does
+     * not. */
     int odd_step;
     enum { DIES, HANGS, OTHER_RATE } odd;
 } scene;

@@ -84,7 +84,7 @@ static void the_outer_step_equals_the_plain_loop_bit_for_bit(void **state)
     close_round(r);
 }
 
-/* What consensus.h says, every operation by itself. Returns eta. */
+/* The outer step as consensus.h defines it, every operation by itself. Returns eta. */
 static float plain_nesterov(const round_fixture *r, const uint32_t *q, const dp_outer *outer,
                             float *theta, float *m)
 {
@@ -320,8 +320,8 @@ static void a_theta_that_leaves_the_floats_is_told(void **state)
 static void feedback_with_beta_one_loses_nothing(void **state)
 {
     (void)state;
-    /* What was decoded plus what was kept is what was done, whatever the codec drops. Integers as
-     * floats: exact. */
+    /* The decoded part plus the part that was kept is the work that was done, whichever elements
+     * the codec drops. Integers as floats: exact. */
     enum { ROUNDS = 6 };
     static float e[N];
     static float from[N];

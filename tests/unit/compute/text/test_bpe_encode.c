@@ -171,7 +171,8 @@ static void text_that_is_not_utf8_leaves_the_tokens_alone(void **state)
     dp_bpe_close(bpe);
 }
 
-/* What an encoder has learned may not change what comes out: it is compared with a new one. */
+/* The words that an encoder has learned must not change its output: it is compared with a new
+ * encoder. */
 static void what_was_learned_changes_no_token(void **state)
 {
     (void)state;

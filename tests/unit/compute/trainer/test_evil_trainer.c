@@ -51,8 +51,8 @@ static answer publish_any(const peer *p, uint64_t round, const dp_part_cuts *cut
     return a;
 }
 
-/* What is told fits the files, and the files each other. Copies a, of which it returns the number
- * of elements. */
+/* Checks that the numbers in the answer fit the files, and that the files fit each other. Copies a,
+ * and returns the number of its elements. */
 static size_t check_whole(const peer *judge, const answer *told, float *copy)
 {
     const dp_view blob = map(told->fds[0]);

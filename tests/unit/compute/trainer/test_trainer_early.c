@@ -5,7 +5,7 @@
 
 enum { ROUNDS = 6, LR_NANO = 1000000 };
 
-/* What a trainer has told, part by part. */
+/* The parts that a trainer has told, one by one. */
 typedef struct ear {
     dp_buf parts[KIT_PARTS];
     uint32_t order[2 * KIT_PARTS]; /* parts in the order in which they ended */

@@ -1,4 +1,5 @@
-/* What a trainer measures of others' updates, and that it trains on as if it had not. */
+/* The values that a trainer measures of others' updates; afterwards it trains on as if it had not
+ * measured. */
 #include "tests/unit/compute/tiny_node.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ enum { ONE = 65536, STEPS = 6, ROWS_OF_GAIN = 8, SIX_WINDOWS = 6 * TINY_CONTEXT 
 
 static const uint32_t all_of_it = 0x80000000U;
 
-/* What a member has published, kept in the node's blob. */
+/* The publication of a member, kept in the node's blob. */
 static dp_view publish(node *x)
 {
     dp_view blob;

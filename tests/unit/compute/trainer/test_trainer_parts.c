@@ -256,7 +256,8 @@ static void a_part_that_is_left_out_keeps_its_work(void **state)
     node_close(&x);
 }
 
-/* What an earlier process kept: its vector, its blob and the state that it stood on. */
+/* The files that an earlier process kept: its vector, its blob and the state on which they are
+ * based. */
 typedef struct remains {
     float *a;
     float *e; /* as it settled them, had it lived */

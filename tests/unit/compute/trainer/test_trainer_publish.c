@@ -76,7 +76,7 @@ static void what_is_published_is_the_moment_it_began(void **state)
     CHECK(dp_view_equal(blob, dp_buf_view(&x.blob)));
     const dp_view kept = dp_buf_view(&x.blob);
     apply_own(&x, 1, &kept);
-    /* What was done meanwhile stays. */
+    /* The work done meanwhile stays. */
     const float *const now = dp_trainer_params(x.trainer);
     const float *const moved = dp_trainer_theta(x.trainer);
     for (size_t i = 0; i < x.n; i++) {

@@ -31,7 +31,7 @@ static answer check_part(const peer *p, int fd, uint32_t part)
     return expect(p, DP_TRAINER_CHECKED);
 }
 
-/* What the owner makes of a part of these publications; the caller closes the file. */
+/* The sum that the owner makes of a part of these publications; the caller closes the file. */
 static int reduce(const peer *owner, uint64_t round, uint32_t part, const answer *from, uint32_t n)
 {
     int fds[DP_TRAINER_ITEMS_MAX];
