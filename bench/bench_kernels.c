@@ -1,15 +1,16 @@
 /* Times of the kernels of a step and of a round on a card, one by one: the median time of a launch,
  * the bytes that it must move, and its share of the rate at which the same card copies in the same
  * run; for attention also TFLOP/s of the causal products (4 forward, 10 backward, times length^2 /
- * 2 * head). The shapes are those of GPT-2: 124M, with --large 1558M. The bytes are those of tensors
- * that must come from memory or go to it once; numbers of a row or of a head (mean, rstd, lse) and
- * sums of columns, below 2 % of them, are left out. Attention takes the card's best path, or the
- * one that DPNODE_CUDA_ATTENTION names. The last line is the cost of equal bits in every run: the
- * embedding's gradients beside a version by atomics, and the two of attention's seven products
- * backward that sums by atomics would save, which is the most it can be. Without a device the
- * program says so and ends with 77. It is built where nvcc is; tests run it on the emulator, where
- * times mean nothing.
- *   bench_kernels [--json] [--large] [--rows N] [--only NAME] [--length N] [--heads N] [--repeats N]
+ * 2 * head). The shapes are those of GPT-2: 124M, with --large 1558M. The bytes are those of
+ * tensors that must come from memory or go to it once; numbers of a row or of a head (mean, rstd,
+ * lse) and sums of columns, below 2 % of them, are left out. Attention takes the card's best path,
+ * or the one that DPNODE_CUDA_ATTENTION names. The last line is the cost of equal bits in every
+ * run: the embedding's gradients beside a version by atomics, and the two of attention's seven
+ * products backward that sums by atomics would save, which is the most it can be. Without a device
+ * the program says so and ends with 77. It is built where nvcc is; tests run it on the emulator,
+ * where times mean nothing.
+ *   bench_kernels [--json] [--large] [--rows N] [--only NAME] [--length N] [--heads N]
+ *   [--repeats N]
  *     64 rows of 1024 tokens if not given, 12 heads of 64, the median of 21 */
 #include <stdio.h>
 #include <stdlib.h>

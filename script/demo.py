@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The demo behind script/demo: drives real daemons through the command line, measures, and fails loudly.
 
-What it measures, and the bounds that it holds the run to, stand in BOUNDS and measure().
+Its measurements, and the bounds that it holds the run to, stand in BOUNDS and measure().
 """
 
 import argparse

@@ -2,7 +2,7 @@
 # [--prefix FOLDER]; DESTDIR in the environment goes before it, for packages.
 set(DP_DOC_DIR share/doc/dpnode)
 
-# What is installed, and nothing for tests: cmake --build build/release --target ship.
+# The files that are installed, and nothing for tests: cmake --build build/release --target ship.
 add_custom_target(ship DEPENDS dpnode dpnoded dpnode-worker)
 set(DP_SHIPPED $<TARGET_FILE:dpnode> $<TARGET_FILE:dpnoded> $<TARGET_FILE:dpnode-worker>)
 if(TARGET dpnode_cuda)

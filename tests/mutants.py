@@ -22,7 +22,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/mutants"
 BROKEN = BUILD / "broken"
-# What dpsim plays against each, in order, with the seconds that each may take: the common things first.
+# The profiles that dpsim plays against each, in order, with the seconds that each may take: the common things first.
 PLAYS = [
     ("duel", "--seeds 1..4000 --profile duel"),
     ("liar", "--seeds 1..3000 --profile liar"),
@@ -56,7 +56,7 @@ def read_list(path):
         yield number, cells[0], cells[1], cells[2]
 
 
-# What --draw may make of a line: the first that fits of those drawn. A statement may also be left out.
+# The changes that --draw may make to a line: the first that fits of those drawn. A statement may also be left out.
 CHANGES = [(" && ", " || "), (" || ", " && "), (" == ", " != "), (" != ", " == "), (" < ", " <= "), (" <= ", " < "), (" > ", " >= "),
            (" >= ", " > "), (" + 1", ""), (" - 1", ""), (" + ", " - "), ("true", "false"), ("false", "true"), ("(!", "(")]
 STATEMENT = re.compile(r"^ +(?!return|break|continue|const|dp_assert|DP_TRY|DP_IGNORE|goto|static|uint|dp_[a-z_]+ \**[a-z])[a-z].*;$")

@@ -1,7 +1,7 @@
 /* evil_trainer: a trainer that harms the run with well-formed updates. It stands between a daemon,
  * whose `worker` it is, and a real dpnode-worker, and passes everything on but PUBLISHED: that it
- * decodes, changes, encodes by the same codec, and tells with the numbers that belong to it. What
- * its author says it trained on stays true.
+ * decodes, changes, encodes by the same codec, and tells with the numbers that belong to it. The
+ * claims of the update's author about its training samples stay true.
  *
  *   evil_trainer KIND[@ROUND] REAL-WORKER ARGUMENT...
  *

@@ -81,8 +81,8 @@ static void become(liar *self)
     dp_identity_of_seed(&entropy, &self->identity);
 }
 
-/* What the token's holder can make for anybody: a certificate of the victim's identity key and this
- * one's static key. */
+/* Makes the credential that a holder of the token can make for anybody: a certificate of the
+ * victim's identity key and this attacker's static key. */
 static void impersonate(liar *self, const dp_peer *victim)
 {
     const attack *a = self->attack;
@@ -261,8 +261,8 @@ static bool knows(void *context, const dp_peer *peer, uint8_t x_public[32])
     return true;
 }
 
-/* Members are at home at 127.0.0.1: an attacker comes from elsewhere. What listens dials from
- * there. */
+/* Members have the address 127.0.0.1, an attacker another one: a transport that listens on an
+ * address dials from it. */
 static bool move_to(liar *self, uint32_t index)
 {
     char address[32];

@@ -142,7 +142,7 @@ def silent(count, addresses):
     return attack
 
 
-# What the attacker wants -> how. The bounds on rounds, memory and joins hold for all.
+# The aim of the attacker -> the way. The bounds on rounds, memory and joins hold for all.
 ATTACKS = {
     # Votes, and the real one locked out: a certificate in a voter's name with the attacker's channel key, and the highest boot id.
     "identity": by_client("identity", 6, lambda field, had: had["links_most"] == 0, ids),

@@ -252,7 +252,7 @@ static int restart_due(dp_chaos *self, uint64_t now_ms, dp_control_error *error)
     return 0;
 }
 
-/* Who is not back yet, and from what: "; node3 after cut". */
+/* Prints the nodes that are not back yet, and the fault of each: "; node3 after cut". */
 static void tell_waiting(const dp_chaos *self)
 {
     for (unsigned i = 0; i < self->options->nodes; i++) {

@@ -258,8 +258,8 @@ bool dp_chaos_backup(dp_chaos *self, unsigned node, uint64_t now_ms);
 /* Seconds that the clock of a node is wrong. False: the file cannot be written. */
 bool dp_chaos_clock_set(const dp_chaos *self, unsigned node, int64_t offset_s);
 int64_t dp_chaos_clock_draw(dp_chaos *self);
-/* What is started next has the clock of this node. False: libdpclock.so is not beside this
- * program. */
+/* Gives the clock of this node to the process that is started next. False: libdpclock.so is not
+ * beside this program. */
 bool dp_chaos_clock_wear(const dp_chaos *self, unsigned node);
 
 /* Inside: the chain of each node, judged by its daemon, against the book (chaos_audit.c). Counts

@@ -1,4 +1,5 @@
-/* What all nodes told, compared: rounds, states, who was held for dead and when. */
+/* Compares the reports of all nodes: rounds, states, and the times at which a node was held for
+ * dead. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

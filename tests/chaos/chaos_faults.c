@@ -214,8 +214,8 @@ static unsigned owner_of_ballot(const dp_chaos *self, const unsigned *list, unsi
 }
 
 /* Faults that last meet a third of the nodes at a time, so that mostly there is a majority of
- * voters; kills come on top. What takes a majority, or a voter's own memory, waits until all are
- * well: two such at once could end a run for good. */
+ * voters; kills come on top. A fault that takes a majority, or a voter's own memory, waits until
+ * all are well: two such at once could end a run for good. */
 static bool has_room(const dp_chaos *self, dp_chaos_kind kind, const unsigned *list,
                      unsigned n_free)
 {

@@ -1,4 +1,4 @@
-/* What a chaos run came to: the table, the object of --json, and the verdict. */
+/* The results of a chaos run: the table, the object of --json, and the verdict. */
 #include <stdio.h>
 #include <string.h>
 

@@ -30,7 +30,7 @@ static bool read_kinds(const dp_cmd *cmd, dp_chaos_options *options, dp_control_
     return true;
 }
 
-/* What the run's manifest says of its rounds. */
+/* Reads the settings of the rounds for the run's manifest. */
 static bool read_rounds(const dp_cmd *cmd, dp_chaos_options *options, dp_control_error *error)
 {
     const char *mode = dp_cmd_option(cmd, "mode");

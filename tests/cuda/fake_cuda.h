@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* What it does from now on. All zeros: one healthy card of Ampere's architecture with enough
- * memory. */
+/* The behaviour of the fake card from now on. All zeros: one healthy card of Ampere's architecture
+ * with enough memory. */
 typedef struct fake_cuda {
     bool no_driver;
     int driver;      /* 0: the newest */

@@ -180,8 +180,8 @@ static inline void __threadfence_block(void)
 {
 }
 
-/* What all lanes gave: for twins of instructions of whole warps. out: 32 values; those of lanes
- * that take no part are left. */
+/* Gathers the values of all lanes: for twins of instructions of whole warps. out: 32 values; those
+ * of lanes that take no part stay as they are. */
 template <typename T>
 static inline void host_gpu_gather(unsigned mask, const T &value, T *out, HOST_GPU_CALL)
 {

@@ -13,8 +13,8 @@ fi
 
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-# Loop strength reduction of clang 14 makes products of single bits, for which it then has no instruction. No CUDA is looked for, so the
-# version of PTX is said. What nvcc does not remark either is off.
+# Loop strength reduction of clang 14 makes products of single bits, for which it then has no instruction. No CUDA is
+# looked for, so the version of PTX is said. Warnings that nvcc does not give either are off.
 flags=(-x cuda --cuda-device-only -nocudainc -nocudalib -Xclang -target-feature -Xclang +ptx72 -std=c++17 -O1 -mllvm -disable-lsr
   -I. -Itests/cuda/ptx -include tests/cuda/ptx/cuda_runtime.h -S -Wall -Wextra -Werror -Wno-unknown-cuda-version
   -Wno-unused-command-line-argument -Wno-unused-parameter -Wno-pass-failed)

@@ -61,7 +61,7 @@ static int exit_of(dp_status status)
 
 static void on_timer(uv_timer_t *timer);
 
-/* What is due is done, in order; the timer waits for the next. */
+/* Does the commands that are due, in order; the timer waits for the next. */
 static void play(player *self)
 {
     while (self->count > 0 && !self->over) {

@@ -74,7 +74,7 @@ typedef struct dp_fault_command {
     unsigned given; /* bit per field of rule, in order of declaration */
 } dp_fault_command;
 
-/* What a forward has before any set. */
+/* The rule of a forward before the first set. */
 extern const dp_fault_rule dp_fault_rule_standard;
 
 /* Read one line without its line break. DP_BADMSG, then why says column and what is wrong, after

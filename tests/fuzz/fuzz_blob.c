@@ -36,8 +36,8 @@ static void there_and_back(const dp_codec *codec, const float *d, size_t n, floa
     dp_buf_close(&blob);
 }
 
-/* What decodes must encode again by the same codec, and what that decodes to is a fixed point.
- * Floats and halves are one at once. */
+/* A decoded vector must encode again by the same codec, and the vector decoded from that is a fixed
+ * point. For floats and halves the first one is. */
 static void encode_again(const dp_codec *codec, const float *d, size_t n)
 {
     static float once[ELEMENTS_MAX];

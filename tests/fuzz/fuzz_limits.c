@@ -1,6 +1,6 @@
 /* Any bytes as the store's rows of an owner's limits: those that are kept (first byte even), and
- * the counts of months (odd). What is read is written again as it is, is within its bounds, and can
- * be lived with. */
+ * the counts of months (odd). A row that can be read is written again as the same bytes, is within
+ * its bounds, and can be used. */
 #include <string.h>
 
 #include "base/assert.h"

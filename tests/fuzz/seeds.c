@@ -213,7 +213,7 @@ static void list_seeds(dp_view round_of_lists)
     seed("message/list", dp_view_of(room, writer.size));
 }
 
-/* What is told in a round of parts. */
+/* The messages of a round of parts. */
 static void part_seeds(void)
 {
     static uint8_t room[DP_MESSAGE_MAX];

@@ -130,7 +130,7 @@ static dp_status write_folder(const dp_model *model, const float *params, const 
     return status;
 }
 
-/* What llama.cpp does not compute is left out. */
+/* Writes the model as a file of each type, for llama.cpp. */
 static dp_status write_gguf(const dp_model *model, const float *params, const char *folder,
                             dp_why *why)
 {

@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka in its order, and a check of a status that prints the
+/* Included by every unit test: cmocka in its order, and a check of a status that prints the
  * status's name. */
 #ifndef DP_TESTS_LIB_CHECK_H
 #define DP_TESTS_LIB_CHECK_H

@@ -139,7 +139,7 @@ class Node:
         return created
 
     def run(self):
-        """The run of status once the chain is read, a moment after a start; {} before there is a run. What is not known yet counts as 0."""
+        """The run of status once the chain is read, a moment after a start; {} before there is a run. Values that are not known yet count as 0."""
         until = time.monotonic() + ANSWER_S
         status = self.ask("status")
         while status["state"] == "starting" and time.monotonic() < until:

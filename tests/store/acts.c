@@ -101,7 +101,7 @@ static dp_status act_collect(dp_world *w)
     return dp_object_collect(w->store, NULL);
 }
 
-/* What was put is durable, and the object whole if it was the last. */
+/* Makes the chunks that were put durable, and the object whole if the last one was put. */
 static dp_status finish_fill(dp_world *w, const dp_book_matter *m, dp_book_object *next)
 {
     next->chunks |= w->unsaved;
@@ -303,7 +303,7 @@ static dp_status act_peer(dp_world *w)
     return dp_peer_save(w->store, &row);
 }
 
-/* What a decision writes: record, vote, pending row and a fact, together or not at all. */
+/* Writes a decision: record, vote, pending row and a fact, together or not at all. */
 static dp_status together(dp_store *store, void *context)
 {
     dp_world *w = context;

@@ -1,6 +1,6 @@
-/* What a store has acknowledged, and the check that after a power cut it holds just that: nothing
- * lost, nothing half, nothing back that was removed. It writes nothing but what the check itself
- * needs. */
+/* Records the data that a store has acknowledged, and checks that after a power cut the store holds
+ * exactly that: nothing lost, nothing half, nothing back that was removed. It writes nothing but
+ * the rows that the check itself needs. */
 #ifndef DP_TESTS_STORE_BOOK_H
 #define DP_TESTS_STORE_BOOK_H
 

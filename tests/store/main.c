@@ -22,7 +22,7 @@ typedef struct arguments {
     bool calls; /* calls that fail, and no cuts */
 } arguments;
 
-/* What a worker tells the parent of one world. */
+/* The report of a worker to the parent about one world. */
 typedef struct report {
     uint64_t world;
     uint64_t cuts;

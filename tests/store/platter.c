@@ -247,7 +247,7 @@ static void apply(bytes *to, const change *c)
     }
 }
 
-/* What was made is there for good, what was removed is gone for good. */
+/* Makes the files that were created durable, and the removals of files final. */
 static void sync_folder(dp_platter *p)
 {
     for (int i = 0; i < DP_PLATTER_FILES_MAX; i++) {

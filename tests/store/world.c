@@ -114,8 +114,7 @@ static bool is_settled(dp_world *w)
     return true;
 }
 
-/* What the call that was cut off left in doubt is done away with, so that the book is exact
- * again. */
+/* Removes the pins that the interrupted call left in doubt, so that the book is exact again. */
 static bool settle_doubts(dp_world *w, const dp_book *seen)
 {
     const dp_hash run = dp_book_run();

@@ -48,7 +48,7 @@ class Chaos(unittest.TestCase):
                               text=True, timeout=200, check=False)
 
     def holds(self, done):
-        """Nothing was lost and nothing is wrong; goals of time are for benches on a quiet machine. What it told."""
+        """Nothing was lost and nothing is wrong; goals of time are for benches on a quiet machine. Returns the report."""
         told = json.loads(done.stdout.splitlines()[-1])
         if "mounted" in told.get("error", {}).get("what", ""):
             self.skipTest("no disk can be mounted here")

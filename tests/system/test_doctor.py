@@ -43,7 +43,7 @@ class Doctor(SystemTest):
     def test_a_machine_is_looked_at_without_a_daemon(self):
         status, found = self.doctor()
         self.assertEqual(status, 0, found)
-        # What a kernel does not tell is left out.
+        # Checks that a kernel does not support are left out.
         self.assertLessEqual(set(found), set(CHECKS))
         for name in ("worker", "daemon", "cpu", "device", "directory", "disk", "port", "run"):
             self.assertIn(name, found)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """script/gpu where there is no card: with tools that act a machine of a rented card, so that its steps, budgets, files and figures are
-tried before anybody pays for one. What the tools print is what the real ones print."""
+tried before anybody pays for one. The tools print the same as the real ones."""
 
 import importlib.machinery
 import importlib.util
@@ -20,7 +20,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 SCRIPT = os.path.join(ROOT, "script", "gpu")
 
 STEP = """{"event":"step","step":%d}"""
-# What each tool does; $B is the build folder.
+# The script of each tool; $B is the build folder.
 TOOLS = {
     "nvidia-smi": """case "$*" in -L) echo "GPU 0: NVIDIA H200" ;; *) echo "NVIDIA H200, 580.1, 9.0, 143771 MiB, 1980 MHz, 700.00 W" ;; esac""",
     "nvcc": "echo nvcc: NVIDIA; echo Build cuda_13.0",

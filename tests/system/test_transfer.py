@@ -112,7 +112,7 @@ class Transfer(unittest.TestCase):
         joiner.kill()
         joiner.start()
         self.until_level(joiner)
-        # What was missing, what may not have been durable, and updates since the state: nothing else comes (again).
+        # Only these chunks come (again): those that were missing, those that may not have been durable, and updates since the state.
         run = joiner.run()
         missing = self.state_mib - before
         lost = before - min(h[1] for h in here)

@@ -70,7 +70,7 @@ const char *ncclGetErrorString(int result);
 
 static int group_depth;
 
-/* What the environment wants of this call; 0: nothing. */
+/* The result that the environment wants for this call; 0: no wish. */
 static int wanted(const char *call, int rank)
 {
     const char *const text = getenv("FAKE_NCCL"); /* NOLINT(concurrency-mt-unsafe) */

@@ -1,5 +1,5 @@
-/* What bulk.cuh takes from the driver's header, for clang where there is no CUDA (cuda_runtime.h
- * beside this). */
+/* The parts of the driver's header that bulk.cuh uses, for clang where there is no CUDA
+ * (cuda_runtime.h beside this). */
 #ifndef DP_TESTS_CUDA_PTX_CUDA_H
 #define DP_TESTS_CUDA_PTX_CUDA_H
 

@@ -1,6 +1,6 @@
-/* What the kernels of compute/cuda take from CUDA's own header, for clang where there is no CUDA:
- * enough to compile device code to PTX and to check the code that launches it, not to run either.
- * Given with -I before everything else; see tests/cuda/ptx.sh. */
+/* The parts of CUDA's own header that the kernels of compute/cuda use, for clang where there is no
+ * CUDA: enough to compile device code to PTX and to check the code that launches it, not to run
+ * either. Given with -I before everything else; see tests/cuda/ptx.sh. */
 #ifndef DP_TESTS_CUDA_PTX_CUDA_RUNTIME_H
 #define DP_TESTS_CUDA_PTX_CUDA_RUNTIME_H
 
@@ -64,7 +64,7 @@ cudaError_t cudaFuncSetAttribute(Kernel *kernel, cudaFuncAttribute attribute, in
 cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned version,
                                              unsigned long long flags,
                                              cudaDriverEntryPointQueryResult *result);
-/* What <<<>>> becomes. */
+/* Clang compiles <<<>>> to a call of this function. */
 extern "C" int cudaConfigureCall(dim3 grid, dim3 block, size_t shared = 0,
                                  cudaStream_t stream = nullptr);
 

@@ -57,7 +57,7 @@ static inline void expect(dp_finding finding, dp_finding_level level, const char
                      rows[i].said);
         }
     }
-    /* Who is told that something is wrong is told what to do. */
+    /* A finding that reports a problem also says how to fix it. */
     assert_true(level < DP_FINDING_WARN || finding.fix[0] != '\0');
 }
 

@@ -5,7 +5,7 @@
 
 #include "tests/lib/check.h"
 
-/* What one packed value looks like as JSON. The caller frees. */
+/* The JSON form of one packed value. The caller frees. */
 static char *shown(void (*pack)(dp_packer *))
 {
     dp_buf buf;

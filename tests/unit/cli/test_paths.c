@@ -1,5 +1,5 @@
-/* Where things are when nobody says, and folders as they are made and removed. What the environment
- * moves by name stands in test_print.c. */
+/* The standard places of files, and folders as they are made and removed. Places that the
+ * environment names are tested in test_print.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

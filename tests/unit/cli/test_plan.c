@@ -1,4 +1,5 @@
-/* What a run takes of this machine, before it is made. The tool that knows is played. */
+/* The memory and disk that a run takes of this machine, before it is made. The tool that computes
+ * the plan is played. */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -79,7 +79,7 @@ static void a_manifest_lies_in_memory_until_it_is_closed(void **state)
 
 static char said[2048];
 
-/* What the verb says of a tool that ended so, as JSON. */
+/* The report of the verb about a tool that ended so, as JSON. */
 static int failed(int exit, const char *words, const dp_cli_failure *rows)
 {
     static dp_cli_tool tool;

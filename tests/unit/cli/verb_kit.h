@@ -206,7 +206,7 @@ static inline void verb_read(FILE *file, char *text)
 }
 
 /* Words behind the verb's name, the last NULL. Gives the exit status; a command that does not parse
- * fails as main.c makes it. What was asked before is forgotten. */
+ * fails as main.c makes it. Forgets the requests of earlier calls. */
 static inline int verb_words(const dp_verb *verb, const char *const *words)
 {
     static char room[DP_ARGUMENTS_MAX][512];

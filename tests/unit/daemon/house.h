@@ -19,7 +19,7 @@ struct house {
     char log_path[TEMPDIR_FILE_MAX];
 };
 
-/* What daemon/main.c does for a real one. */
+/* Stands for the function of daemon/main.c. */
 void dp_daemon_end(dp_daemon *daemon, int exit_status, const char *cause)
 {
     (void)cause;
@@ -56,7 +56,7 @@ static inline void house_round(void *context, const dp_event_log_round *round)
     }
 }
 
-/* What stands on the shelf's store. */
+/* Opens the parts that use the shelf's store: the store thread and the event log. */
 static inline void house_open_rows(struct house *house)
 {
     const dp_event_log_hooks hooks = {&house->daemon, house_entry, house_round};

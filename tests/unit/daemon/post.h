@@ -95,7 +95,7 @@ static inline void on_lost(void *context, const dp_hash *root, dp_status status)
     post->lost_status = status;
 }
 
-/* What the node would decide: serve whatever is asked. */
+/* Decides in place of the node: serves every request. */
 static inline void post_message(void *context, const dp_peer *peer, dp_view bytes)
 {
     struct post *post = (struct post *)context;

@@ -68,7 +68,8 @@ static void nobody_passes_before_all_have_come(void **state)
     walker walkers[THREADS];
     run(walkers, OPENINGS, true);
     for (uint32_t i = 0; i + 1 < THREADS; i++) {
-        /* A process that leaves after the last opening ends no other. */
+        /* A walker that leaves first after the last opening does not break the barrier for the
+         * others. */
         CHECK(walkers[i].status == DP_OK && walkers[i].passed == OPENINGS);
     }
 }

@@ -371,8 +371,8 @@ static void dropped_steps_are_told_though_none_was_done(void **state)
     test_free(huge);
 }
 
-/* A daemon that waits for its one gradient to be published gets one message for each gradient that
- * is ready; otherwise nobody would ask for it. */
+/* A worker that waits for its one gradient to be published reports each gradient that it has;
+ * otherwise nobody asks for it. */
 static void after_a_gradient_that_was_let_go_the_next_is_told(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* The audit of a chain whose rows are damaged or missing: each is told once, and those behind it
- * are judged all the same. What makes a record right is tested in
+ * are judged all the same. The rules for a right record are tested in
  * tests/unit/gossip/ledger/test_audit.c; here no record even decodes. */
 #include "daemon/peer/driver.h"
 #include "daemon/peer/driver_inside.h"

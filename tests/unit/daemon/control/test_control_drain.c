@@ -1,5 +1,5 @@
-/* drain: the daemon, or the one that asked, goes on when a round has counted this node's work. What
- * the supervisor decides is played; waits end at once. */
+/* drain: the daemon, or the one that asked, goes on when a round has counted this node's work. The
+ * supervisor's decisions are played; waits end at once. */
 #include "daemon/peer/supervisor.h"
 #include "tests/unit/daemon/call_kit.h"
 #include "tests/unit/daemon/hurry.h"

@@ -31,7 +31,7 @@ static void open_guest(int number)
     desk.daemon.identity = party->identities[number];
 }
 
-/* What the token says that was answered. */
+/* The contents of the token in the answer. */
 static void read_token(dp_invite *invite, dp_credential *credential)
 {
     char text[DP_TOKEN_TEXT_MAX + 1];

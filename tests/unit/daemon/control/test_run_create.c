@@ -170,7 +170,8 @@ static void write_noise(const char *name, uint64_t seed, size_t size)
     free(bytes);
 }
 
-/* What the tool leaves: shards of seeds 2 and 3, of which the manifest names the first right. */
+/* The result of the tool: shards of seeds 2 and 3, of which the manifest names only the first
+ * correctly. */
 static void prepare(uint64_t second_seed)
 {
     static dp_manifest prepared;

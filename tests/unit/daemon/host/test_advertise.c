@@ -1,5 +1,5 @@
-/* What others are told to dial: settings, the variables of clouds (an environment of the test's
- * own), interfaces. */
+/* The addresses that others are told to dial: from settings, from the variables of clouds (in an
+ * environment of the test's own), from interfaces. */
 #include <arpa/inet.h>
 #include <string.h>
 

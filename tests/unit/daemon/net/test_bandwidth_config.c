@@ -1,4 +1,4 @@
-/* Who says what the owner allows. */
+/* The source of each limit of the owner: stored row, environment or configuration. */
 #include "daemon/net/bandwidth_config.h"
 
 #include <stdio.h>

@@ -37,7 +37,7 @@ static void drive(struct road *road, unsigned quarters, uint64_t rate, uint32_t 
     }
 }
 
-/* What a pace is of a rate, on a path of 100 ms where a queue of so long stands. */
+/* The pace for a rate, on a path of 100 ms where a queue of this length stands. */
 static uint64_t drained(uint64_t rate, uint32_t queued_us)
 {
     return rate - rate / 32 - rate / 1000 * (queued_us - 30000) / 1000;
@@ -95,8 +95,8 @@ static void without_a_queue_it_grows_when_it_is_used(void **state)
     CHECK(road.path.pace > pace + pace / 3);
 }
 
-/* What stands though less is sent than was carried is not ours: once in two seconds a little more
- * is tried. */
+/* A queue that stands although less is sent than was carried is not ours: once in two seconds the
+ * pace rises a little above the rate. */
 static void a_queue_that_does_not_drain_slows_nobody_for_ever(void **state)
 {
     struct road road = road_of(100000);

@@ -119,7 +119,7 @@ static void who_waits_is_called_in_turn_with_a_slice_each(void **state)
         if (called == NULL) {
             continue;
         }
-        /* Who asks anew stands behind those who wait. */
+        /* A place that asks anew stands behind those that wait. */
         CHECK(dp_throttle_ask(&throttle, &last, now) == 0);
         dp_throttle_leave(&throttle, &last, now);
         const uint64_t may = dp_throttle_ask(&throttle, called, now);
@@ -179,7 +179,7 @@ static void a_storm_of_control_holds_up_bulk_for_a_second_at_most(void **state)
     CHECK(dp_throttle_ask(&throttle, &place, SECOND) == 0);
     CHECK(dp_throttle_wait_us(&throttle, SECOND) <= SECOND + SECOND * SLICE / MBIT + 1);
     dp_throttle_leave(&throttle, &place, SECOND);
-    /* What bulk itself owes is not forgiven by it. */
+    /* The limit on the debt of control does not reduce the debt of bulk itself. */
     dp_throttle_pay(&throttle, &place, 3 * MBIT, SECOND);
     const int64_t owes = throttle.room;
     dp_throttle_pay_control(&throttle, MBIT, SECOND);

@@ -184,8 +184,8 @@ static bool linked_apart(void *context)
     return two_linked(&apart->two);
 }
 
-/* Who closes with bytes unread resets the connection behind its goodbye, and the next write fails
- * at once. */
+/* A node that closes with bytes unread resets the connection behind its goodbye, and the next write
+ * of the other end fails at once. */
 static void a_goodbye_is_heard_although_a_write_has_failed(void **state)
 {
     uv_loop_t here;
@@ -229,7 +229,7 @@ static void hanging_up_is_told_on_both_sides(void **state)
     scene_close(&scene);
 }
 
-/* What the kernel does to the sockets of a killed process. */
+/* Acts as the kernel does on the sockets of a killed process. */
 static void cut_sockets(struct guest *guest)
 {
     for (dp_list *at = guest->transport->conns.next; at != &guest->transport->conns;

@@ -405,8 +405,8 @@ static bool holds_nothing(void *context)
     return guest->transport->held.bytes == 0;
 }
 
-/* What was taken for a message that came is given back when the lane idles, and with the
- * connection. */
+/* The memory for a received message is given back when the lane idles, and when the connection
+ * ends. */
 static void what_came_is_held_until_the_lane_idles(void **state)
 {
     struct scene scene;

@@ -1,4 +1,4 @@
-/* Who is kept out, and what is cut: strangers, liars, garbage and crowds on real sockets. */
+/* Connections that are refused or cut: strangers, liars, garbage and crowds on real sockets. */
 #include <sys/socket.h>
 
 #include "base/alloc.h"

@@ -50,7 +50,7 @@ static uint64_t carry_all(struct scene *scene)
     return (uv_hrtime() - begun) / 1000;
 }
 
-/* What a second of the limit carries takes a second, but for a burst at the start. */
+/* The least time to carry all pieces at the limit, except for a burst at the start (ahead). */
 static uint64_t least_us(uint64_t ahead)
 {
     return (PIECES * PIECE - ahead) * 1000000 / FAST;

@@ -1,5 +1,5 @@
-/* Who gets a place at the port, who gives way, and what first messages are answered, on real
- * sockets. */
+/* Connections that get a place at the port, connections that give way, and the answers to first
+ * messages, on real sockets. */
 #include <sys/resource.h>
 
 #include "tests/unit/daemon/stranger.h"
@@ -10,7 +10,7 @@ struct caller {
     bool ended;
 };
 
-/* What an initiator of the run says first, by a clock that is so far ahead. */
+/* The first message of an initiator of the run, by a clock that is so far ahead. */
 static void first_message(int64_t ahead_ms, uint8_t ephemeral, dp_buf *out)
 {
     const struct party *party = party_of();

@@ -1,4 +1,4 @@
-/* What outlives a daemon of what its owner allows, and what a month does to its limits. */
+/* The limits of the owner that outlive a daemon, and the effect of a month on them. */
 #include "daemon/peer/bandwidth_limiter.h"
 
 #include "tests/unit/daemon/caller.h"

@@ -1,5 +1,5 @@
-/* What the trainer answers, as events of the node. The trainer is played, and so are the files that
- * take vectors and slices. What becomes of JUDGED stands in test_driver_judge.c. */
+/* The answers of the trainer, as events of the node. The trainer is played, and so are the files
+ * that take vectors and slices. JUDGED is tested in test_driver_judge.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>

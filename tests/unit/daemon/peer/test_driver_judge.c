@@ -1,4 +1,4 @@
-/* What becomes of DP_DO_JUDGE: the trainer, the store thread and the store are played here. */
+/* The handling of DP_DO_JUDGE: the trainer, the store thread and the store are played here. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -51,7 +51,7 @@ static dp_action row_action(dp_store_kind kind, const char *bytes)
     return action;
 }
 
-/* What the node heard of the last row. */
+/* The status that the node got for the last row. */
 static dp_status heard(void)
 {
     desk_settle();

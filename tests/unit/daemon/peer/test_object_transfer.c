@@ -61,7 +61,7 @@ static bool says_all_again(void *context)
     return post->n_chunks >= 2;
 }
 
-/* What an earlier life of post fetched of the object of give_object: chunks 0 and 2 of four. */
+/* The chunks that an earlier life of post fetched of the object of give_object: 0 and 2 of four. */
 static void leave_two_chunks(struct post *post, const dp_hash *root)
 {
     const dp_pin pin = {.run = party_of()->run, .kind = DP_PIN_BLOB, .round = ROUND};

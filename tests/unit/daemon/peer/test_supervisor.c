@@ -1,5 +1,5 @@
-/* What a supervisor hears of a daemon, and how a daemon ends before its machine does. The socket of
- * the supervisor is real; what the driver knows is played. */
+/* The messages of a daemon to its supervisor, and the end of a daemon before its machine ends. The
+ * socket of the supervisor is real; the driver's knowledge is played. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
