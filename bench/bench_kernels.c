@@ -214,7 +214,7 @@ void rig_print(const rig *r, const char *name, double ms, double bytes, double f
         printf("%-24s %10.1f us %9.1f GB/s %6.2f of copying\n", name, 1e6 * seconds, rate * 1e-9,
                rate / r->copy);
     }
-    fflush(stdout); /* Whoever stops it keeps what was measured. */
+    fflush(stdout); /* If it is stopped, the lines so far are kept. */
 }
 
 static double bytes_of(const rig *r, const rig_kernel *k)

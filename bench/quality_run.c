@@ -232,7 +232,7 @@ static dp_status publish(run *r, worker *w, bool dense)
      * that is alone sends nothing. */
     const uint64_t times = r->plan->kind == QUALITY_AS_ONE ? r->scale->inner : r->n > 1;
     w->bytes += blob.size * times;
-    quality_plan sent = *r->plan; /* What has lost a publication keeps more elements. */
+    quality_plan sent = *r->plan; /* After a lost publication it keeps more. */
     dp_codec codec;
     uint64_t elements;
     DP_TRY(dp_codec_peek(blob, &codec, &elements));

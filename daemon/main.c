@@ -428,7 +428,7 @@ int main(int argc, char **argv)
     dp_log_sink_close(log);
     if (again) {
         execv("/proc/self/exe", argv);
-        exit_status = EXIT_TEMPORARY; /* Whoever watches over it starts it again. */
+        exit_status = EXIT_TEMPORARY; /* The supervisor starts it again. */
     }
     return exit_status;
 }

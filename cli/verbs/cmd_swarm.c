@@ -192,7 +192,7 @@ static void end_all(const swarm *self)
     }
     if (self->dir_is_ours) {
         DP_IGNORE(dp_path_remove_tree(
-            self->dir)); /* What is left lies in the folder for temporary files. */
+            self->dir)); /* Files that stay lie in the folder for temporary files. */
     }
 }
 

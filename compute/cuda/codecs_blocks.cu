@@ -73,7 +73,7 @@ __device__ __forceinline__ T joined(T x, T *room, Join join)
     if (LANES > 32) {
         constexpr unsigned SHARED_BY = LANES > 32 ? LANES / 32 : 1; /* warps */
         const unsigned warp = threadIdx.x / 32;
-        __syncthreads(); /* Who read it before has done so. */
+        __syncthreads(); /* The threads that read room before are done. */
         if (threadIdx.x % 32 == 0) {
             room[warp] = x;
         }

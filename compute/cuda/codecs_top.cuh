@@ -304,7 +304,7 @@ static __device__ __forceinline__ void dp_top_of_list(const float *run, unsigned
         const unsigned above = __ballot_sync(DP_TOP_ALL, key[i] > threshold ? 1 : 0);
         const unsigned at = __ballot_sync(DP_TOP_ALL, key[i] == threshold ? 1 : 0);
         const unsigned rank = equal + static_cast<unsigned>(__popc(at & before));
-        __syncwarp(); /* What is chosen goes no further than where it was, which all have read. */
+        __syncwarp(); /* An index moves to its place or a lower one, which all lanes have read. */
         if (key[i] > threshold || (key[i] == threshold && rank < wanted)) {
             const unsigned place =
                 greater + static_cast<unsigned>(__popc(above & before)) + min(rank, wanted);

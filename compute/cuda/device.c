@@ -262,7 +262,7 @@ dp_status dp_cuda_wait_for(dp_cuda_device *device, cudaEvent_t event)
             continue;
         }
         if (device->is_over != NULL && device->is_over(device->is_over_context)) {
-            device->lost = true; /* What is under way may wait for them. */
+            device->lost = true; /* Work under way may wait for that process. */
             return dp_why_set(&device->problem, DP_IO, "a process of another card is gone");
         }
         if (now_ms() >= deadline) {

@@ -308,7 +308,7 @@ static dp_status try_one(dp_cuda_gemm *g, const prepared *p, const dp_cuda_produ
         float ms = 0.0F;
         DP_TRY(DP_CUDA(g->device, event_record, g->from, stream));
         if (multiply(g, p, product, algorithm, c, stream) != CUBLAS_STATUS_SUCCESS) {
-            (void)g->device->api->last_error(); /* What it tried may have left one. */
+            (void)g->device->api->last_error(); /* The attempt may have left one. */
             return DP_OK;
         }
         DP_TRY(DP_CUDA(g->device, event_record, g->to, stream));

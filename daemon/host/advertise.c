@@ -14,7 +14,7 @@ dp_status dp_advertise_parse(const char *text, dp_address addresses[DP_ADDRS_MAX
     uint32_t n = 0;
     for (const char *at = text + strspn(text, between); *at != '\0'; at += strspn(at, between)) {
         const size_t size = strcspn(at, between);
-        char one[DP_ADDRESS_TEXT_MAX + 2]; /* What is longer is cut, and no longer has a port. */
+        char one[DP_ADDRESS_TEXT_MAX + 2]; /* A longer text is cut and has no port then. */
         dp_why cause = {{0}};
         if (n == DP_ADDRS_MAX) {
             return dp_why_set(why, DP_BADARG, "advertise: at most %d addresses", DP_ADDRS_MAX);

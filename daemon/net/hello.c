@@ -16,7 +16,7 @@ size_t dp_hello_write(const char *name, const dp_renewal *renewal, uint8_t *out,
         dp_renewal_write(&writer, renewal);
     }
 #if DP_HELLO_VERSION > 3
-    dp_write_u64(&writer, 0x7365727574616566ULL); /* What the next version can do. */
+    dp_write_u64(&writer, 0x7365727574616566ULL); /* The features of the next version. */
 #endif
     return writer.size;
 }

@@ -97,7 +97,7 @@ static void on_written(uv_write_t *request, int status)
         return;
     }
     if (status !=
-        0) { /* What came before, a goodbye maybe, is read first; the tick ends it else. */
+        0) { /* Bytes that came before, maybe a goodbye, are read first; else the tick ends it. */
         conn->doom = status == UV_ETIMEDOUT ? DP_LINK_TIMEOUT : DP_LINK_RESET;
         return;
     }
@@ -172,7 +172,7 @@ static void prove(dp_conn *conn, const dp_channel_event *event)
     dp_conn_flush(conn);
     if (conn->channel.lane == DP_LANE_BULK && conn->doom == 0) {
         conn->lane = DP_LANE_BULK;
-        dp_conn_set_options(conn); /* Who was dialed learns only here what the connection is for. */
+        dp_conn_set_options(conn); /* The dialed node learns the lane only here. */
         conn->bulk = dp_bulk_open(conn);
         if (conn->bulk == NULL) {
             dp_conn_lose(conn, DP_LINK_RESET);

@@ -130,7 +130,7 @@ void dp_transport_limit(dp_transport *transport, const dp_limits *limits)
             dp_conn_set_window(conn);
         }
     }
-    arm(transport); /* Who waits may not have to any more. */
+    arm(transport); /* Waiting connections may be free to go now. */
 }
 
 void dp_transport_limits(const dp_transport *transport, dp_transport_stats *stats)

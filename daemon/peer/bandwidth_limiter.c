@@ -264,7 +264,7 @@ static void rest_or_go_on(dp_bandwidth_limiter *bandwidth_limiter)
     dp_daemon *const daemon = bandwidth_limiter->daemon;
     const bool was = bandwidth_limiter->used_up;
     bandwidth_limiter->used_up = dp_bandwidth_limiter_why(bandwidth_limiter, why, sizeof why);
-    if (bandwidth_limiter->used_up != was) { /* Whoever is killed now must not begin anew. */
+    if (bandwidth_limiter->used_up != was) { /* A daemon killed now must go on with it. */
         keep_counts(bandwidth_limiter);
     }
     if (bandwidth_limiter->used_up && !was) {

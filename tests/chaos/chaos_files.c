@@ -46,7 +46,7 @@ void dp_chaos_rot(dp_chaos *self, unsigned node)
         return;
     }
     if (way == 0) {
-        DP_IGNORE(unlink(path) != 0); /* What cannot be damaged is whole: the node returns. */
+        DP_IGNORE(unlink(path) != 0); /* If it fails, the file is whole: the node returns. */
     } else if (way == 1) {
         DP_IGNORE(truncate(path, is.st_size / 2) != 0);
     } else {

@@ -329,7 +329,7 @@ void dp_chaos_down(dp_chaos *self, bool keep)
         snprintf(self->kept, sizeof self->kept, "%s", self->dir);
     } else if (self->dir[0] != '\0') {
         DP_IGNORE(dp_path_remove_tree(
-            self->dir)); /* What is left lies in the folder for temporary files. */
+            self->dir)); /* Files that stay lie in the folder for temporary files. */
     }
     if (self->dir[0] != '\0') {
         self->dir[0] = '\0';

@@ -213,7 +213,7 @@ void *take(std::map<void *, size_t> &pieces, size_t bytes)
     const size_t whole = (bytes + 255) / 256 * 256;
     void *const memory = std::aligned_alloc(256, whole != 0 ? whole : 256);
     if (memory != nullptr) {
-        std::memset(memory, 0xff, whole); /* What nobody wrote is NaN. */
+        std::memset(memory, 0xff, whole); /* Bytes that nobody wrote are NaN. */
         pieces[memory] = bytes;
     }
     return memory;

@@ -132,7 +132,7 @@ static dp_status act_fill(dp_world *w)
         next = &w->next.objects[w->filling];
         if (!w->now.objects[w->filling].whole) {
             if (!has_reason(&w->now, w->filling)) {
-                next->chunks = 0; /* What an earlier download left may have been dropped since. */
+                next->chunks = 0; /* Chunks of an earlier download may be gone. */
             }
             next->pins |= 1U << (1 * DP_BOOK_ROUNDS + 7);
             return dp_object_begin(w->store, &m->root, m->size, m->leaves, &pin);

@@ -21,7 +21,7 @@ struct fault_undo {
     char path[TEMPDIR_FILE_MAX];
     sqlite3_int64 offset;
     sqlite3_int64 size_before; /* Of the file. */
-    uint8_t *old;              /* What was there before; zero beyond the old end. */
+    uint8_t *old;              /* The bytes before the write; zero beyond the old end. */
     int size;
     bool truncated; /* Whole or not at all. */
     bool live;

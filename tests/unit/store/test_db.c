@@ -20,7 +20,7 @@ static dp_status put_two(dp_store *store, void *context)
 
 static dp_status swallow_inner(dp_store *store, void *context)
 {
-    DP_IGNORE(dp_store_atomically(store, put_two, context)); /* What the rule forbids. */
+    DP_IGNORE(dp_store_atomically(store, put_two, context)); /* The rule forbids to ignore it. */
     return DP_OK;
 }
 

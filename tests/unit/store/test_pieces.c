@@ -93,7 +93,7 @@ static void who_gives_up_leaves_the_object_to_another_writer(void **state)
     dp_pieces two = pieces_of(bytes, SIZE);
     shelf s;
     shelf_open(&s);
-    for (uint32_t first = 0; first < 2; first++) { /* Whoever began. */
+    for (uint32_t first = 0; first < 2; first++) { /* Either one begins. */
         dp_pieces *before = first == 0 ? &one : &two;
         dp_pieces *after = first == 0 ? &two : &one;
         while (!before->begun) {

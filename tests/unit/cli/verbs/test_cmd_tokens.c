@@ -99,7 +99,7 @@ static void a_revoked_token_leaves_its_members_and_says_how_to_put_them_out(void
     assert_true(verb_asked(0, "token.revoke", "{'id': '9f31', 'members': false}"));
     assert_true(verb_said("9f31aa is revoked; the next record tells all members"));
     assert_true(
-        verb_said("joined by it, and stay members: ann\n")); /* Who has left is not named. */
+        verb_said("joined by it, and stay members: ann\n")); /* Nodes that left are not named. */
     assert_true(verb_said("dpnode token revoke 9f31aa --members"));
 }
 

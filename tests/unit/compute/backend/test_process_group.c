@@ -108,8 +108,7 @@ static float *play(dp_engine *e, told *t)
     CHECK_OK(step(e, &t[STEPS]));
     const size_t count = b->lend_state(e, lent);
     CHECK(count > 1);
-    for (size_t v = 1; v < count;
-         v++) { /* What comes from a checkpoint is what counts from then on. */
+    for (size_t v = 1; v < count; v++) { /* From then on the values of the checkpoint count. */
         for (size_t i = 0; i < model.n_elements; i++) {
             lent[v].values[i] *= 0.5F;
         }

@@ -88,7 +88,7 @@ static void a_trainer_goes_through_its_lease_and_then_along_its_own_line(void **
     CHECK(reached(&x, 500, 600));
     node_train(&x, 1);
     CHECK(reached(&x, 500 + batch, 600));
-    CHECK_OK(dp_trainer_init(x.trainer)); /* What it did is lost, and may be done again. */
+    CHECK_OK(dp_trainer_init(x.trainer)); /* Its work is lost, and may be done again. */
     CHECK(reached(&x, 0, 0));
     node_close(&x);
 }

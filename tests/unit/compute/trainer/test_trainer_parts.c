@@ -479,7 +479,7 @@ static void a_record_of_bad_parts_changes_nothing(void **state)
     CHECK_STATUS(status, DP_NOMEM);
     const dp_hash after = node_root(&x, &bytes);
     CHECK(dp_hash_equal(&before, &after));
-    CHECK_OK(dp_trainer_apply(x.trainer, &record)); /* What is pending still is. */
+    CHECK_OK(dp_trainer_apply(x.trainer, &record)); /* It is still pending. */
     kit_close(&r);
     node_close(&x);
 }

@@ -93,7 +93,7 @@ static void above_the_limit_each_micro_batch_is_followed_by_a_rest(void **state)
     assert_true(dp_worker_rests(&w));
     const uint64_t until = dp_worker_rests_until(&w);
     assert_int_equal(until - machine.now_us, dp_governor_rest_us(&w.governor, WORK_US));
-    w.publishing = true; /* What is being made is looked after between micro-batches. */
+    w.publishing = true; /* The publication goes on between micro-batches. */
     assert_false(dp_worker_rests(&w));
     w.publishing = false;
     machine.now_us = until;

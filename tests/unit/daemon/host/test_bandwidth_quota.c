@@ -201,7 +201,7 @@ static void a_clock_that_never_leaves_a_month_locks_it_for_32_days_of_life(void 
     }
     assert_int_equal(days, 32);
     live(&month, 20 * DAY, false);
-    step_clock(&month, 0); /* What was lived counts for the time that is left. */
+    step_clock(&month, 0); /* The lived time reduces the time that is left. */
     CHECK(dp_bandwidth_quota_left_ms(&month) <= 12 * DAY &&
           dp_bandwidth_quota_left_ms(&month) > 11 * DAY);
     CHECK(month.counts[0].used[DP_BANDWIDTH_QUOTA_UP] == 0);

@@ -251,7 +251,7 @@ static void what_leaves_on_busy_long_paths_is_the_uplink(void **state)
     drive(&roads[0], 1, 2000000, 0, 0);
     dp_path_share(&line, paths, 2);
     assert_int_equal(dp_path_uplink(&line), 6000000);
-    for (unsigned i = 0; i < DP_PATH_RATES; i++) { /* What was long ago is forgotten. */
+    for (unsigned i = 0; i < DP_PATH_RATES; i++) { /* Old samples are forgotten. */
         drive(&roads[0], 1, 3000000, 0, 0);
         dp_path_share(&line, paths, 2);
     }

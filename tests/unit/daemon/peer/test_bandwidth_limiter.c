@@ -167,7 +167,7 @@ static void the_count_of_a_short_life_is_kept(void **state)
     house_open(&house);
     begin(&house);
     dp_bandwidth_limiter_count(house.daemon.bandwidth_limiter, 3 * GB, GB); /* The first second. */
-    set_and_keep(&house, DP_BANDWIDTH_CONFIG_UPLOAD, 8); /* What was to be written before is. */
+    set_and_keep(&house, DP_BANDWIDTH_CONFIG_UPLOAD, 8); /* Earlier writes are done too. */
     house_close_rows(&house);
     dp_buf_init(&row, 4096);
     dp_bandwidth_quota_init(&month, 1, wall, 0);

@@ -158,7 +158,7 @@ static void one_peer_is_looked_up_once_at_a_time(void **state)
     dp_driver_dial(driver, &one, &addr, 1);
     dp_driver_dial(driver, &one, &addr, 1);
     assert_int_equal(net.n_asked, 1);
-    dp_driver_dial(driver, NULL, &addr, 1); /* Whoever answers there is another dial ... */
+    dp_driver_dial(driver, NULL, &addr, 1); /* To any peer there: another dial ... */
     dp_driver_dial(driver, NULL, &addr, 1); /* ... by its name. */
     dp_driver_dial(driver, &other, &addr, 1);
     assert_int_equal(net.n_asked, 3);

@@ -127,7 +127,7 @@ static void told_of_what_is_here_the_node_may_ask_for_more_of_it_in_vain(void **
     const dp_pin pin = {.run = party_of()->run, .kind = DP_PIN_BLOB, .round = ROUND};
     uint8_t *bytes = noise(5, OBJECT_BYTES);
     CHECK_OK(dp_object_begin(route.b.shelf.store, &root, OBJECT_BYTES, route.b.leaves, &pin));
-    for (uint32_t i = 0; i < 3; i++) { /* What an earlier life left: all but the last. */
+    for (uint32_t i = 0; i < 3; i++) { /* Left by an earlier life: all but the last. */
         const dp_view chunk = dp_view_of(bytes + i * DP_CHUNK_BYTES_MIN, DP_CHUNK_BYTES_MIN);
         CHECK_OK(dp_object_put_chunk(route.b.shelf.store, &root, i, chunk));
     }
