@@ -19,8 +19,8 @@ typedef struct quality_parts {
     uint32_t q[QUALITY_WORKERS]; /* 1: shares are in the sums */
 } quality_parts;
 
-/* From blobs of n elements with their shares (Q31), by this codec; parts->sums stands. Whatever
- * comes, quality_parts_close must follow. */
+/* From blobs of n elements with their shares (Q31), by this codec; parts->sums stands.
+ * quality_parts_close must follow in every case. */
 DP_MUST dp_status quality_parts_make(quality_parts *parts, const dp_codec *codec, size_t n,
                                      const dp_view *blobs, const uint32_t *q, uint32_t n_blobs);
 void quality_parts_close(quality_parts *parts);

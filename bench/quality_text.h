@@ -37,7 +37,7 @@ typedef struct quality_shards {
     dp_data held[2]; /* plain and rotated */
 } quality_shards;
 
-/* Whatever comes, quality_shards_close must follow. text is borrowed until then. */
+/* quality_shards_close must follow in every case. text is borrowed until then. */
 DP_MUST dp_status quality_shards_open(quality_shards *shards, const quality_text *text,
                                       quality_split split, uint32_t workers, dp_why *why);
 void quality_shards_close(quality_shards *shards);

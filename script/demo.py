@@ -243,7 +243,7 @@ class Story:
         self.until(0.60)
         self.freeze_and_thaw()
         self.until(1.0)
-        self.over = True # What is asked below takes trainers' time from rounds, which is no part of the story.
+        self.over = True # The requests below take trainers' time from rounds, which is not part of the demo.
         self.screen.event("training is over; measuring")
 
 

@@ -43,7 +43,7 @@ uint32_t dp_cuda_devices(const dp_cuda_api *api, dp_why *why);
 DP_MUST dp_status dp_cuda_device_look(const dp_cuda_api *api, uint32_t index, dp_device *out,
                                       dp_why *why);
 /* DP_BADARG: no such card; DP_UNSUPPORTED: its architecture; DP_BUSY: another process has it for
- * itself; DP_IO. Each with a sentence. Whatever the outcome dp_cuda_device_close may follow. */
+ * itself; DP_IO. Each with a sentence. dp_cuda_device_close may follow in every case. */
 DP_MUST dp_status dp_cuda_device_open(dp_cuda_device *device, const dp_cuda_api *api,
                                       uint32_t index, dp_why *why);
 void dp_cuda_device_close(dp_cuda_device *device);

@@ -67,7 +67,7 @@ static __device__ inline uint32_t same_digit(uint32_t digit, bool here)
     return same;
 }
 
-/* Whatever is no token sorts behind all of them. */
+/* A number that is not a token sorts behind all tokens. */
 static __device__ inline uint32_t key_of(uint32_t token, uint32_t vocab)
 {
     return token < vocab ? token : vocab;

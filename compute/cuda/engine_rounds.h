@@ -19,7 +19,7 @@ typedef struct dp_cuda_blobs {
 } dp_cuda_blobs;
 
 /* DP_NOMEM: no room there or here; DP_IO; DP_BADMSG, DP_VERSION: a blob that was not checked.
- * Whatever comes, dp_cuda_blobs_close must follow. q NULL: weights are of no interest. */
+ * dp_cuda_blobs_close must follow in every case. q NULL: weights are of no interest. */
 DP_MUST dp_status dp_cuda_blobs_open(dp_cuda_blobs *blobs, dp_engine *e,
                                      const dp_consensus_items *items);
 void dp_cuda_blobs_close(dp_cuda_blobs *blobs);

@@ -26,7 +26,7 @@ typedef struct dp_cuda_piece {
     uint32_t decays; /* 1: a matrix */
 } dp_cuda_piece;
 
-/* Whose pieces follow each other from first on. In device memory too. */
+/* A tensor whose pieces follow each other from first on. In device memory too. */
 typedef struct dp_cuda_pieces_of {
     uint32_t first;
     uint32_t count;

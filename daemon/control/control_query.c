@@ -167,7 +167,7 @@ static void pack_clock(dp_group *map, const dp_daemon *daemon)
     dp_group_end(&group);
 }
 
-/* Whose two votes have halted this node. */
+/* The voter whose two votes have halted this node. */
 static void pack_liar(dp_group *map, const dp_daemon *daemon, const dp_driver_view *view)
 {
     if (view->node.mode == DP_MODE_HALTED && !dp_peer_is_zero(&view->node.culprit)) {

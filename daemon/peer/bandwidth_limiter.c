@@ -188,7 +188,7 @@ static uint64_t limit_of(const dp_bandwidth_limiter *bandwidth_limiter, dp_bandw
     return line == 0 || least < line ? least : line;
 }
 
-/* Whose the limit is: of the line, or of the month, which is lower. */
+/* The source of the limit that holds: the line or the month, whichever is lower. */
 static dp_bandwidth_config maker_of(const dp_bandwidth_limiter *bandwidth_limiter,
                                     dp_bandwidth_config line, dp_bandwidth_quota_way way)
 {

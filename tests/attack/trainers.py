@@ -42,7 +42,7 @@ def start(folder, args, kind):
     created = nodes[0].create(manifest, "--text", text, "--name", "n1")
     for node in nodes[1:-1]:
         node.ask("join", "-", "--name", node.name, stdin=created["invite"])
-    token = nodes[0].ask("invite")["token"] # Whoever holds it may train and not vote.
+    token = nodes[0].ask("invite")["token"] # Its holder may train and not vote.
     nodes[-1].ask("join", "-", "--name", nodes[-1].name, stdin=token)
     return nodes
 

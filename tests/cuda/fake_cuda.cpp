@@ -63,7 +63,7 @@ size_t memory_total()
     return wanted.memory != 0 ? wanted.memory : (size_t)8 << 30;
 }
 
-/* What a call that touches the card begins with. */
+/* Every call that touches the card begins with this. */
 int touched()
 {
     if (stays != 0) {
@@ -81,7 +81,7 @@ int touched()
 
 bool is_late(cudaStream_t stream)
 {
-    /* What becomes a graph is not done at all yet. */
+    /* Work that is captured for a graph is not done at all yet. */
     return stream != nullptr && (stream->low || (wanted.late_all && capturing == nullptr)) &&
            wanted.late > 0;
 }
@@ -130,7 +130,7 @@ int perform(const std::function<void()> &task, cudaStream_t stream)
     return 0;
 }
 
-/* What a card does where a stream is another's: it refuses. Nobody may try. */
+/* A card refuses a stream of another card. No caller may try. */
 void on_its_card(cudaStream_t stream, const char *what)
 {
     if (stream != nullptr && stream->card != current) {

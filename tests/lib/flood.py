@@ -20,7 +20,7 @@ def main():
     source = "127.0.0.{}" if len(sys.argv) > 5 else "127.0.{}.1"
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    os.nice(10) # What is tested is who gets in, not who gets the processor.
+    os.nice(10) # The test is about places at the port, not about processor time.
     poll = select.epoll()
     links = {}
     opened = 0

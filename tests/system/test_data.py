@@ -37,7 +37,7 @@ class Data(SystemTest):
         self.text = self.file("book.txt", TEXT)
 
     def tokenize(self, *words):
-        shutil.rmtree(self.out, ignore_errors=True) # What is there is not written over.
+        shutil.rmtree(self.out, ignore_errors=True) # The tool does not overwrite an existing folder.
         done = dpnode("data", "tokenize", *words, "--out", self.out, "--json")
         self.assertEqual(done.returncode, 0, done)
         return json.loads(done.stdout)

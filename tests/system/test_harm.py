@@ -39,7 +39,7 @@ class Harm(unittest.TestCase):
         wait_for(lambda: nodes[0].run()["members"] == 3, 180, "the run has put the evil one out")
         wait_for(lambda: nodes[0].run()["round"] >= Attack.first + 20, 120, "more rounds")
         self.assertLess(self.loss(nodes[0]), before)
-        self.assertLessEqual(evil.run()["counted"], Attack.first) # What it published before.
+        self.assertLessEqual(evil.run()["counted"], Attack.first) # Only updates that it published before the attack.
         state_roots_agree(nodes[:-1])
         wait_for(lambda: evil.ask("status")["state"] == "left", 60, "it knows")
         self.assertIn("make the model worse", evil.ask("why")["answer"])

@@ -105,7 +105,7 @@ class Limits(SystemTest):
         here = capped.run()["round"]
         wait_for(lambda: capped.run()["round"] >= here + 5, 30, "it follows, since what comes is not capped")
 
-        capped.kill()  # What was set holds in the next life, and what was used is known but for a minute of it.
+        capped.kill()  # The limits hold in the next life, and the used bytes are known except for the last minute.
         capped.start()
         wait_for(lambda: capped.run().get("month_used_up") and capped.ask("status")["state"] == "paused", 30, "it rests again")
         self.assertEqual(capped.ask("limits")["from"]["upload_month"], "dpnode limits")

@@ -133,7 +133,7 @@ class Rot(SystemTest):
         node.start().ask("join", "-", stdin=token)
         wait_for(lambda: node.run().get("counted", 0) >= 2, 120, "it is counted again after it joined again")
         self.assertNotIn("lost", node.ask("status"))
-        node.ask("leave") # What has left does not come back when its store is lost.
+        node.ask("leave") # A node that has left does not come back when its store is lost.
         node.kill()
         self.assertFalse(os.path.exists(os.path.join(node.dir, "run.member")))
 

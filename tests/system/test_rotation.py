@@ -75,7 +75,7 @@ class Rotation(SystemTest):
         self.assertFalse(away.run()["refused"])
         self.assertEqual([peer["id"] for peer in away.ask("peers")["peers"] if peer["self"]][0], identity)
         self.assertEqual(first.run()["members"], 5)
-        away.kill()  # What it was given holds after a restart.
+        away.kill()  # The new secret holds after a restart.
         away.start()
         now = first.run()["round"]
         wait_for(lambda: away.run().get("round", 0) > now, 60, f"it is there after a restart: {away.tail()}")

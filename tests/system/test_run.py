@@ -163,7 +163,7 @@ class TinyRun(SystemTest):
         node = self.folder.node("node1").start()
         created = node.ask("run", "create", "--demo", "kjv")
         self.assertEqual(created["run"], "kjv")
-        self.assertNotIn("DPN1-", str(created)) # Who may join is said by an order of its own.
+        self.assertNotIn("DPN1-", str(created)) # The token for others comes from a command of its own.
         data = {d["kind"]: d["bytes"] for d in node.ask("data")["data"]}
         self.assertGreater(data["tokens"], 2_000_000)
 

@@ -20,7 +20,7 @@ class Shards(SystemTest):
         """A folder of data; one byte is one token."""
         text = systemtest.tiny_text(os.path.join(self.folder.path, "text.txt"), size)
         out = os.path.join(self.folder.path, "data")
-        shutil.rmtree(out, ignore_errors=True) # What is there is not written over.
+        shutil.rmtree(out, ignore_errors=True) # The tool does not overwrite an existing folder.
         subprocess.run([os.path.join(BINARIES, "dpnode"), "data", "tokenize", text, "--vocab", "256", "--shard-tokens",
                         str(shard_tokens), "--out", out], check=True, capture_output=True, timeout=60)
         return out

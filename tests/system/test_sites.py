@@ -36,7 +36,7 @@ class Sites(SystemTest):
             for i, node in enumerate(web.nodes):
                 run = node.run()
                 seen[i] = max(seen[i], run.get("results_near", 0))
-                self.assertLessEqual(run.get("near", 0), 1)  # Who is 40 ms away is never near.
+                self.assertLessEqual(run.get("near", 0), 1)  # A node 40 ms away is never near.
             return min(seen[0] + seen[2], seen[1] + seen[3]) >= 2
         # Near is 2.1 ms as it is measured at best: on a busy machine that takes a while.
         wait_for(shared, 180, "at each place somebody has had results of the one near to it")

@@ -48,7 +48,7 @@ class Tokens(SystemTest):
         third = self.joined("node3", first.ask("invite")["token"])
         wait_for(lambda: first.run()["members"] == 3, 30, "three members")
         self.assertEqual([who["name"] for who in self.listed(first)[token]["admitted"]], ["node2"])
-        others = self.listed(third)[token] # Who has not made it knows it by its members.
+        others = self.listed(third)[token] # A node that did not make the token knows it by its members.
         self.assertEqual((others["state"], others["issued"], others["members_count"]), ("made elsewhere", False, 1))
 
         self.fails("E0213", 77, second.ask, "token", "revoke", token)
@@ -73,7 +73,7 @@ class Tokens(SystemTest):
         self.assertEqual([who.get("gone") for who in self.listed(first)[token]["admitted"]], ["revoked"])
         before = first.run()["round"]
         wait_for(lambda: first.run()["round"] >= before + 2, 30, "rounds without it")
-        first.kill() # What it has made, and what the chain has, is there after a restart.
+        first.kill() # Its tokens, and the revocations of the chain, are there after a restart.
         first.start()
         wait_for(lambda: first.run().get("round", 0) > before, 30, "it is back")
         self.assertEqual(self.listed(first)[token]["state"], "revoked")

@@ -279,7 +279,7 @@ static void bf16_on_a_card_without_it_names_what_to_take(void **state)
     CHECK(strstr(why.text, "fp16 or fp32") != NULL);
 }
 
-/* Whichever call it is in which the card goes: a status, a sentence, and all given back. */
+/* The card may go in any call: a status, a sentence, and all memory given back. */
 static void a_card_that_vanishes_costs_a_sentence_wherever_it_happens(void **state)
 {
     (void)state;

@@ -76,7 +76,7 @@ static void both_versions_together_give_the_lesser(void **state)
     assert_int_equal(quota(), 2);
 }
 
-/* Whatever this machine has: with a quota of one processor one thread is started. */
+/* On any machine: with a quota of one processor one thread is started. */
 static void a_quota_below_the_affinity_is_what_is_used(void **state)
 {
     (void)state;

@@ -136,7 +136,7 @@ static void the_first_queue_goes_by_what_arrived_last(void **state)
     drive(&road, 1, 8000000, 0, 60000); /* Then by what was carried. */
     assert_int_equal(road.path.pace, drained(8000000, 60000));
     road = road_of(100000);
-    road.sample.delivered = UINT64_MAX; /* Whatever the kernel says. */
+    road.sample.delivered = UINT64_MAX; /* The kernel may report anything. */
     drive(&road, 1, 4000000, 0, 60000);
     assert_int_equal(road.path.pace, drained(16000000, 60000));
 }

@@ -1,4 +1,4 @@
-/* Whose place at the port goes, by addresses of any network. */
+/* The connection that loses its place at the port, by addresses of any network. */
 #include <string.h>
 
 #include "base/rng.h"

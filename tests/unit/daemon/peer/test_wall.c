@@ -1,4 +1,4 @@
-/* Whose clock is wrong, by how much, and when a node goes by those of others. */
+/* Wrong clocks, by how much, and when a node follows the clocks of others. */
 #include <string.h>
 
 #include "daemon/peer/wall.h"
