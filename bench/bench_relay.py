@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a thin uplink sends of its own update: real daemons, each in a host of tests/lib/netlab.sh (root).
+"""The bytes that a thin uplink sends of its own update: real daemons, each in a host of tests/lib/netlab.sh (root).
 
     python3 bench/bench_relay.py --binaries build/release [--nodes 4,8] [--wan 32mbit] [--thin 8mbit] [--thin-down 32mbit] [--delay 20ms] [--width 320]
                                  [--seconds 60] [--json]

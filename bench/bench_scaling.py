@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a run costs its nodes as it grows: bytes, waiting and efficiency of 1 to 16 real daemons on this machine.
+"""The cost of a run for its nodes as it grows: bytes, waiting and efficiency of 1 to 16 real daemons on this machine.
 
     python3 bench/bench_scaling.py --binaries build/release [--nodes 1,2,4,8,16] [--rounds 8] [--round 3] [--json]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a round of parts costs the lines between two sites: real daemons in hosts of tests/lib/netlab.sh (root), with sums of sites
+"""The cost of a round of parts for the lines between two sites: real daemons in hosts of tests/lib/netlab.sh (root), with sums of sites
 (round.site_sums), with results that cross to a site once, and with every node fetching each from its owner (dpnoded --one-level), in turn. Takes
 the options of bench_wan.py.
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a share that closes rounds at once (round.close_at) does to a run of unlike trainers, as the simulator sees it: one row of a
+"""The effect of a share that closes rounds at once (round.close_at) on a run of unlike trainers, as the simulator sees it: one row of a
 table per number of nodes, trainers and share; means over seeds.
 
     python3 bench/close_at.py --dpsim build/release/dpsim [--nodes 10,20] [--close-at 0,0.9,0.8] [--unlike 0,1,16,64] [--seeds 5] [--json]
 
 unlike 0: steps of 0.2 to 1.1 s, drawn, and nothing else takes long. Else the fastest make 30 steps in the time of a round, others a half
 or a quarter of that, encoding and applying take 0.2 to 1 of a step, and the last node is so many times slower than the fastest.
-close_at 0 is the rule without a share. Tokens are those that decided rounds commit; what was left out of one counts with the next publication that is listed.
+close_at 0 is the rule without a share. Tokens are those that decided rounds commit; an update that a round left out counts with the next publication that is listed.
 """
 import argparse
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a round costs that counts everybody, as the simulator sees it: one row of a table per number of contributors.
+"""The cost of a round that counts all members, as the simulator sees it: one row of a table per number of contributors.
 
     python3 bench/contributors.py --dpsim build/release/dpsim [--nodes 32,64,128,256,512,1000] [--round 20] [--until 62] [--churn 0] [--json]
 

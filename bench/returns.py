@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a return from gossip does to a model, and what the work of that time was worth: real daemons, three trainers, of which one, two or all
-are without a majority of voters for a while (tests/lib/returning.py).
+"""The effect of a return from gossip on a model, and the value of the work of that time: real daemons, three trainers, of which one, two or
+all are without a majority of voters for a while (tests/lib/returning.py).
 
     python3 bench/returns.py --binaries build/release [--modes sparse,diloco,average,stale] [--away 1,2,3] [--seconds 5,25] [--text FILE]
 

@@ -6,7 +6,7 @@ import sys
 
 
 def options(parser, nodes, until, round_s):
-    """What all these tables may be asked for."""
+    """The options that all these tables have."""
     parser.add_argument("--dpsim", required=True)
     parser.add_argument("--nodes", default=nodes)
     parser.add_argument("--until", type=float, default=until)

@@ -340,7 +340,7 @@ def check(summary, options):
 
 
 def machine(node):
-    """What it ran on: processor, how many, memory, system, and who computed."""
+    """The machine of the run: processor, how many, memory, system, and the device that computed."""
     def first(path, pattern):
         try:
             with open(path, encoding="utf-8") as file:

@@ -31,7 +31,8 @@ struct thread_state {
 
 enum { RESULTS = HOST_GPU_LANES + 1 }; /* every lane keeps one at most, and one is made */
 
-/* The values that lanes gave to their meetings. A result stays until all its lanes have gone to their next one: some may leave late. */
+/* The values that lanes gave to their meetings. A result stays until all its lanes have gone to
+ * their next one: some may leave late. */
 struct warp_state {
     alignas(16) unsigned char given[HOST_GPU_LANES][HOST_GPU_SLOT];
     alignas(16) unsigned char results[RESULTS][HOST_GPU_LANES][HOST_GPU_SLOT];

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What ptxas says of each kernel: registers, shared memory, and bytes that did not fit into registers (spills).
+"""The report of ptxas on each kernel: registers, shared memory, and bytes that did not fit into registers (spills).
 
 ptxas.py compile COMMAND...   runs a compilation (the launcher of compute/cuda's .cu files); what ptxas says of kernels goes to OBJECT.ptxas
 ptxas.py report FOLDER...     reads those below the folders; --table prints every kernel. Exit status 1 when one spills more than its bound,

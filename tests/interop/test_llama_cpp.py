@@ -16,7 +16,7 @@ ARCHS = {"gpt2": "gpt2", "gpt2-untied": "gpt2", "qwen3": "qwen3"}
 
 
 def check_structure(path, kind):
-    """What gguf's reader says of the file."""
+    """Checks the file with gguf's reader."""
     import gguf
 
     reader = gguf.GGUFReader(path)

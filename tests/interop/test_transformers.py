@@ -60,7 +60,7 @@ def of_theirs(binaries, kind, dtype, folder):
 
 
 def cases(binaries):
-    """What is compared, with the call that does it."""
+    """The comparisons, each with the call that does it."""
     import torch
 
     for kind in KINDS:

@@ -1,4 +1,4 @@
-"""What the comparisons with Hugging Face's transformers share: our engine's answers, their class for a folder, and the start."""
+"""Shared by the comparisons with Hugging Face's transformers: our engine's answers, their class for a folder, and the start."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What system tests share: the folder of the binaries from the command line, a tiny run that trains in moments, and
+"""Shared by the system tests: the folder of the binaries from the command line, a tiny run that trains in moments, and
 unittest with sentences. Exit status 77 where the binaries are not built."""
 
 import os

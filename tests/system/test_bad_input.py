@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What people and strangers get wrong: each gets a clear error or a closed link, and the daemon goes on."""
+"""Mistakes of people and strangers: each gets a clear error or a closed link, and the daemon goes on."""
 
 import os
 import random

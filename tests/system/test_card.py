@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What somebody with a bad card, or a bad driver, reads on the screen: the CUDA backend on the emulator, whose card fails on demand.
+"""The messages for a user with a bad card or a bad driver: the CUDA backend on the emulator, whose card fails on demand.
 Skipped where the plugins of the tests are not built."""
 
 import json

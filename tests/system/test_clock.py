@@ -56,7 +56,7 @@ class Clock(SystemTest):
         return nodes
 
     def doctor(self, node):
-        """What it finds of the clock. The node's settings are of no interest."""
+        """The finding of doctor about the clock. The node's settings are of no interest."""
         done = subprocess.run([os.path.join(BINARIES, "dpnode"), "doctor", "--json", "--socket", node.socket,
                                "--dir", node.dir], capture_output=True, timeout=60, check=False)
         return {finding["name"]: finding for finding in json.loads(done.stdout)["checks"]}["clock"]

@@ -16,7 +16,7 @@ DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scr
 
 class Demo(SystemTest):
     def refused(self, *words):
-        """What it says; it must not have begun to install or to build."""
+        """Its error output; it must not have begun to install or to build."""
         begin = time.monotonic()
         done = subprocess.run([DEMO, *words], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 64, done.stdout + done.stderr)

@@ -75,7 +75,7 @@ class GpuScript(unittest.TestCase):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
 
     def kernels(self):
-        """What bench_kernels says on the emulator, as fast as it must be."""
+        """The output of bench_kernels for kernels as fast as they must be."""
         path = os.path.join(self.folder, "kernels")
         listed = ["layer norm", "layer norm back", "gelu", "swiglu back", "rope", "q k norm, rope", "adamw", "encode sparse", "encode int8"]
         with open(path, "w", encoding="utf-8") as file:

@@ -15,7 +15,7 @@ import trainers  # noqa: E402
 
 
 class Attack:
-    """What the attack's functions want to know."""
+    """The options that the attack's functions need."""
     nodes = 4
     trust = "open"
     first = 12 # evil from this publication on

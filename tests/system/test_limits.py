@@ -23,7 +23,7 @@ MANIFEST = TINY.replace("width: 32", "width: 48").replace("round: {time: 0.5, st
 
 class Limits(SystemTest):
     def bytes_over(self, node, condition):
-        """What leaves and what comes while the condition is waited for, and how long that is."""
+        """Bytes sent and bytes received while the condition is waited for, and the seconds."""
         before, begun = node.run(), time.monotonic()
         wait_for(condition, 120, "rounds")
         after, seconds = node.run(), time.monotonic() - begun

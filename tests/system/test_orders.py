@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What takes the root key: a member is put out; the chain is begun anew after the loss of a majority."""
+"""Orders that need the root key: a member is put out; the chain is begun anew after the loss of a majority."""
 
 import os
 import pwd

@@ -21,7 +21,7 @@ class Renewal(SystemTest):
             self.skipTest("no libdpclock.so here")
 
     def days_later(self, node, days):
-        """What this node's clock is ahead from its next start on."""
+        """Sets this node's clock ahead by so many days, from its next start on."""
         path = os.path.join(self.folder.path, node.name + ".clock")
         with open(path, "wb") as file:
             file.write(struct.pack("q", days * DAY_S))

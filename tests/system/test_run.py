@@ -131,7 +131,7 @@ class TinyRun(SystemTest):
         self.assertNotIn("secret", json.dumps(told))
 
     def test_an_invite_gives_least_where_nothing_is_said(self):
-        """Who gets hold of it can train, as one node, for a day: no vote, no second node, no invites."""
+        """A person who gets hold of it can train, as one node, for a day: no vote, no second node, no invites."""
         node, _ = self.found()
         told = node.ask("token", "inspect", node.ask("invite")["token"])
         self.assertEqual((told["uses"], told["roles"]), (1, ["train", "relay", "serve"]))

@@ -12,7 +12,7 @@ from systemtest import SystemTest, wait_for  # noqa: E402
 
 
 def shown(node, *words):
-    """What a person sees."""
+    """The output for a person (without --json)."""
     return subprocess.run([word for word in node.command(*words) if word != "--json"], capture_output=True, text=True, timeout=60,
                           check=True).stdout
 

@@ -22,7 +22,7 @@ vote: {uptime: 0, voters_max: 3}
 class Tokens(SystemTest):
     @staticmethod
     def listed(node):
-        """What token ls tells, by id."""
+        """The tokens of token ls, by id."""
         return {token["token"]: token for token in node.ask("token", "ls")["tokens"]}
 
     def founder(self):

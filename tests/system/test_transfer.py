@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Who fetches, or who gives, is killed in the middle of a transfer: the fetch goes on where it was, from whoever is left. One run
-for both tests."""
+"""The node that fetches, or the one that gives, is killed in the middle of a transfer: the fetch goes on where it was, from the nodes that
+are left. One run for both tests."""
 
 import os
 import re
