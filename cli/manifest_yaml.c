@@ -288,7 +288,7 @@ static const char *kind_of(const yaml_event_t *event)
     }
 }
 
-/* A plain scalar as a C string, or a complaint. wanted: what should stand there. */
+/* A plain scalar as a C string, or a complaint. wanted: the expected value, in words. */
 static dp_status scalar_text(const reading *self, const yaml_event_t *event, const char *wanted,
                              const char **text)
 {

@@ -19,7 +19,7 @@ uint64_t dp_plan_data_bytes(const char *path);
 void dp_plan_print(const json_t *plan);
 
 /* The model of weights to start from, as dpnode-worker --model tells it. False: it cannot be told;
- * who prepares the run says why. */
+ * the preparation of the run says why. */
 bool dp_plan_model(const char *weights, dp_model_config *model);
 
 enum { DP_PLAN_WHY_MAX = 512 };

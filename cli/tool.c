@@ -75,7 +75,8 @@ static void become_worker(const char *program, const char *const *arguments, int
     _exit(CANNOT_RUN);
 }
 
-/* All until the end of the pipe; what does not fit is dropped, so that the tool is not held up. */
+/* All until the end of the pipe; output that does not fit is dropped, so that the tool is not held
+ * up. */
 static bool read_all(int fd, char *text, size_t max)
 {
     size_t size = 0;

@@ -201,8 +201,8 @@ static bool has_chain(const dp_daemon *daemon, const dp_run_id *run)
     return dp_chain_head(daemon->store, run, &head) == DP_OK;
 }
 
-/* The store has lost the run, or what it says of it is damaged: with its certificate and its key
- * the node is a member still. Where all of the store was lost, what it had not published and its
+/* The store has lost the run, or its rows about the run are damaged: with its certificate and its
+ * key the node is a member still. Where all of the store was lost, its unpublished work and its
  * vote key are gone; the chain and the state come from peers. */
 static dp_status enter_again(dp_daemon *daemon, bool damaged, bool rebuilt, dp_run_identity *facts,
                              dp_why *why)

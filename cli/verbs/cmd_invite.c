@@ -15,7 +15,7 @@ typedef struct terms {
     const char *role;
 } terms;
 
-/* Roles build on each other: who may vote trains too, who may invite does both. */
+/* Roles build on each other: a node that may vote also trains, a node that may invite does both. */
 static const struct {
     const char *name;
     unsigned count;

@@ -156,7 +156,7 @@ static void print_run(const json_t *status, const json_t *run)
     }
     const long long objects = dp_json_int(run, "data_objects", 0);
     const long long here = dp_json_int(run, "data_here", 0);
-    /* It reads its store: what is there, and who is heard, it knows in a moment. */
+    /* It reads its store: in a moment it knows the chain and the members that are heard. */
     const bool starting = !is_known(run, "round");
     if (here < objects && !starting) {
         printf("\n%lld of %lld parts of the data are on this node; the rest is on its way (dpnode "

@@ -33,7 +33,7 @@ dp_status dp_feedback_difference(float *a, const float *from, const float *to, s
 void dp_feedback_included(float *e, const float *a, const float *d, uint32_t clip, float beta,
                           size_t n)
 {
-    /* M23: what was clipped away goes too. */
+    /* M23: the part that was clipped away goes too. */
     const float c = dp_broken(23) && clip > 0 ? 1 : (float)clip * 0x1p-16F;
     for (size_t i = 0; i < n; i++) {
         e[i] = beta * (a[i] - c * d[i]);

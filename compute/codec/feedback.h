@@ -1,6 +1,6 @@
-/* Error feedback (Seide et al. 2014; Karimireddy et al. 2019): what compression, clipping or
- * lateness keeps out of a round goes into a later one. Arithmetic only; the trainer owns the
- * vectors.
+/* Error feedback (Seide et al. 2014; Karimireddy et al. 2019): the part of an update that
+ * compression, clipping or lateness keeps out of a round goes into a later one. Arithmetic only;
+ * the trainer owns the vectors.
  *
  * This is local state of a node, so its bits may differ between nodes. All vectors: n floats. */
 #ifndef DP_COMPUTE_CODEC_FEEDBACK_H

@@ -142,7 +142,8 @@ static void fast_choose(const float *a, size_t n, size_t k, uint32_t largest, ui
             above = found;
         }
     }
-    /* count == k: all from low on. Otherwise high = low + 1, so what is not above is equal. */
+    /* count == k: all from low on. Otherwise high = low + 1, so every element that is not above is
+     * equal. */
     size_t equal = count == k ? DP_CODEC_RUN : k - above;
     size_t kept = 0;
     for (size_t i = 0; i < c.count && kept < k; i++) {

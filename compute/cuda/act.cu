@@ -79,7 +79,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* One vector of a row; *sum: what memory holds of dx then, NULL where nobody asks. */
+/* One vector of a row; *sum: the values of dx that memory holds then, NULL where nobody asks. */
 template <typename K, typename T>
 static __device__ inline void step_back(const T *x, size_t row, size_t column, size_t width,
                                         bool even, const T *dy, size_t ld_dy, T *dx, T *y,

@@ -1,4 +1,4 @@
-/* Which path a problem takes, and what both need before backward. */
+/* The path that a problem takes, and the steps that both paths need before backward. */
 #include <stdlib.h>
 #include <string.h>
 

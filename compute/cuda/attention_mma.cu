@@ -4,7 +4,7 @@
  * probabilities and the output stay in registers. Backward is two kernels, 7 products instead of 5,
  * so that nothing is added by two blocks: one goes through the queries for a tile of keys (dk, dv),
  * one through the keys for a tile of queries (dq). Scores stand as keys x queries in the first, so
- * that what it multiplies next is in registers too.
+ * that the factors of its next product are in registers too.
  *
  * sm_75 takes the same kernels for fp16 alone, with products half as deep (mma.cuh). It has no
  * copies that come by themselves, so nothing is asked for ahead, and half the shared memory:

@@ -9,9 +9,9 @@
  * of 16 bytes of row r lies at place c ^ (r % 8) of its row.
  *
  * A barrier counts arrivals and bytes that are to come; when both are in, its phase ends and the
- * next begins. Phases have parities 0, 1, 0 and so on; who waits for parity p goes on when a phase
- * of that parity has ended and the one after it has not. So a wait for parity 1 passes at once on a
- * new barrier. */
+ * next begins. Phases have parities 0, 1, 0 and so on; a thread that waits for parity p goes on
+ * when a phase of that parity has ended and the one after it has not. So a wait for parity 1 passes
+ * at once on a new barrier. */
 #ifndef DP_COMPUTE_CUDA_BULK_CUH
 #define DP_COMPUTE_CUDA_BULK_CUH
 

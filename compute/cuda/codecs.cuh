@@ -198,8 +198,8 @@ static __device__ __forceinline__ bool dp_codec_has(const dp_cuda_blob &blob, ui
 }
 
 /* use(element, value) for every element that the blob stores of run `at` of the vector, which it
- * has, each by one thread. Everybody calls; between this and what reads the others' work, and
- * before room is used again, the caller waits. */
+ * has, each by one thread. Everybody calls; the caller waits between this and code that reads the
+ * others' work, and before room is used again. */
 template <typename Use>
 static __device__ void dp_codec_each(const dp_cuda_blob &blob, uint64_t at, unsigned length,
                                      dp_codec_room &room, Use use)

@@ -215,8 +215,8 @@ __device__ __forceinline__ void put_steps(float v[DP_BLOCKS_FOURS][4],
 /* ---- Powers of two. */
 
 /* Sums over a thread's elements, each exact. With 2^E the power of two not above the largest, an
- * |a| p that counts is below 2^E+1, and a multiple of 2^(E - 38): who has a power is at least 2^(E
- * - 8). high has multiples of 2^(E - 18), low the rest, both of 32 elements. */
+ * |a| p that counts is below 2^E+1, and a multiple of 2^(E - 38): an element with a power is at
+ * least 2^(E - 8). high has multiples of 2^(E - 18), low the rest, both of 32 elements. */
 struct power_sums {
     float high;
     float low;

@@ -1,8 +1,9 @@
-/* Arithmetic of blocks under one scale, and who holds what of them. Private to codecs*.cu.
+/* Arithmetic of blocks under one scale, and the elements of them that each thread holds. Private to
+ * codecs*.cu.
  *
  * On a card integer operations issue at half and conversions at an eighth of the rate of float
- * additions and products, and memory at full speed leaves about 25 of the latter to an element:
- * what is done for each element is float arithmetic wherever that is exact. */
+ * additions and products, and memory at full speed leaves about 25 of the latter to an element: so
+ * the work for each element is float arithmetic wherever that is exact. */
 #ifndef DP_COMPUTE_CUDA_CODECS_BLOCKS_CUH
 #define DP_COMPUTE_CUDA_CODECS_BLOCKS_CUH
 

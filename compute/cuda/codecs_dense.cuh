@@ -129,7 +129,7 @@ static __device__ __forceinline__ void dp_dense_whole(const dp_cuda_blob &blob, 
     }
 }
 
-/* use(k, v) for the fours of a run of the blob; what lies behind its length is 0. blob.keep is 0.
+/* use(k, v) for the fours of a run of the blob; elements behind its length are 0. blob.keep is 0.
  * KIND and BLOCK: the blob's, or DP_CODEC_KINDS and 0 for whatever it says. */
 template <dp_codec_kind KIND, unsigned BLOCK, typename Use>
 static __device__ __forceinline__ void dp_dense_each(const dp_cuda_blob &blob, uint64_t at,

@@ -300,7 +300,7 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
     }
 }
 
-/* ---- Lengths become offsets, in place; what lies behind the last is the sum. */
+/* ---- Lengths become offsets, in place; the place behind the last holds the sum. */
 
 static __global__ void __launch_bounds__(SCAN_THREADS)
     scan(uint64_t *lengths, size_t count, uint64_t *bytes)

@@ -382,7 +382,7 @@ static __device__ uint32_t dp_top_digits(const uint32_t key[DP_TOP_OWN], unsigne
             counts += __shfl_xor_sync(DP_TOP_ALL, counts, step);
         }
         room.counts[round % 2][warp] =
-            counts; /* Two rows: who is late still reads the one before. */
+            counts; /* Two rows: a late thread still reads the one before. */
         __syncthreads();
         counts = 0;
         for (unsigned i = 0; i < DP_TOP_WARPS; i++) {

@@ -122,7 +122,7 @@ static __device__ inline void dp_store_one(dp_fp16 *to, float x)
     to->bits = dp_fp16_bits(x);
 }
 
-/* Two floats as the halves of a word, the first one low: what mma takes. */
+/* Two floats as the halves of a word, the first one low, as mma takes them. */
 static __device__ inline uint32_t dp_pack2(dp_bf16 *, float low, float high)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -210,7 +210,7 @@ template <typename T> static __device__ inline void dp_store8(T *to, const float
     dp_store_chunk(to, chunk);
 }
 
-/* Elements column .. column + 7 of a row; what lies at width or behind is 0 and not read. even: all
+/* Elements column .. column + 7 of a row; columns at width or behind are 0 and not read. even: all
  * rows may be moved in chunks, so a vector is inside or outside as a whole. */
 template <typename T>
 static __device__ inline void dp_load_row(float out[DP_VECTOR], const T *row, size_t column,

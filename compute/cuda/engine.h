@@ -1,5 +1,5 @@
-/* The engine of backend.h on a card: what is where, and the calls of the table in the files
- * engine_*.c. plugin.c puts them into the table. Private to these.
+/* The engine of backend.h on a card: the layout of its memory, and the calls of the table in the
+ * files engine_*.c. plugin.c puts them into the table. Private to these.
  *
  * One block of the card holds everything: weights, gradients, the drawers of a round, the
  * optimizer's state and the net. Where it does not fit, fewer rows go at a time (step then takes a

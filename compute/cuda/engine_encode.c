@@ -22,7 +22,7 @@ static bool is_of_f(dp_vector from)
     return from == DP_VECTOR_F;
 }
 
-/* DP_NOMEM: what there was is gone too. */
+/* DP_NOMEM: the old buffers are gone too. */
 static dp_status grow(dp_engine *e, dp_cuda_stage *stage, size_t size)
 {
     void *memory;
@@ -38,7 +38,7 @@ static dp_status grow(dp_engine *e, dp_cuda_stage *stage, size_t size)
     return DP_OK;
 }
 
-/* The vector as the compute stream leaves it now, its blob, and what became of both. */
+/* The vector as the compute stream leaves it now, its blob, and the result for both. */
 static dp_status put_on_stream(dp_engine *e, const dp_codec *codec, const dp_cuda_encoding *to)
 {
     const dp_cuda_publication *const p = &e->publication;

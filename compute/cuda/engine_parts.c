@@ -5,8 +5,8 @@
 
 #include "compute/cuda/vectors.h"
 
-/* Of a part that is summed at a time: what each other card sends of it waits in memory of this
- * one. */
+/* The part of a vector that is summed at a time: the elements that each other card sends of it wait
+ * in memory of this one. */
 enum { STAGE_FLOATS = 4 * 1024 * 1024 };
 
 static const char nccl_file[] = "libnccl.so.2";

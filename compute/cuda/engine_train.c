@@ -70,7 +70,7 @@ static dp_status pass_on_stream(void *context)
                    DP_CUDA_TO_HOST, stream);
 }
 
-/* Shapes and the vector looked at: what a graph has in it. */
+/* Shapes and the vector looked at: the inputs on which a graph depends. */
 static uint64_t key_of(const dp_engine *e, const struct pass *pass)
 {
     const bool other = e->net.params != e->vectors[DP_VECTOR_X];

@@ -123,7 +123,7 @@ static dp_status write_file(const dp_gemm_cache *cache)
 
 dp_status dp_gemm_cache_keep(dp_gemm_cache *cache, dp_gemm_found *found, bool spoilt)
 {
-    read_file(cache); /* So that what others have added stays in it. */
+    read_file(cache); /* So that the products that other processes have added stay in it. */
     const dp_gemm_found *const first = spoilt ? NULL : dp_gemm_cache_get(cache, &found->key);
     if (first != NULL) {
         *found = *first;

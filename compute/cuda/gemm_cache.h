@@ -61,8 +61,8 @@ const dp_gemm_found *dp_gemm_cache_get(const dp_gemm_cache *cache, const dp_gemm
 /* Instead of what was there for this key. */
 void dp_gemm_cache_put(dp_gemm_cache *cache, const dp_gemm_found *found);
 /* Puts it and writes the file. Another process that uses this card may have found one for the same
- * key meanwhile: then *found becomes that one. spoilt: what the file has for the key is of no use.
- * DP_IO, DP_NOSPACE, DP_NOMEM: the table has it, the file does not. */
+ * key meanwhile: then *found becomes that one. spoilt: the file's algorithm for the key is of no
+ * use. DP_IO, DP_NOSPACE, DP_NOMEM: the table has it, the file does not. */
 DP_MUST dp_status dp_gemm_cache_keep(dp_gemm_cache *cache, dp_gemm_found *found, bool spoilt);
 /* Takes over the lines of a file for the same purpose. Total; another purpose: nothing is taken. */
 void dp_gemm_cache_read(dp_gemm_cache *cache, dp_view bytes, const char *purpose);

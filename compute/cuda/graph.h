@@ -1,6 +1,6 @@
-/* Steps captured once and replayed: what a shape puts on the stream, as one launch. A small model's
- * step is hundreds of launches, each longer to make than to run. Knows no model: the caller runs
- * its work under a key, and this decides how.
+/* Steps captured once and replayed: the work that a shape puts on the stream, as one launch. A
+ * small model's step is hundreds of launches, each longer to make than to run. Knows no model: the
+ * caller runs its work under a key, and this decides how.
  *
  * The first time the work runs as it is, because products look for their algorithm then; the second
  * time it is captured; from then on it is replayed, so it must read what changes from memory and do

@@ -1,6 +1,6 @@
 /* Between the cards of one host: pieces of memory go from card to card by NCCL, which is opened
- * with dlopen. Adds nothing: who adds what in which order is engine_parts.c's, so the sums do not
- * depend on which way NCCL goes or on its release. Knows no model.
+ * with dlopen. Adds nothing: engine_parts.c decides which card adds which pieces in which order, so
+ * the sums do not depend on which way NCCL goes or on its release. Knows no model.
  *
  * A link does not block: NCCL is asked again and again, and between two times whoever opened the
  * link is asked whether somebody is gone. Its communicator is ended by ncclCommAbort, which waits

@@ -152,9 +152,9 @@ static __device__ inline void dp_tiles_turned(uint32_t out[4], const void *row)
 }
 
 /* ---- 16 bytes from memory to shared memory without waiting; there after dp_copies_wait and a
- * barrier. A source that is not there gives zeros and is not read. Groups: what was asked since the
- * last dp_copies_close. The twin makes the target NaN at once and copies as late as it may, so who
- * reads too early, or asks while others still read, sees it. */
+ * barrier. A source that is not there gives zeros and is not read. Groups: the copies that were
+ * asked for since the last dp_copies_close. The twin makes the target NaN at once and copies as
+ * late as it may, so a thread that reads too early, or asks while others still read, sees it. */
 
 #ifdef __CUDACC__
 

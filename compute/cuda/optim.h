@@ -4,8 +4,8 @@
  * are added in another (fixed) order, so steps that take no norm from them have the CPU's bits.
  *
  * x, m, v, master and grads are whole vectors of the arena here. Pieces: in device memory; their
- * bounds are multiples of 4. So are the terms, which change from step to step: what was captured
- * once reads those of the step that comes. */
+ * bounds are multiples of 4. So are the terms, which change from step to step: a captured graph
+ * reads those of the step that comes. */
 #ifndef DP_COMPUTE_CUDA_OPTIM_H
 #define DP_COMPUTE_CUDA_OPTIM_H
 

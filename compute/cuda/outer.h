@@ -1,5 +1,5 @@
-/* Kernels of a round: what compute/outer/consensus.h and feedback.h say, to the bit, and the
- * exchange of pairs (backend.h, mix). A run of 4096 elements is a block's.
+/* Kernels of a round: the operations of compute/outer/consensus.h and feedback.h, to the bit, and
+ * the exchange of pairs (backend.h, mix). A run of 4096 elements is a block's.
  *
  * Vectors: n floats at 256 bytes. bad as in vectors.h. */
 #ifndef DP_COMPUTE_CUDA_OUTER_H

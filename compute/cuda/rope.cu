@@ -41,7 +41,7 @@ static __device__ inline size_t pair_of(const rope_shape &s, int lane, int i)
     return s.even ? (size_t)lane * PAIRS + (size_t)i : (size_t)lane + (size_t)i * DP_LANES;
 }
 
-/* A lane's share of a vector of head elements; what lies behind half is 0. */
+/* A lane's share of a vector of head elements; elements behind half are 0. */
 template <typename T>
 static __device__ inline void load_pairs(const rope_shape &s, const T *from, int lane,
                                          float low[PAIRS], float high[PAIRS])

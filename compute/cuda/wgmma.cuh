@@ -158,8 +158,8 @@ DP_WGMMA_HELD(dp_fp16, "f16", 128, DP_NAMES64, "64", "65", "66", "67", "68")
 #else
 
 /* ---- on the processor: products come when their batch is waited for, as late as they may. Until
- * then their sums are NaN; shared memory is read when they come, and what a left factor's registers
- * hold then must be what they held. */
+ * then their sums are NaN; shared memory is read when they come, and the registers of a left factor
+ * must still hold the same values then. */
 
 enum { DP_PRODUCTS_MAX = 48, DP_WINDOWS_MAX = 8, DP_GROUPED_MAX = 512, DP_SUMS_MAX = 64 };
 

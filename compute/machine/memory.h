@@ -1,4 +1,5 @@
-/* The memory that this process may use: what the machine has left and its control groups allow. */
+/* The memory that this process may use: the memory that the machine has left and that its control
+ * groups allow. */
 #ifndef DP_COMPUTE_MACHINE_MEMORY_H
 #define DP_COMPUTE_MACHINE_MEMORY_H
 

@@ -228,7 +228,7 @@ void dp_gpt_norm_backward(const dp_gpt *gpt, dp_gpt_place place, dp_gpt_range ra
  * touched. */
 void dp_gpt_norm_grads(const dp_gpt *gpt, dp_gpt_place place, size_t tile, const float *dy);
 
-/* ---- gpt_qk.c: what is done to q and k between their product and attention: nothing in GPT-2;
+/* ---- gpt_qk.c: the operations on q and k between their product and attention: nothing in GPT-2;
  * norms of the heads where the model has them, then rotary positions. All on a range of the running
  * layer. */
 

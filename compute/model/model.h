@@ -7,9 +7,9 @@
  * which name, and its shape.
  *
  * Linear weights stand as [in][out] in both families, as GPT-2 has them, so the engine knows one
- * orientation; and what one product makes stands in one tensor: q, k and v, and gate and up, side
- * by side in columns. Hugging Face's Llama has these apart and as [out][in]: dp_model_parts names
- * the columns of each, and writing a file turns them, once.
+ * orientation; and the outputs of one product stand in one tensor: q, k and v, and gate and up,
+ * side by side in columns. Hugging Face's Llama has these apart and as [out][in]: dp_model_parts
+ * names the columns of each, and writing a file turns them, once.
  *
  * Arena: tensors follow each other in table order, each starts at a multiple of DP_ARENA_ALIGN
  * elements, and the elements between them are always 0. Parameters, gradients, moments, anchors and

@@ -157,7 +157,7 @@ static dp_status take_place(dp_zero *s, dp_why *why)
     return DP_OK;
 }
 
-/* Only the bounds of the part, where what is in it is on a card. */
+/* Only the bounds of the part, where the elements are on a card. */
 static dp_status init_optim(dp_zero *s)
 {
     dp_optim_setup own = s->setup.optim;

@@ -5,9 +5,9 @@
  *
  * Gradients come in lanes. A lane is one sum of micro-batches in order, begun at zero; process p of
  * P has the lanes [p L / P, (p+1) L / P). Lanes are added as a fixed binary tree: with steps s = 1,
- * 2, 4, ..: lane l += lane l+s, l a multiple of 2s. So the result depends on the lanes and what is
- * in them, not on how many processes share them: one process with L lanes gives the same bits as L
- * with one each.
+ * 2, 4, ..: lane l += lane l+s, l a multiple of 2s. So the result depends on the lanes and their
+ * values, not on the number of processes that share them: one process with L lanes gives the same
+ * bits as L with one each.
  *
  * Shared memory, fresh from dp_zero_make (native byte order, one machine, never stored):
  *     header page(s) | lanes [L][n] fp32 | parameters [n] fp32 | sums of squares of blocks, double

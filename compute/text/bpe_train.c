@@ -10,7 +10,7 @@
 #include "compute/text/pretokenizer.h"
 #include "compute/text/utf8.h"
 
-/* A longer piece is counted in cuts: what stands in one word of a thousand bytes says nothing about
+/* A longer piece is counted in cuts: a single word of a thousand bytes says nothing about
  * language. */
 enum { WORD_BYTES_MAX = 1024 };
 

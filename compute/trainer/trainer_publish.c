@@ -38,7 +38,7 @@ dp_codec dp_trainer_codec(const dp_trainer *t, bool dense, uint32_t keep)
     dp_codec codec = dense              ? dp_codec_dense_of_run(&t->manifest)
                      : t->left_out == 1 ? dp_codec_after_loss(&t->manifest, keep)
                                         : dp_codec_of_round(&t->manifest, keep);
-    /* All contributors of a round draw the same positions, so that what they send adds up. */
+    /* All contributors of a round draw the same positions, so that their updates add up. */
     codec.seed = codec.kind == DP_CODEC_RANDOM ? t->aim_round : 0;
     return codec;
 }

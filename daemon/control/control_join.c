@@ -110,7 +110,7 @@ static bool only_ended(const dp_transport_stats *stats)
     return stats->handshakes > 1 && stats->links == 0;
 }
 
-/* The addresses that were tried, and what came of it, as a sentence. */
+/* The addresses that were tried, and the outcome, as a sentence. */
 static void tell_tried(const joining *self, const dp_transport_stats *stats, char *why, size_t size)
 {
     const dp_run_identity *facts = dp_driver_run_identity(self->daemon->driver);

@@ -78,7 +78,7 @@ static const char *last_export(const dp_daemon *daemon)
     return "not exported since this daemon started";
 }
 
-/* Nobody else decides rounds: what goes with this node, and how it is kept. */
+/* Nobody else decides rounds: reports the files that go with this node, and how to keep them. */
 static void refuse(const dp_daemon *daemon, const dp_call *call, const dp_driver_view *view)
 {
     char why[512];

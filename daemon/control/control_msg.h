@@ -9,8 +9,8 @@
  *   notice    [2, id, {…}]     progress or stream items of request id, before its reply
  *
  * Methods (parameters -> result). Times are unix milliseconds, durations and sizes carry their unit
- * in the key. A key that does not apply is left out; what applies and is not known yet is nil.
- * Peers are {"id": 64 hex, "short": 12 characters, "name": nil before it has told one}.
+ * in the key. A key that does not apply is left out; a value that applies and is not known yet is
+ * nil. Peers are {"id": 64 hex, "short": 12 characters, "name": nil before it has told one}.
  *   hello        {} -> {"version", "pid", "state":
  *                "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?,

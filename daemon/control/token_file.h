@@ -14,7 +14,7 @@ enum {
 typedef struct dp_token_file dp_token_file;
 
 /* Does nothing without the setting token-file, or in a node that is in a run; it is not looked at
- * again once one was entered, so who leaves has left. */
+ * again once one was entered, so a node that leaves does not join again by it. */
 DP_MUST dp_status dp_token_file_open(dp_token_file **file, dp_daemon *daemon);
 /* Accepts NULL; the memory goes when the loop has run once more. */
 void dp_token_file_close(dp_token_file *file);

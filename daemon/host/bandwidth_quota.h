@@ -6,11 +6,9 @@
  * zone of the machine does not matter; a provider that counts by local time begins some hours
  * earlier or later.
  *
- *   left   the cap less what was used
- *   time   until the month is over, one hour at least
- *   r      left / time
- *   saved  grows at r, and what passes is taken from it; a day of r at most
- *   rate   r + saved / 3600 s
+ *   left the cap less what was used time until the month is over, one hour at least r left / time
+ *   saved grows at r, and passing bytes are taken from it; a day of r at most rate r + saved / 3600
+ *   s
  *
  * A node that uses its full rate gets r; after a quiet day it may use many times as much for hours.
  * The sum never exceeds the cap: near it the rate falls to 0. Only protocol messages, which are

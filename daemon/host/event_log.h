@@ -108,8 +108,8 @@ dp_event_log_round *dp_event_log_round_find(dp_event_log *event_log, uint64_t ro
 /* index 0 = oldest kept; NULL beyond the last. */
 const dp_event_log_round *dp_event_log_round_at(const dp_event_log *event_log, uint32_t index);
 uint32_t dp_event_log_rounds(const dp_event_log *event_log);
-/* From a decided record, as seen by self. Why somebody was left out it does not say: who closed the
- * round knows (above). */
+/* From a decided record, as seen by self. It does not say why a member was left out: the proposer
+ * that closed the round knows (above). */
 void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,
                                   dp_event_log_round *round);
 

@@ -7,8 +7,8 @@
  *   neither     /proc/vmstat                            oom_kill N
  *
  * A counter is compared with what it was DP_OOM_LOOK_MS to twice that before: a kill is counted
- * when it is sent, and a process with much memory takes seconds to end; what was counted an hour
- * ago was about another. */
+ * when it is sent, and a process with much memory takes seconds to end; a kill that was counted an
+ * hour ago was of another process. */
 #ifndef DP_DAEMON_HOST_OOM_H
 #define DP_DAEMON_HOST_OOM_H
 

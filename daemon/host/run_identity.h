@@ -1,6 +1,6 @@
-/* The run identity: what a node remembers of its run beside the chain. It holds ids, secrets, the
- * credential, the manifest and the addresses of the token, in one row of the store. The root key,
- * if this node has it, is a separate file. */
+/* The run identity: the facts about its run that a node keeps beside the chain. It holds ids,
+ * secrets, the credential, the manifest and the addresses of the token, in one row of the store.
+ * The root key, if this node has it, is a separate file. */
 #ifndef DP_DAEMON_HOST_RUN_IDENTITY_H
 #define DP_DAEMON_HOST_RUN_IDENTITY_H
 

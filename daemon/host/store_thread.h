@@ -23,7 +23,7 @@ typedef enum dp_store_thread_class {
 
 /* Embed it first in a struct of your own; run is called on the store thread, done on the loop
  * thread, then the memory is the poster's again (done may free it). A long job does a piece of its
- * work per run and sets again, so that what waits gets its turn in between; done is called after
+ * work per run and sets again, so that waiting jobs get their turn in between; done is called after
  * the run that leaves again unset. */
 struct dp_store_thread_job {
     dp_list link;

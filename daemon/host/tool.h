@@ -7,8 +7,8 @@
 
 enum { DP_TOOL_ARGUMENTS_MAX = 16, DP_TOOL_OUTPUT_MAX = 2048 };
 
-/* exit: its exit status, -1 where it had none. output: what it printed, standard error included,
- * cut at DP_TOOL_OUTPUT_MAX, without the line feeds at its end. */
+/* exit: its exit status, -1 where it had none. output: its output, standard error included, cut at
+ * DP_TOOL_OUTPUT_MAX, without the line feeds at its end. */
 typedef void dp_tool_done(void *context, int exit, const char *output);
 
 /* arguments: after the program name, ended by NULL; copied. DP_OK: done will be called, later, also

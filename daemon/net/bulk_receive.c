@@ -79,7 +79,7 @@ static void done_open(dp_crypto_pool_job *job)
     }
 }
 
-/* Have a lot opened; what is small and alone at once. */
+/* Have a lot opened; a lot that is small and alone is opened at once. */
 static void start_lot(dp_bulk *bulk, dp_bulk_lot *lot, uint32_t bytes)
 {
     const bool here = bytes <= DP_BULK_INLINE_BYTES && bulk->n_lots == 0;

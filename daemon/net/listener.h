@@ -37,7 +37,7 @@ uint16_t dp_listener_port(const dp_listener *listener);
 /* Asked from now on, with the context of accepted, before somebody is turned away. */
 void dp_listener_set_make_room(dp_listener *listener, dp_listener_make_room *make_room);
 /* Turned away for want of a descriptor: it is accepted with a spare one and closed at once, so that
- * who calls need not wait. Of NULL: 0. */
+ * the caller need not wait. Of NULL: 0. */
 uint64_t dp_listener_turned_away(const dp_listener *listener);
 /* Accepts NULL. The memory goes when the loop has run once more. */
 void dp_listener_close(dp_listener *listener);

@@ -5,9 +5,9 @@
  * A short path (loopback, LAN) is left alone. On a long one
  *   queue   srtt > 5/4 min_rtt + 5 ms: what we send waits somewhere
  *   loss    more than 1/1000 of the bytes of a sample again
- *   rate    goodput while a queue stood and there was enough to send: what the path had for us. The
+ *   rate    goodput while a queue stood and there was enough to send: the speed of the path for us. The
  *           best of the last 16 such samples, of which none counts for more than 5/4 of the best
- *           before it, or what was sent: what was held up somewhere comes all at once.
+ *           before it, or the pace: data that was held up somewhere comes all at once.
  *   pace    none before the first queue. While one stands 31/32 of rate, and what is above that
  *           queue is drained in a second, at most a tenth of rate: less than that leaves the line
  *           idle between two samples. Without a queue an eighth more whenever three quarters were
@@ -141,8 +141,8 @@ bool dp_path_look(int fd, dp_path_room *room);
 void dp_path_set_options(int fd, bool bulk);
 /* 0: no limit. */
 void dp_path_set_pace(int fd, uint64_t bytes_per_second);
-/* Bytes that may be on their way here unread, as TCP tells the sender; what it was told already
- * stands. */
+/* Bytes that may be on their way here unread, as TCP tells the sender; a window that it was told
+ * already stands. */
 void dp_path_set_window(int fd, int bytes);
 /* bbr paces loopback to a third of its speed, so a short path gets cubic, or reno, where the system
  * says bbr. */

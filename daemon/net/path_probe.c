@@ -12,8 +12,8 @@
 enum {
     USER_TIMEOUT_MS =
         15000, /* TCP gives up on unacknowledged data; our own probes are much faster */
-    /* Unsent bytes that the kernel takes: a lot, or a few small messages, so that what is queued
-     * above can still be chosen. */
+    /* Unsent bytes that the kernel takes: a lot, or a few small messages, so that the order of the
+     * messages queued above can still change. */
     UNSENT_BULK = 256 * 1024,
     UNSENT_CONTROL = 64 * 1024
 };

@@ -1,6 +1,6 @@
 /* A limit that the owner sets on one direction of this machine's line: a token bucket, and the line
- * of those who wait for it, served in turn. Arithmetic and a list: the time is an argument, who
- * waits is called by the caller.
+ * of those who wait for it, served in turn. Arithmetic and a list: the time is an argument, and the
+ * caller calls those who wait.
  *
  *   room     what may pass now, in bytes: it grows at the rate, up to a burst of 50 ms of it or 64
  *            KiB, and whatever passes pays for it afterwards, so that it may fall below nothing
@@ -10,8 +10,8 @@
  *            debt is at most the bytes of one second, so that a storm of it does not hold up bulk
  *            for longer than that
  *
- * So in any T seconds at most rate T + burst + a slice for each connection passes, and what control
- * has beyond the rate. */
+ * So in any T seconds at most rate T + burst + a slice for each connection passes, and the bytes of
+ * control beyond the rate. */
 #ifndef DP_DAEMON_NET_THROTTLE_H
 #define DP_DAEMON_NET_THROTTLE_H
 
@@ -48,9 +48,9 @@ typedef struct dp_throttle {
 } dp_throttle;
 
 void dp_throttle_init(dp_throttle *throttle);
-/* Another limit, at most DP_THROTTLE_RATE_MAX; 0: none, and who waits has to be called. A full
- * burst is there at once where there was no limit; else what room there was stays, so that a limit
- * that often changes is none that leaks. */
+/* Another limit, at most DP_THROTTLE_RATE_MAX; 0: none, and those who wait have to be called. A
+ * full burst is there at once where there was no limit; otherwise the room stays as it was, so that
+ * a limit that often changes is none that leaks. */
 void dp_throttle_set(dp_throttle *throttle, uint64_t rate, uint64_t now_us);
 /* How many bytes may pass for this one now; UINT64_MAX without a limit. 0: it waits in line. */
 uint64_t dp_throttle_ask(dp_throttle *throttle, dp_throttle_place *place, uint64_t now_us);

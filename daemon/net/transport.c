@@ -101,8 +101,8 @@ void dp_link_dial_again(dp_transport *transport, dp_link *link)
 
 /* Of two connections of one lane between the same lives of the same two nodes both ends keep the
  * one that the smaller id has dialed; of two dialed by one node, the newer. That is for dials that
- * crossed: who dials although a connection has stood for long has lost it, and only this end has
- * not heard of that. */
+ * crossed: a peer that dials although a connection has stood for long has lost it, and only this
+ * end has not heard of that. */
 static bool keeps_new(const dp_transport *transport, const dp_conn *old, const dp_conn *new)
 {
     const dp_peer self = dp_identity_peer(transport->config.identity);

@@ -195,7 +195,7 @@ size_t dp_conn_read_most(const dp_conn *conn);
 void dp_conn_sent(dp_conn *conn, uint64_t bytes);
 void dp_conn_received(dp_conn *conn, uint64_t bytes);
 void dp_conn_leave_lines(dp_conn *conn);
-/* Of a bulk connection: what may be on its way to this node unread. */
+/* Of a bulk connection: the bytes that may be on their way to this node unread. */
 void dp_conn_set_window(dp_conn *conn);
 DP_MUST dp_status dp_transport_limits_open(dp_transport *transport);
 void dp_transport_limits_close(dp_transport *transport);

@@ -15,8 +15,8 @@ static bool fd_of(const dp_conn *conn, int *fd)
     return true;
 }
 
-/* Where a message of size bytes is through first; what waits above the kernel comes to what it
- * has. */
+/* Where a message of size bytes is through first; bytes that wait above the kernel count like those
+ * in it. */
 static uint64_t turns_on(const dp_conn *conn, size_t size)
 {
     dp_path_room room = {0};

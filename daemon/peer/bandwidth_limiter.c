@@ -325,7 +325,8 @@ void dp_bandwidth_limiter_count(dp_bandwidth_limiter *bandwidth_limiter, uint64_
     count(bandwidth_limiter, DP_BANDWIDTH_QUOTA_UP, sent);
     count(bandwidth_limiter, DP_BANDWIDTH_QUOTA_DOWN, received);
     act(bandwidth_limiter);
-    /* Twice as long each time: who dies soon after each start has counted half of it at least. */
+    /* Twice as long each time: a daemon that dies soon after each start has counted half of it at
+     * least. */
     const uint64_t life_ms = bandwidth_limiter->kept_ms - bandwidth_limiter->began_ms;
     const uint64_t most_ms = capped ? KEEP_MS : KEEP_UNCAPPED_MS;
     if (bandwidth_limiter->month.now_ms - bandwidth_limiter->kept_ms >=

@@ -254,8 +254,8 @@ void dp_driver_slices_added(dp_driver *driver, const dp_trainer_msg *msg);
 void dp_driver_slices_failed(dp_driver *driver, uint64_t round);
 void dp_driver_slices_drop(dp_driver *driver);
 
-/* driver_publication.c: what comes with PUBLISHED, FROZEN or REDUCED becomes objects, then the core
- * is told. fds are taken. */
+/* driver_publication.c: the files that come with PUBLISHED, FROZEN or REDUCED become objects, then
+ * the core is told. fds are taken. */
 void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
                                  uint32_t n_fds);
 /* The core waits for every part that it has asked for. */

@@ -21,8 +21,8 @@ typedef struct restore_job {
     uint32_t n_rounds;
     dp_event_log_round rounds[DP_RESTORE_HISTORY]; /* ring of the newest */
     dp_record record;
-    /* Blobs that may still be needed: what records list, or the results of their parts; the same of
-     * the vote; the parts of the own publication. */
+    /* Blobs that may still be needed: those that records list, or the results of their parts; the
+     * same of the vote; the parts of the own publication. */
     dp_map wanted;
     uint32_t pins_max;
     dp_hash *pinned;

@@ -95,7 +95,7 @@ static void run_row(dp_store_thread_job *job, dp_store *store)
     }
 }
 
-/* How dense its updates are, and what this node's has lost. */
+/* The density of the run's updates, and the error of this node's. */
 static void add_density(const dp_driver *driver, dp_event_log_round *round)
 {
     round->keep = dp_node_keep(driver->node, round->round);
@@ -376,7 +376,7 @@ static void run_peers(dp_store_thread_job *job, dp_store *store)
     const peers_job *self = (const peers_job *)job;
     for (uint32_t i = 0; i < self->count; i++) {
         DP_IGNORE(dp_peer_save(
-            store, &self->rows[i])); /* An address book: what is lost is learned again. */
+            store, &self->rows[i])); /* An address book: lost addresses are learned again. */
     }
 }
 

@@ -87,8 +87,8 @@ void dp_driver_watch_trainer(dp_driver *driver)
     const uint64_t now = uv_now(driver->daemon->loop);
     dp_trainer_look(driver->trainer);
     start_early(driver);
-    /* A question of a person, like a full evaluation, may take its time; what waits behind it is
-     * not to blame. */
+    /* A question of a person, like a full evaluation, may take its time; commands that wait behind
+     * it are not to blame. */
     if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
         dp_trainer_kill(driver->trainer, "did not answer");
@@ -124,7 +124,7 @@ static bool leaves_device(const dp_driver *driver)
            dp_trainer_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;
 }
 
-/* The text behind the cause of a death: what the daemon does next. */
+/* The text behind the cause of a death: the next action of the daemon. */
 static void tell_after_death(dp_driver *driver, char *text, size_t size)
 {
     const uint64_t next_s = (dp_trainer_next_ms(driver->trainer) + 999) / 1000;

@@ -55,8 +55,8 @@ void dp_object_transfer_get_info(dp_object_transfer *object_transfer, const dp_p
                                  const dp_hash *root, uint32_t ahead);
 void dp_object_transfer_get_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
                                   const dp_hash *root, uint32_t index);
-/* The node wants it no more: whoever was asked for chunks of it is told, and what still comes is
- * dropped. */
+/* The node wants it no more: peers that were asked for chunks of it are told, and chunks that still
+ * come are dropped. */
 void dp_object_transfer_cancel(dp_object_transfer *object_transfer, const dp_hash *root);
 void dp_object_transfer_get_manifest(dp_object_transfer *object_transfer, const dp_peer *peer);
 void dp_object_transfer_serve_info(dp_object_transfer *object_transfer, const dp_peer *peer,

@@ -81,7 +81,7 @@ void dp_object_transfer_ahead_ask(dp_object_transfer *object_transfer, const dp_
  * on. */
 bool dp_object_transfer_ahead_take(dp_object_transfer *object_transfer, const dp_peer *peer,
                                    const dp_hash *root, uint32_t index);
-/* Nobody wants the object: who was asked is told. */
+/* Nobody wants the object: the peers that were asked are told. */
 void dp_object_transfer_ahead_drop(dp_object_transfer *object_transfer, const dp_hash *root);
 /* False: the store thread takes no more, and the job stays the caller's. */
 bool dp_object_transfer_post(dp_object_transfer *object_transfer, dp_store_thread_job *job,

@@ -127,7 +127,7 @@ static void take_chunk(dp_object_transfer *object_transfer, const dp_peer *peer,
         return;
     }
     if (entry->writing[chunk.index]) {
-        /* A slow disk makes the node ask others too; what they send would only make it slower. */
+        /* A slow disk makes the node ask others too; their chunks would only make it slower. */
         return;
     }
     put_job *job = dp_alloc(1, sizeof *job + chunk.bytes.size);

@@ -54,7 +54,7 @@ DP_MUST dp_status dp_trainer_open(dp_trainer **trainer, const dp_trainer_config 
 DP_MUST dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why);
 /* Kills the process and frees everything when libuv has closed. Hooks are not called any more. */
 void dp_trainer_close(dp_trainer *trainer);
-/* Takes the fds in every case. DP_CLOSED: no process; what the caller waits for will not come. */
+/* Takes the fds in every case. DP_CLOSED: no process; the answer will not come. */
 DP_MUST dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds,
                                   uint32_t n_fds);
 /* Kill it; it comes back like after any death. cause goes on "the trainer ...". */
@@ -69,7 +69,7 @@ uint32_t dp_trainer_restarts(const dp_trainer *trainer);
  * replaced, or one that was killed from outside (SIGKILL, SIGTERM), except by the kernel for lack
  * of memory, where that is known (oom.h). */
 uint32_t dp_trainer_deaths(const dp_trainer *trainer);
-/* Now and then: what the kernel has killed since is not about a death to come. */
+/* Now and then: kills by the kernel since then are not the cause of a later death. */
 void dp_trainer_look(dp_trainer *trainer);
 /* Was it told that the CPU computes, by its config or since? */
 bool dp_trainer_takes_cpu(const dp_trainer *trainer);
