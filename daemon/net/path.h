@@ -5,9 +5,9 @@
  * A short path (loopback, LAN) is left alone. On a long one
  *   queue   srtt > 5/4 min_rtt + 5 ms: what we send waits somewhere
  *   loss    more than 1/1000 of the bytes of a sample again
- *   rate    goodput while a queue stood and there was enough to send: the speed of the path for us. The
- *           best of the last 16 such samples, of which none counts for more than 5/4 of the best
- *           before it, or the pace: data that was held up somewhere comes all at once.
+ *   rate    goodput while a queue stood and there was enough to send: the speed of the path for us.
+ *           The best of the last 16 such samples, of which none counts for more than 5/4 of the
+ *           best before it, or the pace: data that was held up somewhere comes all at once.
  *   pace    none before the first queue. While one stands 31/32 of rate, and what is above that
  *           queue is drained in a second, at most a tenth of rate: less than that leaves the line
  *           idle between two samples. Without a queue an eighth more whenever three quarters were
@@ -17,9 +17,10 @@
  *           times the goodput. A sample without a queue lowers nothing: it shows how much we had to
  *           send, or how much a window that starts small let through. A cubic that is not paced
  *           overshoots into the queue and loses what it sends: 5.3 s where 3.2 would do (25 MB, 100
- *           Mbit, 100 ms). A queue that stands for eight samples although we send less than the
- *           path carried is not ours: then an eighth more for one sample. Otherwise the traffic of
- *           others, or a busy machine, would slow us by a thirty-second every four seconds.
+ *           Mbit, 100 ms).
+ *           A queue that stands for eight samples although we send less than the path carried is
+ *           not ours: then an eighth more for one sample. Otherwise the traffic of others, or a
+ *           busy machine, would slow us by a thirty-second every four seconds.
  *   share   when most of the connections that send have a queue it is our own line that is full,
  *           and what cubic gives each is chance: all get the same part of the best total. An
  *           exchange is as slow as its slowest.
