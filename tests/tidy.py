@@ -275,6 +275,21 @@ def check_guard(path, lines):
         yield (directives[0][0] if directives else 1), f"include guard {wanted} is missing"
 
 
+COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"\w/])//[^\n]*", re.S)
+RELATIVE = re.compile(r"(?:^|(?<=[.:;?] ))(?:Who|Whom|Whose|Whoever|What|Whatever)\b[^.:;?]*(?P<end>.?)")
+
+
+def check_sentences(text):
+    """No sentence of a comment begins with a relative word, unless it is a question."""
+    for match in COMMENT.finditer(text):
+        comment = re.sub(r"\n\s*\* ?|^/[*/]\s*", " ", match.group(0))
+        plain = " ".join(comment.removesuffix("*/").split())
+        for found in RELATIVE.finditer(plain):
+            if found.group("end") != "?":
+                yield (text.count("\n", 0, match.start()) + 1,
+                       f"\"{found.group(0)[:40]}\": a sentence has a subject and a verb in front; say who does what")
+
+
 def check_file(root, path):
     with open(os.path.join(root, path), encoding="utf-8") as file:
         lines = file.read().splitlines()
@@ -283,6 +298,7 @@ def check_file(root, path):
     for n, line in enumerate(lines, 1):
         if len(line) > COLUMNS_MAX:
             yield n, f"{len(line)} columns; a line has at most {COLUMNS_MAX}: break it"
+    yield from check_sentences("\n".join(lines))
     if path.endswith(".h"):
         if len(lines) > HEADER_LINES_MAX and path.split("/")[0] in FLOORS and path not in LONG_HEADERS:
             yield len(lines), f"{len(lines)} lines; a header has at most {HEADER_LINES_MAX}: cut it by what it declares"
@@ -460,6 +476,9 @@ def self_test():
         ("base/a.h", "#ifndef DP_BASE_A_H\n#define DP_BASE_A_H\n#endif\n", 1),
         ("base/a.c", "int x;\n" * (LINES_MAX + 1), 1),
         ("base/a.c", "assert(x);\n", 1),
+        ("base/a.c", "int a; /* Who sent it. */\n/* It is late. What was\n * lost is told. */\n", 2),
+        ("base/a.c", "/* What is it? Whom it is for: nobody. */\n", 1),
+        ("base/a.c", "/* Says who sent it, and what. */\nchar *s = \"What is here\";\n", 0),
         ("base/a.h", "/* A. */\n#ifndef DP_BASE_A_H\n#define DP_BASE_A_H\n#endif\n", 0),
         ("cli/a.c", '#include "daemon/control/control_msg.h"\n#include <stdio.h>\n', 0),
         ("daemon/a.c", '#include "gossip/a.h"\n#include <uv.h>\ndp_assert(x);\n', 0),

@@ -27,8 +27,8 @@ bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want)
     return false;
 }
 
-/* Is somebody linked that is said to have it, and is believed? Who only may have it keeps nobody
- * from asking a liar again. */
+/* Is a member linked that is said to have it, and is believed? A member that only may have it does
+ * not keep this node from asking a liar again. */
 static bool has_teller(const dp_spread *spread, const dp_want *want)
 {
     const dp_rowset *linked = dp_members_linked(spread->members);

@@ -137,7 +137,7 @@ static void peers_are_sorted_by_the_key_that_is_asked_for(void **state)
     static const struct {
         const char *key;
         const char *names;
-    } rows[] = {{"rate", "dora carl bob - ann "}, /* What is not known is last, in the old order. */
+    } rows[] = {{"rate", "dora carl bob - ann "}, /* Unknown values come last, in the old order. */
                 {"rtt", "dora - bob ann carl "},
                 {"name", "ann bob carl dora - "}};
     (void)state;
