@@ -30,7 +30,9 @@ static bool is_listed(const dp_record *record, const dp_peer *peer)
     return false;
 }
 
-/* Members that are alive and not listed keep their share of the step (SAFETY B3). */
+/* Members that are not listed keep their share of the step (SAFETY B3), unless they are known to be
+ * dead or to have left. A member of which nothing is heard yet may work: its READY has come by
+ * others. */
 static void list_late(dp_node *node, dp_record *draft)
 {
     dp_assert(draft->n_listed > 0);
@@ -46,7 +48,7 @@ static void list_late(dp_node *node, dp_record *draft)
             continue;
         }
         const dp_member_state state = dp_members_at(node->members, index)->state;
-        if (index != 0 && state != DP_MEMBER_ALIVE && state != DP_MEMBER_SUSPECT) {
+        if (index != 0 && (state == DP_MEMBER_DEAD || state == DP_MEMBER_LEFT)) {
             continue;
         }
         uint32_t at = draft->n_late++;

@@ -1,5 +1,6 @@
 /* Round close: for which members a round waits, how long and how often. */
 #include "gossip/context/context.h"
+#include "gossip/member/members_internal.h"
 #include "gossip/node/node.h"
 #include "gossip/round/deadline.h"
 #include "gossip/round/round.h"
@@ -278,6 +279,48 @@ static void an_empty_word_through_others_costs_what_a_straggler_costs(void **sta
     kit_close(world);
 }
 
+/* As if this node had heard nothing of the other since that was admitted. */
+static void unhear(const dp_node *node, const dp_peer *other)
+{
+    dp_members *const members = node->members;
+    const uint32_t index = dp_node_member_index(node, other);
+    dp_row *const row = &members->rows[index];
+
+    members->n_alive -= dp_members_counts(members, row) ? 1 : 0;
+    row->member.state = DP_MEMBER_UNKNOWN;
+    dp_members_cleared(members, index);
+}
+
+/* The voter that drafts a record may have no link to a member that was admitted a moment ago. */
+static void a_member_of_which_nothing_is_heard_is_late_and_not_forgotten(void **state)
+{
+    kit_world *world = kit_together(4);
+    const dp_peer silent = kit_peer(3);
+    const uint64_t before = kit_look(world, 0).round;
+    uint32_t drafts = 0;
+
+    (void)state;
+    world->nodes[3].trains = false;
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_cut(world, i, 3);
+    }
+    while (kit_look(world, 0).round < before + 3) {
+        for (uint32_t i = 0; i < 3; i++) {
+            unhear(world->nodes[i].node, &silent);
+        }
+        kit_run_ms(world, KIT_STEP_MS);
+        for (uint32_t i = 0; i < 3; i++) {
+            const dp_record *draft = &world->nodes[i].node->draft;
+            if (draft->round > before + 1 && draft->n_listed == 3) {
+                drafts++;
+                assert_true(draft->n_late == 1 && dp_peer_equal(&draft->late[0], &silent));
+            }
+        }
+    }
+    assert_true(drafts > 0);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_share_that_needs_all_closes_nothing_early),
         cmocka_unit_test(a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over),
         cmocka_unit_test(updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round),
+        cmocka_unit_test(a_member_of_which_nothing_is_heard_is_late_and_not_forgotten),
         cmocka_unit_test(a_round_waits_for_a_member_that_no_link_joins),
         cmocka_unit_test(one_that_no_link_joins_and_that_does_not_work_is_not_waited_for),
         cmocka_unit_test(an_empty_word_through_others_costs_what_a_straggler_costs),
