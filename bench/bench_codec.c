@@ -24,8 +24,7 @@ static const dp_codec others[] = {{.kind = DP_CODEC_SPARSE, .keep = 16, .bits = 
                                   {.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 2},
                                   {.kind = DP_CODEC_SPARSE, .keep = 32, .bits = 1},
                                   {.kind = DP_CODEC_SPARSE, .keep = 128, .bits = 2},
-                                  {.kind = DP_CODEC_INT8, .block = 1024},
-                                  {.kind = DP_CODEC_SIGN, .block = 4096}};
+                                  {.kind = DP_CODEC_INT8, .block = 1024}};
 enum { N_OTHERS = sizeof others / sizeof others[0] };
 
 typedef struct result {
@@ -75,7 +74,7 @@ static double bound_of_kept(const dp_codec *codec)
 {
     const size_t k = DP_CODEC_RUN / codec->keep;
     double bits = 0;
-    for (size_t i = 0; i < k && codec->kind == DP_CODEC_SPARSE; i++) {
+    for (size_t i = 0; i < k; i++) {
         bits += log2((double)(DP_CODEC_RUN - i) / (double)(i + 1));
     }
     return (bits + codec->bits * ((double)k + 16)) / 8 / DP_CODEC_RUN;
@@ -112,9 +111,6 @@ static double bound_of(const dp_codec *codec, dp_view blob, size_t n)
 {
     if (codec->keep > 0) {
         return bound_of_kept(codec);
-    }
-    if (codec->kind == DP_CODEC_SIGN) {
-        return 0.125 + 2.0 / codec->block;
     }
     return codec->block > 0 ? bound_of_blocks(codec, blob)
                             : (double)(blob.size - DP_CODEC_HEADER_BYTES) / (double)n;
@@ -227,8 +223,10 @@ static void run(bench *b, const char *only)
     printf(b->json ? "{\"elements\": %zu, \"loops\": \"%s\", \"memcpy_gb_s\": %.3f"
                    : "%zu elements, loops of %s, memcpy %.2f GB/s\n",
            b->n, dp_codec_ops_best()->name, gb_s);
-    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        const dp_codec codec = dp_codec_default((dp_codec_kind)kind);
+    size_t count = 0;
+    const dp_codec_row *const rows = dp_codec_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        const dp_codec codec = dp_codec_default(rows[i].kind);
         if (only == NULL || strcmp(only, dp_codec_name(codec.kind)) == 0) {
             report(b, &codec);
         }

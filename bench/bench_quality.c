@@ -49,13 +49,6 @@ static quality_plan plans[] = {
      .alpha_milli = ALPHA},
     {.name = "sparse-1/32", SPARSE(32), .beta_milli = BETA},
     {.name = "no-feedback", SPARSE(64), .beta_milli = 0},
-    {.name = "random-k",
-     .workers = 4,
-     .codec = DP_CODEC_RANDOM,
-     .keep = 16,
-     .bits = 2,
-     .alpha_milli = ALPHA,
-     .beta_milli = BETA},
     {.name = "dropped", SPARSE(32), .beta_milli = BETA, .drop_percent = 25},
     {.name = "overlap", SPARSE(32), .beta_milli = BETA, .overlap = OVERLAP},
     {.name = "single", .workers = 1, .codec = DP_CODEC_FP32, .alpha_milli = ALPHA},
@@ -147,11 +140,6 @@ static quality_plan plans[] = {
      .beta_milli = BETA,
      .alpha_milli = 700,
      .mu_milli = 900},
-    {.name = "sign",
-     .workers = 4,
-     .codec = DP_CODEC_SIGN,
-     .beta_milli = BETA,
-     .alpha_milli = ALPHA},
     {.name = "dense-dropped",
      .workers = 4,
      .codec = DP_CODEC_FP32,
@@ -160,7 +148,7 @@ static quality_plan plans[] = {
      .drop_percent = 25},
 };
 
-enum { N_PLANS = sizeof plans / sizeof plans[0], N_SHORT = 9 };
+enum { N_PLANS = sizeof plans / sizeof plans[0], N_SHORT = 8 };
 
 typedef struct settings {
     quality_scale scale;

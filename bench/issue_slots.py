@@ -31,16 +31,16 @@ def row(name, source, kernel, meets, elements, size, loops=()):
     ROWS.append({"name": name, "source": source, "kernel": kernel, "meets": meets, "elements": elements, "bytes": size, "loops": loops})
 
 
-KINDS = {"int8": (3, 8, "MUFU.RCP"), "int4": (6, 4, "MUFU.RCP"), "e3m0": (7, 4, "MUFU.RCP64H"), "sign": (8, 1, "MUFU.RCP64H")}  # dp_codec_kind, bits
-BLOCKS = {"int8": (256, 1024), "int4": (64, 256), "e3m0": (64, 256), "sign": (64, 256, 4096)}
-for kind, (number, bits, scale) in KINDS.items():
+KINDS = {"int8": (3, 8), "int4": (6, 4)}  # dp_codec_kind, bits
+BLOCKS = {"int8": (256, 1024), "int4": (64, 256)}
+for kind, (number, bits) in KINDS.items():
     for block in BLOCKS[kind]:
         row(f"encode {kind} {block}", "codecs_blocks", f"write_blocksIL13dp_codec_kind{number}ELj{block}E",
-            [r"LDG\.E\.128", scale, "STS", "BAR.SYNC", "STG"], 32, 4 + bits / 8 + 2 / block)
+            [r"LDG\.E\.128", "MUFU.RCP", "STS", "BAR.SYNC", "STG"], 32, 4 + bits / 8 + 2 / block)
 
 # Patterns that distinguish the codes of a codec from others in a kernel that reads them all.
-CODES = {"int8": r"LDG\.E\.U16.*0x1a\]", "int4": r"LOP3.* 0x8080808,", "e3m0": r"LOP3.* 0x7777,", "sign": r"LDG\.E\.U8 "}
-for kind, block in (("int8", 256), ("int4", 64), ("e3m0", 64), ("sign", 256)):
+CODES = {"int8": r"LDG\.E\.U16.*0x1a\]", "int4": r"LOP3.* 0x8080808,"}
+for kind, block in (("int8", 256), ("int4", 64)):
     size = KINDS[kind][1] / 8 + 2 / block
     row(f"decode {kind} {block}", "outer_dense", "decode_dense", [CODES[kind], r"STG\.E\.128"], 16, 4 + size)
     row(f"settle {kind} {block}", "outer_dense", "settle_dense", [r"LDG\.E\.128", CODES[kind], r"STG\.E\.128"], 16, 8 + size)

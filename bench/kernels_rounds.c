@@ -71,7 +71,6 @@ static dp_status run_codec(rig *r, dp_codec_kind kind, double *payload)
     news told;
     float ms;
     r->codec = dp_codec_default(kind);
-    r->codec.seed = kind == DP_CODEC_RANDOM ? 1 : 0;
     snprintf(name, sizeof name, "encode %s", dp_codec_name(kind));
     DP_TRY(rig_put(r, RIG_NEWS, &nothing, sizeof nothing));
     if (!rig_wants(r, name)) {
@@ -130,9 +129,11 @@ dp_status rig_run_rounds(rig *r)
     double payload;
     dp_rng_init(&rng, 2);
     DP_TRY(rig_fill(r, RIG_WIDE, &rng)); /* Steps have moved what was there. */
-    for (int kind = DP_CODEC_FP32; kind < DP_CODEC_KINDS; kind++) {
-        if (kind != DP_CODEC_SPARSE) {
-            DP_TRY(run_codec(r, (dp_codec_kind)kind, &payload));
+    size_t count = 0;
+    const dp_codec_row *const rows = dp_codec_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].kind != DP_CODEC_SPARSE) {
+            DP_TRY(run_codec(r, rows[i].kind, &payload));
         }
     }
     return run_blob(r);

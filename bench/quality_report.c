@@ -74,12 +74,9 @@ typedef struct claim {
     double most;
 } claim;
 
-/* Controls are worse than what they leave out, who exchanges is better than who does not, and
- * losing or delaying a part costs little. The controls have the densities at which their order is
- * known: no feedback 1/64, random places 1/16. At one density, 1/32, random places with feedback
- * are the worse of the two (docs/records/learning-quality-2026-11.md). */
+/* A control is worse than what it leaves out, who exchanges is better than who does not, and losing
+ * or delaying a part costs little. */
 static const claim claims[] = {
-    {"no-feedback", "random-k", 0, INFINITY},    {"random-k", "sparse-1/32", 0, INFINITY},
     {"no-feedback", "sparse-1/32", 0, INFINITY}, {"sparse-1/32", "ddp", 0, INFINITY},
     {"single", "sparse-1/32", 0, INFINITY},      {"single", "shipped", 0, INFINITY},
     {"sparse-1/32", "average", -INFINITY, 0.04}, {"dropped", "sparse-1/32", -INFINITY, 0.03},

@@ -76,24 +76,16 @@ double quality_bytes_of(const quality_plan *plan, double n)
         payload = 4 * n;
         break;
     case DP_CODEC_BF16:
-    case DP_CODEC_FP16:
         payload = 2 * n;
         break;
     case DP_CODEC_INT8:
         payload = n + 2 * n / block;
         break;
     case DP_CODEC_INT4:
-    case DP_CODEC_E3M0:
         payload = n / 2 + 2 * n / block;
-        break;
-    case DP_CODEC_SIGN:
-        payload = n / 8 + 2 * n / block;
         break;
     case DP_CODEC_SPARSE:
         payload = runs * (centroids + kept * (plan->bits + gap_bits(plan->keep)) / 8);
-        break;
-    case DP_CODEC_RANDOM:
-        payload = runs * (centroids + kept * plan->bits / 8);
         break;
     case DP_CODEC_KINDS:
         break;

@@ -74,7 +74,7 @@ typedef struct quality_plan {
     dp_buf *end;                /* not NULL: gets those that they end with */
     uint32_t workers;
     dp_codec_kind codec;
-    uint32_t keep; /* sparse, random: one element of so many travels; else 0 */
+    uint32_t keep; /* sparse: one element of so many travels; else 0 */
     uint32_t bits; /* ... with so many bits */
     /* down to one of so many where lines are slow, as in the middle half of the rounds, and free in
      * the others; 0: keep always */

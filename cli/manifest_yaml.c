@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,12 @@ static dp_status take_word(const reading *self, const yaml_mark_t *mark,
             return DP_OK;
         }
         dp_nearest_offer(&nearest, choice->words[i].name);
+    }
+    const bool is_codec = choice->offset == offsetof(dp_manifest, codec);
+    const char *const instead = is_codec ? dp_codec_instead(value) : NULL;
+    if (instead != NULL) {
+        tell_nearest(self, choice->key, &(dp_nearest){.best = instead});
+        return complain(self, mark, "%s %s is gone; write %s", choice->key, value, instead);
     }
     char words[DP_MANIFEST_WORDS_MAX];
     tell_nearest(self, choice->key, &nearest);

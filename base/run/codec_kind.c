@@ -1,6 +1,5 @@
 #include "base/run/codec_kind.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #define DP_CODEC_ROW(name_, NAME, number, least, most, standard, thins_)                           \
@@ -13,13 +12,28 @@
 
 static const dp_codec_row rows[] = {DP_CODEC_LIST(DP_CODEC_ROW)};
 
-enum { ROW_COUNT = sizeof rows / sizeof rows[0], GAIN_ONE = 65536 };
+/* Codecs that were deleted (decisions/021-codecs.md), and which to use for them. */
+static const struct {
+    const char *name;
+    const char *instead;
+} gone[] = {{"fp16", "bf16"}, {"e3m0", "int4"}, {"sign", "int4"}, {"random", "sparse"}};
 
-_Static_assert((int)DP_CODEC_KINDS == (int)ROW_COUNT + 1, "numbers have no holes");
+enum { GAIN_ONE = 65536, GONE_COUNT = sizeof gone / sizeof gone[0] };
+
+const dp_codec_row *dp_codec_rows(size_t *count)
+{
+    *count = DP_CODEC_COUNT;
+    return rows;
+}
 
 const dp_codec_row *dp_codec_row_of(unsigned kind)
 {
-    return kind >= 1 && kind <= ROW_COUNT ? &rows[kind - 1] : NULL;
+    for (size_t i = 0; i < DP_CODEC_COUNT; i++) {
+        if ((unsigned)rows[i].kind == kind) {
+            return &rows[i];
+        }
+    }
+    return NULL;
 }
 
 uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep)
@@ -40,13 +54,23 @@ const char *dp_codec_name(dp_codec_kind kind)
 
 bool dp_codec_named(const char *name, dp_codec_kind *kind)
 {
-    for (size_t i = 0; i < ROW_COUNT; i++) {
+    for (size_t i = 0; i < DP_CODEC_COUNT; i++) {
         if (strcmp(rows[i].name, name) == 0) {
             *kind = rows[i].kind;
             return true;
         }
     }
     return false;
+}
+
+const char *dp_codec_instead(const char *name)
+{
+    for (size_t i = 0; i < GONE_COUNT; i++) {
+        if (strcmp(gone[i].name, name) == 0) {
+            return gone[i].instead;
+        }
+    }
+    return NULL;
 }
 
 static bool is_power_of_two(uint32_t value)

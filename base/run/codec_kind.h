@@ -7,22 +7,25 @@
 #define DP_BASE_RUN_CODEC_KIND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
 
-/* Columns: name | NAME | number | elements under one scale: minimum, maximum (powers of two),
+/* Numbers stand in blobs and manifests, so they stay: 5, 7, 8 and 9 were codecs that are gone.
+ *
+ * Columns: name | NAME | number | elements under one scale: minimum, maximum (powers of two),
  * default; 0: no scales | true if only one of keep elements is sent, with bits for each. */
 #define DP_CODEC_LIST(ROW)                                                                         \
     ROW(fp32, FP32, 1, 0, 0, 0, false)                                                             \
     ROW(bf16, BF16, 2, 0, 0, 0, false)                                                             \
     ROW(int8, INT8, 3, 256, 1024, 256, false)                                                      \
     ROW(sparse, SPARSE, 4, 0, 0, 0, true)                                                          \
-    ROW(fp16, FP16, 5, 0, 0, 0, false)                                                             \
-    ROW(int4, INT4, 6, 64, 256, 64, false)                                                         \
-    ROW(e3m0, E3M0, 7, 64, 256, 64, false)   /* a sign and a power of two */                       \
-    ROW(sign, SIGN, 8, 64, 4096, 256, false) /* one bit */                                         \
-    ROW(random, RANDOM, 9, 0, 0, 0, true)    /* random elements: a control, not for use */
+    ROW(int4, INT4, 6, 64, 256, 64, false)
+
+#define DP_CODEC_ROW(name, NAME, number, least, most, standard, thins) +1
+enum { DP_CODEC_COUNT = DP_CODEC_LIST(DP_CODEC_ROW) };
+#undef DP_CODEC_ROW
 
 typedef enum dp_codec_kind {
 #define DP_CODEC_ROW(name, NAME, number, least, most, standard, thins) DP_CODEC_##NAME = (number),
@@ -54,11 +57,15 @@ typedef struct dp_codec_row {
  * and a longer step makes up for it. Measured (docs/BENCHMARKS.md, learning quality). */
 uint32_t dp_codec_gain(dp_codec_kind kind, uint32_t keep);
 
+/* All, with ascending numbers. */
+const dp_codec_row *dp_codec_rows(size_t *count);
 /* NULL: no codec has this number. */
 const dp_codec_row *dp_codec_row_of(unsigned kind);
 /* The name of a codec, "sparse"; NULL: none. And the reverse; false: no such name. */
 const char *dp_codec_name(dp_codec_kind kind);
 bool dp_codec_named(const char *name, dp_codec_kind *kind);
+/* The name of the codec to use for a deleted one, "int4" for "sign"; NULL: none had this name. */
+const char *dp_codec_instead(const char *name);
 /* DP_OK if the codec accepts these options. block 0 is its default; keep and bits are ignored if
  * the codec keeps all elements. DP_BADARG with a sentence that begins with the key of the
  * manifest. */

@@ -64,8 +64,8 @@ static const dp_manifest_row rows[] = {
         "Seconds of local work that one round aims at."),
     ROW(inner_steps_max, "round.steps_max", "steps", 1, 1, 1000000, 500,
         "Most optimizer steps of one round."),
-    ROW(codec_block, "round.codec_block", "elements", 1, 0, 4096, 0,
-        "Elements that share one scale, for int8, int4, e3m0 and sign; 0: the codec's default."),
+    ROW(codec_block, "round.codec_block", "elements", 1, 0, 1024, 0,
+        "Elements that share one scale, for int8 and int4; 0: the codec's default."),
     ROW(codec_keep, "round.codec_keep", "elements", 1, DP_CODEC_KEEP_MIN, DP_CODEC_KEEP_MAX,
         DP_CODEC_KEEP_DEFAULT, "Codec sparse: one element of 16, 32, 64 or 128 is sent."),
     ROW(codec_keep_most, "round.codec_keep_most", "elements", 1, 0, DP_CODEC_KEEP_MAX, 0,
@@ -310,7 +310,8 @@ static dp_status check_choice(const dp_manifest *manifest, const dp_manifest_cho
     }
     char words[DP_MANIFEST_WORDS_MAX];
     dp_manifest_words_text(choice, words, sizeof words);
-    return dp_why_set(why, DP_BADARG, "%s must be %s", choice->key, words);
+    return dp_why_set(why, DP_BADARG, "%s is %d, which is none; it must be %s", choice->key, value,
+                      words);
 }
 
 uint32_t dp_manifest_moments(const dp_manifest *manifest)

@@ -156,7 +156,7 @@ typedef struct dp_manifest {
     uint32_t inner_steps_max; /* limit of optimizer steps per round */
     dp_codec_kind codec;
     uint32_t codec_block;         /* elements under one scale; 0: the codec's default */
-    uint32_t codec_keep;          /* sparse, random: one element of so many is sent */
+    uint32_t codec_keep;          /* sparse: one element of so many is sent */
     uint32_t codec_bits;          /* bits of each sent value */
     uint32_t feedback_beta_milli; /* error feedback beta: 0.95 = 950 */
     uint32_t alpha_milli;         /* outer step: 1.0 = 1000 */

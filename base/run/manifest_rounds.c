@@ -37,11 +37,11 @@ static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
     if (manifest->reduce == DP_REDUCE_WHOLE) {
         return DP_OK;
     }
-    if (dp_codec_row_of(manifest->codec)->thins || manifest->codec == DP_CODEC_SIGN) {
+    if (dp_codec_row_of(manifest->codec)->thins) {
         return dp_why_set(
             why, DP_BADARG,
             "round.reduce parts needs a round.codec that keeps every element, such as "
-            "int8 or bf16; a sum in codec %s would lose most of it, or be larger than the updates",
+            "int8 or bf16; a sum in codec %s would lose most of it",
             dp_codec_name(manifest->codec));
     }
     return DP_OK;

@@ -56,13 +56,13 @@ dp_codec dp_codec_of_round(const dp_manifest *m, uint32_t keep)
 dp_codec dp_codec_after_loss(const dp_manifest *m, uint32_t keep)
 {
     dp_codec codec = dp_codec_of_round(m, keep);
-    if (codec.kind == DP_CODEC_SPARSE && codec.keep >= 2 * DP_CODEC_KEEP_MIN) {
+    if (codec.keep >= 2 * DP_CODEC_KEEP_MIN) {
         codec.keep /= 2;
     }
     return codec;
 }
 
-static bool same_but_for_the_seed(const dp_codec *a, const dp_codec *b)
+static bool same(const dp_codec *a, const dp_codec *b)
 {
     return a->kind == b->kind && a->block == b->block && a->keep == b->keep && a->bits == b->bits;
 }
@@ -75,8 +75,7 @@ bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest, uint32
     const dp_codec sparse = dp_codec_of_round(manifest, keep);
     const dp_codec dense = dp_codec_dense_of_run(manifest);
     const dp_codec after = dp_codec_after_loss(manifest, keep);
-    return same_but_for_the_seed(codec, &sparse) || same_but_for_the_seed(codec, &dense) ||
-           same_but_for_the_seed(codec, &after);
+    return same(codec, &sparse) || same(codec, &dense) || same(codec, &after);
 }
 
 /* True if the codec exists and its unused options are 0. */
@@ -89,8 +88,7 @@ static bool is_valid(const dp_codec *codec)
         (codec->block == 0) != (row->block_default == 0)) {
         return false;
     }
-    return (row->thins || (codec->keep == 0 && codec->bits == 0)) &&
-           (codec->kind == DP_CODEC_RANDOM || codec->seed == 0);
+    return row->thins || (codec->keep == 0 && codec->bits == 0);
 }
 
 /* ---- Writing. */
@@ -147,17 +145,17 @@ dp_status dp_codec_header_at(const dp_codec *codec, size_t first, size_t n, dp_b
     dp_write_u8(&writer, (uint8_t)(size == 0 ? 0 : __builtin_ctz(size)));
     dp_write_u8(&writer, (uint8_t)codec->bits);
     dp_write_u64(&writer, part_word(first, n));
-    dp_write_u64(&writer, codec->seed);
+    dp_write_u64(&writer, 0);
     dp_assert(writer.size == sizeof header);
     return dp_buf_append(out, dp_view_of(header, writer.size));
 }
 
 static dp_status append_runs(const dp_codec_ops *ops, const dp_codec *codec, const float *a,
-                             size_t first, size_t n, dp_buf *out)
+                             size_t n, dp_buf *out)
 {
     const dp_codec_family *const family = families[codec->kind];
     const size_t most = family->run_bytes_max(codec);
-    dp_codec_slice slice = {.ops = ops, .codec = codec, .at = first / DP_CODEC_RUN};
+    dp_codec_slice slice = {.ops = ops, .codec = codec};
     for (size_t done = 0; done < n; done += slice.length) {
         slice.a = a + done;
         slice.length = run_length(n - done);
@@ -167,7 +165,6 @@ static dp_status append_runs(const dp_codec_ops *ops, const dp_codec *codec, con
         DP_TRY(family->write(&slice, &writer));
         dp_assert(!writer.full);
         dp_buf_commit(out, writer.size);
-        slice.at++;
     }
     return DP_OK;
 }
@@ -177,7 +174,7 @@ dp_status dp_codec_encode_with(const dp_codec_ops *ops, const dp_codec *codec, c
 {
     const size_t before = out->size;
     DP_TRY(dp_codec_header(codec, n, out));
-    const dp_status status = append_runs(ops, codec, a, 0, n, out);
+    const dp_status status = append_runs(ops, codec, a, n, out);
     if (status != DP_OK) {
         out->size = before;
     }
@@ -196,7 +193,7 @@ dp_status dp_codec_append(const dp_codec *codec, const float *a, size_t first, s
         return DP_BADARG;
     }
     const size_t before = out->size;
-    const dp_status status = append_runs(dp_codec_ops_best(), codec, a, first, n, out);
+    const dp_status status = append_runs(dp_codec_ops_best(), codec, a, n, out);
     if (status != DP_OK) {
         out->size = before;
     }
@@ -215,17 +212,17 @@ dp_status dp_codec_peek(dp_view blob, dp_codec *codec, uint64_t *elements)
     const uint8_t size = dp_read_u8(&reader);
     const uint8_t bits = dp_read_u8(&reader);
     const uint64_t n = dp_read_u64(&reader);
-    const uint64_t seed = dp_read_u64(&reader);
+    const uint64_t zero = dp_read_u64(&reader);
     if (memcmp(start, magic, sizeof magic) != 0) {
         return DP_BADMSG;
     }
     if (version != VERSION) {
         return DP_VERSION;
     }
-    if (reader.failed || row == NULL || size > 31) {
+    if (reader.failed || row == NULL || size > 31 || zero != 0) {
         return DP_BADMSG;
     }
-    dp_codec found = {.kind = row->kind, .bits = bits, .seed = seed};
+    dp_codec found = {.kind = row->kind, .bits = bits};
     const uint32_t value = size == 0 ? 0 : UINT32_C(1) << size;
     *(row->thins ? &found.keep : &found.block) = value;
     if (!is_valid(&found)) {
@@ -236,13 +233,10 @@ dp_status dp_codec_peek(dp_view blob, dp_codec *codec, uint64_t *elements)
     return DP_OK;
 }
 
-dp_codec_cursor dp_codec_cursor_of(const dp_codec *codec, dp_view runs, size_t first, size_t n)
+dp_codec_cursor dp_codec_cursor_of(const dp_codec *codec, dp_view runs, size_t n)
 {
-    return (dp_codec_cursor){.reader = dp_reader_of(runs),
-                             .codec = *codec,
-                             .ops = dp_codec_ops_best(),
-                             .at = first / DP_CODEC_RUN,
-                             .left = n};
+    return (dp_codec_cursor){
+        .reader = dp_reader_of(runs), .codec = *codec, .ops = dp_codec_ops_best(), .left = n};
 }
 
 dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n)
@@ -261,7 +255,7 @@ dp_status dp_codec_open_at(dp_codec_cursor *cursor, dp_view blob, size_t first, 
     if (!is_part(first, n) || elements != part_word(first, n) || (n == 0 && runs.size != 0)) {
         return DP_BADMSG;
     }
-    *cursor = dp_codec_cursor_of(&codec, runs, first, n);
+    *cursor = dp_codec_cursor_of(&codec, runs, n);
     return DP_OK;
 }
 
@@ -274,7 +268,6 @@ dp_status dp_codec_next(dp_codec_cursor *cursor, dp_codec_run *run)
         return DP_BADMSG;
     }
     cursor->left -= run->length;
-    cursor->at++;
     return cursor->left == 0 ? dp_reader_finish(&cursor->reader) : DP_OK;
 }
 

@@ -13,21 +13,17 @@
  *        7    1  bits of a value, if only some elements are sent; else 0
  *        8    4  elements n
  *       12    4  number of the first run: of a part of a vector (part.h); else 0
- *       16    8  seed of the positions (random); else 0
+ *       16    8  0
  *       24       payload: runs of 4096 consecutive elements (the last may be shorter), each
  *                as its codec says:
  *
  *   codec         bytes of a run                                                written in
  *   fp32          4 per element                                                 codec_fp32.c
- *   bf16, fp16    2 per element                                        codec_bf16.c, codec_fp16.c
+ *   bf16          2 per element                                                 codec_bf16.c
  *   int8          per block (the last may be shorter): fp16 scale |
  *                 one int8 per element in -127..127                              codec_int8.c
  *   int4          per block: fp16 scale | 4 bits per element in -7..7            codec_int4.c
- *   e3m0          per block: fp16 scale | 4 bits per element,
- *                 a sign and a power of two                                     codec_e3m0.c
- *   sign          per block: fp16 scale | 1 bit per element                     codec_sign.c
  *   sparse        kept values | gaps between them                               codec_sparse.c
- *   random        kept values                                                   codec_random.c
  *
  * All integers are little-endian; nothing follows the last run. */
 #ifndef DP_COMPUTE_CODEC_CODEC_H
@@ -59,28 +55,25 @@ typedef struct dp_codec {
     uint32_t block; /* elements under one scale */
     uint32_t keep;  /* one element of so many is kept */
     uint32_t bits;  /* of a kept value */
-    uint64_t seed;  /* of the positions: random */
 } dp_codec;
 
-/* The codec with its default options. kind must exist, below DP_CODEC_KINDS. */
+/* The codec with its default options. kind must exist. */
 dp_codec dp_codec_default(dp_codec_kind kind);
 /* The codec of a run's publications; and the dense one, for pairwise exchanges and for work that is
  * too large for a sparse codec: the same, or int8 if the codec sends some elements only. The
- * manifest has been checked. Seed 0. */
+ * manifest has been checked. */
 dp_codec dp_codec_of_run(const dp_manifest *manifest);
 dp_codec dp_codec_dense_of_run(const dp_manifest *manifest);
 /* True if a round may have this density: codec_keep, twice that, ... up to codec_keep_most of the
  * manifest; 0 means codec_keep. */
 bool dp_codec_keep_permitted(const dp_manifest *manifest, uint32_t keep);
-/* The codec of a round with a permitted density: a sparse or random codec keeps one of keep
- * elements. */
+/* The codec of a round with a permitted density: a sparse codec keeps one of keep elements. */
 dp_codec dp_codec_of_round(const dp_manifest *manifest, uint32_t keep);
 /* The codec of a node whose last publication was left out. It holds two rounds of work, so a sparse
- * codec sends twice as many elements, at most one in DP_CODEC_KEEP_MIN. Other codecs stay: updates
- * of random ones add up only if all use the same positions. */
+ * codec sends twice as many elements, at most one in DP_CODEC_KEEP_MIN. Other codecs stay. */
 dp_codec dp_codec_after_loss(const dp_manifest *manifest, uint32_t keep);
-/* True if a round with this density accepts the codec: one of the last two, or the dense one, with
- * any seed. False if the density is not permitted. */
+/* True if a round with this density accepts the codec: one of the last two, or the dense one. False
+ * if the density is not permitted. */
 bool dp_codec_allowed(const dp_codec *codec, const dp_manifest *manifest, uint32_t keep);
 
 /* Appends the blob of a[0..n-1] to out. DP_DIVERGED: some a is not finite (fp32, bf16: or above
@@ -115,12 +108,9 @@ DP_MUST dp_status dp_codec_check_at(dp_view blob, size_t first, size_t n);
 DP_MUST dp_status dp_codec_decode(dp_view blob, float *d, size_t n);
 /* The energy: sum of squares in units of 2^-48, the same on every machine, saturated at
  * DP_CODEC_ENERGY_MAX. Exact with fp16 numbers as multiples of 2^-24:
- *     int8, int4      sum over blocks of (sum q^2) scale^2
- *     sign            sum over blocks of length scale^2
- *     e3m0            sum over blocks of floor((sum 4^p) scale^2)
- *     sparse, random  sum over runs of n_lo c_lo^2 + n_hi c_hi^2
- *     fp16            sum of the squares
- *     fp32, bf16      floor(S 2^48), S summed in double, serially within runs, then over them
+ *     int8, int4  sum over blocks of (sum q^2) scale^2
+ *     sparse      sum over runs of n_lo c_lo^2 + n_hi c_hi^2
+ *     fp32, bf16  floor(S 2^48), S summed in double, serially within runs, then over them
  * Checks first: DP_BADMSG, DP_VERSION. A part counts as a vector of its own. */
 DP_MUST dp_status dp_codec_energy(dp_view blob, size_t n, unsigned __int128 *energy);
 /* Reads the header only. DP_BADMSG: no blob; DP_VERSION. For a part *elements has the number of its
@@ -137,7 +127,7 @@ typedef struct dp_codec_run {
     size_t length; /* elements of the run */
     size_t count;
     bool dense;
-    unsigned __int128 energy;          /* exact, grid 2^-48; fp32, bf16, fp16: 0 until measured */
+    unsigned __int128 energy;          /* exact, grid 2^-48; fp32, bf16: 0 */
     double square;                     /* fp32, bf16: sum of squares, once measured */
     uint16_t index[DP_CODEC_KEPT_MAX]; /* ascending; not for dense */
     float value[DP_CODEC_RUN];
@@ -148,7 +138,6 @@ typedef struct dp_codec_cursor {
     dp_reader reader;
     dp_codec codec;
     const dp_codec_ops *ops; /* the fastest table; all give the same bits */
-    uint64_t at;             /* number of the next run */
     size_t left;             /* elements not read yet */
 } dp_codec_cursor;
 
@@ -156,8 +145,8 @@ typedef struct dp_codec_cursor {
 DP_MUST dp_status dp_codec_open(dp_codec_cursor *cursor, dp_view blob, size_t n);
 /* The same of a part that begins with element first. */
 DP_MUST dp_status dp_codec_open_at(dp_codec_cursor *cursor, dp_view blob, size_t first, size_t n);
-/* A cursor on the runs of elements first .. first + n - 1, without a header. */
-dp_codec_cursor dp_codec_cursor_of(const dp_codec *codec, dp_view runs, size_t first, size_t n);
+/* A cursor on the runs of n elements, without a header. */
+dp_codec_cursor dp_codec_cursor_of(const dp_codec *codec, dp_view runs, size_t n);
 
 /* The energy of a blob while its runs are read: start zeroed, add runs in order, end. */
 typedef struct dp_codec_tally {

@@ -33,7 +33,7 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
     for (size_t i = 0; i < run->length; i++) {
         run->value[i] = dp_bfloat_value((uint16_t)dp_codec_load_u16(bytes.data + 2 * i));
     }
-    dp_codec_blocks_begin(run);
+    dp_codec_dense_begin(run);
     return dp_codec_floats_in_range(cursor->ops, run->value, run->length) ? DP_OK : DP_BADMSG;
 }
 

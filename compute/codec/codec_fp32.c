@@ -94,7 +94,7 @@ static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
         run->value[i] = dp_float_of_bits(dp_read_u32(&reader));
     }
 #endif
-    dp_codec_blocks_begin(run);
+    dp_codec_dense_begin(run);
     return dp_codec_floats_in_range(cursor->ops, run->value, run->length) ? DP_OK : DP_BADMSG;
 }
 

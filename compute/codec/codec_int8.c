@@ -68,7 +68,7 @@ static dp_status write(const dp_codec_slice *slice, dp_writer *out)
 
 static dp_status read(dp_codec_cursor *cursor, dp_codec_run *run)
 {
-    dp_codec_blocks_begin(run);
+    dp_codec_dense_begin(run);
     for (size_t done = 0; done < run->length; done += cursor->codec.block) {
         const size_t length = dp_codec_block_length(&cursor->codec, run->length - done);
         const uint16_t half = dp_read_u16(&cursor->reader);

@@ -34,7 +34,7 @@ static centroids split(const dp_codec_slice *slice, const float *v, size_t k, ui
         return c;
     }
     if (slice->codec->bits == 1) {
-        c.hi = dp_codec_mean(sum, k, top);
+        c.hi = dp_element_mean(sum, k, top);
         return c;
     }
     uint64_t sum_high = 0;
@@ -47,8 +47,8 @@ static centroids split(const dp_codec_slice *slice, const float *v, size_t k, ui
         high[i / 8] |= bit_at(in, i);
     }
     dp_assert(n_high > 0); /* The largest is no less than the mean. */
-    c.hi = dp_codec_mean(sum_high, n_high, top);
-    c.lo = n_high == k ? 0 : dp_codec_mean(sum - sum_high, k - n_high, top);
+    c.hi = dp_element_mean(sum_high, n_high, top);
+    c.lo = n_high == k ? 0 : dp_element_mean(sum - sum_high, k - n_high, top);
     return c;
 }
 

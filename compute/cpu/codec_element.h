@@ -52,8 +52,11 @@ DP_ELEMENT float dp_element_quotient(float value, float scale, float inverse)
     return fmaf(fmaf(-first, scale, value), inverse, first);
 }
 
-/* Magnitude in units of 2^(top - 174): the significand in 48 bits, shifted down by the distance of
- * the exponents. */
+/* ---- Means without an order. A finite float's magnitude as an integer multiple of 2^(top - 174),
+ * where top is the exponent field of the largest float of the sum (at least 1): exact down to 2^-24
+ * of the largest, cut below. Sums of 4096 fit 64 bits. */
+
+/* The significand in 48 bits, shifted down by the distance of the exponents. */
 DP_ELEMENT uint64_t dp_element_magnitude(float value, uint32_t top)
 {
     const uint32_t bits = dp_element_key(value);
@@ -65,7 +68,7 @@ DP_ELEMENT uint64_t dp_element_magnitude(float value, uint32_t top)
     return significand >> (distance > 63 ? 63 : distance);
 }
 
-/* The exponent field of the largest float of a sum, at least 1 (codec_family.h). */
+/* The exponent field of the largest float of a sum, at least 1. */
 DP_ELEMENT uint32_t dp_element_top(uint32_t largest)
 {
     const uint32_t field = largest >> 23;
@@ -82,42 +85,6 @@ DP_ELEMENT uint16_t dp_element_mean(uint64_t numerator, uint64_t denominator, ui
     double unit;
     memcpy(&unit, &bits, sizeof unit);
     return dp_half_of(quotient * unit, false);
-}
-
-/* 0..7: the nearest power of two to y, 2^(j - 7), or 0 for none. */
-DP_ELEMENT uint32_t dp_element_power(float y)
-{
-    const int32_t field = (int32_t)((dp_float_bits(y) + 0x400000U) >> 23);
-    int32_t j = field - 120; /* 2^0 has the field 127 and is j = 7. */
-    j = j > 7 ? 7 : j;
-    const int32_t least = y >= 0x1p-7F ? 1 : 0;
-    return (uint32_t)(j > least ? j : least);
-}
-
-/* Nearest half of a finite value, ties to even, at most 65504. */
-DP_ELEMENT uint16_t dp_element_half(float value)
-{
-    const uint32_t bits = dp_float_bits(value);
-    uint32_t magnitude = bits & 0x7fffffffU;
-    magnitude = magnitude > 0x477fe000U ? 0x477fe000U : magnitude;
-    const uint32_t normal = (magnitude + 0xfffU + ((magnitude >> 13) & 1U) - 0x38000000U) >> 13;
-    /* Below 2^-14: the unit of 0.5 is 2^-24, that of subnormal halves. */
-    const uint32_t subnormal =
-        dp_float_bits(dp_float_of_bits(magnitude) + 0.5F) - dp_float_bits(0.5F);
-    const uint32_t half = magnitude < 0x38800000U ? subnormal : normal;
-    return (uint16_t)(half | ((bits >> 16) & 0x8000U));
-}
-
-/* Of a finite half, exact. */
-DP_ELEMENT float dp_element_float(uint16_t half)
-{
-    const uint32_t magnitude = half & 0x7fffU;
-    const uint32_t normal = (magnitude << 13) + 0x38000000U;
-    const uint32_t subnormal = dp_float_bits((float)(int32_t)magnitude * 0x1p-24F);
-    /* By a mask: a float operation under a condition is no vector operation for compilers. */
-    const uint32_t small = magnitude < 0x400U ? UINT32_MAX : 0;
-    const uint32_t bits = (subnormal & small) | (normal & ~small);
-    return dp_float_of_bits(bits | (uint32_t)(half & 0x8000U) << 16);
 }
 
 #endif

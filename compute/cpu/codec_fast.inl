@@ -206,33 +206,6 @@ static void fast_signs(const float *a, size_t n, uint8_t *out)
     }
 }
 
-static void fast_powers(const float *a, size_t n, float first, uint32_t top, uint8_t *code,
-                        uint64_t sums[2])
-{
-    enum { MOST = 256 };
-    dp_assert(n <= MOST);
-    float kept[MOST];
-    uint32_t shift[MOST];
-    const float inverse = 1.0F / first;
-    uint32_t denominator = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t key = dp_element_key(a[i]);
-        const uint32_t j = dp_element_power(dp_float_of_bits(key) * inverse);
-        const uint32_t some = j > 0 ? UINT32_MAX : 0;
-        const uint32_t sign = a[i] < 0 ? 8 : 0;
-        code[i] = (uint8_t)(j | (sign & some));
-        kept[i] = dp_float_of_bits(key & some);
-        shift[i] = (j - 1) & some;
-        denominator += (1U << (2 * j)) >> 2; /* 0 for j = 0 */
-    }
-    uint64_t numerator = 0;
-    for (size_t i = 0; i < n; i++) {
-        numerator += dp_element_magnitude(kept[i], top) << shift[i];
-    }
-    sums[0] = numerator;
-    sums[1] = denominator;
-}
-
 #if DP_LANES == 16
 static uint32_t fast_lookup(const uint8_t *code, size_t n, const float value[16],
                             const uint32_t weight[16], float *d)
@@ -293,49 +266,6 @@ static uint32_t fast_lookup(const uint8_t *code, size_t n, const float value[16]
 }
 #endif
 
-static void fast_unsigns(const uint8_t *bits, size_t n, float scale, float *d)
-{
-    size_t i = 0;
-#if DP_LANES == 16
-    const __m512 plus = _mm512_set1_ps(scale);
-    const __m512 minus = _mm512_set1_ps(-scale);
-    for (; i + 16 <= n; i += 16) {
-        const __mmask16 mask = (__mmask16)(bits[i / 8] | bits[i / 8 + 1] << 8);
-        _mm512_storeu_ps(d + i, _mm512_mask_blend_ps(mask, plus, minus));
-    }
-#else
-    const __m256 plus = _mm256_set1_ps(scale);
-    const __m256i places = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);
-    const __m256i sign = _mm256_set1_epi32(INT32_MIN);
-    for (; i + 8 <= n; i += 8) {
-        const __m256i set = _mm256_and_si256(_mm256_set1_epi32(bits[i / 8]), places);
-        const __m256i minus = _mm256_and_si256(_mm256_cmpeq_epi32(set, places), sign);
-        _mm256_storeu_ps(d + i, _mm256_or_ps(plus, _mm256_castsi256_ps(minus)));
-    }
-#endif
-    for (; i < n; i++) {
-        d[i] = ((unsigned)bits[i / 8] >> (i % 8) & 1U) != 0 ? -scale : scale;
-    }
-}
-
-static void fast_halves(const float *a, size_t n, uint16_t *half)
-{
-    for (size_t i = 0; i < n; i++) {
-        half[i] = dp_element_half(a[i]);
-    }
-}
-
-static bool fast_floats(const uint16_t *half, size_t n, float *a)
-{
-    uint32_t worst = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t magnitude = half[i] & 0x7fffU;
-        worst = magnitude > worst ? magnitude : worst;
-        a[i] = dp_element_float(half[i]);
-    }
-    return worst <= DP_HALF_MAX;
-}
-
 static void fast_add(float *acc, const float *v, size_t n, float f)
 {
     for (size_t i = 0; i < n; i++) {
@@ -388,7 +318,6 @@ static void fast_squares(const float *a, const float *d, size_t n, double sums[2
 #define DP_CODEC_FAST_TABLE(table_name)                                                            \
     {                                                                                              \
         .name = (table_name), .largest = fast_largest, .choose = fast_choose, .steps = fast_steps, \
-        .unsteps = fast_unsteps, .sum = fast_sum, .signs = fast_signs, .powers = fast_powers,      \
-        .lookup = fast_lookup, .unsigns = fast_unsigns, .halves = fast_halves,                     \
-        .floats = fast_floats, .add = fast_add, .move = fast_move, .squares = fast_squares,        \
+        .unsteps = fast_unsteps, .sum = fast_sum, .signs = fast_signs, .lookup = fast_lookup,      \
+        .add = fast_add, .move = fast_move, .squares = fast_squares,                               \
     }

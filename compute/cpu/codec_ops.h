@@ -2,7 +2,7 @@
  * bits. The first table, plain loops, is the reference.
  *
  * n <= DP_CODEC_RUN everywhere; vectors do not overlap and need no alignment. "Magnitude of a in
- * units of top" is the integer of codec_family.h: floor(|a| 2^(174 - top)). */
+ * units of top" is the integer of codec_element.h: floor(|a| 2^(174 - top)). */
 #ifndef DP_COMPUTE_CPU_CODEC_OPS_H
 #define DP_COMPUTE_CPU_CODEC_OPS_H
 
@@ -32,23 +32,9 @@ typedef struct dp_codec_ops {
     /* Bit i of out (from the lowest of each byte): a[i] < 0. The last byte is filled with zeros. */
     void (*signs)(const float *a, size_t n, uint8_t *out);
 
-    /* Nearest of 0 and first 2^(j - 7), j = 1..7: code[i] = j, or 8 + j for a[i] < 0, or 0. y =
-     * |a[i]| (1 / first), then j by y's exponent, from 1.5 times a power on the next; half of the
-     * least is the least. numerator: sum of the magnitudes in units of top times 2^(j - 1);
-     * denominator: sum of 4^(j - 1); both over j > 0. n <= 256. */
-    void (*powers)(const float *a, size_t n, float first, uint32_t top, uint8_t *code,
-                   uint64_t sums[2]);
-
     /* d[i] = value[code[i]]; returns the sum of weight[code[i]]. code[i] < 16. */
     uint32_t (*lookup)(const uint8_t *code, size_t n, const float value[16],
                        const uint32_t weight[16], float *d);
-    /* d[i] = -scale where bit i is set, else scale. */
-    void (*unsigns)(const uint8_t *bits, size_t n, float scale, float *d);
-
-    /* Nearest halves, ties to even, at most +-65504; a is finite. And back, exact; false when one
-     * is not finite. */
-    void (*halves)(const float *a, size_t n, uint16_t *half);
-    bool (*floats)(const uint16_t *half, size_t n, float *a);
 
     /* acc[i] = acc[i] + f v[i], two roundings. */
     void (*add)(float *acc, const float *v, size_t n, float f);

@@ -136,23 +136,6 @@ static void plain_signs(const float *a, size_t n, uint8_t *out)
     }
 }
 
-static void plain_powers(const float *a, size_t n, float first, uint32_t top, uint8_t *code,
-                         uint64_t sums[2])
-{
-    const float inverse = 1.0F / first;
-    sums[0] = 0;
-    sums[1] = 0;
-    for (size_t i = 0; i < n; i++) {
-        const float magnitude = dp_float_of_bits(dp_element_key(a[i]));
-        const uint32_t j = dp_element_power(magnitude * inverse);
-        code[i] = (uint8_t)(j == 0 ? 0 : j | (a[i] < 0 ? 8U : 0U));
-        if (j > 0) {
-            sums[0] += dp_element_magnitude(a[i], top) << (j - 1);
-            sums[1] += UINT64_C(1) << (2 * (j - 1));
-        }
-    }
-}
-
 static uint32_t plain_lookup(const uint8_t *code, size_t n, const float value[16],
                              const uint32_t weight[16], float *d)
 {
@@ -162,30 +145,6 @@ static uint32_t plain_lookup(const uint8_t *code, size_t n, const float value[16
         sum += weight[code[i]];
     }
     return sum;
-}
-
-static void plain_unsigns(const uint8_t *bits, size_t n, float scale, float *d)
-{
-    for (size_t i = 0; i < n; i++) {
-        d[i] = ((unsigned)bits[i / 8] >> (i % 8) & 1U) != 0 ? -scale : scale;
-    }
-}
-
-static void plain_halves(const float *a, size_t n, uint16_t *half)
-{
-    for (size_t i = 0; i < n; i++) {
-        half[i] = dp_element_half(a[i]);
-    }
-}
-
-static bool plain_floats(const uint16_t *half, size_t n, float *a)
-{
-    bool finite = true;
-    for (size_t i = 0; i < n; i++) {
-        a[i] = dp_element_float(half[i]);
-        finite = finite && (half[i] & 0x7fffU) <= DP_HALF_MAX;
-    }
-    return finite;
 }
 
 static void plain_add(float *acc, const float *v, size_t n, float f)
@@ -229,11 +188,7 @@ const dp_codec_ops dp_codec_ops_plain = {
     .unsteps = plain_unsteps,
     .sum = plain_sum,
     .signs = plain_signs,
-    .powers = plain_powers,
     .lookup = plain_lookup,
-    .unsigns = plain_unsigns,
-    .halves = plain_halves,
-    .floats = plain_floats,
     .add = plain_add,
     .move = plain_move,
     .squares = plain_squares,

@@ -9,7 +9,6 @@
 #include "compute/cuda/launch.h"
 
 #define VALUE_MAX_BITS 0x5d800000U /* of DP_CODEC_VALUE_MAX, 2^60 */
-#define INFINITY_BITS 0x7f800000U
 
 /* ---- How many bytes it becomes. */
 
@@ -25,17 +24,18 @@ static uint64_t payload_bytes(const dp_cuda_blob &codec, size_t n)
     case DP_CODEC_FP32:
         return 4 * static_cast<uint64_t>(n);
     case DP_CODEC_BF16:
-    case DP_CODEC_FP16:
         return 2 * static_cast<uint64_t>(n);
-    default:
+    case DP_CODEC_INT8:
+    case DP_CODEC_INT4: {
+        const auto rest = static_cast<unsigned>(n % codec.block);
+        const uint64_t whole = dp_codec_block_bytes(codec.kind, codec.block);
+        return n / codec.block * whole + (rest > 0 ? dp_codec_block_bytes(codec.kind, rest) : 0);
+    }
+    case DP_CODEC_SPARSE:
+    case DP_CODEC_KINDS:
         break;
     }
-    const size_t rest = n % codec.block;
-    const size_t rest_bytes = codec.kind == DP_CODEC_INT8   ? rest
-                              : codec.kind == DP_CODEC_SIGN ? (rest + 7) / 8
-                                                            : (rest + 1) / 2;
-    return n / codec.block * static_cast<uint64_t>(dp_codec_block_bytes(codec)) +
-           (rest > 0 ? 2 + rest_bytes : 0);
+    return 0;
 }
 
 /* ---- Floats. */
@@ -45,23 +45,17 @@ struct alignas(8) word_pair {
     uint32_t word[2];
 };
 
-static __device__ __forceinline__ bool is_float_good(float value, uint32_t kind)
+static __device__ __forceinline__ bool is_float_good(float value)
 {
-    const uint32_t key = dp_element_key(value);
-    return kind == DP_CODEC_FP16 ? key < INFINITY_BITS : key <= VALUE_MAX_BITS;
+    return dp_element_key(value) <= VALUE_MAX_BITS;
 }
 
-static __device__ __forceinline__ uint16_t half_of_kind(float value, uint32_t kind)
-{
-    return kind == DP_CODEC_FP16 ? dp_element_half(value) : dp_bfloat_of(value);
-}
-
-/* out at 8 bytes. */
-static __device__ __forceinline__ void write_four(const dp_chunk &four, uint32_t kind, uint8_t *out,
+/* out at 8 bytes. bf16: else fp32. */
+static __device__ __forceinline__ void write_four(const dp_chunk &four, bool bf16, uint8_t *out,
                                                   size_t first)
 {
     auto *const pairs = reinterpret_cast<word_pair *>(out);
-    if (kind == DP_CODEC_FP32) {
+    if (!bf16) {
         pairs[first / 2] = {{four.word[0], four.word[1]}};
         pairs[first / 2 + 1] = {{four.word[2], four.word[3]}};
         return;
@@ -69,26 +63,25 @@ static __device__ __forceinline__ void write_four(const dp_chunk &four, uint32_t
     word_pair pair;
 #pragma unroll
     for (unsigned i = 0; i < 2; i++) {
-        const uint32_t low = half_of_kind(dp_of_bits(four.word[2 * i]), kind);
-        const uint32_t high = half_of_kind(dp_of_bits(four.word[2 * i + 1]), kind);
+        const uint32_t low = dp_bfloat_of(dp_of_bits(four.word[2 * i]));
+        const uint32_t high = dp_bfloat_of(dp_of_bits(four.word[2 * i + 1]));
         pair.word[i] = low | high << 16;
     }
     pairs[first / 4] = pair;
 }
 
-static __device__ __forceinline__ void write_one(float value, uint32_t kind, uint8_t *out,
-                                                 size_t at)
+static __device__ __forceinline__ void write_one(float value, bool bf16, uint8_t *out, size_t at)
 {
-    if (kind == DP_CODEC_FP32) {
-        reinterpret_cast<float *>(out)[at] = value;
+    if (bf16) {
+        reinterpret_cast<uint16_t *>(out)[at] = dp_bfloat_of(value);
     } else {
-        reinterpret_cast<uint16_t *>(out)[at] = half_of_kind(value, kind);
+        reinterpret_cast<float *>(out)[at] = value;
     }
 }
 
 /* Four to a thread: with one each there are too few bytes on their way. */
 static __global__ void __launch_bounds__(DP_CODEC_THREADS)
-    write_floats(const float *__restrict__ a, size_t n, uint32_t kind, uint8_t *__restrict__ out,
+    write_floats(const float *__restrict__ a, size_t n, bool bf16, uint8_t *__restrict__ out,
                  uint32_t *bad)
 {
     const size_t first = 4 * (static_cast<size_t>(blockIdx.x) * DP_CODEC_THREADS + threadIdx.x);
@@ -97,13 +90,13 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
         const dp_chunk four = reinterpret_cast<const dp_chunk *>(a)[first / 4];
 #pragma unroll
         for (unsigned i = 0; i < 4; i++) {
-            good = is_float_good(dp_of_bits(four.word[i]), kind) && good;
+            good = is_float_good(dp_of_bits(four.word[i])) && good;
         }
-        write_four(four, kind, out, first);
+        write_four(four, bf16, out, first);
     } else {
         for (size_t at = first; at < n; at++) {
-            good = is_float_good(a[at], kind) && good;
-            write_one(a[at], kind, out, at);
+            good = is_float_good(a[at]) && good;
+            write_one(a[at], bf16, out, at);
         }
     }
     if (!good) {
@@ -121,24 +114,22 @@ extern "C" size_t dp_cuda_slot_bytes(const dp_cuda_blob *codec, size_t n)
 extern "C" dp_status dp_cuda_encode(const float *a, size_t n, const dp_cuda_blob *codec,
                                     const dp_cuda_encoding *to, cudaStream_t stream)
 {
+    dp_status status = DP_BADARG;
     switch (codec->kind) {
     case DP_CODEC_FP32:
     case DP_CODEC_BF16:
-    case DP_CODEC_FP16:
-        DP_TRY(DP_LAUNCH(write_floats, dp_cuda_blocks(n, 4 * DP_CODEC_THREADS), DP_CODEC_THREADS, 0,
-                         stream, a, n, codec->kind, to->out, to->bad));
+        status = DP_LAUNCH(write_floats, dp_cuda_blocks(n, 4 * DP_CODEC_THREADS), DP_CODEC_THREADS,
+                           0, stream, a, n, codec->kind == DP_CODEC_BF16, to->out, to->bad);
         break;
     case DP_CODEC_INT8:
     case DP_CODEC_INT4:
-    case DP_CODEC_E3M0:
-    case DP_CODEC_SIGN:
-        DP_TRY(dp_blocks_encode(a, n, *codec, *to, stream));
+        status = dp_blocks_encode(a, n, *codec, *to, stream);
         break;
     case DP_CODEC_SPARSE:
-    case DP_CODEC_RANDOM:
         return dp_kept_encode(a, n, *codec, *to, stream);
-    default:
-        return DP_BADARG;
+    case DP_CODEC_KINDS:
+        break;
     }
+    DP_TRY(status);
     return DP_LAUNCH(tell, 1, 1, 0, stream, to->bytes, payload_bytes(*codec, n));
 }

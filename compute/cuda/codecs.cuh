@@ -17,28 +17,33 @@ struct dp_codec_room {
     uint32_t count;
 };
 
-/* As dp_mix64. */
-static __device__ __forceinline__ uint64_t dp_codec_mix64(uint64_t value)
-{
-    uint64_t z = value + 0x9e3779b97f4a7c15U;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31);
-}
-
-/* Element of entry i of run at (codec_random.c). */
-static __device__ __forceinline__ unsigned dp_codec_drawn(const dp_cuda_blob &blob, uint64_t at,
-                                                          unsigned length, unsigned i)
-{
-    const uint64_t key = dp_codec_mix64(blob.seed ^ dp_codec_mix64(at));
-    const unsigned first = i * blob.keep;
-    const unsigned width = min(length - first, blob.keep);
-    return first + static_cast<unsigned>(dp_codec_mix64(key + i) % width);
-}
-
 static __device__ __forceinline__ unsigned dp_codec_u16(const uint8_t *at)
 {
     return static_cast<unsigned>(at[0]) | static_cast<unsigned>(at[1]) << 8;
+}
+
+/* Codes in a byte; 0: the codec has no blocks under one scale. */
+static __host__ __device__ constexpr unsigned dp_codec_packed(dp_codec_kind kind)
+{
+    switch (kind) {
+    case DP_CODEC_INT8:
+        return 1;
+    case DP_CODEC_INT4:
+        return 2;
+    case DP_CODEC_FP32:
+    case DP_CODEC_BF16:
+    case DP_CODEC_SPARSE:
+    case DP_CODEC_KINDS:
+        break;
+    }
+    return 0;
+}
+
+/* Of a block of `length` elements, by a codec that has blocks. */
+static __host__ __device__ constexpr unsigned dp_codec_block_bytes(dp_codec_kind kind,
+                                                                   unsigned length)
+{
+    return 2 + (length + dp_codec_packed(kind) - 1) / dp_codec_packed(kind);
 }
 
 /* Bytes of a whole run of a codec whose runs are alike. */
@@ -48,37 +53,29 @@ static __host__ __device__ __forceinline__ size_t dp_codec_run_bytes(const dp_cu
     case DP_CODEC_FP32:
         return 4 * DP_CUDA_RUN;
     case DP_CODEC_BF16:
-    case DP_CODEC_FP16:
         return 2 * DP_CUDA_RUN;
     case DP_CODEC_INT8:
-        return DP_CUDA_RUN + 2 * (DP_CUDA_RUN / codec.block);
+        return DP_CUDA_RUN / codec.block * dp_codec_block_bytes(DP_CODEC_INT8, codec.block);
     case DP_CODEC_INT4:
-    case DP_CODEC_E3M0:
-        return DP_CUDA_RUN / 2 + 2 * (DP_CUDA_RUN / codec.block);
-    case DP_CODEC_SIGN:
-        return DP_CUDA_RUN / 8 + 2 * (DP_CUDA_RUN / codec.block);
-    default:
-        return 0;
+        return DP_CUDA_RUN / codec.block * dp_codec_block_bytes(DP_CODEC_INT4, codec.block);
+    case DP_CODEC_SPARSE:
+    case DP_CODEC_KINDS:
+        break;
     }
+    return 0;
 }
 
-/* Of a block of a whole length. */
-static __host__ __device__ __forceinline__ unsigned dp_codec_block_bytes(const dp_cuda_blob &codec)
+/* The block of element e. */
+template <dp_codec_kind KIND>
+static __device__ __forceinline__ const uint8_t *dp_codec_block(const dp_cuda_blob &blob,
+                                                                const uint8_t *run, unsigned e)
 {
-    return codec.kind == DP_CODEC_INT8   ? 2 + codec.block
-           : codec.kind == DP_CODEC_SIGN ? 2 + codec.block / 8
-                                         : 2 + codec.block / 2;
+    return run + e / blob.block * dp_codec_block_bytes(KIND, blob.block);
 }
 
-/* -8..7 as int4 has them, j and its sign as e3m0 has them. */
-static __device__ __forceinline__ float dp_codec_unit(uint32_t kind, unsigned code)
+static __device__ __forceinline__ float dp_codec_scale(const uint8_t *block)
 {
-    if (kind == DP_CODEC_INT4) {
-        return static_cast<float>(code < 8 ? static_cast<int>(code) : static_cast<int>(code) - 16);
-    }
-    const unsigned j = code & 7U;
-    const float power = j == 0 ? 0.0F : dp_float_of_bits((120U + j) << 23); /* 2^(j - 7) */
-    return code >= 8 && j > 0 ? -power : power;
+    return dp_half_value(static_cast<uint16_t>(dp_codec_u16(block)));
 }
 
 /* Element e of a run whose codec keeps all. */
@@ -90,23 +87,22 @@ static __device__ __forceinline__ float dp_codec_element(const dp_cuda_blob &blo
         return reinterpret_cast<const float *>(run)[e];
     case DP_CODEC_BF16:
         return dp_bfloat_value(reinterpret_cast<const uint16_t *>(run)[e]);
-    case DP_CODEC_FP16:
-        return dp_element_float(reinterpret_cast<const uint16_t *>(run)[e]);
-    default:
+    case DP_CODEC_INT8: {
+        const uint8_t *const block = dp_codec_block<DP_CODEC_INT8>(blob, run, e);
+        const auto step = static_cast<int8_t>(block[2 + e % blob.block]);
+        return static_cast<float>(step) * dp_codec_scale(block);
+    }
+    case DP_CODEC_INT4: {
+        const uint8_t *const block = dp_codec_block<DP_CODEC_INT4>(blob, run, e);
+        const unsigned i = e % blob.block;
+        const int code = static_cast<int>(block[2 + i / 2]) >> (i % 2 * 4) & 15;
+        return static_cast<float>(code < 8 ? code : code - 16) * dp_codec_scale(block);
+    }
+    case DP_CODEC_SPARSE:
+    case DP_CODEC_KINDS:
         break;
     }
-    const uint8_t *const block = run + e / blob.block * dp_codec_block_bytes(blob);
-    const float scale = dp_half_value(static_cast<uint16_t>(dp_codec_u16(block)));
-    const unsigned i = e % blob.block;
-    if (blob.kind == DP_CODEC_INT8) {
-        return static_cast<float>(static_cast<int8_t>(block[2 + i])) * scale;
-    }
-    if (blob.kind == DP_CODEC_SIGN) {
-        const bool negative = (static_cast<unsigned>(block[2 + i / 8]) >> (i % 8) & 1U) != 0;
-        return negative && scale > 0 ? -scale : scale;
-    }
-    const unsigned code = static_cast<unsigned>(block[2 + i / 2]) >> (i % 2 * 4) & 15U;
-    return dp_codec_unit(blob.kind, code) * scale;
+    return 0;
 }
 
 /* Positions of sparse, by one thread: gaps follow each other bit by bit. Indices stay below length
@@ -173,7 +169,7 @@ static __device__ void dp_codec_each_kept(const dp_cuda_blob &blob, uint64_t at,
         room.centroids[0] = lo;
         room.centroids[1] = hi;
         room.count = hi == 0 ? 0 : k;
-        if (hi != 0 && blob.kind == DP_CODEC_SPARSE) {
+        if (hi != 0) {
             const auto low = static_cast<unsigned>(30 - __clz(static_cast<int>(blob.keep)));
             dp_codec_read_gaps(gaps, n_bytes - static_cast<unsigned>(gaps - run), low, k, length,
                                room.index);
@@ -181,8 +177,7 @@ static __device__ void dp_codec_each_kept(const dp_cuda_blob &blob, uint64_t at,
     }
     __syncthreads();
     for (unsigned i = threadIdx.x; i < room.count; i += DP_CODEC_THREADS) {
-        const unsigned e =
-            blob.kind == DP_CODEC_SPARSE ? room.index[i] : dp_codec_drawn(blob, at, length, i);
+        const unsigned e = room.index[i];
         const bool high = !two || (static_cast<unsigned>(highs[i / 8]) >> (i % 8) & 1U) != 0;
         const bool negative = (static_cast<unsigned>(signs[i / 8]) >> (i % 8) & 1U) != 0;
         const uint16_t half = room.centroids[high ? 1 : 0];

@@ -25,8 +25,7 @@ typedef struct dp_cuda_blob {
     const uint8_t *bytes; /* header included, at 8 */
     /* its runs + 1: where each begins in bytes, then the end; NULL where all are as long */
     const uint64_t *runs;
-    uint64_t seed;
-    uint32_t kind; /* dp_codec_kind */
+    dp_codec_kind kind;
     uint32_t block;
     uint32_t keep;
     uint32_t bits;

@@ -22,31 +22,7 @@ enum {
     DP_BLOCKS_TILE = DP_CODEC_THREADS * DP_BLOCKS_EACH /* of a thread block */
 };
 
-/* 0 for distances from 32 on, "negative" ones too. */
-static __device__ __forceinline__ uint32_t dp_shift_up(uint32_t x, uint32_t distance)
-{
-#ifdef __CUDA_ARCH__
-    uint32_t y;
-    asm("shl.b32 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(distance));
-    return y;
-#else
-    return distance < 32 ? x << distance : 0;
-#endif
-}
-
-static __device__ __forceinline__ uint32_t dp_shift_down(uint32_t x, uint32_t distance)
-{
-#ifdef __CUDA_ARCH__
-    uint32_t y;
-    asm("shr.u32 %0, %1, %2;" : "=r"(y) : "r"(x), "r"(distance));
-    return y;
-#else
-    return distance < 32 ? x >> distance : 0;
-#endif
-}
-
-/* Bytes of low (0 to 3) and high (4 to 7), one for each digit of choice from the lowest up; a digit
- * from 8 on: the sign of that byte eight times. */
+/* Bytes of low (0 to 3) and high (4 to 7), one for each digit of choice from the lowest up. */
 static __device__ __forceinline__ uint32_t dp_bytes_of(uint32_t low, uint32_t high, uint32_t choice)
 {
 #ifdef __CUDA_ARCH__
@@ -57,9 +33,8 @@ static __device__ __forceinline__ uint32_t dp_bytes_of(uint32_t low, uint32_t hi
     const uint64_t bytes = low | static_cast<uint64_t>(high) << 32;
     uint32_t y = 0;
     for (unsigned i = 0; i < 4; i++) {
-        const uint32_t digit = choice >> (4 * i) & 15U;
-        const auto byte = static_cast<uint32_t>(bytes >> (8 * (digit & 7U))) & 0xffU;
-        y |= (digit < 8 ? byte : (byte & 0x80U) != 0 ? 0xffU : 0U) << (8 * i);
+        const uint32_t digit = choice >> (4 * i) & 7U;
+        y |= (static_cast<uint32_t>(bytes >> (8 * digit)) & 0xffU) << (8 * i);
     }
     return y;
 #endif

@@ -45,8 +45,8 @@ template <dp_codec_kind KIND, unsigned BLOCK>
 static __device__ __forceinline__ void
 dp_dense_block_four(const dp_cuda_blob &blob, const uint8_t *run, unsigned k, float v[4])
 {
-    /* Elements to a byte. */
-    constexpr unsigned PACKED = KIND == DP_CODEC_INT8 ? 1 : KIND == DP_CODEC_SIGN ? 8 : 2;
+    constexpr unsigned PACKED = dp_codec_packed(KIND);
+    static_assert(PACKED > 0, "a codec with blocks");
     constexpr unsigned STEP = 4 * DP_CODEC_THREADS; /* to the next four */
     constexpr unsigned SIZE = BLOCK == 0 ? 1 : BLOCK;
     const unsigned own = 4 * threadIdx.x;
@@ -64,26 +64,24 @@ dp_dense_block_four(const dp_cuda_blob &blob, const uint8_t *run, unsigned k, fl
         scales = own / SIZE * (SIZE / PACKED + 2) + before * (SIZE / PACKED + 2);
     }
     const float scale = dp_half_exact(dp_dense_half_at(run + scales));
-    if (KIND == DP_CODEC_INT8) {
+    switch (KIND) {
+    case DP_CODEC_INT8: {
         const uint32_t word = dp_dense_half_at(run + codes) | dp_dense_half_at(run + codes + 2)
                                                                   << 16;
         dp_dense_bytes(word ^ 0x80808080U, 0x3210U, 128.0F, scale, v);
-    } else if (KIND == DP_CODEC_INT4) {
+        break;
+    }
+    case DP_CODEC_INT4: {
         const uint32_t word = dp_dense_half_at(run + codes);
         const uint32_t nibbles = (word & 0x0f0fU) | (word << 12 & 0x0f0f0000U);
         dp_dense_bytes(nibbles ^ 0x08080808U, 0x3120U, 8.0F, scale, v);
-    } else if (KIND == DP_CODEC_E3M0) {
-        const uint32_t word = dp_dense_half_at(run + codes);
-        /* 2^(j - 1), and all ones for minus; 128 more or less than it. */
-        const uint32_t power = dp_bytes_of(0x04020100U, 0x40201008U, word & 0x7777U);
-        const uint32_t minus = dp_bytes_of(0x80808080U, 0x80808080U, word);
-        dp_dense_bytes((power ^ minus) - minus + 0x80808080U, 0x3210U, 128.0F, scale * 0x1p-6F, v);
-    } else {
-        const uint32_t signs = static_cast<uint32_t>(run[codes]) >> (own % 8);
-#pragma unroll
-        for (unsigned c = 0; c < 4; c++) {
-            v[c] = dp_of_bits(dp_bits_of(scale) ^ (signs << (31 - c) & 0x80000000U));
-        }
+        break;
+    }
+    case DP_CODEC_FP32:
+    case DP_CODEC_BF16:
+    case DP_CODEC_SPARSE:
+    case DP_CODEC_KINDS:
+        break;
     }
 }
 
@@ -91,6 +89,7 @@ template <dp_codec_kind KIND>
 static __device__ __forceinline__ void dp_dense_float_four(const uint8_t *run, unsigned e,
                                                            float v[4])
 {
+    static_assert(KIND == DP_CODEC_FP32 || KIND == DP_CODEC_BF16, "floats");
     struct alignas(8) pair {
         uint32_t word[2];
     };
@@ -107,7 +106,7 @@ static __device__ __forceinline__ void dp_dense_float_four(const uint8_t *run, u
 #pragma unroll
     for (unsigned c = 0; c < 4; c++) {
         const auto bits = static_cast<uint16_t>(four.word[c / 2] >> (16 * (c % 2)));
-        v[c] = KIND == DP_CODEC_BF16 ? dp_bfloat_value(bits) : dp_element_float(bits);
+        v[c] = dp_bfloat_value(bits);
     }
 }
 
@@ -120,10 +119,10 @@ static __device__ __forceinline__ void dp_dense_whole(const dp_cuda_blob &blob, 
 #pragma unroll
     for (unsigned k = 0; k < DP_DENSE_FOURS; k++) {
         float v[4];
-        if (KIND == DP_CODEC_FP32 || KIND == DP_CODEC_BF16 || KIND == DP_CODEC_FP16) {
-            dp_dense_float_four<KIND>(run, dp_dense_place(k), v);
-        } else {
+        if constexpr (dp_codec_packed(KIND) > 0) {
             dp_dense_block_four<KIND, BLOCK>(blob, run, k, v);
+        } else {
+            dp_dense_float_four<KIND>(run, dp_dense_place(k), v);
         }
         use(k, v);
     }
@@ -148,32 +147,26 @@ static __device__ __forceinline__ void dp_dense_each(const dp_cuda_blob &blob, u
         }
         return;
     }
-    if (KIND != DP_CODEC_KINDS) {
+    if constexpr (KIND != DP_CODEC_KINDS) {
         dp_dense_whole<KIND, BLOCK>(blob, run, use);
-        return;
-    }
-    switch (blob.kind) {
-    case DP_CODEC_FP32:
-        dp_dense_whole<DP_CODEC_FP32, 0>(blob, run, use);
-        break;
-    case DP_CODEC_BF16:
-        dp_dense_whole<DP_CODEC_BF16, 0>(blob, run, use);
-        break;
-    case DP_CODEC_FP16:
-        dp_dense_whole<DP_CODEC_FP16, 0>(blob, run, use);
-        break;
-    case DP_CODEC_INT8:
-        dp_dense_whole<DP_CODEC_INT8, 0>(blob, run, use);
-        break;
-    case DP_CODEC_INT4:
-        dp_dense_whole<DP_CODEC_INT4, 0>(blob, run, use);
-        break;
-    case DP_CODEC_E3M0:
-        dp_dense_whole<DP_CODEC_E3M0, 0>(blob, run, use);
-        break;
-    default:
-        dp_dense_whole<DP_CODEC_SIGN, 0>(blob, run, use);
-        break;
+    } else {
+        switch (blob.kind) {
+        case DP_CODEC_FP32:
+            dp_dense_whole<DP_CODEC_FP32, 0>(blob, run, use);
+            break;
+        case DP_CODEC_BF16:
+            dp_dense_whole<DP_CODEC_BF16, 0>(blob, run, use);
+            break;
+        case DP_CODEC_INT8:
+            dp_dense_whole<DP_CODEC_INT8, 0>(blob, run, use);
+            break;
+        case DP_CODEC_INT4:
+            dp_dense_whole<DP_CODEC_INT4, 0>(blob, run, use);
+            break;
+        case DP_CODEC_SPARSE: /* keep is 0. */
+        case DP_CODEC_KINDS:
+            break;
+        }
     }
 }
 

@@ -4,11 +4,10 @@ _Static_assert((int)DP_CUDA_RUN == (int)DP_CODEC_RUN, "kernels know the run");
 
 dp_cuda_blob dp_cuda_blob_of(const dp_codec *codec)
 {
-    return (dp_cuda_blob){.kind = (uint32_t)codec->kind,
+    return (dp_cuda_blob){.kind = codec->kind,
                           .block = codec->block,
                           .keep = codec->keep,
                           .bits = codec->bits,
-                          .seed = codec->seed,
                           .end = UINT32_MAX};
 }
 

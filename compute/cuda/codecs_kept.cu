@@ -1,4 +1,4 @@
-/* sparse and random: a block writes each run into a slot, lengths become offsets, slots move to
+/* sparse: a block writes each run into a slot, lengths become offsets, slots move to
  * where they belong. The bytes are those of codec_sparse.c and codec_values.c, and so are the
  * chosen elements: the k largest magnitudes, of equal ones the first. */
 #include "compute/cuda/codecs_kept.cuh"
@@ -173,7 +173,7 @@ static __device__ unsigned write_run(choice &c, unsigned k, const dp_cuda_blob &
         });
         at += k_bytes;
     }
-    return codec.kind == DP_CODEC_SPARSE ? at + write_gaps(c, k, low, out + at, lane) : at;
+    return at + write_gaps(c, k, low, out + at, lane);
 }
 
 /* ---- Runs. */
@@ -218,8 +218,8 @@ static __global__ void begin(kept_runs r)
     *left_count(r) = 0;
 }
 
-/* One warp per run, for whole runs of sparse. A run in which the warp cannot choose the largest
- * elements goes to the list r.left, for write_kept. */
+/* One warp per run, for whole runs. A run in which the warp cannot choose the largest elements goes
+ * to the list r.left, for write_kept. */
 static __global__ void __launch_bounds__(DP_CODEC_THREADS, LISTED_BLOCKS)
     write_listed(kept_runs r, dp_cuda_blob codec)
 {
@@ -249,8 +249,8 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS, LISTED_BLOCKS)
 }
 
 /* The block chooses, for its first warp. False: some element is not finite. */
-static __device__ __forceinline__ bool choose(const kept_runs &r, const dp_cuda_blob &codec,
-                                              size_t run, dp_top_room &room, dp_top &top)
+static __device__ __forceinline__ bool choose(const kept_runs &r, size_t run, dp_top_room &room,
+                                              dp_top &top)
 {
     const float *const values = r.a + run * DP_CUDA_RUN;
     const unsigned length = dp_codec_length(r.n, run);
@@ -266,16 +266,7 @@ static __device__ __forceinline__ bool choose(const kept_runs &r, const dp_cuda_
     if (__syncthreads_or(finite ? 0 : 1) != 0) {
         return false;
     }
-    if (codec.kind == DP_CODEC_SPARSE) {
-        dp_top_of_all(values, key, k, room, top);
-        return true;
-    }
-    for (unsigned i = threadIdx.x; i < k; i += DP_CODEC_THREADS) {
-        const unsigned e = dp_codec_drawn(codec, run, length, i);
-        top.index[i] = static_cast<uint16_t>(e);
-        top.value[i] = values[e];
-    }
-    __syncthreads();
+    dp_top_of_all(values, key, k, room, top);
     return true;
 }
 
@@ -288,7 +279,7 @@ static __global__ void __launch_bounds__(DP_CODEC_THREADS)
     const size_t count = r.left == nullptr ? r.count : *left_count(r);
     for (size_t i = blockIdx.x; i < count; i += gridDim.x) {
         const size_t run = r.left == nullptr ? i : r.left[i];
-        if (!choose(r, codec, run, room, c.top)) {
+        if (!choose(r, run, room, c.top)) {
             if (threadIdx.x == 0) {
                 *r.bad = 1;
                 r.lengths[run] = 0;
@@ -366,7 +357,7 @@ dp_status dp_kept_encode(const float *a, size_t n, const dp_cuda_blob &codec,
                    .left = nullptr,
                    .bad = to.bad};
     size_t blocks = r.count;
-    if (codec.kind == DP_CODEC_SPARSE && DP_CUDA_RUN / codec.keep <= DP_TOP_LISTED) {
+    if (DP_CUDA_RUN / codec.keep <= DP_TOP_LISTED) {
         /* Nothing is packed yet: four bytes a run, which no run is shorter than. */
         r.left = reinterpret_cast<uint32_t *>(to.out);
         blocks = r.count < LEFT_BLOCKS ? r.count : static_cast<size_t>(LEFT_BLOCKS);

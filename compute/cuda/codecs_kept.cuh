@@ -1,4 +1,4 @@
-/* Encoding by codecs that keep some elements. Private to codecs*.cu. */
+/* Encoding by sparse. Private to codecs*.cu. */
 #ifndef DP_COMPUTE_CUDA_CODECS_KEPT_CUH
 #define DP_COMPUTE_CUDA_CODECS_KEPT_CUH
 
@@ -15,8 +15,7 @@ static inline size_t dp_kept_slot_bytes(const dp_cuda_blob &codec)
 {
     const size_t k = DP_CUDA_RUN / codec.keep;
     const unsigned low = dp_kept_low_bits(codec.keep);
-    const size_t gap_bits =
-        codec.kind == DP_CODEC_SPARSE ? k * (low + 1) + ((DP_CUDA_RUN - k) >> low) : 0;
+    const size_t gap_bits = k * (low + 1) + ((DP_CUDA_RUN - k) >> low);
     const size_t bytes = codec.bits * (2 + (k + 7) / 8) + (gap_bits + 7) / 8;
     return (bytes + 15) / 16 * 16;
 }

@@ -38,7 +38,7 @@ static __device__ __forceinline__ void sum_items(const dp_cuda_items &items, uns
 }
 
 /* True if all blobs have this codec. */
-static bool all_are(const dp_cuda_items &items, uint32_t kind, uint32_t block)
+static bool all_are(const dp_cuda_items &items, dp_codec_kind kind, uint32_t block)
 {
     for (uint32_t i = 0; i < items.count; i++) {
         if (items.blobs[i].kind != kind || items.blobs[i].block != block) {
@@ -57,8 +57,6 @@ static bool all_are(const dp_cuda_items &items, uint32_t kind, uint32_t block)
     DP_IF_ALL(kernel, items, launch, DP_CODEC_INT8, 256)                                           \
     DP_IF_ALL(kernel, items, launch, DP_CODEC_INT8, 1024)                                          \
     DP_IF_ALL(kernel, items, launch, DP_CODEC_INT4, 64)                                            \
-    DP_IF_ALL(kernel, items, launch, DP_CODEC_E3M0, 64)                                            \
-    DP_IF_ALL(kernel, items, launch, DP_CODEC_SIGN, 256)                                           \
     return launch(kernel<ANY>)
 
 /* The larger magnitude; not finite when one is not. */

@@ -97,11 +97,11 @@ static void measure_waiting(const dp_codec *codec, measured *m)
 }
 
 /* One run, as those who get it read it. */
-static dp_status measure_run(const dp_codec *codec, dp_view runs, dp_part_place place,
-                             const float *g, measured *m)
+static dp_status measure_run(const dp_codec *codec, dp_view runs, const float *g, size_t n,
+                             measured *m)
 {
     const size_t most = dp_codec_tally_waits(codec) ? DP_CODEC_ABREAST : 1;
-    dp_codec_cursor cursor = dp_codec_cursor_of(codec, runs, place.first, place.n);
+    dp_codec_cursor cursor = dp_codec_cursor_of(codec, runs, n);
     dp_codec_run *const run = &m->waiting[m->n_waiting];
     DP_TRY(dp_codec_next(&cursor, run));
     dp_codec_leaves(cursor.ops, run, g, m->squares);
@@ -124,8 +124,7 @@ static dp_status encode_sum(const dp_codec *codec, dp_part_place place, dp_conse
         DP_TRY(dp_consensus_sum_next(from, &g, &length));
         DP_TRY(dp_codec_append(codec, g, at, length, out));
         const dp_view runs = dp_view_of(out->data + before, out->size - before);
-        const dp_part_place one = {.first = at, .n = length};
-        DP_TRY(measure_run(codec, runs, one, g, m));
+        DP_TRY(measure_run(codec, runs, g, length, m));
         at += length;
     }
     measure_waiting(codec, m);

@@ -35,12 +35,9 @@ static dp_status check_own(const dp_trainer *t, dp_view blob)
 dp_codec dp_trainer_codec(const dp_trainer *t, bool dense, uint32_t keep)
 {
     /* Only once: a node left out for its slow link would be left out again. */
-    dp_codec codec = dense              ? dp_codec_dense_of_run(&t->manifest)
-                     : t->left_out == 1 ? dp_codec_after_loss(&t->manifest, keep)
-                                        : dp_codec_of_round(&t->manifest, keep);
-    /* All contributors of a round draw the same positions, so that their updates add up. */
-    codec.seed = codec.kind == DP_CODEC_RANDOM ? t->aim_round : 0;
-    return codec;
+    return dense              ? dp_codec_dense_of_run(&t->manifest)
+           : t->left_out == 1 ? dp_codec_after_loss(&t->manifest, keep)
+                              : dp_codec_of_round(&t->manifest, keep);
 }
 
 dp_status dp_trainer_publish_start(dp_trainer *t, bool dense, uint32_t keep)

@@ -37,7 +37,7 @@ static void there_and_back(const dp_codec *codec, const float *d, size_t n, floa
 }
 
 /* A decoded vector must encode again by the same codec, and the vector decoded from that is a fixed
- * point. For codecs of floats and halves the first vector is one already. */
+ * point. For codecs of floats the first vector is one already. */
 static void encode_again(const dp_codec *codec, const float *d, size_t n)
 {
     static float once[ELEMENTS_MAX];

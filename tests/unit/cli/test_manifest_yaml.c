@@ -125,8 +125,8 @@ static void words_and_the_text_are_read(void **state)
     CHECK(file.manifest.round_ms == 500 && file.manifest.codec_block == 0);
     CHECK_OK(read_text("text: b\nround: {codec: sparse, codec_keep: 32, codec_bits: 1}\n"));
     CHECK(file.manifest.codec_keep == 32 && file.manifest.codec_bits == 1);
-    CHECK_OK(read_text("text: b\nround: {codec: sign, codec_block: 1024}\n"));
-    CHECK(file.manifest.codec == DP_CODEC_SIGN && file.manifest.codec_block == 1024);
+    CHECK_OK(read_text("text: b\nround: {codec: int4, codec_block: 128}\n"));
+    CHECK(file.manifest.codec == DP_CODEC_INT4 && file.manifest.codec_block == 128);
     CHECK_OK(read_text(
         "text: b\ntrain: {optimizer: muon, weights: bf16_sr, batch_rule: sqrt, momentum: 0.9}\n"));
     CHECK(file.manifest.optimizer == DP_OPTIM_MUON && file.manifest.weights == DP_WEIGHTS_BF16_SR);
@@ -172,6 +172,19 @@ static void a_word_that_a_key_does_not_take_gets_a_guess(void **state)
     CHECK(strcmp(fix.text, "write codec: sparse") == 0);
     refused("round: {mode: zebra}\n", "1:15", "not known");
     CHECK(strstr(fix.text, "run validate --keys") != NULL);
+}
+
+static void a_codec_that_is_gone_is_told_with_its_successor(void **state)
+{
+    (void)state;
+    refused("round: {codec: e3m0}\n", "1:16", "round.codec e3m0 is gone; write int4");
+    CHECK(strcmp(fix.text, "write codec: int4") == 0);
+    refused("round: {codec: sign}\n", "1:16", "round.codec sign is gone; write int4");
+    refused("round: {codec: fp16}\n", "1:16", "round.codec fp16 is gone; write bf16");
+    refused("round: {codec: random}\n", "1:16", "round.codec random is gone; write sparse");
+    CHECK(strcmp(fix.text, "write codec: sparse") == 0);
+    CHECK_OK(read_text("text: b\ntrain: {precision: fp16}\n"));
+    refused("train: {optimizer: sign}\n", "1:20", "it must be adamw");
 }
 
 static void numbers_of_the_wrong_kind_are_refused_where_they_stand(void **state)
@@ -301,6 +314,7 @@ int main(void)
         cmocka_unit_test(what_is_not_said_of_the_model_is_that_of_the_weights),
         cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),
         cmocka_unit_test(a_word_that_a_key_does_not_take_gets_a_guess),
+        cmocka_unit_test(a_codec_that_is_gone_is_told_with_its_successor),
         cmocka_unit_test(numbers_of_the_wrong_kind_are_refused_where_they_stand),
         cmocka_unit_test(an_impossible_model_is_told_at_the_key_that_makes_it_so),
         cmocka_unit_test(structures_that_are_no_manifest_are_refused),

@@ -15,14 +15,10 @@ enum { UPDATE_N = 6 * DP_CODEC_RUN + 500, UPDATE_BLOB_MAX = 1 << 20 };
 static const dp_codec update_codecs[] = {
     {.kind = DP_CODEC_FP32},
     {.kind = DP_CODEC_BF16},
-    {.kind = DP_CODEC_FP16},
     {.kind = DP_CODEC_INT8, .block = 256},
     {.kind = DP_CODEC_INT4, .block = 64},
-    {.kind = DP_CODEC_E3M0, .block = 64},
-    {.kind = DP_CODEC_SIGN, .block = 256},
     {.kind = DP_CODEC_SPARSE, .keep = 16, .bits = 2},
     {.kind = DP_CODEC_SPARSE, .keep = 64, .bits = 1},
-    {.kind = DP_CODEC_RANDOM, .keep = 16, .bits = 2, .seed = 1},
 };
 enum { UPDATE_CODECS = sizeof update_codecs / sizeof update_codecs[0] };
 

@@ -78,7 +78,7 @@ static void every_kind_of_update_does(void **state)
     (void)state;
     static float a[KIT_MOST];
     const size_t n = DP_CODEC_RUN + 1001;
-    for (size_t c = 3; c < KIT_CODECS; c++) {
+    for (size_t c = 2; c < KIT_CODECS; c++) {
         const dp_codec codec = kit_codec(c);
         for (size_t shape = 0; shape < KIT_SHAPES; shape++) {
             kit_fill(a, n, shape, 1000 + shape);
@@ -93,8 +93,7 @@ static void every_size_of_block_does(void **state)
 {
     (void)state;
     static float a[KIT_MOST];
-    static const dp_codec_kind kinds[] = {DP_CODEC_INT8, DP_CODEC_INT4, DP_CODEC_E3M0,
-                                          DP_CODEC_SIGN};
+    static const dp_codec_kind kinds[] = {DP_CODEC_INT8, DP_CODEC_INT4};
     static const float units[] = {1, 0x1p-24F, 0x1p12F, 0x1p21F, 0x1p58F};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         const dp_codec_row *const row = dp_codec_row_of(kinds[k]);
@@ -231,6 +230,8 @@ static void what_the_cpu_refuses_is_said(void **state)
     }
     const dp_cuda_blob none = {.kind = DP_CODEC_KINDS};
     CHECK_STATUS(dp_cuda_encode(NULL, 1, &none, &(dp_cuda_encoding){0}, card_open()), DP_BADARG);
+    const dp_cuda_blob gone = {.kind = (dp_codec_kind)5};
+    CHECK_STATUS(dp_cuda_encode(NULL, 1, &gone, &(dp_cuda_encoding){0}, card_open()), DP_BADARG);
 }
 
 int main(void)

@@ -106,7 +106,7 @@ static void open_round(round_kit *r, size_t n, size_t first_codec)
     open_round_of(r, n, first_codec, KIT_CODECS, 3);
 }
 
-enum { DENSE = 12 /* of the kit's codecs, the first */ };
+enum { DENSE = 6 /* of the kit's codecs, the first */ };
 
 static void close_round(round_kit *r)
 {

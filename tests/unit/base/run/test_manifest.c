@@ -183,7 +183,7 @@ static void contradictions_are_named(void **state)
     assert_refused(&manifest, "train.warmup_tokens");
     manifest = sample();
     manifest.codec = DP_CODEC_KINDS;
-    assert_refused(&manifest, "round.codec");
+    assert_refused(&manifest, "round.codec is 7, which is none");
     manifest = sample();
     manifest.codec_block = 64;
     assert_refused(&manifest, "round.codec_block"); /* sparse has no blocks */
@@ -431,9 +431,11 @@ static void a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it(void **state)
     (void)state;
     manifest.reduce = DP_REDUCE_PARTS;
     manifest.codec_block = 0;
-    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        manifest.codec = (dp_codec_kind)kind;
-        if (dp_codec_row_of(kind)->thins || kind == DP_CODEC_SIGN) {
+    size_t count = 0;
+    const dp_codec_row *const codecs = dp_codec_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        manifest.codec = codecs[i].kind;
+        if (codecs[i].thins) {
             assert_refused(&manifest, "round.reduce");
         } else {
             CHECK_OK(dp_manifest_check(&manifest, NULL));
@@ -603,8 +605,6 @@ static void a_span_of_densities_goes_from_dense_to_sparse(void **state)
     manifest.stale = DP_ON;
     CHECK_OK(dp_manifest_check(&manifest, NULL));
     manifest.stale = DP_OFF;
-    manifest.codec = DP_CODEC_RANDOM;
-    CHECK_OK(dp_manifest_check(&manifest, NULL));
     manifest.codec = DP_CODEC_INT8;
     assert_refused(&manifest, "int8 keeps all");
     dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));

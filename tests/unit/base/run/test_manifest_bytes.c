@@ -104,11 +104,58 @@ static void every_word_of_a_manifest_comes_back(void **state)
     assert_true(untried <= count / 5);
 }
 
+/* The first byte in which both manifests differ. */
+static size_t difference(const dp_manifest *a, const dp_manifest *b)
+{
+    uint8_t bytes[2][DP_MANIFEST_BYTES_MAX];
+    size_t sizes[2] = {0};
+    size_t at = 0;
+
+    CHECK_OK(dp_manifest_encode(a, bytes[0], &sizes[0]));
+    CHECK_OK(dp_manifest_encode(b, bytes[1], &sizes[1]));
+    while (at < sizes[0] && bytes[0][at] == bytes[1][at]) {
+        at++;
+    }
+    return at;
+}
+
+static void bytes_with_a_deleted_codec_are_refused(void **state)
+{
+    static const uint8_t gone[] = {5, 7, 8, 9};
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest manifest;
+    dp_manifest other;
+
+    (void)state;
+    dp_manifest_default(&manifest);
+    other = manifest;
+    other.codec = DP_CODEC_INT4;
+    const size_t at = difference(&manifest, &other);
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[at], DP_CODEC_SPARSE);
+    for (size_t i = 0; i < sizeof gone; i++) {
+        dp_manifest back;
+        dp_why why = {""};
+        char words[64];
+
+        bytes[at] = gone[i];
+        CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
+        manifest.codec = (dp_codec_kind)gone[i];
+        CHECK_STATUS(dp_manifest_check(&manifest, &why), DP_BADARG);
+        snprintf(words, sizeof words, "round.codec is %d, which is none; it must be ", gone[i]);
+        assert_int_equal(strncmp(why.text, words, strlen(words)), 0);
+    }
+    bytes[at] = DP_CODEC_INT4;
+    CHECK_OK(dp_manifest_decode(&other, dp_view_of(bytes, size)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_a_manifest_comes_back),
         cmocka_unit_test(every_word_of_a_manifest_comes_back),
+        cmocka_unit_test(bytes_with_a_deleted_codec_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,7 +114,7 @@ static void a_damaged_blob_gives_a_status(void **state)
     double cosine = 7;
     make_vectors();
     CHECK_OK(dp_alignment_set(&own, a, UPDATE_N));
-    dp_buf blob = update_blob(&update_codecs[7], b, UPDATE_N);
+    dp_buf blob = update_blob(&update_codecs[4], b, UPDATE_N);
     const dp_view bytes = dp_buf_view(&blob);
     CHECK_STATUS(dp_alignment_cosine(&own, dp_view_of(bytes.data, bytes.size - 1), &cosine),
                  DP_BADMSG);

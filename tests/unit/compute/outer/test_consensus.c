@@ -9,7 +9,7 @@
 
 static const dp_outer plain = {.alpha = 65536};
 
-enum { N = 9001, BLOB_MAX = 1 << 20, ITEMS = DP_CODEC_KINDS - 1 };
+enum { N = 9001, BLOB_MAX = 1 << 20, ITEMS = DP_CODEC_COUNT };
 
 static void fill(float *a, size_t n, uint64_t seed)
 {
@@ -40,10 +40,13 @@ typedef struct round_fixture {
 static round_fixture *open_round(void)
 {
     round_fixture *const r = test_calloc(1, sizeof *r);
+    size_t count = 0;
+    const dp_codec_row *const rows = dp_codec_rows(&count);
+    CHECK(count == ITEMS);
     for (size_t i = 0; i < ITEMS; i++) {
         float a[N];
         fill(a, N, 10 + i);
-        r->blobs[i] = encoded((dp_codec_kind)(i + 1), a, N);
+        r->blobs[i] = encoded(rows[i].kind, a, N);
         r->views[i] = dp_buf_view(&r->blobs[i]);
         CHECK_OK(dp_codec_decode(r->views[i], r->decoded[i], N));
     }
@@ -63,8 +66,7 @@ static void the_outer_step_equals_the_plain_loop_bit_for_bit(void **state)
 {
     (void)state;
     round_fixture *const r = open_round();
-    static const uint32_t q[ITEMS] = {400000001, 300000003, 500000005, 47483639, 123456789,
-                                      234567891, 99999999,  155555555, 260000003};
+    static const uint32_t q[ITEMS] = {400000001, 300000003, 500000005, 47483639, 123456789};
     const uint32_t alpha = 65536 * 9 / 10;
     float expected[N];
     for (size_t i = 0; i < N; i++) {

@@ -27,14 +27,6 @@ static void fill(float *a, size_t n, uint64_t seed)
     }
 }
 
-/* As all contributors of a round have it: random places follow from a seed. */
-static dp_codec codec_of(dp_codec_kind kind)
-{
-    dp_codec codec = dp_codec_default(kind);
-    codec.seed = kind == DP_CODEC_RANDOM ? 7 : 0;
-    return codec;
-}
-
 static dp_buf encoded(const dp_codec *codec, const float *a)
 {
     dp_buf blob;
@@ -120,8 +112,10 @@ static void parts_of_a_blob_decode_to_its_elements(void **state)
     static float pieces[N];
     (void)state;
     fill(a, N, 1);
-    for (int kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        const dp_codec codec = codec_of((dp_codec_kind)kind);
+    size_t count = 0;
+    const dp_codec_row *const rows = dp_codec_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        const dp_codec codec = dp_codec_default(rows[i].kind);
         dp_buf blob = encoded(&codec, a);
         CHECK_OK(dp_codec_decode(dp_buf_view(&blob), whole, N));
         memset(pieces, 0xff, sizeof pieces);
@@ -143,7 +137,7 @@ static void one_part_of_all_is_the_blob_itself(void **state)
     unsigned __int128 energy;
     (void)state;
     fill(a, N, 2);
-    const dp_codec codec = codec_of(DP_CODEC_SPARSE);
+    const dp_codec codec = dp_codec_default(DP_CODEC_SPARSE);
     dp_buf blob = encoded(&codec, a);
     CHECK_OK(dp_part_cut(dp_buf_view(&blob), N, &one, parts, &energy));
     CHECK(memcmp(parts[0].header, blob.data, sizeof parts[0].header) == 0);
@@ -157,8 +151,10 @@ static void a_part_has_no_more_energy_than_the_whole(void **state)
     static float a[N];
     (void)state;
     fill(a, N, 3);
-    for (int kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        const dp_codec codec = codec_of((dp_codec_kind)kind);
+    size_t count = 0;
+    const dp_codec_row *const rows = dp_codec_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        const dp_codec codec = dp_codec_default(rows[i].kind);
         dp_part_blob parts[DP_PARTS_MAX];
         unsigned __int128 told;
         unsigned __int128 sum = 0;
@@ -187,7 +183,7 @@ static void energies_beyond_what_a_number_holds_stay_there(void **state)
     for (size_t i = 0; i < N; i++) {
         a[i] = DP_CODEC_VALUE_MAX;
     }
-    const dp_codec codec = codec_of(DP_CODEC_FP32);
+    const dp_codec codec = dp_codec_default(DP_CODEC_FP32);
     dp_buf blob = encoded(&codec, a);
     CHECK_OK(dp_part_cut(dp_buf_view(&blob), N, &cuts, parts, &told));
     CHECK(told == DP_CODEC_ENERGY_MAX && parts[0].energy == DP_CODEC_ENERGY_MAX);
@@ -198,7 +194,7 @@ static void a_blob_of_a_part_begins_where_a_run_does(void **state)
 {
     static float a[N];
     const dp_codec none = {.kind = DP_CODEC_KINDS};
-    const dp_codec codec = codec_of(DP_CODEC_FP16);
+    const dp_codec codec = dp_codec_default(DP_CODEC_BF16);
     dp_buf out;
     (void)state;
     fill(a, N, 8);
@@ -220,7 +216,7 @@ static void a_part_is_of_its_place_alone(void **state)
     unsigned __int128 energy = 0;
     (void)state;
     fill(a, N, 4);
-    const dp_codec codec = codec_of(DP_CODEC_INT8);
+    const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
     dp_buf blob = encoded(&codec, a);
     dp_buf part = part_of(dp_buf_view(&blob), 1);
     const dp_view bytes = dp_buf_view(&part);
@@ -247,7 +243,7 @@ typedef struct contributors {
 static contributors contributors_of(dp_codec_kind kind)
 {
     static float a[N];
-    contributors c = {.codec = codec_of(kind), .q = {700000000, 900000000, 547483648}};
+    contributors c = {.codec = dp_codec_default(kind), .q = {700000000, 900000000, 547483648}};
     for (uint32_t i = 0; i < NODES; i++) {
         fill(a, N, 10 + i);
         c.blobs[i] = encoded(&c.codec, a);
@@ -299,9 +295,11 @@ static void sums_of_parts_in_fp32_are_the_sum_of_the_whole(void **state)
     static float g[N];
     static float d[N];
     (void)state;
-    for (int kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        contributors c = contributors_of((dp_codec_kind)kind);
-        const dp_codec plain = codec_of(DP_CODEC_FP32);
+    size_t count = 0;
+    const dp_codec_row *const rows = dp_codec_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        contributors c = contributors_of(rows[i].kind);
+        const dp_codec plain = dp_codec_default(DP_CODEC_FP32);
         mean_of(&c, g);
         for (uint32_t p = 0; p < cuts.n; p++) {
             dp_part_sum sum;
@@ -430,7 +428,7 @@ static void a_sum_that_the_codec_cannot_hold_is_refused(void **state)
     for (size_t i = 0; i < N; i++) {
         a[i] = DP_CODEC_VALUE_MAX;
     }
-    const dp_codec codec = codec_of(DP_CODEC_FP32);
+    const dp_codec codec = dp_codec_default(DP_CODEC_FP32);
     dp_buf blob = encoded(&codec, a);
     const dp_view views[] = {dp_buf_view(&blob), dp_buf_view(&blob)};
     const dp_part_place all = {.n = N};
@@ -454,7 +452,7 @@ static void a_part_that_does_not_count_keeps_all_of_a(void **state)
     dp_buf out;
     (void)state;
     fill(a, N, 5);
-    const dp_codec codec = codec_of(DP_CODEC_INT8);
+    const dp_codec codec = dp_codec_default(DP_CODEC_INT8);
     const dp_part_outcome outcome = {
         .cuts = &cuts, .taken = 0xfffffffd, .clip = 50000, .beta = 0.5F};
     dp_buf blob = encoded(&codec, a);
@@ -484,7 +482,7 @@ static void damaged_parts_give_a_status(void **state)
     dp_rng_init(&rng, 6);
     contributors c = contributors_of(DP_CODEC_SPARSE);
     dp_buf part = part_of(dp_buf_view(&c.blobs[0]), 0);
-    const dp_codec int8 = codec_of(DP_CODEC_INT8);
+    const dp_codec int8 = dp_codec_default(DP_CODEC_INT8);
     dp_buf_init(&out, BLOB_MAX);
     for (unsigned i = 0; i < 2000; i++) {
         unsigned __int128 energy = 0;

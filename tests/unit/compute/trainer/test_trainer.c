@@ -110,8 +110,7 @@ static void check_included(dp_codec_kind kind)
     dp_codec codec;
     uint64_t elements;
     CHECK_OK(dp_codec_peek(p.blob, &codec, &elements));
-    const uint64_t round = dp_trainer_progress_of(x.trainer).round;
-    CHECK(codec.kind == kind && codec.seed == (kind == DP_CODEC_RANDOM ? round : 0));
+    CHECK(codec.kind == kind);
     double norm = 0;
     double left_over = -1;
     CHECK_OK(dp_trainer_codec_error(x.trainer, &norm, &left_over));
@@ -143,8 +142,10 @@ static void check_included(dp_codec_kind kind)
 static void an_included_publication_leaves_what_the_codec_dropped(void **state)
 {
     (void)state;
-    for (unsigned kind = 1; kind < DP_CODEC_KINDS; kind++) {
-        check_included((dp_codec_kind)kind);
+    size_t count = 0;
+    const dp_codec_row *const codecs = dp_codec_rows(&count);
+    for (size_t i = 0; i < count; i++) {
+        check_included(codecs[i].kind);
     }
 }
 
