@@ -173,7 +173,6 @@ __device__ __forceinline__ void put_steps(float v[DP_BLOCKS_FOURS][4],
                                           const uint32_t largest[S::PASSES], uint16_t *stage)
 {
     constexpr float MOST = most_steps(KIND);
-    static_assert(MOST > 0, "a codec of steps");
     uint32_t half[S::PASSES];
     each_pass<S>(largest, half, [=](uint32_t x) { return dp_scale_of_steps(dp_of_bits(x), MOST); });
     put_scales<S>(half, stage);
@@ -195,25 +194,16 @@ __device__ __forceinline__ void put_steps(float v[DP_BLOCKS_FOURS][4],
     for (unsigned k = 0; k < DP_BLOCKS_FOURS; k++) {
         uint32_t step[4];
         steps_of(v[k], scale[k / S::FOURS], inverse[k / S::FOURS], step);
-        switch (KIND) {
-        case DP_CODEC_INT8: {
+        if constexpr (KIND == DP_CODEC_INT8) {
             uint16_t *const to =
                 stage + S::block(k / S::FOURS) * (S::BYTES / 2) + 1 + 2 * S::four(k);
             to[0] = static_cast<uint16_t>(dp_bytes_of(step[0], step[1], 0x40U));
             to[1] = static_cast<uint16_t>(dp_bytes_of(step[2], step[3], 0x40U));
-            break;
-        }
-        case DP_CODEC_INT4: {
+        } else {
+            static_assert(KIND == DP_CODEC_INT4, "a codec of steps");
             /* Digits that are 8 too large carry nothing into each other. */
             const uint32_t sum = ((step[3] * 16 + step[2]) * 16 + step[1]) * 16 + step[0];
             put_nibbles<S>(k, (sum + 0x8888U) ^ 0x8888U, stage);
-            break;
-        }
-        case DP_CODEC_FP32:
-        case DP_CODEC_BF16:
-        case DP_CODEC_SPARSE:
-        case DP_CODEC_KINDS:
-            break;
         }
     }
 }

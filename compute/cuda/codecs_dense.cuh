@@ -46,7 +46,6 @@ static __device__ __forceinline__ void
 dp_dense_block_four(const dp_cuda_blob &blob, const uint8_t *run, unsigned k, float v[4])
 {
     constexpr unsigned PACKED = dp_codec_packed(KIND);
-    static_assert(PACKED > 0, "a codec with blocks");
     constexpr unsigned STEP = 4 * DP_CODEC_THREADS; /* to the next four */
     constexpr unsigned SIZE = BLOCK == 0 ? 1 : BLOCK;
     const unsigned own = 4 * threadIdx.x;
@@ -64,24 +63,15 @@ dp_dense_block_four(const dp_cuda_blob &blob, const uint8_t *run, unsigned k, fl
         scales = own / SIZE * (SIZE / PACKED + 2) + before * (SIZE / PACKED + 2);
     }
     const float scale = dp_half_exact(dp_dense_half_at(run + scales));
-    switch (KIND) {
-    case DP_CODEC_INT8: {
+    if constexpr (KIND == DP_CODEC_INT8) {
         const uint32_t word = dp_dense_half_at(run + codes) | dp_dense_half_at(run + codes + 2)
                                                                   << 16;
         dp_dense_bytes(word ^ 0x80808080U, 0x3210U, 128.0F, scale, v);
-        break;
-    }
-    case DP_CODEC_INT4: {
+    } else {
+        static_assert(KIND == DP_CODEC_INT4, "a codec with blocks");
         const uint32_t word = dp_dense_half_at(run + codes);
         const uint32_t nibbles = (word & 0x0f0fU) | (word << 12 & 0x0f0f0000U);
         dp_dense_bytes(nibbles ^ 0x08080808U, 0x3120U, 8.0F, scale, v);
-        break;
-    }
-    case DP_CODEC_FP32:
-    case DP_CODEC_BF16:
-    case DP_CODEC_SPARSE:
-    case DP_CODEC_KINDS:
-        break;
     }
 }
 
