@@ -25,7 +25,7 @@ typedef struct swarm {
     unsigned count;
     char dir[DP_CLI_PATH_MAX];
     bool dir_is_ours;
-    uint64_t rounds_left; /* until it ends by itself; 0: never */
+    uint64_t rounds_left; /* that count every node, until it ends by itself; 0: for ever */
 } swarm;
 
 static void node_path(const swarm *self, unsigned index, const char *what,
@@ -131,8 +131,9 @@ static int on_round(void *context, const json_t *notice)
         dp_rounds_print(round);
         status = fflush(stdout) == 0 ? 0 : DP_EXIT_IO;
     }
-    const bool last = self->rounds_left == 1;
-    self->rounds_left -= self->rounds_left > 0;
+    const bool whole = dp_json_int(round, "listed", 0) >= (long long)self->count;
+    const bool last = whole && self->rounds_left == 1;
+    self->rounds_left -= whole && self->rounds_left > 0;
     return status != 0 ? status : last ? DP_EXIT_INTERRUPTED : 0;
 }
 
@@ -255,6 +256,6 @@ const dp_verb dp_verb_swarm = {
     .options = {{"nodes", 'n', "N", "number of nodes, 1 to 32 [3]"},
                 {"demo", 0, "NAME", "a built-in manifest [kjv]"},
                 {"text", 0, "FILE", "UTF-8 text to train on"},
-                {"rounds", 0, "N", "end after N rounds"},
+                {"rounds", 0, "N", "end after N rounds that count every node"},
                 {"dir", 0, "PATH", "keep the nodes' folders here [a temporary folder]"}},
 };

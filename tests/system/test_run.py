@@ -176,7 +176,7 @@ class TinyRun(SystemTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         pids = [line["pid"] for line in lines if "pid" in line]
-        self.assertEqual((len(pids), len([r for r in lines if "round" in r])), (2, 3))
+        self.assertEqual((len(pids), len([r for r in lines if r.get("listed") == 2])), (2, 3))
         self.assertFalse([p for p in pids if os.path.exists(f"/proc/{p}")])
         self.assertFalse([n for n in os.listdir(self.folder.path) if n.startswith("dpnode-swarm")])
 
