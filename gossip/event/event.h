@@ -135,7 +135,7 @@ typedef struct dp_event {
             uint64_t round;
             uint32_t steps; /* since the last publication or freeze */
             uint64_t tokens;
-            uint64_t step_us; /* measured wall time of one optimizer step */
+            uint64_t step_us; /* wall time of one optimizer step; 0: not measured */
         } trained;
         struct {
             uint64_t round;

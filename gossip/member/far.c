@@ -124,7 +124,8 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
     row->far_incarnation = said.incarnation;
     row->far_sequence = said.sequence;
     row->far_via = from;
-    dp_members_set_summary(&row->member, &said.summary);
+    row->member.summary = said.summary;
+    row->member.has_summary = true;
     if (!row->member.linked) {
         row->member.summary_at = now; /* A mute link is pinged on. */
     }

@@ -168,15 +168,6 @@ void dp_members_set_addrs(dp_member *member, const dp_addr *addrs, uint32_t n_ad
     }
 }
 
-void dp_members_set_summary(dp_member *member, const dp_summary *summary)
-{
-    member->summary = *summary;
-    member->has_summary = true;
-    if (summary->step_us != 0) { /* 0: a publication has begun, and no step of it is measured. */
-        member->step_us = summary->step_us;
-    }
-}
-
 uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps,
                         const dp_addr *addrs, uint32_t n_addrs)
 {

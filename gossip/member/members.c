@@ -108,7 +108,8 @@ void dp_members_tell(dp_members *members, const dp_summary *summary)
         dp_members_far_changed(members);
     }
     members->summary = *summary;
-    dp_members_set_summary(&members->rows[0].member, summary);
+    members->rows[0].member.summary = *summary;
+    members->rows[0].member.has_summary = true;
 }
 
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)

@@ -69,7 +69,6 @@ typedef struct dp_member {
     bool has_summary;
     dp_summary summary; /* the last one heard: on its link, or signed through others */
     dp_time summary_at;
-    uint32_t step_us; /* the last one of its summaries that was not 0, for people; 0: none yet */
     char name[DP_NAME_MAX + 1]; /* told through others; empty: not known here */
     uint16_t credential_bytes;  /* 0: not known */
     uint8_t credential[DP_CREDENTIAL_MAX];

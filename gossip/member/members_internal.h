@@ -142,7 +142,6 @@ struct dp_members {
 uint32_t dp_members_row_add(dp_members *members, const dp_peer *peer, bool for_member);
 void dp_members_set_credential(dp_member *member, dp_view credential, uint32_t caps);
 void dp_members_set_addrs(dp_member *member, const dp_addr *addrs, uint32_t n_addrs);
-void dp_members_set_summary(dp_member *member, const dp_summary *summary);
 /* Has the chain not admitted this peer? */
 bool dp_members_row_is_guest(const dp_members *members, const dp_row *row);
 /* Alive or suspect, and no guest. */

@@ -101,7 +101,8 @@ static void take_summary(dp_members *members, uint32_t from, const dp_summary *s
     dp_member *const member = &members->rows[from].member;
 
     dp_assert(from < members->count);
-    dp_members_set_summary(member, summary);
+    member->summary = *summary;
+    member->has_summary = true;
     member->summary_at = now;
     if (summary->slot > members->slot_most) {
         members->slot_most = summary->slot;

@@ -157,7 +157,7 @@ bool dp_node_member(const dp_node *node, uint32_t index, dp_member_view *view)
     view->rtt_us = member->rtt.srtt_us;
     view->round = index == 0 ? node->standing.applied : member->summary.round;
     view->included = entry != NULL ? entry->included : 0;
-    view->step_us = member->step_us;
+    view->step_us = index == 0 ? (uint32_t)node->standing.step_us : member->summary.step_us;
     view->n_addrs = member->n_addrs;
     memcpy(view->addrs, member->addrs, sizeof view->addrs);
     return true;

@@ -328,7 +328,9 @@ void dp_train_event(dp_node *node, const dp_event *event)
         }
         train->steps = event->u.trained.steps;
         train->tokens = event->u.trained.tokens;
-        node->standing.step_us = event->u.trained.step_us;
+        if (event->u.trained.step_us != 0) { /* The first step of a publication is not measured. */
+            node->standing.step_us = event->u.trained.step_us;
+        }
         if (may_publish(node)) { /* Else progress changes nothing, */
             dp_node_changed(node);
         }

@@ -69,23 +69,6 @@ static void a_new_mode_is_told_to_all_linked_peers_at_once(void **state)
     mesh_close(m);
 }
 
-static void a_step_that_is_not_measured_leaves_the_last_measure(void **state)
-{
-    static const uint32_t told_us[] = {0, 500, 0, 700, 0};
-    static const uint32_t known_us[] = {0, 500, 500, 700, 700};
-    (void)state;
-    mesh *const m = mesh_of(2, 9);
-    mesh_join_all(m);
-    for (uint32_t i = 0; i < 5; i++) {
-        dp_members_tell(m->nodes[0].members, &(dp_summary){.step_us = told_us[i], .round = i});
-        mesh_run_for(m, 2 * DP_SECOND);
-        CHECK(mesh_sees(m, 1, 0)->summary.step_us == told_us[i]);
-        CHECK(mesh_sees(m, 1, 0)->step_us == known_us[i]);
-        CHECK(dp_members_at(m->nodes[0].members, 0)->step_us == known_us[i]);
-    }
-    mesh_close(m);
-}
-
 static void silence_brings_a_ping_then_helpers_then_an_accusation(void **state)
 {
     (void)state;
@@ -255,7 +238,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peer_with_traffic_is_asked_for_its_summary_only),
         cmocka_unit_test(a_new_mode_is_told_to_all_linked_peers_at_once),
-        cmocka_unit_test(a_step_that_is_not_measured_leaves_the_last_measure),
         cmocka_unit_test(silence_brings_a_ping_then_helpers_then_an_accusation),
         cmocka_unit_test(helpers_answer_for_a_peer_that_only_they_hear),
         cmocka_unit_test(who_always_speaks_first_is_measured_all_the_same),

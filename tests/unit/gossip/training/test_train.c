@@ -67,10 +67,30 @@ static void parts_leave_a_thin_line_before_the_round_is_over(void **state)
     kit_close(world);
 }
 
+/* The grace of a round begins with it: right after a publication, when no step of the next one is
+ * measured. */
+static void a_step_that_is_not_measured_leaves_the_last_measure(void **state)
+{
+    kit_world *world = kit_together(2);
+    dp_node *const node = world->nodes[0].node;
+    dp_event trained = {.type = DP_EV_TRAINED};
+
+    (void)state;
+    assert_int_equal(node->standing.step_us, KIT_STEP_MS * 1000);
+    trained.u.trained.steps = node->train->steps + 1;
+    dp_train_event(node, &trained);
+    assert_int_equal(dp_round_slowest_step(node), KIT_STEP_MS * 1000);
+    trained.u.trained.step_us = 2 * KIT_STEP_MS * 1000;
+    dp_train_event(node, &trained);
+    assert_int_equal(dp_round_slowest_step(node), 2 * KIT_STEP_MS * 1000);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_was_emptied_keeps_what_it_does_next),
+        cmocka_unit_test(a_step_that_is_not_measured_leaves_the_last_measure),
         cmocka_unit_test(parts_leave_a_thin_line_before_the_round_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
