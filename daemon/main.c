@@ -385,6 +385,16 @@ static void hide_memory(void)
 #endif
 }
 
+/* A link has two descriptors or more, and the usual soft limit is for programs that call select. */
+static void allow_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        DP_IGNORE(setrlimit(RLIMIT_NOFILE, &files) != 0); /* Then it has what it had. */
+    }
+}
+
 int main(int argc, char **argv)
 {
     static dp_config config;
@@ -395,6 +405,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* A limit of file sizes is an error of the write. */
     hide_memory();
+    allow_files();
     const bool check = argc > 1 && strcmp(argv[1], "--check") == 0;
     argc -= check;
     argv += check;

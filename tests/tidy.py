@@ -437,11 +437,39 @@ def check_documents(root):
                     yield f"docs/{name}", number, f"{match.group(1)} has no {word}: name the file that has it now"
 
 
+CONTROL = "daemon/control/control_msg.h"
+PAIR = re.compile(r'dp_pair\w*\([^;]*?"(\w+)"')
+
+
+def check_control_keys(root):
+    """Each key of a reply stands in the comment of control_msg.h, and each word there in a source."""
+    path = os.path.join(root, CONTROL)
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    told = {match.group(1): text.count("\n", 0, match.start()) + 1 for match in re.finditer(r'"(\w+)"', text)}
+    used = set()
+    for source in sources(root):
+        if source == CONTROL or source.startswith("tests/"):
+            continue
+        with open(os.path.join(root, source), encoding="utf-8") as file:
+            code = file.read()
+        used.update(re.findall(r'"(\w+)"', code))
+        if source.startswith("daemon/"):
+            for match in PAIR.finditer(code):
+                if match.group(1) not in told:
+                    yield source, code.count("\n", 0, match.start()) + 1, f"\"{match.group(1)}\" does not stand in {CONTROL}: say what it is"
+    for word, number in told.items():
+        if word not in used and word != "method":
+            yield CONTROL, number, f"\"{word}\" is in no reply and no question: take it out"
+
+
 def check_tree(root, build):
     findings = [*check_rooms(root), *check_names(root)]
     for path in sources(root):
         findings += [(path, number, sentence) for number, sentence in check_file(root, path)]
-    findings += check_documents(root)
+    findings += [*check_documents(root), *check_control_keys(root)]
     archive = os.path.join(build, "libdp_gossip.a") if build else ""
     if os.path.exists(archive):
         for name, symbol in check_symbols(archive):
@@ -485,6 +513,14 @@ def self_test():
         ("tests/a.c", '#include "gossip/a.h"\n#include <sodium.h>\n', 0),
         ("docs/A.md", "`base/a.c`\n", 1),
     ]
+    header = '/* A: {"told", "old"}. */\n#ifndef DP_DAEMON_CONTROL_CONTROL_MSG_H\n#define DP_DAEMON_CONTROL_CONTROL_MSG_H\n#endif\n'
+    with tempfile.TemporaryDirectory() as root:
+        os.makedirs(os.path.join(root, "daemon/control"))
+        for path, text in ((CONTROL, header), ("daemon/control/a.c", 'dp_pair_u64(&map, "told", 1);\ndp_pair_nil(&map,\n"new");\n')):
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        found = [(path, number) for path, number, _ in check_control_keys(root)]
+        assert found == [("daemon/control/a.c", 2), (CONTROL, 1)], found
     for path, text, count in wrong:
         with tempfile.TemporaryDirectory() as root:
             os.makedirs(os.path.join(root, os.path.dirname(path)))

@@ -41,7 +41,7 @@ typedef struct dp_doctor {
     const json_t *plan;      /* compute/backend/plan.h, of the manifest that was given */
     const char *plan_name;   /* of its run; NULL: none was given */
     const char *text_why;    /* its text holds not one sequence; NULL or "": it does */
-    uint64_t files_max;      /* descriptors of a process */
+    uint64_t files_max;      /* hard limit of descriptors: the daemon raises its own to it */
     uint64_t now_ms;         /* unix */
     bool clock_synchronised; /* by the kernel's word */
 } dp_doctor;

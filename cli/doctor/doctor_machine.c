@@ -259,11 +259,12 @@ static void look_files(const dp_doctor *doctor, dp_finding *out)
     const dp_finding_level level = doctor->files_max < FILES_LEAST    ? DP_FINDING_FAIL
                                    : doctor->files_max < FILES_WANTED ? DP_FINDING_WARN
                                                                       : DP_FINDING_OK;
-    dp_finding_what(out, level, "%" PRIu64 " file descriptors per process", doctor->files_max);
+    dp_finding_what(out, level, "at most %" PRIu64 " file descriptors per process",
+                    doctor->files_max);
     if (level != DP_FINDING_OK) {
         dp_finding_why(out, "each link needs two descriptors; further peers cannot connect");
-        dp_finding_fix(out,
-                       "ulimit -n 4096   # before dpnode up; in a systemd unit: LimitNOFILE=4096");
+        dp_finding_fix(out, "ulimit -Hn 4096   # as root, before dpnode up; in a systemd unit: "
+                            "LimitNOFILE=4096");
     }
 }
 

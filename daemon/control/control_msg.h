@@ -12,11 +12,11 @@
  * in the key. A key that does not apply is left out; a value that applies and is not known yet is
  * nil. Peers are {"id": 64 hex, "short": 12 characters, "name": nil before it has told one}.
  *   hello        {} -> {"version", "pid", "state":
- *                "idle"|"joining"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
+ *                "idle"|"joining"|"starting"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?,
  *                       "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the
  *                       owner's order, "lost"?: text, the store was damaged and names no run any
- *                       more, "rss_bytes", "log_dropped", "store_bytes", "run"?: {"name", "id",
+ *                       more, "rss_bytes", "log_dropped", "run"?: {"name", "id",
  *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
  *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the
  *                       next record, "quorum", "listed", "loss"?, "exchanges", "rejected",
@@ -46,7 +46,13 @@
  *                         "corrected_ms": by which this node goes, "text"}, where something is
  *                         wrong with it,
  *                       "chunks": that came, "chunks_hedged": requests for them of a second holder
- *                         because the first was late,
+ *                         because the first was late, "links", "handshakes_failed",
+ *                         "accepts_refused": connections that found no place, "held": bytes of
+ *                         memory that peers make this node hold, "held_guests": of guests,
+ *                         "held_most": at any time, "held_max": the budget,
+ *                       "refused": every node that is reached closes this node's connections,
+ *                       "voted_twice"?, "voted_twice_name"?: the voter whose two votes halted this
+ *                         node,
  *                       "trainer": "up"|"down"|"starting"|"failing", "device"?: who computes,
  *                         "trainer_pid"?, "trainer_restarts", "trainer_next_ms"?: until it is
  *                         started again, "trainer_deaths"?: in a row before that, "counted": rounds
@@ -63,12 +69,14 @@
  *                       "fit"|"slow"|"free","update_residual"?,"update_error"?: as in status, of
  *                       this node's update in it,"counted": bool,"state_root"?,
  *                       "left_out":[{"id","short","name","cause"}],
- *                       "peers":[{"short","tokens","steps","weight_share"}],
+ *                       "parts"?, "parts_empty"?: of them without a contribution,
+ *                       "peers":[{"id","short","name","tokens","steps","weight_share","age": 1, it
+ *                         was late for the round before}],
  *                       "exchange"?: {"peer","weight_own","weight_other","moved","cause"}}
  *   events       {"last"?: n, "follow"?: bool} -> like rounds, notices {"event":
  *                {"id","time_ms","name","round"?,"text"}}; {"count"}
  *   why          {"round"?: n, "peer"?: text} -> {"answer": text, "causes": [{"time_ms","text"}],
- *                "fix"?: text}
+ *                "fix"?: text, "known"?: this node has that round}
  *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"?
  *                       (absolute), "from_path"? (a folder of weights to start from, absolute),
  *                       "name"?} -> notices {"phase","ok","text"};
@@ -110,9 +118,12 @@
  *   ckpt.list    {} -> {"checkpoints": [{"round","slot","time_ms","bytes","state_root","state"}]}
  *   ckpt.verify  {} -> {"good","bad"}
  *   audit        {} -> {"head" (slot), "records" (judged), "rounds", A, "granted","returned","lost"
- *                       (of the run's line, samples), "pass_samples", "n_findings", "findings":
- *                       [{"slot","text"}], "members": [{"id","short","name","gone", A, "lease"
- *                       (samples left)}]}; A: "counted" (contributions),
+ *                       (of the run's line, samples), "pass_samples", "n_findings", "stopped":
+ *                       slot from which on records are not judged whole, 0: none, "loosely": those
+ *                       after it that hold as far as they can be judged, "causes":
+ *                       [{"text","count","first","last": slots}], "findings": [{"slot","text"}],
+ *                       "members": [{"id","short","name","gone", A, "lease" (samples left)}]}; A:
+ *                       "counted" (contributions),
  *                       "samples","leased","own","holes","twice"
  *   ckpt.export  {"path" (absolute, a new directory), "gguf"?: "f32"|"f16"|"bf16"|"q8_0", or
  *                       "llmc"?: "f32"|"bf16"} -> {"path","files":[text],"round"}

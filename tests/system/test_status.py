@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
 
@@ -52,6 +53,14 @@ class Status(SystemTest):
                     return file.read().strip()
             wait_for(lambda: group(trainer).endswith(" nice 10"), 20, "its session is nice")
             self.assertNotEqual(group(trainer), group(node.process.pid))
+
+    def test_a_daemon_may_open_as_many_files_as_its_user(self):
+        usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (usual, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, most)) # The daemon inherits it.
+        node, _ = self.found()
+        pid = node.ask("status")["pid"]
+        self.assertEqual(resource.prlimit(pid, resource.RLIMIT_NOFILE), (most, most))
 
     def test_the_rounds_that_counted_it_are_those_of_the_chain(self):
         node, _ = self.found()

@@ -210,7 +210,7 @@ static void descriptors_are_counted(void **state)
     (void)state;
     dp_doctor doctor = doctor_of(NULL, NULL, NULL);
     doctor.files_max = 127;
-    expect(look("files", &doctor), DP_FINDING_FAIL, "127 file descriptors", "two", "ulimit -n");
+    expect(look("files", &doctor), DP_FINDING_FAIL, "127 file descriptors", "two", "ulimit -Hn");
     doctor.files_max = 1023;
     expect(look("files", &doctor), DP_FINDING_WARN, "1023", "two", "LimitNOFILE");
     doctor.files_max = 1024;
