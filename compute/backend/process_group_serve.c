@@ -66,7 +66,7 @@ static dp_status open_cpu(post *p, const dp_process_group_order *order)
     return dp_gpt_open(&p->member.gpt, &p->model, &options);
 }
 
-/* It holds no drawers of rounds, which are the first one's. */
+/* It holds no work buffers of rounds, which are the first one's. */
 static dp_status open_card(post *p, const dp_process_group_order *order, dp_why *why)
 {
     dp_process_group_member *const m = &p->member;

@@ -62,8 +62,9 @@ static __device__ inline float quad_sum(float x)
 /* Scores become probabilities over the largest of each row so far; sums of rows and the output
  * follow a larger one. unit: scores times it are exponents of 2. */
 template <int D, int MT, int COLUMNS>
-static __device__ inline void soften(float (&s)[MT][COLUMNS / 8][4], float (&out)[MT][D / 8][4],
-                                     float (&largest)[MT][2], float (&sum)[MT][2], float unit)
+static __device__ inline void online_softmax(float (&s)[MT][COLUMNS / 8][4],
+                                             float (&out)[MT][D / 8][4], float (&largest)[MT][2],
+                                             float (&sum)[MT][2], float unit)
 {
 #pragma unroll
     for (int m = 0; m < MT; m++) {
@@ -168,7 +169,7 @@ static __global__ void __launch_bounds__(THREADS) forward_kernel(const dp_cuda_a
         dp_copies_close();
         if (seen) {
             mask<MT, COLUMNS>(s, query, key);
-            soften<D, MT, COLUMNS>(s, out, largest, sum, unit);
+            online_softmax<D, MT, COLUMNS>(s, out, largest, sum, unit);
             dp_tile_add_product<T, D, MT, COLUMNS>(out, s, v_tile);
         }
     }

@@ -99,7 +99,7 @@ static __device__ inline void mask(float (&s)[COLUMNS / 8][4], int query, int ke
  * and updates the sums of rows. shrink: the factor for the output so far. unit: scores times unit
  * are exponents of 2. */
 template <int COLUMNS>
-static __device__ inline void soften(float (&s)[COLUMNS / 8][4], float (&largest)[2],
+static __device__ inline void online_softmax(float (&s)[COLUMNS / 8][4], float (&largest)[2],
                                      float (&sum)[2], float (&shrink)[2], float unit)
 {
 #pragma unroll
@@ -182,7 +182,7 @@ static __device__ inline void compute(const dp_cuda_attention *a, int first, int
         if ((block + 1) * KEYS - 1 > first) {
             mask<KEYS>(s, query, block * KEYS);
         }
-        soften<KEYS>(s, largest, sum, shrink, unit);
+        online_softmax<KEYS>(s, largest, sum, shrink, unit);
         dp_group_wait<0>();
         dp_group_keep(out);
         if (block > 0) {

@@ -1,7 +1,7 @@
 /* The engine of backend.h on a card: the layout of its memory, and the calls of the table in the
  * files engine_*.c. plugin.c puts them into the table. Private to these.
  *
- * One block of the card holds everything: weights, gradients, the drawers of a round, the
+ * One block of the card holds everything: weights, gradients, the work buffers of a round, the
  * optimizer's state and the net. Where it does not fit, fewer rows go at a time (step then takes a
  * batch in parts), then the ladder goes up; only then create gives up. Buffers that the host reads
  * or fills lie in page-locked memory, which is allocated when it is first asked for. */

@@ -1,4 +1,4 @@
-/* The drawers of a round on the card, to the bit. */
+/* The work buffers of a round on the card, to the bit. */
 #include "compute/cuda/engine.h"
 
 #include "base/assert.h"

@@ -315,7 +315,7 @@ static dp_status judge_publication(const dp_worker *w, dp_status status)
                : answer_and_judge(w, DP_TRAINER_PUBLISH, status, &why);
 }
 
-/* All that looks at drawers comes after a publication under way; more work and others' sums do
+/* All that looks at work buffers comes after a publication under way; more work and others' sums do
  * not. */
 static bool goes_beside(const dp_worker_command *c)
 {

@@ -4,7 +4,7 @@
 #define DP_DAEMON_PEER_OBJECT_TRANSFER_INSIDE_H
 
 #include "daemon/peer/object_transfer.h"
-#include "gossip/transfer/spread.h"
+#include "gossip/transfer/picker.h"
 
 enum {
     HELD_BACK_MAX = DP_FLIGHTS_MAX, /* requests that wait for the store to say what is here */

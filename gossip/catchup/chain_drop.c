@@ -49,7 +49,7 @@ bool dp_chain_let_go(dp_node *node, const dp_hash *root, uint64_t round)
     if (dp_broken(57) || is_needed(node, root)) {
         return true;
     }
-    dp_spread_cancel(node->spread, node->now, root, &node->out);
+    dp_picker_cancel(node->picker, node->now, root, &node->out);
     if (dp_node_holds(node, root)) {
         if (!dp_out_room(&node->out, 1)) {
             return false;
@@ -153,7 +153,7 @@ void dp_chain_cancel(dp_node *node, uint64_t round)
         const dp_history_row *row = &node->chain->history[i];
         for (uint32_t k = 0; row->round > 0 && row->round <= round && k < row->n; k++) {
             if (!dp_node_holds(node, &row->items[k].root)) {
-                dp_spread_cancel(node->spread, node->now, &row->items[k].root, &node->out);
+                dp_picker_cancel(node->picker, node->now, &row->items[k].root, &node->out);
             }
         }
     }

@@ -10,17 +10,17 @@
  * wanted before its round was decided, of its author alone, who may be gone. False: no room. */
 static bool fetch_item(dp_node *node, const dp_history_item *item, dp_priority priority)
 {
-    const bool is_new = !dp_spread_wants(node->spread, &item->root);
+    const bool is_new = !dp_picker_wants(node->picker, &item->root);
     const uint32_t author = dp_node_member_index(node, &item->peer);
 
-    if (dp_spread_want(node->spread, node->now, &item->root, item->bytes, DP_USE_BLOB, priority,
+    if (dp_picker_want(node->picker, node->now, &item->root, item->bytes, DP_USE_BLOB, priority,
                        &node->out) != DP_OK) {
         return false;
     }
     if (is_new && author != DP_MEMBER_NONE && author != 0) {
-        dp_spread_holder(node->spread, node->now, &item->root, author, &node->out);
+        dp_picker_holder(node->picker, node->now, &item->root, author, &node->out);
     }
-    dp_spread_holders_all(node->spread, node->now, &item->root, &node->out);
+    dp_picker_holders_all(node->picker, node->now, &item->root, &node->out);
     return true;
 }
 
@@ -44,7 +44,7 @@ static void fetch_wanted(dp_node *node, const dp_history_row *row, uint32_t from
                          dp_priority priority)
 {
     dp_hash roots[DP_WANTED_MAX];
-    const uint32_t n = dp_spread_hesitant(node->spread, priority, roots);
+    const uint32_t n = dp_picker_hesitant(node->picker, priority, roots);
 
     dp_assert(from <= row->n);
     for (uint32_t i = from; i < row->n && n > 0; i++) {
@@ -74,7 +74,7 @@ bool dp_train_fetch_row(dp_node *node, dp_history_row *row)
     for (uint32_t i = first; i < row->n; i++) {
         const dp_history_item *item = &row->items[i];
         if (dp_node_holds(node, &item->root) ||
-            dp_spread_asks_all(node->spread, &item->root, priority)) {
+            dp_picker_asks_all(node->picker, &item->root, priority)) {
             continue;
         }
         if (!fetch_item(node, item, priority)) { /* Asked again with the next event. */
@@ -90,10 +90,10 @@ bool dp_train_fetch(dp_node *node, const dp_hash *root, uint64_t bytes)
     if (dp_hash_is_zero(root) || dp_node_holds(node, root)) {
         return true;
     }
-    if (!dp_spread_wants(node->spread, root) &&
-        dp_spread_want(node->spread, node->now, root, bytes, DP_USE_DATA, DP_PRIORITY_DATA,
+    if (!dp_picker_wants(node->picker, root) &&
+        dp_picker_want(node->picker, node->now, root, bytes, DP_USE_DATA, DP_PRIORITY_DATA,
                        &node->out) == DP_OK) {
-        dp_spread_holders_all(node->spread, node->now, root, &node->out);
+        dp_picker_holders_all(node->picker, node->now, root, &node->out);
     }
     return false;
 }

@@ -133,7 +133,7 @@ static dp_status on_get(dp_node *node, dp_view bytes, const dp_peer *from)
     }
     for (uint32_t i = 0; i < get.n; i++) {
         const dp_view list = dp_lists_get(&node->list_exchange->lists, &get.hashes[i]);
-        if (list.size > 0 && dp_spread_serve_allows(node->spread, node->now, member)) {
+        if (list.size > 0 && dp_picker_serve_allows(node->picker, node->now, member)) {
             dp_writer writer = dp_writer_of(node->room, sizeof node->room);
             dp_list_msg_write(&writer, list);
             dp_node_send(node, &get.asker, dp_view_of(writer.data, writer.size));

@@ -133,7 +133,7 @@ static bool give_up_state(dp_node *node)
     }
     dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, from, node->ledger.round,
                  "no state comes");
-    dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
+    dp_picker_cancel(node->picker, node->now, &catchup->state_root, &node->out);
     catchup->wants_state = false;
     catchup->hasty = 0;
     catchup->gave_up_at = node->now;
@@ -167,10 +167,10 @@ static void begin_state(dp_node *node, const dp_hash *root, uint64_t round, uint
     /* A majority has certified the root; how long it is only the member says that was heard of
      * first, and others that have it are not to be blamed for that. Full: asked again with the next
      * tick. */
-    DP_IGNORE(dp_spread_want(node->spread, node->now, &catchup->state_root,
+    DP_IGNORE(dp_picker_want(node->picker, node->now, &catchup->state_root,
                              dp_broken(186) ? bytes : 0, DP_USE_STATE, DP_PRIORITY_STATE,
                              &node->out));
-    dp_spread_expect(node->spread, &catchup->state_root, bytes);
+    dp_picker_expect(node->picker, &catchup->state_root, bytes);
 }
 
 /* Members tell of one state, and soon of the next, or of one that more members can prove; a member
@@ -190,7 +190,7 @@ static bool resume_part(dp_node *node, uint64_t least)
         if (round >= least && dp_saved_is_certified(node, round, &part, &known) &&
             replay_bytes(node, round) != UINT64_MAX) {
             begin_state(node, &part, round, 0);
-            dp_spread_holders_all(node->spread, node->now, &part, &node->out);
+            dp_picker_holders_all(node->picker, node->now, &part, &node->out);
             return true;
         }
     }
@@ -206,7 +206,7 @@ static bool is_outdated(const dp_node *node)
     const dp_catchup *catchup = node->catchup;
     const dp_rowset *linked = dp_members_linked(node->members);
 
-    if (!dp_spread_waits(node->spread, &catchup->state_root) ||
+    if (!dp_picker_waits(node->picker, &catchup->state_root) ||
         dp_time_between(catchup->chosen_at, node->now) < STATE_HASTE_US << catchup->hasty) {
         return false;
     }
@@ -242,7 +242,7 @@ void dp_catchup_state(dp_node *node)
             return; /* The one under way is still coming, or replay is the better way after all. */
         }
         catchup->hasty = outdated ? catchup->hasty + (catchup->hasty < HASTY_MAX) : 0;
-        dp_spread_cancel(node->spread, node->now, &catchup->state_root, &node->out);
+        dp_picker_cancel(node->picker, node->now, &catchup->state_root, &node->out);
         catchup->wants_state = false;
     }
     if (!catchup->wants_state) {
@@ -252,7 +252,7 @@ void dp_catchup_state(dp_node *node)
         const dp_member *member = dp_members_at(node->members, linked->at[k]);
         if (member->has_summary &&
             dp_hash_equal(&member->summary.saved_root, &catchup->state_root)) {
-            dp_spread_holder(node->spread, node->now, &catchup->state_root, linked->at[k],
+            dp_picker_holder(node->picker, node->now, &catchup->state_root, linked->at[k],
                              &node->out);
         }
     }
@@ -319,7 +319,7 @@ static void fetch_ahead(dp_node *node)
 {
     dp_assert(node->catchup->wants_state);
     for (uint64_t round = node->catchup->state_round + 1;
-         round <= node->ledger.round && dp_spread_count(node->spread) < AHEAD_MAX; round++) {
+         round <= node->ledger.round && dp_picker_count(node->picker) < AHEAD_MAX; round++) {
         dp_history_row *row = dp_chain_row(node, round);
         if (row != NULL) {
             (void)dp_train_fetch_row(node, row);
@@ -331,7 +331,7 @@ void dp_catchup_state_tick(dp_node *node)
 {
     dp_catchup *catchup = node->catchup;
 
-    if (catchup->wants_state && !dp_spread_wants(node->spread, &catchup->state_root)) {
+    if (catchup->wants_state && !dp_picker_wants(node->picker, &catchup->state_root)) {
         catchup->wants_state = false;
     }
     if (catchup->wants_state && is_outdated(node)) {

@@ -19,8 +19,8 @@
 #include "gossip/member/members.h"
 #include "gossip/pairs/mix.h"
 #include "gossip/record/wire.h"
+#include "gossip/transfer/picker.h"
 #include "gossip/transfer/relay.h"
-#include "gossip/transfer/spread.h"
 #include "gossip/vote/commit.h"
 
 enum {
@@ -80,7 +80,7 @@ struct dp_node {
     dp_relay relay;
     dp_heartbeat beat;
     dp_members *members;
-    dp_spread *spread;
+    dp_picker *picker;
     dp_mix *mix;
     dp_ledger ledger;
     dp_commit *commit;

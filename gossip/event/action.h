@@ -211,7 +211,7 @@ typedef struct dp_action {
             dp_hash root;
             uint32_t index;
             uint32_t ahead; /* GET_INFO: when it answers it will be asked for so many chunks, the
-                               first ones: who likes asks for them at once (spread.h) */
+                               first ones: who likes asks for them at once (picker.h) */
         } get;
         struct {
             dp_peer peer;

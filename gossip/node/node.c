@@ -155,7 +155,7 @@ static void on_link_up(dp_node *node, const dp_event *event)
     const dp_roster_entry *entry = dp_ledger_member(&node->ledger, &event->u.link.peer);
     const uint32_t voter = dp_ledger_voter(&node->ledger, &event->u.link.peer);
     dp_members_mark(node->members, index, entry != NULL, voter != DP_NOBODY);
-    dp_spread_link_up(node->spread, node->now, index, &node->out);
+    dp_picker_link_up(node->picker, node->now, index, &node->out);
     if (voter != DP_NOBODY && dp_commit_echo(node->commit, voter, &vote)) {
         const dp_vote_msg msg = {.vote = vote};
         dp_writer writer = dp_writer_of(node->room, sizeof node->room);
@@ -174,7 +174,7 @@ static void on_link_down(dp_node *node, const dp_event *event)
     dp_members_link_down(node->members, node->now, node->wall_ms, &event->u.link.peer,
                          event->u.link.cause, &node->out);
     if (index != DP_MEMBER_NONE) {
-        dp_spread_link_down(node->spread, node->now, index, &node->out);
+        dp_picker_link_down(node->picker, node->now, index, &node->out);
     }
     dp_node_changed(node);
 }
@@ -182,7 +182,7 @@ static void on_link_down(dp_node *node, const dp_event *event)
 /* Somebody waits for this object, or has it already. */
 static bool is_of_use(const dp_node *node, const dp_hash *root)
 {
-    return dp_broken(57) || dp_node_holds(node, root) || dp_spread_wants(node->spread, root) ||
+    return dp_broken(57) || dp_node_holds(node, root) || dp_picker_wants(node->picker, root) ||
            (node->catchup->wants_state && dp_hash_equal(root, &node->catchup->state_root)) ||
            node->kind->knows(node, root);
 }
@@ -203,7 +203,7 @@ static void on_object(dp_node *node, const dp_event *event)
         return;
     }
     dp_node_hold(node, root, event->u.object.size);
-    dp_spread_object(node->spread, node->now, root, &node->out);
+    dp_picker_object(node->picker, node->now, root, &node->out);
     node->kind->object(node, root, event->u.object.size);
     dp_catchup_object(node, root);
     dp_train_unstick(node);
@@ -253,10 +253,10 @@ static void on_chunk(dp_node *node, const dp_event *event)
     if (dp_broken(53) && event->u.chunk.status == DP_BADHASH) {
         dp_event taken = *event; /* A damaged chunk is taken for a good one. */
         taken.u.chunk.status = DP_OK;
-        dp_spread_chunk(node->spread, node->now, &taken, &node->out);
+        dp_picker_chunk(node->picker, node->now, &taken, &node->out);
         return;
     }
-    dp_spread_chunk(node->spread, node->now, event, &node->out);
+    dp_picker_chunk(node->picker, node->now, event, &node->out);
 }
 
 static void on_command(dp_node *node, dp_command command)
@@ -344,7 +344,7 @@ static void dispatch(dp_node *node, const dp_event *event)
     case DP_EV_OBJECT_INFO:
         dp_catchup_chunk(node, &event->u.object.root);
         dp_claim_sized(node, &event->u.object.root, event->u.object.size);
-        dp_spread_info(node->spread, node->now, event, &node->out);
+        dp_picker_info(node->picker, node->now, event, &node->out);
         break;
     case DP_EV_CHUNK:
         on_chunk(node, event);
@@ -402,7 +402,7 @@ static void tick(dp_node *node)
     dp_heartbeat_enough(&node->beat, dp_members_large(node->members) ? 2 : 0);
     dp_heartbeat_tick(&node->beat, node->now, node->ledger.slot, node->ledger.round, &node->out);
     dp_members_tick(node->members, node->now, node->wall_ms, &node->out);
-    dp_spread_tick(node->spread, node->now, &node->out);
+    dp_picker_tick(node->picker, node->now, &node->out);
     dp_mix_tick(node->mix, node->now, &node->out);
     if (dp_ledger_lists(&node->ledger)) {
         dp_round_drop_more(node, dp_chain_drop_rest(node));
@@ -456,7 +456,7 @@ dp_time dp_node_wake(const dp_node *node)
     }
     wake = dp_time_min(wake, dp_heartbeat_wake(&node->beat));
     wake = dp_time_min(wake, dp_members_wake(node->members));
-    wake = dp_time_min(wake, dp_spread_wake(node->spread));
+    wake = dp_time_min(wake, dp_picker_wake(node->picker));
     wake = dp_time_min(wake, dp_mix_wake(node->mix));
     wake = dp_time_min(wake, dp_catchup_wake(node));
     wake = dp_time_min(wake, dp_train_wake(node));

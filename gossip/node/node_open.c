@@ -66,7 +66,7 @@ static void forget_member(void *context, uint32_t index)
     dp_node *node = context;
 
     dp_assert(index > 0 && index < DP_MEMBERS_MAX);
-    dp_spread_forget(node->spread, index);
+    dp_picker_forget(node->picker, index);
     dp_mix_forget(node->mix, index);
     dp_round_forget_member(node, index);
     dp_proof_forget_member(node, index);
@@ -107,13 +107,13 @@ static dp_status open_parts(dp_node *node)
     memcpy(members.addrs, config->addrs, sizeof members.addrs);
     memcpy(members.name, config->name, sizeof members.name);
     DP_TRY(dp_members_open(&node->members, &members));
-    const dp_spread_config spread = {
+    const dp_picker_config picker = {
         .members = node->members,
         .members_max = rows,
         .seed = dp_rng_next(&node->rng),
         .update_bytes_max = dp_manifest_update_bytes_max(&node->manifest),
         .state_bytes_max = dp_manifest_state_bytes_max(&node->manifest)};
-    DP_TRY(dp_spread_open(&node->spread, &spread));
+    DP_TRY(dp_picker_open(&node->picker, &picker));
     const dp_mix_config mix = {.run = node->run,
                                .self = node->self,
                                .incarnation = config->incarnation,
@@ -121,7 +121,7 @@ static dp_status open_parts(dp_node *node)
                                .pairs = node->manifest.pairs == DP_ON,
                                .seed = dp_rng_next(&node->rng),
                                .members = node->members,
-                               .spread = node->spread,
+                               .picker = node->picker,
                                .crypto = config->crypto,
                                .judge = dp_node_judge_terms,
                                .judge_context = node,
@@ -206,7 +206,7 @@ void dp_node_close(dp_node *node)
         return;
     }
     dp_mix_close(node->mix);
-    dp_spread_close(node->spread);
+    dp_picker_close(node->picker);
     dp_members_close(node->members);
     dp_ledger_close(&node->ledger);
     dp_map_close(&node->held_map);

@@ -31,7 +31,7 @@ static bool may_serve(dp_node *node, const dp_peer *from)
     const uint32_t member = dp_node_member_index(node, from);
 
     return member != DP_MEMBER_NONE && dp_out_room(&node->out, 1) &&
-           dp_spread_serve_allows(node->spread, node->now, member);
+           dp_picker_serve_allows(node->picker, node->now, member);
 }
 
 static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
@@ -164,14 +164,14 @@ static dp_status on_object_message(dp_node *node, uint8_t type, dp_view bytes, u
         DP_TRY(dp_wire_read_info_get(bytes, &root));
         node->kind->asked(node, &root);
         if (!is_refused(node, &root, from)) {
-            (void)dp_spread_serve_info(node->spread, node->now, from, &root, &node->out);
-        } else if (dp_spread_serve_allows(node->spread, node->now, from)) {
+            (void)dp_picker_serve_info(node->picker, node->now, from, &root, &node->out);
+        } else if (dp_picker_serve_allows(node->picker, node->now, from)) {
             say_absent(node, &root, from);
         }
         return DP_OK;
     }
     DP_TRY(dp_wire_read_chunk_get(bytes, &root, &index));
-    (void)dp_spread_serve_chunk(node->spread, node->now, from, &root, index, &node->out);
+    (void)dp_picker_serve_chunk(node->picker, node->now, from, &root, index, &node->out);
     return DP_OK;
 }
 

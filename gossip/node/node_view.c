@@ -64,11 +64,11 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
         view->sums_taken = node->parts->sums_taken;
     }
     view->diverged = node->train->diverged;
-    view->bytes_waiting = dp_spread_bytes_waiting(node->spread);
-    view->bytes_wanted = dp_spread_bytes_wanted(node->spread);
-    view->sources = dp_spread_sources(node->spread);
-    view->chunks = dp_spread_came(node->spread);
-    view->chunks_hedged = dp_spread_hedged(node->spread);
+    view->bytes_waiting = dp_picker_bytes_waiting(node->picker);
+    view->bytes_wanted = dp_picker_bytes_wanted(node->picker);
+    view->sources = dp_picker_sources(node->picker);
+    view->chunks = dp_picker_came(node->picker);
+    view->chunks_hedged = dp_picker_hedged(node->picker);
     view->leaving = dp_leave_state(node);
 }
 
@@ -209,7 +209,7 @@ dp_status dp_node_check(const dp_node *node, dp_why *why)
     DP_TRY(dp_commit_check(node->commit, why));
     DP_TRY(dp_members_check(node->members, why));
     DP_TRY(dp_heartbeat_check(&node->beat, why));
-    DP_TRY(dp_spread_check(node->spread, why));
+    DP_TRY(dp_picker_check(node->picker, why));
     DP_TRY(dp_mix_check(node->mix, why));
     if (node->started && node->commit->slot != node->ledger.slot + 1) {
         return dp_why_set(why, DP_CORRUPT, "votes in slot %llu on a chain of %llu",

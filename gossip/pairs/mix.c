@@ -13,7 +13,7 @@
 
 dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config)
 {
-    if (config->members == NULL || config->spread == NULL || config->members_max == 0 ||
+    if (config->members == NULL || config->picker == NULL || config->members_max == 0 ||
         config->members_max > DP_MEMBERS_MAX) {
         return DP_BADARG;
     }
@@ -153,7 +153,7 @@ void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
                            out);
     }
     if (!dp_hash_is_zero(&mix->x.other.root) && !mix->fetched) {
-        dp_spread_cancel(mix->config.spread, now, &mix->x.other.root, out);
+        dp_picker_cancel(mix->config.picker, now, &mix->x.other.root, out);
     }
     const bool has_row = mix->has_f && dp_mix_id_equal(&mix->f.id, &mix->x.id);
     if (has_row) {
@@ -173,7 +173,7 @@ void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out)
 void dp_mix_give_up(dp_mix *mix, dp_time now, const char *cause, dp_out *out)
 {
     if (!dp_hash_is_zero(&mix->x.other.root) && !mix->fetched) {
-        dp_spread_cancel(mix->config.spread, now, &mix->x.other.root, out);
+        dp_picker_cancel(mix->config.picker, now, &mix->x.other.root, out);
     }
     dp_mix_note(mix, cause, out);
     mix->aborted++;
@@ -218,12 +218,12 @@ void dp_mix_start_fetch(dp_mix *mix, dp_time now, dp_out *out)
     }
     const uint32_t member = dp_members_find(mix->config.members, &mix->x.peer);
     if (member == DP_MEMBER_NONE ||
-        dp_spread_want(mix->config.spread, now, &mix->x.other.root, mix->x.other.bytes,
+        dp_picker_want(mix->config.picker, now, &mix->x.other.root, mix->x.other.bytes,
                        DP_USE_EXCHANGE, DP_PRIORITY_ROUND, out) != DP_OK) {
         dp_mix_abort(mix, now, true, out);
         return;
     }
-    dp_spread_holder(mix->config.spread, now, &mix->x.other.root, member, out);
+    dp_picker_holder(mix->config.picker, now, &mix->x.other.root, member, out);
 }
 
 bool dp_mix_weighs(const dp_mix_row *row)

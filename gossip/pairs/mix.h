@@ -1,7 +1,7 @@
 /* Gossip averaging in pairs, used while no majority of voters is heard, and between rounds where
  * the run says so: the exchange of frozen displacement between two nodes as a state machine without
- * I/O. It moves no tensor and knows nothing of rounds; drawers and rules are those of SAFETY C1 to
- * C5.
+ * I/O. It moves no tensor and knows nothing of rounds; work buffers and rules are those of SAFETY
+ * C1 to C5.
  *
  * The initiator a and the responder b exchange D = DEC(ENC(F)) and each moves its own F and x by D'
  * - D_own, where D' = (w_a D_a + w_b D_b) / (w_a + w_b) and w = floor(tokens^2 / steps) of what F
@@ -35,7 +35,7 @@
 #define DP_GOSSIP_PAIRS_MIX_H
 
 #include "gossip/member/members.h"
-#include "gossip/transfer/spread.h"
+#include "gossip/transfer/picker.h"
 
 enum {
     DP_EXCHANGE_BYTES = 16,
@@ -84,7 +84,7 @@ typedef struct dp_mix_config {
     const char *(*judge)(void *context, const dp_peer *peer, const struct dp_mix_terms *terms);
     void *judge_context;
     const dp_members *members; /* both must outlive this */
-    dp_spread *spread;
+    dp_picker *picker;
     uint32_t members_max;
 } dp_mix_config;
 

@@ -104,7 +104,7 @@ static dp_early *note(dp_node *node, const dp_peer *author, const dp_part_early 
 static bool may_fetch(const dp_node *node)
 {
     return node->mode == DP_MODE_SYNC && !node->paused && !node->halted &&
-           dp_spread_count(node->spread) < DP_WANTED_MAX / 2;
+           dp_picker_count(node->picker) < DP_WANTED_MAX / 2;
 }
 
 dp_status dp_part_early_message(dp_node *node, uint32_t from, dp_view bytes)
@@ -132,7 +132,7 @@ dp_status dp_part_early_message(dp_node *node, uint32_t from, dp_view bytes)
     }
     /* Takes no hint about an object that is here or wanted already: it may be data or a state, and
      * a later change of the hint would drop it. */
-    if (!dp_node_holds(node, &told.ref.root) && !dp_spread_wants(node->spread, &told.ref.root) &&
+    if (!dp_node_holds(node, &told.ref.root) && !dp_picker_wants(node->picker, &told.ref.root) &&
         note(node, &author, &told) != NULL) {
         dp_part_round_fetch(node, &told.ref.root, told.ref.bytes, &author);
     }

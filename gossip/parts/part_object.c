@@ -28,11 +28,11 @@ void dp_part_round_fetch(dp_node *node, const dp_hash *root, uint64_t bytes, con
 {
     const uint32_t index = dp_node_member_index(node, holder);
 
-    DP_IGNORE(dp_spread_want(node->spread, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+    DP_IGNORE(dp_picker_want(node->picker, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
                              &node->out)); /* Full: asked again with the next repeat. */
-    dp_spread_expect(node->spread, root, bytes);
+    dp_picker_expect(node->picker, root, bytes);
     if (index != DP_MEMBER_NONE && index != 0) {
-        dp_spread_holder(node->spread, node->now, root, index, &node->out);
+        dp_picker_holder(node->picker, node->now, root, index, &node->out);
     }
 }
 

@@ -40,7 +40,7 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
             return;
         }
         if (!dp_node_holds(node, &ref->root)) {
-            if (!dp_spread_wants(node->spread, &ref->root)) {
+            if (!dp_picker_wants(node->picker, &ref->root)) {
                 dp_part_round_fetch(node, &ref->root, ref->bytes, &claim->ready.peer);
             }
             return;
@@ -77,7 +77,7 @@ static void look_at_result(dp_node *node, dp_result *result)
             return;
         }
         if (!dp_node_holds(node, root)) {
-            if (!dp_spread_wants(node->spread, root) && !waits(node, result)) {
+            if (!dp_picker_wants(node->picker, root) && !waits(node, result)) {
                 dp_part_round_fetch(node, root, result->word.bytes, &result->word.owner);
             }
             return;
@@ -100,7 +100,7 @@ void dp_part_round_look_again(dp_node *node)
         if (result->held || result->bad) {
             continue;
         }
-        if (!dp_spread_wants(node->spread, &result->word.root)) {
+        if (!dp_picker_wants(node->picker, &result->word.root)) {
             look_at_result(node, result);
         } else if (result->near && !waits(node, result)) {
             result->near = false;
@@ -238,7 +238,7 @@ void dp_part_round_lost(dp_node *node, const dp_hash *root)
 
 void dp_part_round_asked(dp_node *node, const dp_hash *root)
 {
-    if (dp_node_holds(node, root) || dp_spread_wants(node->spread, root)) {
+    if (dp_node_holds(node, root) || dp_picker_wants(node->picker, root)) {
         return;
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
@@ -457,7 +457,7 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
             continue;
         }
         if (dp_part_site_near(node->parts, member) && !dp_node_holds(node, &result->word.root) &&
-            !dp_spread_wants(node->spread, &result->word.root)) {
+            !dp_picker_wants(node->picker, &result->word.root)) {
             result->near = true;
             dp_node_changed(node); /* That wait ends too. */
             result->since = node->now;
@@ -465,7 +465,7 @@ void dp_part_round_have(dp_node *node, uint32_t voter, uint32_t member, const dp
                                 &dp_members_at(node->members, member)->peer);
             node->parts->results_near++;
         } else {
-            dp_spread_holder(node->spread, node->now, &result->word.root, member, &node->out);
+            dp_picker_holder(node->picker, node->now, &result->word.root, member, &node->out);
         }
     }
 }

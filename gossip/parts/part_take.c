@@ -209,7 +209,7 @@ static void look_at_sum(dp_node *node, dp_sum *sum)
     }
     if (!sum->held) {
         if (!dp_node_holds(node, root)) {
-            if (!dp_spread_wants(node->spread, root)) {
+            if (!dp_picker_wants(node->picker, root)) {
                 dp_part_round_fetch(node, root, sum->word.bytes, &sum->word.owner);
             }
             return;
@@ -330,7 +330,7 @@ bool dp_part_take_awaits(const dp_node *node, uint32_t part, const dp_claim *cla
 static void look_whether_it_moves(dp_node *node, dp_sum *sum)
 {
     const uint64_t came =
-        sum->held ? sum->word.bytes : dp_spread_bytes_of(node->spread, &sum->word.root);
+        sum->held ? sum->word.bytes : dp_picker_bytes_of(node->picker, &sum->word.root);
 
     if (came > sum->came) {
         sum->moved = node->now;

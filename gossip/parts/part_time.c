@@ -40,8 +40,8 @@ dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part)
         bytes[n] = claim->evidence ? 0 : bytes_of(claim, part);
         n += bytes[n] > 0 ? 1 : 0;
     }
-    return dp_part_wait_of(dp_spread_chunk_p95(node->spread), dp_members_rtt_p95(node->members),
-                           bytes, n, dp_spread_rate(node->spread),
+    return dp_part_wait_of(dp_picker_chunk_p95(node->picker), dp_members_rtt_p95(node->members),
+                           bytes, n, dp_picker_rate(node->picker),
                            dp_deadline_hard(&node->round->deadline));
 }
 

@@ -233,7 +233,7 @@ static void look_whether_it_moves(dp_node *node, uint32_t part)
             const dp_part_ref *ref = &claim->ready.parts.refs[part];
             came += (claim->parts.held >> part & 1U) != 0
                         ? ref->bytes
-                        : dp_spread_bytes_of(node->spread, &ref->root);
+                        : dp_picker_bytes_of(node->picker, &ref->root);
         }
     }
     if (came > duty->came) {

@@ -18,7 +18,7 @@ void dp_claim_open_round(dp_node *node);
 /* claim_size.c: could an update of this run be as long as this READY says? */
 bool dp_claim_fits(const dp_node *node, const dp_ready *ready);
 /* A holder has proved how long this object is: whoever named it with another size has lied, and if
- * nobody names it rightly it is not fetched. Before dp_spread_info. */
+ * nobody names it rightly it is not fetched. Before dp_picker_info. */
 void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size);
 /* A message said this size, size is right: false, and the bad of its object is set, if they
  * differ. */

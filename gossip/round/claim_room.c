@@ -27,7 +27,7 @@ static bool gives_way(const dp_node *node, const dp_claim *claim)
         return dp_out_room(&node->out, 1); /* Its blob is dropped. */
     }
     return !node->ledger.parted && !claim->held && claim->have == 0 &&
-           dp_spread_bytes_of(node->spread, &claim->ready.root) == 0 &&
+           dp_picker_bytes_of(node->picker, &claim->ready.root) == 0 &&
            dp_time_between(claim->told_at, node->now) >= DP_CLAIM_PATIENCE_US;
 }
 

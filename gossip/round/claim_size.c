@@ -63,7 +63,7 @@ void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size)
     const uint64_t rejected = node->rejected;
     bool right = false;
 
-    if (dp_broken(185) || !dp_spread_unsure(node->spread, root)) {
+    if (dp_broken(185) || !dp_picker_unsure(node->picker, root)) {
         /* Not wanted, or by a record, the manifest or a partner, which the holder is held
          * against. */
         return;
@@ -74,7 +74,7 @@ void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size)
     right = node->kind->sized(node, root, size) || right;
     if (node->rejected != rejected) {
         if (!right) {
-            dp_spread_cancel(node->spread, node->now, root, &node->out);
+            dp_picker_cancel(node->picker, node->now, root, &node->out);
         }
         dp_node_changed(node);
     }

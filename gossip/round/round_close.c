@@ -54,7 +54,7 @@ static await awaited(const dp_node *node, const uint32_t *held, uint32_t n)
  * that is longer: an update of many chunks, or one that comes through another node. */
 static uint64_t transfer_of(const dp_node *node)
 {
-    const uint64_t chunk = dp_spread_chunk_p95(node->spread);
+    const uint64_t chunk = dp_picker_chunk_p95(node->picker);
     const uint64_t update = dp_span_percentile(&node->relay.waits, 95);
 
     return chunk > update / 2 ? chunk : update / 2;

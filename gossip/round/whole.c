@@ -48,14 +48,14 @@ static void fetch(dp_node *node, dp_claim *claim)
         }
         return;
     }
-    if (dp_spread_want(node->spread, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+    if (dp_picker_want(node->picker, node->now, root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
                        &node->out) != DP_OK) {
         node->round->unwanted = true; /* Asked again when one has come, or with the next repeat. */
         return;
     }
     const uint32_t author = dp_node_member_index(node, &claim->ready.peer);
     if (author != DP_MEMBER_NONE && author != 0) {
-        dp_spread_holder(node->spread, node->now, root, author, &node->out);
+        dp_picker_holder(node->picker, node->now, root, author, &node->out);
     }
 }
 
@@ -73,7 +73,7 @@ static void have(dp_node *node, uint32_t voter, uint32_t member, const dp_hash *
             dp_node_changed(node);
         }
         if (has && !claim->held && member != DP_MEMBER_NONE && member != 0) {
-            dp_spread_holder(node->spread, node->now, &claim->ready.root, member, &node->out);
+            dp_picker_holder(node->picker, node->now, &claim->ready.root, member, &node->out);
         }
     }
 }
@@ -91,7 +91,7 @@ static void fetch_unwanted(dp_node *node)
     round->unwanted = false;
     for (uint32_t i = 0; i < round->n_claims && !round->unwanted; i++) {
         dp_claim *claim = &round->claims[i];
-        if (!claim->held && !dp_spread_wants(node->spread, &claim->ready.root)) {
+        if (!claim->held && !dp_picker_wants(node->picker, &claim->ready.root)) {
             fetch(node, claim);
         }
     }
@@ -232,7 +232,7 @@ static void look(dp_node *node)
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         dp_claim *claim = &node->round->claims[i];
         if (!claim->held) {
-            if (!dp_spread_wants(node->spread, &claim->ready.root)) {
+            if (!dp_picker_wants(node->picker, &claim->ready.root)) {
                 fetch(node, claim);
             }
         } else if (!claim->checked && node->standing.state != DP_TRAINER_OFF) {

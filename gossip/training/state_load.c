@@ -164,7 +164,7 @@ void dp_train_unload(dp_node *node)
         dp_out_add(&node->out, DP_DO_TRAIN_STOP);
         train->training = false;
     }
-    /* A state that is loaded empties the drawers: F is there again only with its RESTORE. */
+    /* A state that is loaded empties the work buffers: F is there again only with its RESTORE. */
     dp_mix_trainer_down(node->mix, node->now, &node->out);
     dp_node_changed(node);
 }

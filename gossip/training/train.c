@@ -324,7 +324,7 @@ void dp_train_event(dp_node *node, const dp_event *event)
         break;
     case DP_EV_TRAINED:
         if (node->standing.state != DP_TRAINER_SET) {
-            break; /* Of drawers that a load has emptied since. */
+            break; /* Of work buffers that a load has emptied since. */
         }
         train->steps = event->u.trained.steps;
         train->tokens = event->u.trained.tokens;

@@ -2,7 +2,7 @@
  * another node that has it: behind an uplink that is thinner than the others', this node gives the
  * update to one voter first. A memory of fixed size and a rule; no messages of its own.
  *
- * A refused peer hears "not here", as from any node that lacks an object (spread.h); it asks the
+ * A refused peer hears "not here", as from any node that lacks an object (picker.h); it asks the
  * others, and asks here again after 250 ms, 500 ms, 1 s, .. The voter tells all voters HAVE when it
  * has the update, and they ask it; a node that does not vote finds it when it asks around. The
  * uplink then carries one copy instead of one for each peer that asks. No peer is refused for

@@ -206,7 +206,7 @@ static void do_load(dp_host *host, const dp_action *action)
     const dp_status status = fails ? DP_NOTFOUND : dp_toy_load(&host->toy, state);
 
     if (status == DP_OK) {
-        dp_oracle_drawers(host, action, NULL);
+        dp_oracle_buffers(host, action, NULL);
     }
     answer_at(host, action->u.load.round, status);
 }
@@ -217,7 +217,7 @@ static void do_init(dp_host *host, const dp_action *action)
 
     dp_toy_first(host->sim->manifest.model_seed, &model);
     dp_toy_start(&host->toy, 0, &model);
-    dp_oracle_drawers(host, action, NULL);
+    dp_oracle_buffers(host, action, NULL);
     answer_at(host, 0, DP_OK);
 }
 
@@ -243,7 +243,7 @@ static void do_restore(dp_host *host, const dp_action *action)
     if (!action->u.restore.frozen) {
         host->pending_root = action->u.restore.ready_root;
     }
-    dp_oracle_drawers(host, action, NULL);
+    dp_oracle_buffers(host, action, NULL);
 }
 
 /* The list of a publication's parts; each part is an object of its own. */
@@ -307,7 +307,7 @@ static void do_publish(dp_host *host, const dp_action *action)
                    (uint64_t)host->index << 32 | ++host->nonce, &parcel->made);
     parcel->round = action->u.publish.round;
     dp_evil_publishes(host, &parcel->made, parcel->round);
-    dp_oracle_drawers(host, action, NULL);
+    dp_oracle_buffers(host, action, NULL);
     write_parcel(host, DP_THEN_PUBLISHED);
 }
 
@@ -317,7 +317,7 @@ static void do_freeze(dp_host *host, const dp_action *action)
 
     dp_toy_freeze(&host->toy, (uint64_t)host->index << 32 | ++host->nonce, &parcel->made);
     memcpy(parcel->exchange, action->u.mix.exchange, sizeof parcel->exchange);
-    dp_oracle_drawers(host, action, NULL);
+    dp_oracle_buffers(host, action, NULL);
     write_parcel(host, DP_THEN_FROZEN);
 }
 
@@ -527,7 +527,7 @@ static void do_apply(dp_host *host, const dp_action *action)
     event.u.applied.tensor_root = sim->shelf.items[object].root;
     event.u.applied.tensor_bytes = sim->shelf.items[object].size;
     dp_oracle_theta(host, host->toy.round, &event.u.applied.tensor_root);
-    dp_oracle_drawers(host, action, NULL);
+    dp_oracle_buffers(host, action, NULL);
     dp_host_event(host, &event);
 }
 
@@ -550,7 +550,7 @@ static void do_mix(dp_host *host, const dp_action *action)
         dp_sim_fail(host->sim, "C5", host->index, "MIX without both blobs");
         return;
     }
-    dp_oracle_drawers(host, action, change);
+    dp_oracle_buffers(host, action, change);
     dp_oracle_mixed(host, action, change);
     host->sim->totals.exchanges++;
     dp_host_event(host, &event);

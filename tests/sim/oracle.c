@@ -60,10 +60,10 @@ dp_status dp_oracle_open(dp_sim *sim)
     }
     sim->oracle = o;
     o->members = calloc(sim->plan.nodes, sizeof *o->members);
-    o->drawers = calloc(sim->plan.nodes, sizeof *o->drawers);
+    o->buffers = calloc(sim->plan.nodes, sizeof *o->buffers);
     o->live = calloc(sim->plan.nodes, sizeof *o->live);
     o->far_since = calloc((size_t)sim->plan.nodes * sim->plan.nodes, sizeof *o->far_since);
-    if (o->members == NULL || o->drawers == NULL || o->live == NULL || o->far_since == NULL) {
+    if (o->members == NULL || o->buffers == NULL || o->live == NULL || o->far_since == NULL) {
         return DP_NOMEM;
     }
     o->due = calloc(sim->plan.nodes, sizeof *o->due);
@@ -111,7 +111,7 @@ void dp_oracle_close(dp_sim *sim)
     free(o->due);
     free(o->accused);
     dp_lives_close(o->lives);
-    free(o->drawers);
+    free(o->buffers);
     for (uint32_t i = 0; i < o->n_parcels; i++) {
         free(o->parcels[i].parts);
     }
@@ -439,7 +439,7 @@ void dp_oracle_forgot(dp_host *host)
     dp_oracle *o = host->sim->oracle;
 
     o->members[host->index].forgot = true;
-    o->drawers[host->index].announced = 0;
+    o->buffers[host->index].announced = 0;
     /* With its row it forgets what it had announced, and may say something else; the chain takes at
      * most one. */
     for (uint32_t i = 0; i < o->n_claims; i++) {

@@ -45,7 +45,7 @@ uint64_t dp_oracle_reduce_nonce(uint64_t round, uint32_t part);
 /* The trainer begins a command, and has done it: LOAD, INIT, RESTORE, PUBLISH, APPLY, FREEZE, MIX
  * (change: what it did to F). */
 void dp_oracle_command(dp_host *host);
-void dp_oracle_drawers(dp_host *host, const dp_action *action, const dp_toy_vector change);
+void dp_oracle_buffers(dp_host *host, const dp_action *action, const dp_toy_vector change);
 void dp_oracle_trainer_gone(dp_host *host);
 /* The node has given its trainer a command. */
 void dp_oracle_ordered(dp_host *host, const dp_action *action);

@@ -61,7 +61,7 @@ typedef struct dp_parcel_book {
 } dp_parcel_book;
 
 /* The trainer of one node. An epoch ends when it dies, or loads a state. */
-typedef struct dp_drawer_book {
+typedef struct dp_buffer_book {
     uint64_t epoch;
     /* numbers of publications: the newest made, announced, settled in this epoch */
     uint32_t published;
@@ -70,7 +70,7 @@ typedef struct dp_drawer_book {
     /* Q16: of F since it was frozen, or of the vector that it was brought back from */
     uint32_t kept;
     dp_toy was; /* before the command under way */
-} dp_drawer_book;
+} dp_buffer_book;
 
 /* One claim: which root a peer announced for a round on a base. */
 typedef struct dp_claim_book {
@@ -188,7 +188,7 @@ struct dp_oracle {
     dp_member_book *members; /* by host */
     dp_due_book *due;        /* by host */
     uint64_t *accused; /* [subject * nodes + author]: last incarnation that this author accused */
-    dp_drawer_book *drawers; /* by host */
+    dp_buffer_book *buffers; /* by host */
     dp_parcel_book *parcels;
     uint32_t n_parcels;
     uint32_t parcels_capacity;
@@ -213,9 +213,9 @@ struct dp_oracle {
     uint64_t lines_capacity;
 };
 
-/* oracle_drawers.c: work was thrown away, and why. */
+/* oracle_buffers.c: work was thrown away, and why. */
 void dp_oracle_discarded(dp_host *host, const dp_note *note);
-/* oracle_drawers.c: this node has told others of its publication. */
+/* oracle_buffers.c: this node has told others of its publication. */
 void dp_oracle_announced(dp_host *host, const dp_hash *root);
 
 /* Room for one more in an array that doubles. Zeroed. Aborts when memory is gone. */

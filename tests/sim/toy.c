@@ -115,11 +115,11 @@ static void place_x(dp_toy *toy)
     }
 }
 
-static void empty(dp_toy *toy, dp_toy_vector drawer)
+static void empty(dp_toy *toy, dp_toy_vector buffer)
 {
     for (uint32_t i = 0; i < DP_TOY_ELEMENTS; i++) {
-        toy->discarded[i] += drawer[i];
-        drawer[i] = 0;
+        toy->discarded[i] += buffer[i];
+        buffer[i] = 0;
     }
 }
 

@@ -2,9 +2,9 @@
  * asks, exactly, so that every aggregate can be computed again and every unit of displacement has
  * one place. Has no clock; the host feeds it steps.
  *
- * Numbers are int64 in fixed point. Displacement d means theta - x. It lies in one drawer: open O,
- *     frozen F, pending P (the vector a of a publication without an outcome) or residual e. At all
- *     times, per element, made = O + F + P + e + applied + discarded
+ * Numbers are int64 in fixed point. Displacement d means theta - x. It lies in one work buffer:
+ *     open O, frozen F, pending P (the vector a of a publication without an outcome) or residual e.
+ *     At all times, per element, made = O + F + P + e + applied + discarded
  * where applied is what records took (clip * decoded blob) and discarded what beta, lambda and
  * crashes threw away. */
 #ifndef DP_SIM_TOY_H

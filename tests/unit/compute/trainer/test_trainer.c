@@ -477,7 +477,7 @@ static void frozen_work_joins_the_next_publication_and_comes_back_after_a_restar
     node_close(&y);
 }
 
-static void lambda_scales_every_drawer(void **state)
+static void lambda_scales_every_work_buffer(void **state)
 {
     (void)state;
     node x = node_open(1, DP_CODEC_SPARSE, 950, 0);
@@ -643,7 +643,7 @@ int main(void)
         cmocka_unit_test(frozen_work_that_is_restored_late_is_worth_less_and_so_is_its_exchange),
         cmocka_unit_test(an_exchange_conserves_weighted_frozen_work),
         cmocka_unit_test(frozen_work_joins_the_next_publication_and_comes_back_after_a_restart),
-        cmocka_unit_test(lambda_scales_every_drawer),
+        cmocka_unit_test(lambda_scales_every_work_buffer),
         cmocka_unit_test(a_record_that_cannot_be_applied_changes_nothing),
         cmocka_unit_test(looking_at_theta_leaves_training_alone),
         cmocka_unit_test(each_allocation_may_fail),

@@ -129,12 +129,12 @@ static void a_state_that_the_chain_does_not_certify_is_not_fetched(void **state)
     serves(node, 2, node->ledger.round + 1, &lie); /* Nor one of a round that is not decided. */
     dp_catchup_state(node);
     assert_false(node->catchup->wants_state);
-    assert_false(dp_spread_wants(node->spread, &lie));
+    assert_false(dp_picker_wants(node->picker, &lie));
     serves(node, 1, round, &world->nodes[1].saved_root);
     dp_catchup_state(node);
     assert_true(node->catchup->wants_state);
-    assert_true(dp_spread_wants(node->spread, &world->nodes[1].saved_root));
-    assert_false(dp_spread_wants(node->spread, &lie));
+    assert_true(dp_picker_wants(node->picker, &world->nodes[1].saved_root));
+    assert_false(dp_picker_wants(node->picker, &lie));
     kit_close(world);
 }
 
@@ -189,10 +189,10 @@ static void when_the_link_to_who_was_asked_breaks_another_is_asked_at_once(void 
 
     (void)state;
     dp_out_begin(&node->out, &actions);
-    assert_int_equal(dp_spread_want(node->spread, node->now, &root, 100, DP_USE_STATE,
+    assert_int_equal(dp_picker_want(node->picker, node->now, &root, 100, DP_USE_STATE,
                                     DP_PRIORITY_STATE, &node->out),
                      DP_OK);
-    dp_spread_holders_all(node->spread, node->now, &root, &node->out);
+    dp_picker_holders_all(node->picker, node->now, &root, &node->out);
     const dp_peer first = asked_for(&root);
     assert_false(dp_peer_equal(&first, &(dp_peer){{0}}));
     event.u.link.peer = first;
@@ -219,7 +219,7 @@ static void updates_that_a_loaded_state_holds_are_not_fetched_any_more(void **st
     const dp_hash root = row->items[0].root;
     dp_node_unhold(node, &root);
     dp_out_begin(&node->out, &actions);
-    assert_int_equal(dp_spread_want(node->spread, node->now, &root, 8, DP_USE_BLOB,
+    assert_int_equal(dp_picker_want(node->picker, node->now, &root, 8, DP_USE_BLOB,
                                     DP_PRIORITY_ROUND, &node->out),
                      DP_OK);
     dp_train_unload(node);
@@ -227,7 +227,7 @@ static void updates_that_a_loaded_state_holds_are_not_fetched_any_more(void **st
     node->train->moving_round = round;
     dp_train_at(node, &event);
     assert_int_equal(node->standing.state, DP_TRAINER_SET);
-    assert_false(dp_spread_wants(node->spread, &root));
+    assert_false(dp_picker_wants(node->picker, &root));
     kit_close(world);
 }
 

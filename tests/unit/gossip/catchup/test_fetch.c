@@ -33,16 +33,16 @@ static void few_shards_are_fetched_at_a_time_and_all_before_the_trainer_opens(vo
     dp_node *const node = world->nodes[1].node;
 
     (void)state;
-    assert_int_equal(dp_spread_count(node->spread), DP_DATA_AT_ONCE);
+    assert_int_equal(dp_picker_count(node->picker), DP_DATA_AT_ONCE);
     for (uint32_t i = 0; i < SHARDS; i++) {
         dp_event event = {.type = DP_EV_OBJECT};
         event.u.object.root = world->manifest.shards[i].root;
         event.u.object.size = 8;
-        assert_true(dp_spread_wants(node->spread, &event.u.object.root));
+        assert_true(dp_picker_wants(node->picker, &event.u.object.root));
         kit_event_in(world, 1, &event);
         assert_int_equal(kit_find(world->actions, DP_DO_TRAINER_OPEN) != NULL, i == SHARDS - 1);
         kit_drain(world);
-        assert_true(dp_spread_count(node->spread) <= DP_DATA_AT_ONCE);
+        assert_true(dp_picker_count(node->picker) <= DP_DATA_AT_ONCE);
     }
     kit_close(world);
 }
@@ -57,12 +57,12 @@ static void a_shard_that_was_lost_is_wanted_again(void **state)
     (void)state;
     lost.u.object.root = world->manifest.shards[5].root;
     kit_event_in(world, 0, &down);
-    assert_int_equal(dp_spread_count(node->spread), 0);
+    assert_int_equal(dp_picker_count(node->picker), 0);
     kit_event_in(world, 0, &lost);
     assert_false(dp_node_holds(node, &lost.u.object.root));
-    assert_true(dp_spread_wants(node->spread, &lost.u.object.root));
+    assert_true(dp_picker_wants(node->picker, &lost.u.object.root));
     kit_event_in(world, 0, &lost); /* Told twice, it is wanted once. */
-    assert_int_equal(dp_spread_count(node->spread), 1);
+    assert_int_equal(dp_picker_count(node->picker), 1);
     kit_close(world);
 }
 
@@ -105,14 +105,14 @@ static void a_round_is_here_when_the_last_of_its_updates_is(void **state)
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         assert_false(dp_train_fetch_row(d->node, &d->row));
-        assert_true(dp_spread_wants(d->node->spread, &d->items[2].root));
+        assert_true(dp_picker_wants(d->node->picker, &d->items[2].root));
         dp_node_hold(d->node, &d->items[i].root, 8);
     }
     assert_true(dp_train_fetch_row(d->node, &d->row));
     dp_node_unhold(d->node, &d->items[0].root); /* It is found missing, though it was here. */
-    dp_spread_cancel(d->node->spread, d->node->now, &d->items[0].root, &d->node->out);
+    dp_picker_cancel(d->node->picker, d->node->now, &d->items[0].root, &d->node->out);
     assert_false(dp_train_fetch_row(d->node, &d->row));
-    assert_true(dp_spread_wants(d->node->spread, &d->items[0].root));
+    assert_true(dp_picker_wants(d->node->picker, &d->items[0].root));
     decided_close(d);
 }
 
@@ -120,19 +120,19 @@ static void a_round_is_here_when_the_last_of_its_updates_is(void **state)
 static void what_was_wanted_of_its_author_is_asked_of_all_though_no_more_has_room(void **state)
 {
     decided *d = decided_of(UPDATES);
-    dp_spread *spread = d->node->spread;
+    dp_picker *picker = d->node->picker;
     const dp_hash *early = &d->items[90].root;
 
     (void)state;
-    assert_int_equal(dp_spread_want(spread, d->node->now, early, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+    assert_int_equal(dp_picker_want(picker, d->node->now, early, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
                                     &d->node->out),
                      DP_OK);
-    assert_false(dp_spread_asks_all(spread, early, DP_PRIORITY_ROUND));
+    assert_false(dp_picker_asks_all(picker, early, DP_PRIORITY_ROUND));
     assert_false(dp_train_fetch_row(d->node, &d->row));
-    assert_int_equal(dp_spread_count(spread), DP_WANTED_MAX);
-    assert_true(dp_spread_asks_all(spread, early, DP_PRIORITY_ROUND));
-    assert_true(dp_spread_asks_all(spread, &d->items[DP_WANTED_MAX - 2].root, DP_PRIORITY_ROUND));
-    assert_false(dp_spread_wants(spread, &d->items[DP_WANTED_MAX - 1].root));
+    assert_int_equal(dp_picker_count(picker), DP_WANTED_MAX);
+    assert_true(dp_picker_asks_all(picker, early, DP_PRIORITY_ROUND));
+    assert_true(dp_picker_asks_all(picker, &d->items[DP_WANTED_MAX - 2].root, DP_PRIORITY_ROUND));
+    assert_false(dp_picker_wants(picker, &d->items[DP_WANTED_MAX - 1].root));
     decided_close(d);
 }
 
@@ -143,7 +143,7 @@ static void a_round_that_was_let_go_is_not_fetched(void **state)
     (void)state;
     d->row.dropped = true;
     assert_false(dp_train_fetch_row(d->node, &d->row));
-    assert_int_equal(dp_spread_count(d->node->spread), 0);
+    assert_int_equal(dp_picker_count(d->node->picker), 0);
     decided_close(d);
 }
 

@@ -1,18 +1,18 @@
-/* A node that fetches objects with the real dp_spread while the test plays the driver and the
+/* A node that fetches objects with the real dp_picker while the test plays the driver and the
  * peers. */
 #ifndef DP_TESTS_UNIT_GOSSIP_KIT_FETCHER_H
 #define DP_TESTS_UNIT_GOSSIP_KIT_FETCHER_H
 
 #include "tests/unit/gossip/kit/mesh.h"
 
-#include "gossip/transfer/spread.h"
+#include "gossip/transfer/picker.h"
 
 enum { CHUNKS = 6, SIZE = CHUNKS * DP_CHUNK_BYTES_MIN - 100 };
 
 /* One node that fetches, with linked members 1..n; the test plays the driver. */
 typedef struct fetcher {
     dp_members *members;
-    dp_spread *spread;
+    dp_picker *picker;
     dp_actions *actions;
     dp_out out;
     uint64_t now;
@@ -60,8 +60,8 @@ static inline fetcher *fetcher_of(uint32_t n)
     for (uint32_t i = 1; i <= n; i++) {
         link_member(f, i);
     }
-    CHECK_OK(dp_spread_open(
-        &f->spread, &(dp_spread_config){.members = f->members, .members_max = 16, .seed = 3}));
+    CHECK_OK(dp_picker_open(
+        &f->picker, &(dp_picker_config){.members = f->members, .members_max = 16, .seed = 3}));
     for (uint32_t i = 0; i < DP_CHUNKS_MAX; i++) {
         f->leaves[i] = (dp_hash){.bytes = {(uint8_t)i, (uint8_t)(i >> 8), 9}};
     }
@@ -72,8 +72,8 @@ static inline fetcher *fetcher_of(uint32_t n)
 
 static inline void fetcher_close(fetcher *f)
 {
-    CHECK_OK(dp_spread_check(f->spread, NULL));
-    dp_spread_close(f->spread);
+    CHECK_OK(dp_picker_check(f->picker, NULL));
+    dp_picker_close(f->picker);
     dp_members_close(f->members);
     dp_out_close(&f->out);
     free(f->actions);
@@ -106,8 +106,8 @@ static inline void info(fetcher *f, uint32_t from, const dp_hash *root, uint64_t
     const dp_event event = {
         .type = DP_EV_OBJECT_INFO,
         .u.object = {.root = *root, .size = size, .leaves = f->leaves, .peer = mesh_peer(from)}};
-    dp_spread_info(f->spread, now_of(f), &event, &f->out);
-    CHECK_OK(dp_spread_check(f->spread, NULL));
+    dp_picker_info(f->picker, now_of(f), &event, &f->out);
+    CHECK_OK(dp_picker_check(f->picker, NULL));
 }
 
 static inline void chunk(fetcher *f, const dp_peer *from, uint32_t index, dp_status status)
@@ -116,21 +116,21 @@ static inline void chunk(fetcher *f, const dp_peer *from, uint32_t index, dp_sta
     const dp_event event = {
         .type = DP_EV_CHUNK,
         .u.chunk = {.root = f->root, .index = index, .peer = *from, .status = status}};
-    dp_spread_chunk(f->spread, now_of(f), &event, &f->out);
-    CHECK_OK(dp_spread_check(f->spread, NULL));
+    dp_picker_chunk(f->picker, now_of(f), &event, &f->out);
+    CHECK_OK(dp_picker_check(f->picker, NULL));
 }
 
 static inline void want(fetcher *f, dp_priority priority)
 {
-    CHECK_OK(dp_spread_want(f->spread, now_of(f), &f->root, SIZE, DP_USE_BLOB, priority, &f->out));
+    CHECK_OK(dp_picker_want(f->picker, now_of(f), &f->root, SIZE, DP_USE_BLOB, priority, &f->out));
 }
 
 static inline void tick_after(fetcher *f, uint64_t us)
 {
     f->now += us;
     begin(f);
-    dp_spread_tick(f->spread, now_of(f), &f->out);
-    CHECK_OK(dp_spread_check(f->spread, NULL));
+    dp_picker_tick(f->picker, now_of(f), &f->out);
+    CHECK_OK(dp_picker_check(f->picker, NULL));
 }
 
 static inline uint32_t asked_of(const fetcher *f, dp_action_type type)

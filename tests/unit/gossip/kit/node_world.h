@@ -65,7 +65,7 @@ typedef struct kit_node {
     bool holds_frozen;      /* RESTORE has brought F, and no state was loaded since */
     uint32_t mixes;         /* MIXes, ... */
     uint32_t mixes_of_none; /* ... and those of them that found no F */
-    uint32_t emptied;       /* APPLYs that left nothing in the drawers */
+    uint32_t emptied;       /* APPLYs that left nothing in the work buffers */
     bool deaf;              /* gets no messages */
     bool reopens;           /* its node wants to be opened anew */
     bool mute_blobs;        /* its blobs cannot be fetched */

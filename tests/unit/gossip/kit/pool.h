@@ -51,7 +51,7 @@ typedef struct pool_node {
     uint64_t life; /* also the incarnation */
     uint32_t weight;
     dp_members *members;
-    dp_spread *spread;
+    dp_picker *picker;
     dp_mix *mix;
     int64_t f;                         /* what the trainer holds */
     int64_t o_unsaved;                 /* frozen since the newest durable row with F */
@@ -308,7 +308,7 @@ static inline void pool_boot(pool *p, uint32_t i)
                                        .crypto = mesh_crypto(i),
                                        .admit = mesh_admit};
     CHECK_OK(dp_members_open(&node->members, &members));
-    CHECK_OK(dp_spread_open(&node->spread, &(dp_spread_config){.members = node->members,
+    CHECK_OK(dp_picker_open(&node->picker, &(dp_picker_config){.members = node->members,
                                                                .members_max = 8,
                                                                .seed = dp_rng_next(&p->rng)}));
     CHECK_OK(dp_mix_open(&node->mix, &(dp_mix_config){.run = mesh_run,
@@ -317,7 +317,7 @@ static inline void pool_boot(pool *p, uint32_t i)
                                                       .pause_us = 200 * DP_MS,
                                                       .seed = dp_rng_next(&p->rng),
                                                       .members = node->members,
-                                                      .spread = node->spread,
+                                                      .picker = node->picker,
                                                       .crypto = mesh_crypto(i),
                                                       .members_max = 8}));
     dp_out_begin(&p->out, p->actions);
@@ -354,10 +354,10 @@ static inline void pool_kill(pool *p, uint32_t i)
     node->n_writes = 0;
     memset(node->freeze, 0, sizeof node->freeze);
     dp_mix_close(node->mix);
-    dp_spread_close(node->spread);
+    dp_picker_close(node->picker);
     dp_members_close(node->members);
     node->mix = NULL;
-    node->spread = NULL;
+    node->picker = NULL;
     node->members = NULL;
 }
 
@@ -424,7 +424,7 @@ static inline void pool_perform(pool *p, uint32_t i)
         }
     }
     CHECK_OK(dp_mix_check(node->mix, NULL));
-    CHECK_OK(dp_spread_check(node->spread, NULL));
+    CHECK_OK(dp_picker_check(node->picker, NULL));
 }
 
 /* The oldest write of a node is durable. */
@@ -466,11 +466,11 @@ static inline void pool_take_event(pool *p, uint32_t i, const dp_event *event)
         DP_IGNORE(!dp_mix_checked(node->mix, now, &event->u.checked.root, event->u.checked.ok,
                                   event->u.checked.energy, &p->out));
     } else if (event->type == DP_EV_OBJECT_INFO) {
-        dp_spread_info(node->spread, now, event, &p->out);
+        dp_picker_info(node->picker, now, event, &p->out);
     } else if (event->type == DP_EV_CHUNK) {
-        dp_spread_chunk(node->spread, now, event, &p->out);
+        dp_picker_chunk(node->picker, now, event, &p->out);
     } else {
-        dp_spread_object(node->spread, now, &event->u.object.root, &p->out);
+        dp_picker_object(node->picker, now, &event->u.object.root, &p->out);
         DP_IGNORE(!dp_mix_object(node->mix, now, &event->u.object.root, &p->out));
     }
 }
@@ -525,13 +525,13 @@ static inline void pool_deliver(pool *p, const pool_item *item)
         const uint32_t index =
             dp_members_link_up(node->members, now, 1, &peer, &addr,
                                mesh_credential(item->from, credential), true, &p->out);
-        dp_spread_link_up(node->spread, now, index, &p->out);
+        dp_picker_link_up(node->picker, now, index, &p->out);
         pool_mark(p, item->to);
     } else if (item->kind == POOL_DOWN) {
         dp_members_link_down(node->members, now, 1, &peer, DP_LINK_RESET, &p->out);
         const uint32_t index = dp_members_find(node->members, &peer);
         if (index != DP_MEMBER_NONE) {
-            dp_spread_link_down(node->spread, now, index, &p->out);
+            dp_picker_link_down(node->picker, now, index, &p->out);
         }
     } else if (item->kind == POOL_MESSAGE) {
         const uint32_t from = dp_members_find(node->members, &peer);
@@ -577,7 +577,7 @@ static inline void pool_run_for(pool *p, uint64_t us)
             if (node->running) {
                 uint64_t wake =
                     dp_time_min(dp_members_wake(node->members),
-                                dp_time_min(dp_spread_wake(node->spread), dp_mix_wake(node->mix)))
+                                dp_time_min(dp_picker_wake(node->picker), dp_mix_wake(node->mix)))
                         .us;
                 wake = wake < p->now ? p->now : wake;
                 if (wake < at) {
@@ -594,7 +594,7 @@ static inline void pool_run_for(pool *p, uint64_t us)
         if (ticker != UINT32_MAX) {
             dp_out_begin(&p->out, p->actions);
             dp_members_tick(p->nodes[ticker].members, pool_now(p), 1, &p->out);
-            dp_spread_tick(p->nodes[ticker].spread, pool_now(p), &p->out);
+            dp_picker_tick(p->nodes[ticker].picker, pool_now(p), &p->out);
             dp_mix_tick(p->nodes[ticker].mix, pool_now(p), &p->out);
             pool_perform(p, ticker);
         } else {

@@ -344,7 +344,7 @@ static void a_blob_out_of_reach_has_its_claim_shown_to_members(void **state)
     assert_null(dp_round_claim_of(member, &ready.peer));
     kit_run_ms(world, 5000);
     assert_non_null(dp_round_claim_of(member, &ready.peer));
-    assert_true(dp_spread_wants(member->spread, &ready.root));
+    assert_true(dp_picker_wants(member->picker, &ready.root));
     kit_close(world);
 }
 

@@ -6,7 +6,7 @@
 #include "gossip/pairs/mix_internal.h"
 #include "gossip/pairs/mix_msg.h"
 #include "gossip/round/round.h"
-#include "gossip/transfer/spread_internal.h"
+#include "gossip/transfer/picker_internal.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
 static kit_world *three(void)
@@ -338,29 +338,29 @@ static void the_check_notices_members_that_the_table_does_not_count(void **state
 static void the_check_notices_fetches_that_do_not_add_up(void **state)
 {
     kit_world *world = three();
-    dp_spread *spread = world->nodes[0].node->spread;
+    dp_picker *picker = world->nodes[0].node->picker;
 
     (void)state;
-    assert_int_equal(spread->n_wanted, 0);
-    assert_int_equal(spread->n_flights, 0);
-    dp_want *wants = spread->wants;
+    assert_int_equal(picker->n_wanted, 0);
+    assert_int_equal(picker->n_flights, 0);
+    dp_want *wants = picker->wants;
     wants[0] = (dp_want){.used = true, .n_chunks = 2, .have = {1}};
     damaged(world, "counts 0 chunks and holds 1");
     wants[0].n_have = 1;
     damaged(world, "1 objects wanted, 0 counted");
     wants[1] = (dp_want){.used = true};
-    spread->n_wanted = 2;
-    spread->queue[0] = 0;
-    spread->queue[1] = 1;
+    picker->n_wanted = 2;
+    picker->queue[0] = 0;
+    picker->queue[1] = 1;
     damaged(world, "out of order");
     wants[0].used = wants[1].used = false;
-    spread->n_wanted = 0;
-    spread->flights[0] = (dp_flight){.used = true};
+    picker->n_wanted = 0;
+    picker->flights[0] = (dp_flight){.used = true};
     damaged(world, "for nothing that is wanted");
-    spread->flights[0].used = false;
-    spread->n_flights = 1;
+    picker->flights[0].used = false;
+    picker->n_flights = 1;
     damaged(world, "0 flights, 1 counted");
-    spread->n_flights = 0;
+    picker->n_flights = 0;
     whole(world);
     kit_close(world);
 }

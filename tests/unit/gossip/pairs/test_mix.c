@@ -432,7 +432,7 @@ static void a_partner_whose_terms_do_not_pass_is_not_asked_again(void **state)
     CHECK(p->nodes[0].freezes <= 1); /* Its own offer, before it knew. */
     CHECK(p->nodes[0].f == 0);
     for (uint32_t k = 0; k < p->n_objects; k++) { /* Nothing was fetched for it either. */
-        CHECK(!dp_spread_wants(p->nodes[0].spread, &p->objects[k].root));
+        CHECK(!dp_picker_wants(p->nodes[0].picker, &p->objects[k].root));
     }
     /* Until both have applied another round, and what was told before is gone. */
     const dp_hash next = {.bytes = {7}};
@@ -499,7 +499,7 @@ static dp_status open_and_close(void *context)
     pool *const p = context;
     dp_mix *mix = NULL;
     DP_TRY(dp_mix_open(&mix, &(dp_mix_config){.members = p->nodes[0].members,
-                                              .spread = p->nodes[0].spread,
+                                              .picker = p->nodes[0].picker,
                                               .members_max = 8}));
     dp_mix_close(mix);
     return DP_OK;

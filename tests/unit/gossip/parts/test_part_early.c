@@ -187,7 +187,7 @@ static void only_what_an_author_may_say_of_this_round_is_fetched(void **state)
     assert_non_null(kit_find(tell(world, &good), DP_DO_GET_INFO));
     assert_null(kit_find(tell(world, &good), DP_DO_GET_INFO)); /* It is on its way. */
     assert_int_equal(one_round(world), NODES);                 /* It has never come. */
-    assert_false(dp_spread_wants(world->nodes[OWNER].node->spread, &good.ref.root));
+    assert_false(dp_picker_wants(world->nodes[OWNER].node->picker, &good.ref.root));
     kit_close(world);
 }
 
@@ -236,7 +236,7 @@ static void after_its_ready_an_author_tells_nothing_new(void **state)
     assert_non_null(kit_find(tell(world, &early), DP_DO_GET_INFO));
     dp_round_ready(owner, &ready, false, false);
     assert_non_null(dp_round_claim_of(owner, &ready.peer));
-    assert_false(dp_spread_wants(owner->spread, &early.ref.root)); /* It is no part of it. */
+    assert_false(dp_picker_wants(owner->picker, &early.ref.root)); /* It is no part of it. */
     early.ref.root = kit_blob(AUTHOR, 901, &leaf);
     assert_null(kit_find(tell(world, &early), DP_DO_GET_INFO));
     kit_close(world);

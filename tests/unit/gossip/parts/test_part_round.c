@@ -392,8 +392,8 @@ static void a_sum_on_its_way_when_its_round_is_decided_goes_on_coming(void **sta
         kit_run_ms(world, KIT_STEP_MS);
     }
     assert_int_equal(kit_look(world, 1).round, sum.u.reduced.round);
-    assert_true(dp_spread_wants(world->nodes[1].node->spread, &sum.u.reduced.root));
-    assert_false(dp_spread_waits(world->nodes[1].node->spread,
+    assert_true(dp_picker_wants(world->nodes[1].node->picker, &sum.u.reduced.root));
+    assert_false(dp_picker_waits(world->nodes[1].node->picker,
                                  &sum.u.reduced.root)); /* Its beginning is not lost. */
     owner->mute_blobs = false;
     owner->adds_late = false;

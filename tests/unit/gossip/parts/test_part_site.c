@@ -240,7 +240,7 @@ static void when_the_fetcher_dies_the_next_has_its_turn_at_once(void **state)
     const uint32_t first = fetcher(world, &word);
     kit_kill(world, first);
     for (uint32_t i = 0; i < 3; i++) {
-        asking += i != first && dp_spread_wants(world->nodes[i].node->spread, &word.root) ? 1 : 0;
+        asking += i != first && dp_picker_wants(world->nodes[i].node->picker, &word.root) ? 1 : 0;
     }
     assert_int_equal(asking, 1);
     kit_close(world);

@@ -66,7 +66,7 @@ static void a_member_s_claim_finds_room_when_nothing_comes_of_another(void **sta
     kit_run_ms(world, DP_CLAIM_PATIENCE_US / 1000);
     tell(world, 3);
     assert_true(!is_followed(world, 1) && is_followed(world, 2) && is_followed(world, 3));
-    assert_false(dp_spread_wants(world->nodes[0].node->spread, &(dp_hash){{201}})); /* No longer. */
+    assert_false(dp_picker_wants(world->nodes[0].node->picker, &(dp_hash){{201}})); /* No longer. */
     assert_int_equal(world->nodes[0].node->round->n_claims, 2);
     kit_close(world);
 }

@@ -66,7 +66,7 @@ static const dp_action *turns_out(kit_world *world, uint32_t holder, const dp_ha
 
 static bool wants(const kit_world *world, const dp_hash *root)
 {
-    return dp_spread_wants(world->nodes[0].node->spread, root);
+    return dp_picker_wants(world->nodes[0].node->picker, root);
 }
 
 /* It would have every voter fetch, store and hand to its trainer as much as an object may be

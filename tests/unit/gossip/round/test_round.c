@@ -325,17 +325,17 @@ static void an_update_that_was_too_many_is_fetched_when_another_has_come(void **
     run_round(world);
     dp_node *const node = world->nodes[0].node;
     dp_out_begin(&node->out, world->actions);
-    for (uint8_t i = 0; dp_spread_count(node->spread) < DP_WANTED_MAX; i++) {
+    for (uint8_t i = 0; dp_picker_count(node->picker) < DP_WANTED_MAX; i++) {
         memset(come.u.object.root.bytes, 100 + i, DP_HASH_BYTES);
-        assert_int_equal(dp_spread_want(node->spread, node->now, &come.u.object.root, 8,
+        assert_int_equal(dp_picker_want(node->picker, node->now, &come.u.object.root, 8,
                                         DP_USE_DATA, DP_PRIORITY_DATA, &node->out),
                          DP_OK);
     }
     const dp_ready ready = ready_of(world, 1, 1);
     assert_false(is_refused(world, ready, 1));
-    assert_false(dp_spread_wants(node->spread, &ready.root));
+    assert_false(dp_picker_wants(node->picker, &ready.root));
     kit_event_in(world, 0, &come);
-    assert_true(dp_spread_wants(node->spread, &ready.root));
+    assert_true(dp_picker_wants(node->picker, &ready.root));
     kit_close(world);
 }
 

@@ -115,14 +115,14 @@ what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before(voi
 
     (void)state;
     dp_out_begin(&node->out, &actions);
-    assert_int_equal(dp_spread_want(node->spread, node->now, &row.items[0].root, 0, DP_USE_BLOB,
+    assert_int_equal(dp_picker_want(node->picker, node->now, &row.items[0].root, 0, DP_USE_BLOB,
                                     DP_PRIORITY_ROUND, &node->out),
                      DP_OK);
-    dp_spread_holder(node->spread, node->now, &row.items[0].root,
+    dp_picker_holder(node->picker, node->now, &row.items[0].root,
                      dp_node_member_index(node, &row.items[0].peer), &node->out);
     assert_false(dp_train_fetch_row(node, &row));
     dp_out_begin(&node->out, &actions);
-    dp_spread_tick(node->spread, later, &node->out);
+    dp_picker_tick(node->picker, later, &node->out);
     assert_int_equal(actions.count, 1);
     assert_int_equal(actions.items[0].type, DP_DO_GET_INFO);
     assert_true(dp_peer_equal(&actions.items[0].u.get.peer, &other));
@@ -472,7 +472,7 @@ static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of
     dp_catchup_state(node);
     assert_true(node->catchup->wants_state);
     assert_int_equal(node->catchup->state_round, older);
-    assert_true(dp_spread_wants(node->spread, &root));
+    assert_true(dp_picker_wants(node->picker, &root));
     const dp_action *ask = kit_find(&actions, DP_DO_GET_INFO);
     assert_non_null(ask);
     assert_true(dp_hash_equal(&ask->u.get.root, &root));
@@ -480,7 +480,7 @@ static void the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of
     dp_out_begin(&node->out, &actions);
     dp_catchup_state(node);
     assert_int_equal(node->catchup->state_round, newer);
-    assert_false(dp_spread_wants(node->spread, &root));
+    assert_false(dp_picker_wants(node->picker, &root));
     kit_close(world);
 }
 
@@ -527,7 +527,7 @@ a_state_that_nobody_who_lives_tells_of_gives_way_to_the_one_that_is_told_of(void
     assert_true(node->catchup->state_round < newer);
     later(world, DP_SECOND, newer);
     assert_int_equal(node->catchup->state_round, newer);
-    assert_true(dp_spread_wants(node->spread, &world->nodes[0].saved_root));
+    assert_true(dp_picker_wants(node->picker, &world->nodes[0].saved_root));
     kit_close(world);
 }
 
@@ -546,7 +546,7 @@ static void a_state_of_which_something_came_is_stayed_with(void **state)
     info.u.object.size = 1000;
     info.u.object.leaves = &leaf;
     dp_out_begin(&node->out, &actions);
-    dp_spread_info(node->spread, node->now, &info, &node->out);
+    dp_picker_info(node->picker, node->now, &info, &node->out);
     later(world, 2 * DP_SECOND, newer);
     assert_true(node->catchup->state_round < newer);
     kit_close(world);
@@ -619,7 +619,7 @@ static void a_blob_that_cannot_be_read_any_more_is_fetched_again(void **state)
     assert_false(claim->held);
     assert_false(claim->checking);
     assert_false(dp_node_holds(node, &lost.u.object.root));
-    assert_true(dp_spread_wants(node->spread, &lost.u.object.root));
+    assert_true(dp_picker_wants(node->picker, &lost.u.object.root));
     kit_close(world);
 }
 

@@ -322,7 +322,7 @@ static void requests_for_records_are_served_at_a_bounded_rate(void **state)
     uint32_t served = 0;
 
     (void)state;
-    while (served < 10000 && dp_spread_serve_allows(node->spread, node->now, member)) {
+    while (served < 10000 && dp_picker_serve_allows(node->picker, node->now, member)) {
         served++;
     }
     assert_true(served <= DP_SERVES_PER_SECOND);
@@ -331,8 +331,8 @@ static void requests_for_records_are_served_at_a_bounded_rate(void **state)
     kit_send(world, 2, 0, dp_view_of(bytes, writer.size));
     kit_drain(world);
     assert_int_equal(world->nodes[2].node->rejected, before);
-    assert_false(dp_spread_serve_allows(node->spread, node->now, member));
-    assert_true(dp_spread_serve_allows(node->spread, dp_time_after(node->now, DP_SECOND), member));
+    assert_false(dp_picker_serve_allows(node->picker, node->now, member));
+    assert_true(dp_picker_serve_allows(node->picker, dp_time_after(node->now, DP_SECOND), member));
     kit_close(world);
 }
 

@@ -12,9 +12,9 @@
  * of measured chunk times is asked of another; when all remaining chunks are under way, those later
  * than that percentile are asked of a second holder (hedge; Dean and Barroso 2013), of all chunks
  * at most one in 16. A holder with two bad chunks is left alone for this object. An object without
- * holders waits: whoever learns of one calls dp_spread_holder. */
-#ifndef DP_GOSSIP_TRANSFER_SPREAD_H
-#define DP_GOSSIP_TRANSFER_SPREAD_H
+ * holders waits: whoever learns of one calls dp_picker_holder. */
+#ifndef DP_GOSSIP_TRANSFER_PICKER_H
+#define DP_GOSSIP_TRANSFER_PICKER_H
 
 #include "gossip/event/event.h"
 #include "gossip/member/members.h"
@@ -27,7 +27,7 @@ enum {
     DP_SERVES_PER_SECOND = 256 /* requests of one peer that are served, with a burst of as many */
 };
 /* One chunk in so many may be asked of a second holder, and so many before others have come.
- * Measured in virtual time (test_spread_hedge.c: four holders, one of which stalls): without this
+ * Measured in virtual time (test_picker_hedge.c: four holders, one of which stalls): without this
  * limit 1.27 requests for each chunk, with it 1.07; an object takes 180 ms at the 99th percentile,
  * and 355 ms when nobody is asked a second time. */
 enum { DP_HEDGE_SHARE = 16, DP_HEDGES_AT_ONCE = 8 };
@@ -44,90 +44,90 @@ typedef enum dp_priority {
     DP_PRIORITY_COUNT
 } dp_priority;
 
-typedef struct dp_spread dp_spread;
+typedef struct dp_picker dp_picker;
 
-typedef struct dp_spread_config {
+typedef struct dp_picker_config {
     const dp_members *members; /* must outlive this */
     uint32_t members_max;
     uint64_t seed;
     /* no update, no state is longer: who gives a longer one is bad; 0: no bound */
     uint64_t update_bytes_max;
     uint64_t state_bytes_max;
-} dp_spread_config;
+} dp_picker_config;
 
-DP_MUST dp_status dp_spread_open(dp_spread **spread, const dp_spread_config *config);
-void dp_spread_close(dp_spread *spread);
+DP_MUST dp_status dp_picker_open(dp_picker **picker, const dp_picker_config *config);
+void dp_picker_close(dp_picker *picker);
 
 /* Fetch this object unless it is wanted already; then only the priority may rise. size 0: not
  * known. A size that differs from what a holder tells makes that holder bad. DP_TOOBIG when
  * DP_WANTED_MAX are wanted. The caller knows what it has: a whole object must not be wanted. */
-DP_MUST dp_status dp_spread_want(dp_spread *spread, dp_time now, const dp_hash *root, uint64_t size,
+DP_MUST dp_status dp_picker_want(dp_picker *picker, dp_time now, const dp_hash *root, uint64_t size,
                                  dp_object_use use, dp_priority priority, dp_out *out);
 /* A message tells how large a wanted object is. That binds its author (dp_claim_sized) and no
  * holder. If only one member is known to have the object, as many of its first chunks can be asked
  * for together with size and leaves, which saves a round trip. Not for objects that their author
  * may refuse at first (relay.h). */
-void dp_spread_expect(dp_spread *spread, const dp_hash *root, uint64_t bytes);
+void dp_picker_expect(dp_picker *picker, const dp_hash *root, uint64_t bytes);
 /* member (an index) has this object, as it or a record says. Of one not wanted nothing is
  * remembered. */
-void dp_spread_holder(dp_spread *spread, dp_time now, const dp_hash *root, uint32_t member,
+void dp_picker_holder(dp_picker *picker, dp_time now, const dp_hash *root, uint32_t member,
                       dp_out *out);
 /* Every linked member might have it (data that everybody needs): ask around. */
-void dp_spread_holders_all(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
+void dp_picker_holders_all(dp_picker *picker, dp_time now, const dp_hash *root, dp_out *out);
 /* The object is no longer wanted. Chunks that came stay with the driver. */
-void dp_spread_cancel(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
-bool dp_spread_wants(const dp_spread *spread, const dp_hash *root);
+void dp_picker_cancel(dp_picker *picker, dp_time now, const dp_hash *root, dp_out *out);
+bool dp_picker_wants(const dp_picker *picker, const dp_hash *root);
 /* Wanted with this priority or a higher one, and of every linked member. */
-bool dp_spread_asks_all(const dp_spread *spread, const dp_hash *root, dp_priority priority);
+bool dp_picker_asks_all(const dp_picker *picker, const dp_hash *root, dp_priority priority);
 /* The wanted objects for which that does not hold, for a priority of objects of rounds: their
  * number, and roots in no order. */
-uint32_t dp_spread_hesitant(const dp_spread *spread, dp_priority priority,
+uint32_t dp_picker_hesitant(const dp_picker *picker, dp_priority priority,
                             dp_hash roots[DP_WANTED_MAX]);
 /* Wanted, and how large it is is not known but by hearsay. */
-bool dp_spread_unsure(const dp_spread *spread, const dp_hash *root);
+bool dp_picker_unsure(const dp_picker *picker, const dp_hash *root);
 /* Wanted, and nobody has given even its size and leaves. */
-bool dp_spread_waits(const dp_spread *spread, const dp_hash *root);
+bool dp_picker_waits(const dp_picker *picker, const dp_hash *root);
 
-/* Events of the driver. Those about objects that are not wanted are ignored. dp_spread_object ends
+/* Events of the driver. Those about objects that are not wanted are ignored. dp_picker_object ends
  * the want. A chunk that the driver has already is reported at once as DP_OK when asked for.
  * DP_NOTFOUND as the answer to GET_INFO: that member lacks the object. */
-void dp_spread_info(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
-void dp_spread_chunk(dp_spread *spread, dp_time now, const dp_event *event, dp_out *out);
-void dp_spread_object(dp_spread *spread, dp_time now, const dp_hash *root, dp_out *out);
-void dp_spread_link_up(dp_spread *spread, dp_time now, uint32_t member, dp_out *out);
+void dp_picker_info(dp_picker *picker, dp_time now, const dp_event *event, dp_out *out);
+void dp_picker_chunk(dp_picker *picker, dp_time now, const dp_event *event, dp_out *out);
+void dp_picker_object(dp_picker *picker, dp_time now, const dp_hash *root, dp_out *out);
+void dp_picker_link_up(dp_picker *picker, dp_time now, uint32_t member, dp_out *out);
 /* This member, who is not linked, is somebody else from now on. */
-void dp_spread_forget(dp_spread *spread, uint32_t member);
-void dp_spread_link_down(dp_spread *spread, dp_time now, uint32_t member, dp_out *out);
-void dp_spread_tick(dp_spread *spread, dp_time now, dp_out *out);
-dp_time dp_spread_wake(const dp_spread *spread);
+void dp_picker_forget(dp_picker *picker, uint32_t member);
+void dp_picker_link_down(dp_picker *picker, dp_time now, uint32_t member, dp_out *out);
+void dp_picker_tick(dp_picker *picker, dp_time now, dp_out *out);
+dp_time dp_picker_wake(const dp_picker *picker);
 
 /* May one more request of this peer be served, of whatever kind? Takes it from what it has left of
  * this second. */
-bool dp_spread_serve_allows(dp_spread *spread, dp_time now, uint32_t member);
+bool dp_picker_serve_allows(dp_picker *picker, dp_time now, uint32_t member);
 
 /* A peer asks (INFO_GET, CHUNK_GET as decoded): becomes DP_DO_SERVE_* unless it asks too fast.
  * False: refused. */
-bool dp_spread_serve_info(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,
+bool dp_picker_serve_info(dp_picker *picker, dp_time now, uint32_t member, const dp_hash *root,
                           dp_out *out);
-bool dp_spread_serve_chunk(dp_spread *spread, dp_time now, uint32_t member, const dp_hash *root,
+bool dp_picker_serve_chunk(dp_picker *picker, dp_time now, uint32_t member, const dp_hash *root,
                            uint32_t index, dp_out *out);
 
 /* Sum of the sizes known of what is wanted, less what has come. */
-uint64_t dp_spread_bytes_waiting(const dp_spread *spread);
+uint64_t dp_picker_bytes_waiting(const dp_picker *picker);
 /* Of one object: what has come of it while it is fetched; 0 of any other. */
-uint64_t dp_spread_bytes_of(const dp_spread *spread, const dp_hash *root);
+uint64_t dp_picker_bytes_of(const dp_picker *picker, const dp_hash *root);
 /* Bytes per second that came of late, while chunks were under way; 0: nothing was measured. */
-uint64_t dp_spread_rate(const dp_spread *spread);
+uint64_t dp_picker_rate(const dp_picker *picker);
 /* Chunks that came, ever, and those asked of a second holder because the first was late. */
-uint64_t dp_spread_came(const dp_spread *spread);
-uint64_t dp_spread_hedged(const dp_spread *spread);
+uint64_t dp_picker_came(const dp_picker *picker);
+uint64_t dp_picker_hedged(const dp_picker *picker);
 /* Sum of the sizes known of what is wanted; members that chunks are under way from. */
-uint64_t dp_spread_bytes_wanted(const dp_spread *spread);
-uint32_t dp_spread_sources(const dp_spread *spread);
-uint32_t dp_spread_count(const dp_spread *spread);
+uint64_t dp_picker_bytes_wanted(const dp_picker *picker);
+uint32_t dp_picker_sources(const dp_picker *picker);
+uint32_t dp_picker_count(const dp_picker *picker);
 /* 95th percentile of measured chunk times; 0 before the first. */
-uint64_t dp_spread_chunk_p95(const dp_spread *spread);
+uint64_t dp_picker_chunk_p95(const dp_picker *picker);
 
-DP_MUST dp_status dp_spread_check(const dp_spread *spread, dp_why *why);
+DP_MUST dp_status dp_picker_check(const dp_picker *picker, dp_why *why);
 
 #endif

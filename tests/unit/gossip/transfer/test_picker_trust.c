@@ -5,7 +5,7 @@ static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
     (void)state;
     fetcher *const f = fetcher_of(2);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     const dp_peer liar = mesh_peer(1);
     chunk(f, &liar, 0, DP_BADHASH);
@@ -14,7 +14,7 @@ static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
     CHECK(count_of(f, DP_DO_NOTE) == 1);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
     begin(f);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     const dp_peer honest = mesh_peer(2);
     for (uint32_t i = 0; i < count_of(f, DP_DO_GET_CHUNK); i++) {
         CHECK(dp_peer_equal(&nth_of(f, DP_DO_GET_CHUNK, i)->u.get.peer, &honest));
@@ -29,9 +29,9 @@ static void whoever_is_linked_is_asked_when_no_holder_is(void **state)
     fetcher *const f = fetcher_of(2);
     want(f, DP_PRIORITY_ROUND);
     const dp_peer author = mesh_peer(1);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     dp_members_link_down(f->members, now_of(f), 1, &author, DP_LINK_RESET, &f->out);
-    dp_spread_link_down(f->spread, now_of(f), 1, &f->out);
+    dp_picker_link_down(f->picker, now_of(f), 1, &f->out);
     tick_after(f, 250 * DP_MS - 1);
     CHECK(count_of(f, DP_DO_GET_INFO) == 0);
     tick_after(f, 1);
@@ -46,7 +46,7 @@ static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **s
     (void)state;
     fetcher *const f = fetcher_of(1);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     const dp_peer liar = mesh_peer(1);
     chunk(f, &liar, 0, DP_BADHASH);
@@ -69,8 +69,8 @@ static void who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again(voi
     (void)state;
     fetcher *const f = fetcher_of(3);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     info(f, 1, &f->root, SIZE);
     const dp_peer liar = mesh_peer(1);
     chunk(f, &liar, 0, DP_BADHASH);
@@ -78,7 +78,7 @@ static void who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again(voi
     const uint64_t pardon_us = f->now + 5 * DP_SECOND;
     bool again = false;
     while (!again && f->now < pardon_us + DP_SECOND) { /* The others are asked, and say nothing. */
-        const dp_time wake = dp_spread_wake(f->spread);
+        const dp_time wake = dp_picker_wake(f->picker);
         CHECK(wake.us > f->now);
         tick_after(f, wake.us - f->now);
         for (uint32_t i = 0; i < count_of(f, DP_DO_GET_CHUNK); i++) {
@@ -94,13 +94,13 @@ static void silence_about_info_moves_on_to_the_next_holder(void **state)
     (void)state;
     fetcher *const f = fetcher_of(3);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     bool asked[4] = {false};
     for (uint32_t i = 0; i < 6; i++) {
         const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
         CHECK(get != NULL);
         asked[get->u.get.peer.bytes[0] - 1] = true;
-        const dp_time wake = dp_spread_wake(f->spread);
+        const dp_time wake = dp_picker_wake(f->picker);
         CHECK(wake.us > f->now);
         tick_after(f, wake.us - f->now);
     }
@@ -113,14 +113,14 @@ static void silence_costs_no_more_for_the_second_than_for_the_first(void **state
     (void)state;
     fetcher *const f = fetcher_of(4);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     for (uint64_t wait_us = 250 * DP_MS; wait_us <= DP_SECOND; wait_us *= 2) {
         bool asked[5] = {false};
         for (uint32_t i = 0; i < 4; i++) {
             const uint32_t member = asked_of(f, DP_DO_GET_INFO);
             CHECK(!asked[member]); /* All are asked before one is asked again. */
             asked[member] = true;
-            CHECK(dp_spread_wake(f->spread).us == f->now + wait_us);
+            CHECK(dp_picker_wake(f->picker).us == f->now + wait_us);
             tick_after(f, wait_us);
         }
     }
@@ -134,16 +134,16 @@ static void a_holder_that_lacks_it_is_asked_again_after_a_while(void **state)
     (void)state;
     fetcher *const f = fetcher_of(1);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     const dp_peer peer = mesh_peer(1);
     for (uint32_t i = 0; i < 4; i++) {
         chunk(f, &peer, i, DP_NOTFOUND);
         CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
     }
-    tick_after(f, dp_spread_wake(f->spread).us - f->now);
+    tick_after(f, dp_picker_wake(f->picker).us - f->now);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
-    CHECK(dp_spread_wake(f->spread).us > f->now);
+    CHECK(dp_picker_wake(f->picker).us > f->now);
     fetcher_close(f);
 }
 
@@ -153,7 +153,7 @@ static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
     fetcher *const f = fetcher_of(5);
     bool asked[6] = {false};
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     for (uint32_t i = 0; i < 5; i++) {
         const uint32_t member = asked_of(f, DP_DO_GET_INFO);
         const dp_peer peer = mesh_peer(member);
@@ -184,7 +184,7 @@ static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
 static uint32_t one_of_two_lacks_it(fetcher *f)
 {
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     const uint32_t first = asked_of(f, DP_DO_GET_INFO);
     const dp_peer peer = mesh_peer(first);
     chunk(f, &peer, 0, DP_NOTFOUND);
@@ -203,7 +203,7 @@ static void who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends(vo
     begin(f);
     dp_members_link_down(f->members, now_of(f), 1, &last, DP_LINK_RESET, &f->out);
     begin(f);
-    dp_spread_link_down(f->spread, now_of(f), 3 - first, &f->out);
+    dp_picker_link_down(f->picker, now_of(f), 3 - first, &f->out);
     CHECK(f->actions->count == 0);
     tick_after(f, 250 * DP_MS);
     CHECK(asked_of(f, DP_DO_GET_INFO) == first);
@@ -231,20 +231,20 @@ static void who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied(void **
     const dp_peer first = mesh_peer(1);
     const dp_peer liar = mesh_peer(2);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     for (uint32_t i = 0; i < DP_FLIGHTS_PER_HOLDER; i++) {
         chunk(f, &first, i, DP_NOTFOUND);
     }
     begin(f);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
     chunk(f, &liar, 0, DP_BADHASH);
     chunk(f, &liar, 1, DP_BADHASH);
     begin(f);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     CHECK(f->actions->count == 0);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
     CHECK(asked_of(f, DP_DO_GET_CHUNK) == 1);
     fetcher_close(f);
@@ -256,8 +256,8 @@ static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
     for (uint32_t holder = 1; holder <= 8; holder++) {
         fetcher *const f = fetcher_of(8);
         want(f, DP_PRIORITY_ROUND);
-        dp_spread_holder(f->spread, now_of(f), &f->root, holder, &f->out);
-        dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+        dp_picker_holder(f->picker, now_of(f), &f->root, holder, &f->out);
+        dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
         CHECK(asked_of(f, DP_DO_GET_INFO) == holder);
         info(f, holder, &f->root, SIZE);
         CHECK(asked_of(f, DP_DO_GET_CHUNK) == holder);
@@ -266,9 +266,9 @@ static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
     }
     fetcher *const f = fetcher_of(8);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 3, &f->out);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
-    tick_after(f, dp_spread_wake(f->spread).us - f->now);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 3, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
+    tick_after(f, dp_picker_wake(f->picker).us - f->now);
     CHECK(asked_of(f, DP_DO_GET_INFO) != 3); /* silent, perhaps dead */
     fetcher_close(f);
 }
@@ -295,8 +295,8 @@ static void those_that_only_may_have_it_are_tried_one_at_a_time(void **state)
     (void)state;
     fetcher *const f = fetcher_of(8);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     info(f, 1, &f->root, SIZE);
     const dp_action first = *asked_beside(f, 1);
     chunk(f, &first.u.get.peer, first.u.get.index, DP_NOTFOUND);

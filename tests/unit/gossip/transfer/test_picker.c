@@ -8,7 +8,7 @@ static void an_object_without_holders_waits_and_starts_with_one(void **state)
     fetcher *const f = fetcher_of(2);
     want(f, DP_PRIORITY_ROUND);
     CHECK(f->actions->count == 0);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
     const dp_peer holder = mesh_peer(2);
     CHECK(get != NULL && dp_peer_equal(&get->u.get.peer, &holder));
@@ -17,8 +17,8 @@ static void an_object_without_holders_waits_and_starts_with_one(void **state)
     CHECK(start != NULL && start->u.object.size == SIZE);
     CHECK(memcmp(start->u.object.leaves, f->leaves, CHUNKS * sizeof f->leaves[0]) == 0);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
-    CHECK(dp_spread_bytes_waiting(f->spread) == SIZE);
-    CHECK(dp_spread_bytes_wanted(f->spread) == SIZE && dp_spread_sources(f->spread) == 1);
+    CHECK(dp_picker_bytes_waiting(f->picker) == SIZE);
+    CHECK(dp_picker_bytes_wanted(f->picker) == SIZE && dp_picker_sources(f->picker) == 1);
     fetcher_close(f);
 }
 
@@ -27,8 +27,8 @@ static void a_fetch_from_two_holders_uses_both_and_ends(void **state)
     (void)state;
     fetcher *const f = fetcher_of(2);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     info(f, 1, &f->root, SIZE);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == CHUNKS);
     uint32_t from_first = 0;
@@ -45,12 +45,12 @@ static void a_fetch_from_two_holders_uses_both_and_ends(void **state)
         chunk(f, &gets[i].u.get.peer, i, DP_OK); /* twice is harmless */
         CHECK(count_of(f, DP_DO_GET_CHUNK) == 0);
     }
-    CHECK(dp_spread_chunk_p95(f->spread) == 10 * DP_MS);
-    CHECK(dp_spread_wants(f->spread, &f->root));
-    dp_spread_object(f->spread, now_of(f), &f->root, &f->out);
-    CHECK(!dp_spread_wants(f->spread, &f->root));
-    CHECK(dp_spread_count(f->spread) == 0);
-    CHECK(dp_spread_wake(f->spread).us == UINT64_MAX);
+    CHECK(dp_picker_chunk_p95(f->picker) == 10 * DP_MS);
+    CHECK(dp_picker_wants(f->picker, &f->root));
+    dp_picker_object(f->picker, now_of(f), &f->root, &f->out);
+    CHECK(!dp_picker_wants(f->picker, &f->root));
+    CHECK(dp_picker_count(f->picker) == 0);
+    CHECK(dp_picker_wake(f->picker).us == UINT64_MAX);
     fetcher_close(f);
 }
 
@@ -59,27 +59,27 @@ static void the_rate_is_that_of_the_time_in_which_chunks_were_under_way(void **s
     (void)state;
     fetcher *const f = fetcher_of(1);
     const dp_peer holder = mesh_peer(1);
-    CHECK(dp_spread_rate(f->spread) == 0);
+    CHECK(dp_picker_rate(f->picker) == 0);
     f->now += 100 * DP_SECOND; /* Nothing is wanted: that is no slow line. */
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     for (uint32_t i = 0; i < CHUNKS; i++) {
-        CHECK(dp_spread_bytes_of(f->spread, &f->root) == i * DP_CHUNK_BYTES_MIN);
+        CHECK(dp_picker_bytes_of(f->picker, &f->root) == i * DP_CHUNK_BYTES_MIN);
         f->now += 100 * DP_MS;
         chunk(f, &holder, i, DP_OK);
     }
-    CHECK(dp_spread_bytes_of(f->spread, &f->root) == SIZE);
-    CHECK(dp_spread_rate(f->spread) == SIZE * 10ULL / CHUNKS);
-    dp_spread_object(f->spread, now_of(f), &f->root, &f->out);
-    CHECK(dp_spread_bytes_of(f->spread, &f->root) == 0);
+    CHECK(dp_picker_bytes_of(f->picker, &f->root) == SIZE);
+    CHECK(dp_picker_rate(f->picker) == SIZE * 10ULL / CHUNKS);
+    dp_picker_object(f->picker, now_of(f), &f->root, &f->out);
+    CHECK(dp_picker_bytes_of(f->picker, &f->root) == 0);
     f->now += 100 * DP_SECOND;
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     f->now += 100 * DP_MS;
     chunk(f, &holder, 0, DP_OK);
-    CHECK(dp_spread_rate(f->spread) > SIZE * 10ULL / CHUNKS);
+    CHECK(dp_picker_rate(f->picker) > SIZE * 10ULL / CHUNKS);
     fetcher_close(f);
 }
 
@@ -90,11 +90,11 @@ static void has_given(fetcher *f, uint32_t member, uint64_t chunk_us, uint32_t t
     ((dp_member *)(uintptr_t)dp_members_at(f->members, member))->rtt =
         (dp_rtt){.srtt_us = trip_us, .samples = 1};
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, member, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, member, &f->out);
     info(f, member, &f->root, SIZE);
     f->now += chunk_us;
     chunk(f, &holder, 0, DP_OK);
-    dp_spread_cancel(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_cancel(f->picker, now_of(f), &f->root, &f->out);
     begin(f);
 }
 
@@ -102,9 +102,9 @@ static void has_given(fetcher *f, uint32_t member, uint64_t chunk_us, uint32_t t
 static uint32_t asked_ahead(fetcher *f, uint64_t told)
 {
     CHECK_OK(
-        dp_spread_want(f->spread, now_of(f), &f->root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out));
-    dp_spread_expect(f->spread, &f->root, told);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+        dp_picker_want(f->picker, now_of(f), &f->root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out));
+    dp_picker_expect(f->picker, &f->root, told);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
     CHECK(get != NULL);
     return get->u.get.ahead;
@@ -133,11 +133,11 @@ static void behind_a_thin_line_and_nearby_none_is_asked_ahead(void **state)
     (void)state;
     fetcher *const f = fetcher_of(2);
     CHECK(asked_ahead(f, SIZE) == 0); /* Nobody knows its line. */
-    dp_spread_cancel(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_cancel(f->picker, now_of(f), &f->root, &f->out);
     begin(f);
     has_given(f, 1, 401 * DP_MS, 100 * DP_MS);
     CHECK(asked_ahead(f, SIZE) == 0);
-    dp_spread_cancel(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_cancel(f->picker, now_of(f), &f->root, &f->out);
     begin(f);
     has_given(f, 1, 390 * DP_MS, 100 * DP_MS);
     CHECK(asked_ahead(f, SIZE) == DP_FLIGHTS_PER_HOLDER);
@@ -151,7 +151,7 @@ static void where_two_are_known_to_have_it_none_is_asked_ahead(void **state)
     has_given(f, 1, 120 * DP_MS, 100 * DP_MS);
     CHECK(asked_ahead(f, SIZE) == DP_FLIGHTS_PER_HOLDER);
     begin(f);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     tick_after(f, 10 * DP_SECOND); /* The first is silent. */
     const dp_action *const get = nth_of(f, DP_DO_GET_INFO, 0);
     CHECK(get != NULL && get->u.get.ahead == 0);
@@ -169,10 +169,10 @@ static void what_is_asked_ahead_counts_as_under_way(void **state)
     for (uint32_t i = 1; i <= 6; i++) {
         const dp_hash root = {.bytes = {(uint8_t)i, 7}};
         begin(f);
-        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+        CHECK_OK(dp_picker_want(f->picker, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
                                 &f->out));
-        dp_spread_expect(f->spread, &root, 100ULL * DP_CHUNK_BYTES_MIN);
-        dp_spread_holder(f->spread, now_of(f), &root, i, &f->out);
+        dp_picker_expect(f->picker, &root, 100ULL * DP_CHUNK_BYTES_MIN);
+        dp_picker_holder(f->picker, now_of(f), &root, i, &f->out);
         all += nth_of(f, DP_DO_GET_INFO, 0)->u.get.ahead;
     }
     CHECK(all == DP_FLIGHTS_MAX);
@@ -184,21 +184,21 @@ static void a_late_chunk_is_asked_of_another_holder(void **state)
     (void)state;
     fetcher *const f = fetcher_of(2);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
     begin(f);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 2); /* the rest */
     const dp_peer second = mesh_peer(2);
     chunk(f, &second, 4, DP_OK);
     chunk(f, &second, 5, DP_OK);
-    const dp_time wake = dp_spread_wake(f->spread);
+    const dp_time wake = dp_picker_wake(f->picker);
     CHECK(wake.us > f->now && wake.us != UINT64_MAX);
     /* The first never answers: hedges, then deadlines, bring all chunks from the second. */
     uint32_t got = 0;
     for (uint32_t i = 0; i < 200 && got < 4; i++) {
-        const dp_time next = dp_spread_wake(f->spread);
+        const dp_time next = dp_picker_wake(f->picker);
         CHECK(next.us > f->now);
         tick_after(f, next.us - f->now);
         dp_action gets[DP_FLIGHTS_MAX];
@@ -223,14 +223,14 @@ static void a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_
     fetcher *const f = fetcher_of(2);
     const dp_peer second = mesh_peer(2);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     /* The only one known says nothing any more, and waits for it grow to many seconds. */
     while (f->now < 20 * DP_SECOND) {
-        tick_after(f, dp_spread_wake(f->spread).us - f->now);
+        tick_after(f, dp_picker_wake(f->picker).us - f->now);
     }
     begin(f);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     const uint64_t known = f->now;
     for (uint32_t got = 0; got < CHUNKS;) {
         dp_action gets[DP_FLIGHTS_MAX];
@@ -246,7 +246,7 @@ static void a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_
             }
         }
         if (count_of(f, DP_DO_GET_CHUNK) == 0 && got < CHUNKS) {
-            tick_after(f, dp_spread_wake(f->spread).us - f->now);
+            tick_after(f, dp_picker_wake(f->picker).us - f->now);
         }
     }
     CHECK(f->now - known < 2 * DP_SECOND);
@@ -258,14 +258,14 @@ static void chunks_that_are_late_together_double_the_wait_once(void **state)
     (void)state;
     fetcher *const f = fetcher_of(1);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER);
     uint64_t waits[3];
     for (uint32_t i = 0; i < 3; i++) {
         const uint64_t asked = f->now;
         do {
-            tick_after(f, dp_spread_wake(f->spread).us - f->now);
+            tick_after(f, dp_picker_wake(f->picker).us - f->now);
         } while (count_of(f, DP_DO_GET_CHUNK) == 0);
         waits[i] = f->now - asked;
     }
@@ -285,7 +285,7 @@ static void fetch_slowly(fetcher *f, uint32_t member, uint64_t takes_us, uint32_
     f->root = dp_object_root(SIZE, f->leaves);
     begin(f);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, member, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, member, &f->out);
     info(f, member, &f->root, SIZE);
     *asked = 0;
     for (uint32_t turns = 0; got < CHUNKS && turns < 1000; turns++) {
@@ -294,7 +294,7 @@ static void fetch_slowly(fetcher *f, uint32_t member, uint64_t takes_us, uint32_
             *when = *when == 0 ? f->now + takes_us : *when; /* The first answer counts. */
             ++*asked;
         }
-        uint64_t next = dp_spread_wake(f->spread).us;
+        uint64_t next = dp_picker_wake(f->picker).us;
         uint32_t first = CHUNKS;
         for (uint32_t i = 0; i < CHUNKS; i++) {
             if (due[i] != 0 && due[i] != UINT64_MAX && due[i] <= next) {
@@ -343,7 +343,7 @@ static dp_hash another(fetcher *f, dp_priority priority)
     f->root = dp_object_root(SIZE, f->leaves);
     begin(f);
     want(f, priority);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     return f->root;
 }
@@ -403,9 +403,9 @@ static uint32_t asked_at_once(fetcher *f, uint64_t size, uint64_t rtt_us, uint64
     ((dp_member *)(uintptr_t)dp_members_at(f->members, 1))->rtt.srtt_us = (uint32_t)rtt_us;
     f->root = dp_object_root(size, f->leaves);
     begin(f);
-    CHECK_OK(dp_spread_want(f->spread, now_of(f), &f->root, size, DP_USE_BLOB, DP_PRIORITY_ROUND,
+    CHECK_OK(dp_picker_want(f->picker, now_of(f), &f->root, size, DP_USE_BLOB, DP_PRIORITY_ROUND,
                             &f->out));
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, size);
     for (uint32_t turn = 0; turn < 6; turn++) {
         uint32_t more = 0;
@@ -447,14 +447,14 @@ static void a_lost_link_frees_its_chunks_at_once(void **state)
     (void)state;
     fetcher *const f = fetcher_of(2);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 2, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 2, &f->out);
     info(f, 1, &f->root, SIZE);
     begin(f);
     const dp_peer gone = mesh_peer(1);
     dp_members_link_down(f->members, now_of(f), 1, &gone, DP_LINK_RESET, &f->out);
     begin(f);
-    dp_spread_link_down(f->spread, now_of(f), 1, &f->out);
+    dp_picker_link_down(f->picker, now_of(f), 1, &f->out);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 1); /* the second had three of four */
     fetcher_close(f);
 }
@@ -464,19 +464,19 @@ static void the_round_comes_before_the_state(void **state)
     (void)state;
     fetcher *const f = fetcher_of(1);
     dp_hash big_root = {.bytes = {7}};
-    CHECK_OK(dp_spread_want(f->spread, now_of(f), &big_root, 0, DP_USE_STATE, DP_PRIORITY_STATE,
+    CHECK_OK(dp_picker_want(f->picker, now_of(f), &big_root, 0, DP_USE_STATE, DP_PRIORITY_STATE,
                             &f->out));
-    dp_spread_holder(f->spread, now_of(f), &big_root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &big_root, 1, &f->out);
     info(f, 1, &big_root, 100ULL * DP_CHUNK_BYTES_MIN);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 4);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == 0); /* the holder is busy */
     begin(f);
     const dp_event event = {.type = DP_EV_CHUNK,
                             .u.chunk = {.root = big_root, .index = 0, .peer = mesh_peer(1)}};
-    dp_spread_chunk(f->spread, now_of(f), &event, &f->out);
+    dp_picker_chunk(f->picker, now_of(f), &event, &f->out);
     const dp_action *const get = nth_of(f, DP_DO_GET_CHUNK, 0);
     CHECK(get != NULL && dp_hash_equal(&get->u.get.root, &f->root));
     fetcher_close(f);
@@ -488,9 +488,9 @@ static void never_more_than_sixteen_chunks_are_under_way(void **state)
     fetcher *const f = fetcher_of(8);
     dp_hash root = {.bytes = {7}};
     CHECK_OK(
-        dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_STATE, DP_PRIORITY_STATE, &f->out));
+        dp_picker_want(f->picker, now_of(f), &root, 0, DP_USE_STATE, DP_PRIORITY_STATE, &f->out));
     for (uint32_t holder = 1; holder <= 8; holder++) {
-        dp_spread_holder(f->spread, now_of(f), &root, holder, &f->out);
+        dp_picker_holder(f->picker, now_of(f), &root, holder, &f->out);
     }
     info(f, 3, &root, 100ULL * DP_CHUNK_BYTES_MIN);
     CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_MAX);
@@ -504,7 +504,7 @@ static void wrong_sizes_and_numbers_are_refused(void **state)
     (void)state;
     fetcher *const f = fetcher_of(1);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holder(f->spread, now_of(f), &f->root, 1, &f->out);
+    dp_picker_holder(f->picker, now_of(f), &f->root, 1, &f->out);
     info(f, 1, &f->root, SIZE + 1);
     CHECK(count_of(f, DP_DO_OBJECT_BEGIN) == 0);
     CHECK(count_of(f, DP_DO_NOTE) == 1);
@@ -512,7 +512,7 @@ static void wrong_sizes_and_numbers_are_refused(void **state)
     CHECK(count_of(f, DP_DO_OBJECT_BEGIN) == 0);
     const dp_peer peer = mesh_peer(1);
     chunk(f, &peer, UINT32_MAX, DP_OK);
-    CHECK(!dp_spread_serve_chunk(f->spread, now_of(f), 1, &f->root, DP_CHUNKS_MAX, &f->out));
+    CHECK(!dp_picker_serve_chunk(f->picker, now_of(f), 1, &f->root, DP_CHUNKS_MAX, &f->out));
     fetcher_close(f);
 }
 
@@ -522,16 +522,16 @@ static void at_most_sixty_four_objects_are_wanted(void **state)
     fetcher *const f = fetcher_of(1);
     for (uint32_t i = 0; i < DP_WANTED_MAX; i++) {
         const dp_hash root = {.bytes = {(uint8_t)i, 1}};
-        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_REPLAY,
+        CHECK_OK(dp_picker_want(f->picker, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_REPLAY,
                                 &f->out));
-        CHECK_OK(dp_spread_want(f->spread, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
+        CHECK_OK(dp_picker_want(f->picker, now_of(f), &root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND,
                                 &f->out)); /* the same */
     }
     CHECK_STATUS(
-        dp_spread_want(f->spread, now_of(f), &f->root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out),
+        dp_picker_want(f->picker, now_of(f), &f->root, 0, DP_USE_BLOB, DP_PRIORITY_ROUND, &f->out),
         DP_TOOBIG);
     const dp_hash first = {.bytes = {0, 1}};
-    dp_spread_cancel(f->spread, now_of(f), &first, &f->out);
+    dp_picker_cancel(f->picker, now_of(f), &first, &f->out);
     want(f, DP_PRIORITY_ROUND);
     fetcher_close(f);
 }
@@ -541,20 +541,20 @@ static void what_is_given_up_half_way_is_let_go(void **state)
     (void)state;
     fetcher *const f = fetcher_of(1);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_cancel(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_cancel(f->picker, now_of(f), &f->root, &f->out);
     CHECK(count_of(f, DP_DO_OBJECT_DROP) == 0); /* Nothing was begun. */
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     info(f, 1, &f->root, SIZE);
     CHECK(count_of(f, DP_DO_OBJECT_BEGIN) == 1);
     begin(f);
-    dp_spread_cancel(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_cancel(f->picker, now_of(f), &f->root, &f->out);
     CHECK(count_of(f, DP_DO_OBJECT_DROP) == 1);
     CHECK(nth_of(f, DP_DO_OBJECT_DROP, 0)->u.keep.use == DP_USE_BLOB);
     want(f, DP_PRIORITY_ROUND);
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
     info(f, 1, &f->root, SIZE);
-    dp_spread_object(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_object(f->picker, now_of(f), &f->root, &f->out);
     CHECK(count_of(f, DP_DO_OBJECT_DROP) == 0); /* It is whole: its owner decides. */
     fetcher_close(f);
 }
@@ -567,7 +567,7 @@ static void a_greedy_peer_is_served_at_a_bounded_rate(void **state)
     for (uint32_t i = 0; i < 10000; i++) {
         f->now += DP_MS / 10; /* one second in all */
         begin(f);
-        served += dp_spread_serve_chunk(f->spread, now_of(f), 1, &f->root, i % CHUNKS, &f->out);
+        served += dp_picker_serve_chunk(f->picker, now_of(f), 1, &f->root, i % CHUNKS, &f->out);
     }
     CHECK(served >= 2 * DP_SERVES_PER_SECOND - 2 && served <= 2 * DP_SERVES_PER_SECOND + 2);
     fetcher_close(f);
@@ -580,23 +580,23 @@ static void what_is_not_asked_of_everybody_is_told_apart(void **state)
 
     (void)state;
     want(f, DP_PRIORITY_REPLAY);
-    CHECK(!dp_spread_asks_all(f->spread, &f->root, DP_PRIORITY_REPLAY));
-    CHECK(dp_spread_hesitant(f->spread, DP_PRIORITY_REPLAY, roots) == 1);
+    CHECK(!dp_picker_asks_all(f->picker, &f->root, DP_PRIORITY_REPLAY));
+    CHECK(dp_picker_hesitant(f->picker, DP_PRIORITY_REPLAY, roots) == 1);
     CHECK(dp_hash_equal(&roots[0], &f->root));
-    dp_spread_holders_all(f->spread, now_of(f), &f->root, &f->out);
-    CHECK(dp_spread_asks_all(f->spread, &f->root, DP_PRIORITY_REPLAY));
-    CHECK(dp_spread_hesitant(f->spread, DP_PRIORITY_REPLAY, roots) == 0);
+    dp_picker_holders_all(f->picker, now_of(f), &f->root, &f->out);
+    CHECK(dp_picker_asks_all(f->picker, &f->root, DP_PRIORITY_REPLAY));
+    CHECK(dp_picker_hesitant(f->picker, DP_PRIORITY_REPLAY, roots) == 0);
     /* It comes later than what the round wants. */
-    CHECK(!dp_spread_asks_all(f->spread, &f->root, DP_PRIORITY_ROUND));
-    CHECK(dp_spread_hesitant(f->spread, DP_PRIORITY_ROUND, roots) == 1);
+    CHECK(!dp_picker_asks_all(f->picker, &f->root, DP_PRIORITY_ROUND));
+    CHECK(dp_picker_hesitant(f->picker, DP_PRIORITY_ROUND, roots) == 1);
     fetcher_close(f);
 }
 
 static dp_status open_and_close(void *context)
 {
-    dp_spread *spread = NULL;
-    DP_TRY(dp_spread_open(&spread, &(dp_spread_config){.members = context, .members_max = 8}));
-    dp_spread_close(spread);
+    dp_picker *picker = NULL;
+    DP_TRY(dp_picker_open(&picker, &(dp_picker_config){.members = context, .members_max = 8}));
+    dp_picker_close(picker);
     return DP_OK;
 }
 
@@ -621,7 +621,7 @@ static void all_guests_together_are_served_as_much_as_one_member(void **state)
         for (uint32_t from = 1; from <= 5; from++) {
             begin(f);
             served[from] +=
-                dp_spread_serve_chunk(f->spread, now_of(f), from, &f->root, i % CHUNKS, &f->out);
+                dp_picker_serve_chunk(f->picker, now_of(f), from, &f->root, i % CHUNKS, &f->out);
         }
     }
     const uint32_t guests = served[2] + served[3] + served[4] + served[5];

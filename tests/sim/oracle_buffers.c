@@ -1,6 +1,6 @@
-/* The judge of drawers: after every command of a trainer, where each unit of displacement lies must
- * follow from where it lay before, from the vectors that were stored and from the chain. Has its
- * own arithmetic of an outcome. */
+/* The judge of work buffers: after every command of a trainer, where each unit of displacement lies
+ * must follow from where it lay before, from the vectors that were stored and from the chain. Has
+ * its own arithmetic of an outcome. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,9 +31,9 @@ static void faded(dp_toy_vector out, const dp_toy_vector in, uint32_t lambda_q16
     }
 }
 
-static dp_drawer_book *book_of(const dp_host *host)
+static dp_buffer_book *book_of(const dp_host *host)
 {
-    return &host->sim->oracle->drawers[host->index];
+    return &host->sim->oracle->buffers[host->index];
 }
 
 static dp_parcel_book *parcel_of(const dp_host *host, const dp_hash *root)
@@ -128,7 +128,7 @@ static void check_newest(dp_host *host, const dp_parcel_book *parcel, uint64_t r
 
 static void check_settled(dp_host *host, const dp_hash *root, uint32_t lambda_q16, uint64_t round)
 {
-    dp_drawer_book *book = book_of(host);
+    dp_buffer_book *book = book_of(host);
     dp_parcel_book *parcel = parcel_of(host, root);
     dp_toy_vector rest;
 
@@ -158,14 +158,14 @@ static void check_settled(dp_host *host, const dp_hash *root, uint32_t lambda_q1
 
 static void on_load(dp_host *host)
 {
-    dp_drawer_book *book = book_of(host);
+    dp_buffer_book *book = book_of(host);
     const dp_toy *toy = &host->toy;
 
     book->epoch++;
     book->settled = 0;
     if (toy->pending || !is_empty(toy->open) || !is_empty(toy->frozen) || !is_empty(toy->a) ||
         !is_empty(toy->e)) {
-        dp_sim_fail(host->sim, "S5", host->index, "a loaded state does not empty the drawers");
+        dp_sim_fail(host->sim, "S5", host->index, "a loaded state does not empty the work buffers");
     }
 }
 
@@ -224,7 +224,7 @@ static dp_part_list *list_of(dp_host *host, const dp_toy_parcel *made)
 static void on_publish(dp_host *host)
 {
     dp_oracle *o = host->sim->oracle;
-    dp_drawer_book *book = book_of(host);
+    dp_buffer_book *book = book_of(host);
     const dp_toy *was = &book->was;
     const dp_toy *toy = &host->toy;
     const dp_toy_parcel *made = &host->parcels[host->n_parcels % DP_HOST_PARCELS_MAX].made;
@@ -261,7 +261,7 @@ static void on_publish(dp_host *host)
 static void check_overtaken(dp_host *host, uint64_t round)
 {
     const dp_oracle *o = host->sim->oracle;
-    const dp_drawer_book *book = book_of(host);
+    const dp_buffer_book *book = book_of(host);
 
     for (uint32_t i = 0; i < o->n_parcels && book->settled != 0; i++) {
         const dp_parcel_book *parcel = &o->parcels[i];
@@ -286,7 +286,7 @@ static void on_apply(dp_host *host, const dp_action *action)
     dp_toy_vector frozen;
     dp_toy_vector rest;
 
-    dp_drawer_book *book = book_of(host);
+    dp_buffer_book *book = book_of(host);
     book->kept = (uint32_t)((uint64_t)book->kept * lambda / 65536);
     faded(open, was->open, lambda);
     faded(frozen, was->frozen, lambda);
@@ -373,7 +373,7 @@ void dp_oracle_command(dp_host *host)
     book_of(host)->was = host->toy;
 }
 
-void dp_oracle_drawers(dp_host *host, const dp_action *action, const dp_toy_vector change)
+void dp_oracle_buffers(dp_host *host, const dp_action *action, const dp_toy_vector change)
 {
     if (host->sim->forks != NULL) {
         return;

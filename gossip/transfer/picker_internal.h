@@ -1,11 +1,11 @@
-/* The inside of spreading, shared by spread.c (what is wanted, what comes), spread_ask.c (whom to
- * ask), spread_wait.c (how long to wait), spread_trust.c (whom to leave alone) and spread_serve.c
- * (serving, looking). Nobody else includes it. */
-#ifndef DP_GOSSIP_TRANSFER_SPREAD_INTERNAL_H
-#define DP_GOSSIP_TRANSFER_SPREAD_INTERNAL_H
+/* The inside of the chunk picker, shared by picker.c (what is wanted, what comes), picker_ask.c
+ * (whom to ask), picker_wait.c (how long to wait), picker_trust.c (whom to leave alone) and
+ * picker_serve.c (serving, looking). Nobody else includes it. */
+#ifndef DP_GOSSIP_TRANSFER_PICKER_INTERNAL_H
+#define DP_GOSSIP_TRANSFER_PICKER_INTERNAL_H
 
 #include "base/rng.h"
-#include "gossip/transfer/spread.h"
+#include "gossip/transfer/picker.h"
 
 enum {
     HOLDER_WORDS = DP_MEMBERS_MAX / 64,
@@ -68,7 +68,7 @@ typedef struct dp_serving {
     dp_time filled;
 } dp_serving;
 
-struct dp_spread {
+struct dp_picker {
     const dp_members *members;
     uint32_t members_max;
     uint64_t update_bytes_max; /* as in the config */
@@ -108,62 +108,62 @@ static inline void dp_want_set_bit(uint64_t *bits, uint32_t index, bool on)
     bits[index / 64] = on ? bits[index / 64] | mask : bits[index / 64] & ~mask;
 }
 
-static inline uint32_t dp_want_index(const dp_spread *spread, const dp_want *want)
+static inline uint32_t dp_want_index(const dp_picker *picker, const dp_want *want)
 {
-    return (uint32_t)(want - spread->wants);
+    return (uint32_t)(want - picker->wants);
 }
 
-/* spread_ask.c. Chunks under way from this member. */
-uint32_t dp_spread_flights_of(const dp_spread *spread, uint32_t member);
+/* picker_ask.c. Chunks under way from this member. */
+uint32_t dp_picker_flights_of(const dp_picker *picker, uint32_t member);
 /* member: linked. */
-bool dp_spread_may_ask(const dp_spread *spread, const dp_want *want, uint32_t member);
+bool dp_picker_may_ask(const dp_picker *picker, const dp_want *want, uint32_t member);
 /* Use what is free, objects in order of priority, then of arrival. */
-void dp_spread_fill(dp_spread *spread, dp_time now, dp_out *out);
+void dp_picker_fill(dp_picker *picker, dp_time now, dp_out *out);
 /* Of this want, this chunk, this member; DP_MEMBER_NONE: of any. */
-void dp_spread_end_flights(dp_spread *spread, uint32_t want, uint32_t chunk, uint32_t member);
+void dp_picker_end_flights(dp_picker *picker, uint32_t want, uint32_t chunk, uint32_t member);
 
-/* spread_wait.c. Is somebody linked but this member known to have it? */
-bool dp_spread_has_another(const dp_spread *spread, const dp_want *want, uint32_t member);
+/* picker_wait.c. Is somebody linked but this member known to have it? */
+bool dp_picker_has_another(const dp_picker *picker, const dp_want *want, uint32_t member);
 /* Twice the 95th percentile, doubled for each wait in vain before. Where nobody else is known to
  * have it, at least what this member is known to need: behind a thin line among fast ones each
  * request that is given up too soon is one more copy before the next answer. */
-uint64_t dp_spread_chunk_wait(dp_spread *spread, const dp_want *want, uint32_t member);
+uint64_t dp_picker_chunk_wait(dp_picker *picker, const dp_want *want, uint32_t member);
 /* When a last chunk is asked of a second holder: at the time by which most others had come. */
-uint64_t dp_spread_hedge_wait(dp_spread *spread, const dp_want *want);
+uint64_t dp_picker_hedge_wait(dp_picker *picker, const dp_want *want);
 /* When one that nobody else could be asked for is looked at again. */
-dp_time dp_spread_hedge_again(dp_spread *spread, const dp_want *want, dp_time now);
+dp_time dp_picker_hedge_again(dp_picker *picker, const dp_want *want, dp_time now);
 /* The wait for an answer to GET_INFO before the next member is asked. Short, since the answer is
  * small and the first one counts; doubled each time all were asked. */
-uint64_t dp_spread_info_wait(const dp_spread *spread, const dp_want *want, uint32_t member);
+uint64_t dp_picker_info_wait(const dp_picker *picker, const dp_want *want, uint32_t member);
 /* A chunk has come from member; one has not come in time. */
-void dp_spread_measure(dp_spread *spread, const dp_want *want, uint32_t chunk, uint32_t member,
+void dp_picker_measure(dp_picker *picker, const dp_want *want, uint32_t chunk, uint32_t member,
                        dp_time now);
-void dp_spread_chunk_late(dp_spread *spread, const dp_flight *f);
+void dp_picker_chunk_late(dp_picker *picker, const dp_flight *f);
 /* The first chunk is asked for while none is under way: from now on time counts. */
-void dp_spread_rate_begin(dp_spread *spread, dp_time now);
+void dp_picker_rate_begin(dp_picker *picker, dp_time now);
 /* So many chunks of this object may be under way from member at once. */
-uint32_t dp_spread_window(const dp_spread *spread, const dp_want *want, uint32_t member);
+uint32_t dp_picker_window(const dp_picker *picker, const dp_want *want, uint32_t member);
 
-/* spread_trust.c. May a linked member be asked for it? */
-bool dp_spread_has_holder(const dp_spread *spread, const dp_want *want);
-void dp_spread_note_holder(const dp_spread *spread, uint32_t member, const char *cause,
+/* picker_trust.c. May a linked member be asked for it? */
+bool dp_picker_has_holder(const dp_picker *picker, const dp_want *want);
+void dp_picker_note_holder(const dp_picker *picker, uint32_t member, const char *cause,
                            dp_out *out);
 /* A holder says that it has it not, or is too busy. */
-void dp_spread_lacks(const dp_spread *spread, dp_want *want, uint32_t member, dp_time now);
+void dp_picker_lacks(const dp_picker *picker, dp_want *want, uint32_t member, dp_time now);
 /* Nobody may be asked because those who are linked lacked it: when that is forgiven. */
-void dp_spread_plan_forgiving(const dp_spread *spread, dp_want *want, dp_time now);
+void dp_picker_plan_forgiving(const dp_picker *picker, dp_want *want, dp_time now);
 /* Members that lacked the object may be asked again, except liars. */
-void dp_spread_ask_lacking(dp_want *want);
+void dp_picker_ask_lacking(dp_want *want);
 /* member says that it has it now: it is asked again, unless it lied. True: this is news. */
-bool dp_spread_believe(dp_want *want, uint32_t member);
+bool dp_picker_believe(dp_want *want, uint32_t member);
 /* No holder was left for a while: those that lacked it may have it by now; liars stay out. */
-void dp_spread_forgive(const dp_spread *spread, dp_want *want);
+void dp_picker_forgive(const dp_picker *picker, dp_want *want);
 /* weight more bad answers of a holder. */
-void dp_spread_blame(dp_spread *spread, dp_want *want, uint32_t member, uint32_t weight,
+void dp_picker_blame(dp_picker *picker, dp_want *want, uint32_t member, uint32_t weight,
                      const char *cause, dp_out *out);
 /* Only liars are left. Their disks may be well again, and what a voter has accepted may need what
  * nobody else holds: they are asked again, ever more rarely, and one more lie is enough. */
-void dp_spread_plan_pardon(const dp_spread *spread, dp_want *want, dp_time now);
-void dp_spread_pardon(const dp_spread *spread, dp_want *want);
+void dp_picker_plan_pardon(const dp_picker *picker, dp_want *want, dp_time now);
+void dp_picker_pardon(const dp_picker *picker, dp_want *want);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/rng.h"
-#include "gossip/transfer/spread_internal.h"
+#include "gossip/transfer/picker_internal.h"
 #include "tests/unit/gossip/kit/fetcher.h"
 
 enum {
@@ -68,7 +68,7 @@ static void obey(world *w)
         }
     }
     for (uint32_t i = 0; i < DP_FLIGHTS_MAX && !w->hedges; i++) {
-        w->f->spread->flights[i].hedge_at = DP_NEVER;
+        w->f->picker->flights[i].hedge_at = DP_NEVER;
     }
     begin(w->f);
 }
@@ -88,7 +88,7 @@ static answer *next_answer(world *w)
 static bool turn(world *w, uint64_t size)
 {
     answer *const next = next_answer(w);
-    const uint64_t wake = dp_spread_wake(w->f->spread).us;
+    const uint64_t wake = dp_picker_wake(w->f->picker).us;
 
     assert_true(next != NULL || wake != UINT64_MAX);
     if (next == NULL || wake < next->at) {
@@ -123,11 +123,11 @@ static void fetch_one(world *w, uint32_t number)
     memset(w->free_at, 0, sizeof w->free_at);
     const uint64_t began = f->now;
     begin(f);
-    CHECK_OK(dp_spread_want(f->spread, now_of(f), &f->root, size, DP_USE_BLOB, DP_PRIORITY_ROUND,
+    CHECK_OK(dp_picker_want(f->picker, now_of(f), &f->root, size, DP_USE_BLOB, DP_PRIORITY_ROUND,
                             &f->out));
     obey(w);
     for (uint32_t i = 1; i <= HOLDERS; i++) {
-        dp_spread_holder(f->spread, now_of(f), &f->root, i, &f->out);
+        dp_picker_holder(f->picker, now_of(f), &f->root, i, &f->out);
         obey(w);
     }
     while (n_here < PIECES) {
@@ -139,7 +139,7 @@ static void fetch_one(world *w, uint32_t number)
         }
     }
     w->took_us[number] = f->now - began;
-    dp_spread_object(f->spread, now_of(f), &f->root, &f->out);
+    dp_picker_object(f->picker, now_of(f), &f->root, &f->out);
     begin(f);
 }
 
@@ -170,12 +170,12 @@ static void one_holder_of_four_that_stalls_holds_up_few_objects(void **state)
     (void)state;
     run(&without, false);
     run(&with, true);
-    CHECK(dp_spread_came(with.f->spread) == (uint64_t)OBJECTS * PIECES);
-    CHECK(dp_spread_hedged(without.f->spread) == 0);
-    CHECK(dp_spread_hedged(with.f->spread) > 0);
+    CHECK(dp_picker_came(with.f->picker) == (uint64_t)OBJECTS * PIECES);
+    CHECK(dp_picker_hedged(without.f->picker) == 0);
+    CHECK(dp_picker_hedged(with.f->picker) > 0);
     /* 180 and 355 ms. */
     CHECK(10 * with.took_us[OBJECTS * 99 / 100] < 6 * without.took_us[OBJECTS * 99 / 100]);
-    CHECK(dp_spread_hedged(with.f->spread) <=
+    CHECK(dp_picker_hedged(with.f->picker) <=
           (uint64_t)OBJECTS * PIECES / DP_HEDGE_SHARE + DP_HEDGES_AT_ONCE);
     fetcher_close(with.f);
     fetcher_close(without.f);
