@@ -10,6 +10,7 @@
 #include "gossip/requests/revoke_request.h"
 #include "gossip/requests/rotate.h"
 #include "gossip/round/deadline.h"
+#include "gossip/round/judge_round.h"
 #include "gossip/round/kind.h"
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
@@ -18,6 +19,7 @@
 static void note_outcome(dp_node *node, const dp_record *record, bool own)
 {
     const dp_pending *pending = &node->train->pending;
+    const bool ignored = dp_judging_ignores(node, record, own);
 
     dp_assert(record->kind == DP_RECORD_ROUND);
     dp_assert(record->round == node->ledger.round);
@@ -26,7 +28,10 @@ static void note_outcome(dp_node *node, const dp_record *record, bool own)
     } else if (pending->has && pending->ready.round == record->round) {
         dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0,
                      dp_node_is_open(node, &pending->ready) ? "the next round may count it"
-                                                            : "its work is carried over");
+                     : ignored
+                         ? "the voter that proposed the record judged it harmful, or took this "
+                           "node for dead; its work is carried over"
+                         : "its work is carried over");
     } else if (pending->has && pending->ready.round + 1 == record->round && !pending->settled &&
                node->ledger.stale) {
         dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0, "its work is carried over");

@@ -17,6 +17,7 @@ typedef struct dp_judging {
     dp_harms harms;
     uint32_t n_voters; /* whom the words in harms are by */
     dp_voter voters[DP_VOTERS_MAX];
+    bool ignored; /* a record has neither listed this node nor named it late; none has since */
 } dp_judging;
 
 dp_status dp_judging_open(dp_node *node)
@@ -336,6 +337,27 @@ uint32_t dp_judging_rejected(const dp_node *node)
                      : 0;
     }
     return count;
+}
+
+bool dp_judging_ignores(dp_node *node, const dp_record *record, bool listed)
+{
+    const dp_roster_entry *own = dp_ledger_member(&node->ledger, &node->self);
+    dp_judging *const judging = node->judging;
+    bool late = false;
+
+    if (judging == NULL || own == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < record->n_late; i++) {
+        late = late || dp_peer_equal(&record->late[i], &node->self);
+    }
+    if (listed || late) {
+        judging->ignored = false;
+    } else if (record->n_late < DP_LATE_MAX &&
+               dp_ledger_may_be_late(&node->ledger, own, record->round)) {
+        judging->ignored = true; /* Later records name no member that was not counted for long. */
+    }
+    return judging->ignored;
 }
 
 dp_status dp_judging_message(dp_node *node, dp_view bytes)

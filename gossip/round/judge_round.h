@@ -39,6 +39,11 @@ bool dp_judging_rejects(const dp_node *node, const dp_peer *peer);
  * for another. */
 uint32_t dp_judging_rejected(const dp_node *node);
 
+/* A record is applied that lists the own update, or does not. Do those who decide leave out the
+ * updates of this node without naming it late? So it is when they reject them, or take this node
+ * for dead. */
+bool dp_judging_ignores(dp_node *node, const dp_record *record, bool listed);
+
 /* A HARM. DP_BADMSG, DP_BADSIG. */
 DP_MUST dp_status dp_judging_message(dp_node *node, dp_view bytes);
 /* Into a draft: those whom a majority of the voters accuses. */

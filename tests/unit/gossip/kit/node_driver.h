@@ -428,6 +428,8 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
             node->rejected_cause = action->u.note.cause;
         } else if (action->u.note.code == DP_NOTE_CLOSED) {
             node->closed_cause = action->u.note.cause;
+        } else if (action->u.note.code == DP_NOTE_LEFT_OUT) {
+            node->left_out_cause = action->u.note.cause;
         } else if (action->u.note.code == DP_NOTE_STRAGGLER) {
             node->straggler = action->u.note;
         }

@@ -94,6 +94,7 @@ typedef struct kit_node {
     uint32_t haves;             /* blobs of others, or sums, that it told a voter it holds */
     const char *rejected_cause; /* of its last DP_NOTE_REJECTED about a peer */
     const char *closed_cause;   /* of its last DP_NOTE_CLOSED */
+    const char *left_out_cause; /* of its last DP_NOTE_LEFT_OUT */
     dp_note straggler;          /* its last DP_NOTE_STRAGGLER */
     uint32_t empty;             /* so many publications from now on hold no steps */
     uint32_t again; /* so many publications from now on are of samples that were in earlier ones */

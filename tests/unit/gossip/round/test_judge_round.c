@@ -52,6 +52,7 @@ static void what_a_majority_finds_harmful_is_not_listed_and_not_waited_for(void 
         run_rounds(world, 1);
         assert_false(lists(world, LIAR));
         assert_string_equal(world->nodes[0].closed_cause, "all");
+        assert_non_null(strstr(world->nodes[LIAR].left_out_cause, "judged it harmful"));
     }
     kit_close(world);
 }
