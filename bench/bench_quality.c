@@ -30,8 +30,15 @@ enum { SHORT_SLACK = 2, LONG_STEPS = 4 };
  * (dp_codec_gain). Tuned DiLoCo: the best of eta 0.4 to 1, mu 0.5 to 0.9. */
 enum { BETA = 950, ALPHA = 1000, ETA = 500, MU = 800, OVERLAP = 5 };
 
-#define SPARSE(keep_)                                                                              \
-    .workers = 4, .codec = DP_CODEC_SPARSE, .keep = (keep_), .bits = 2, .alpha_milli = ALPHA
+#define SPARSE_OF(workers_, keep_)                                                                 \
+    .workers = (workers_), .codec = DP_CODEC_SPARSE, .keep = (keep_), .bits = 2,                   \
+    .alpha_milli = ALPHA
+#define SPARSE(keep_) SPARSE_OF(4, keep_)
+
+/* The step is 3 with the gain of a sum's codec. */
+#define SPARSE_SUMS(workers_)                                                                      \
+    .workers = (workers_), .codec = DP_CODEC_SPARSE, .keep = 64, .bits = 2, .sums_keep = 32,       \
+    .alpha_milli = 1200
 
 /* The first N_SHORT define the order. Before them all is what ships: the first mode, as a manifest
  * without keys has it. */
@@ -70,6 +77,13 @@ static quality_plan plans[] = {
      .alpha_milli = ETA,
      .mu_milli = MU,
      .away = true},
+    /* Whole updates and sums of owners, with as many nodes. The sums are twice as dense. */
+    {.name = "sparse-1/64", SPARSE(64), .beta_milli = BETA},
+    {.name = "sums", SPARSE_SUMS(4), .beta_milli = BETA},
+    {.name = "sparse-8", SPARSE_OF(8, 64), .beta_milli = BETA},
+    {.name = "sums-8", SPARSE_SUMS(8), .beta_milli = BETA},
+    {.name = "sparse-16", SPARSE_OF(16, 64), .beta_milli = BETA},
+    {.name = "sums-16", SPARSE_SUMS(16), .beta_milli = BETA},
     {.name = "unlike", SPARSE(32), .beta_milli = BETA, .unlike = true},
     {.name = "stale", SPARSE(32), .beta_milli = BETA, .drop_percent = 25, .stale = true},
     {.name = "unlike-late", SPARSE(32), .beta_milli = BETA, .unlike = true, .slow_late = true},

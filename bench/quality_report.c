@@ -44,22 +44,24 @@ static void print_row(const quality_row *row, const quality_row *ddp, bool json)
     if (json) {
         printf("{\"configuration\":\"%s\",\"seeds\":%u,\"loss\":%.4f,\"least\":%.4f,\"most\":%.4f,"
                "\"gap_to_ddp\":%.4f,\"bytes_per_param_step\":%.6f,\"bytes_formula\":%.6f,"
+               "\"workers\":%u,\"sent_per_param_step\":%.6f,"
                "\"parameters\":%.0f,\"tokens\":%.0f,\"rounds\":%.0f,\"cpu_s\":%.1f}\n",
                row->plan->name, row->n, loss, least, most, gap, one->bytes, one->bytes_formula,
-               one->parameters, one->tokens, one->rounds, one->cpu_s);
+               row->plan->workers, one->sent, one->parameters, one->tokens, one->rounds,
+               one->cpu_s);
         return;
     }
-    printf("| %-22s | %9.5f | %9.5f | %.4f | %.4f..%.4f | %+.4f | %8.0f | %5.0f |\n",
-           row->plan->name, one->bytes, one->bytes_formula, loss, least, most, gap, one->tokens,
-           one->cpu_s);
+    printf("| %-22s | %9.5f | %9.5f | %9.5f | %.4f | %.4f..%.4f | %+.4f | %8.0f | %5.0f |\n",
+           row->plan->name, one->bytes, one->bytes_formula, one->sent, loss, least, most, gap,
+           one->tokens, one->cpu_s);
 }
 
 void quality_print(const quality_row *rows, size_t n_rows, bool json)
 {
     const quality_row *const ddp = find(rows, n_rows, "ddp");
     if (!json) {
-        puts("| configuration          | B/param/step | formula | loss | seeds | to ddp | tokens | "
-             "CPU s |\n| --- | --- | --- | --- | --- | --- | --- | --- |");
+        puts("| configuration          | B/param/step | formula | sent to all | loss | seeds | "
+             "to ddp | tokens | CPU s |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     }
     for (size_t i = 0; i < n_rows; i++) {
         print_row(&rows[i], ddp, json);

@@ -51,7 +51,9 @@ typedef struct run {
     dp_density density;
     const quality_text *text;
     quality_shards shards;
-    dp_buf combined; /* of a hook: what replaces the weighted sum */
+    dp_buf combined; /* of a hook or of owners: what replaces the weighted sum */
+    float *left;     /* of owners: what their sums left out; NULL: none */
+    uint64_t sums_bytes;
 } run;
 
 /* Bits of the gap before an entry, by a Rice code: b low bits, a stop bit and floor(g / 2^b) ones.
@@ -181,6 +183,7 @@ static void close_run(run *r)
     }
     quality_shards_close(&r->shards);
     dp_buf_close(&r->combined);
+    dp_free(r->left);
 }
 
 static dp_status train(run *r, worker *w, uint32_t steps)
@@ -342,6 +345,50 @@ static dp_status combine(run *r, decision *d)
     return status;
 }
 
+/* g += q decode(blob), for each; d: room for a decoded one. */
+static dp_status add_all(const decision *d, size_t n, float *room, float *g)
+{
+    for (uint32_t k = 0; k < d->n; k++) {
+        DP_TRY(dp_codec_decode(d->blobs[k], room, n));
+        for (size_t i = 0; i < n; i++) {
+            g[i] += (float)(d->q[k] * 0x1p-31 * (double)room[i]);
+        }
+    }
+    return DP_OK;
+}
+
+/* The sums of all owners as one update: parts end at codec runs, so that is the same. */
+static dp_status sum_up_parts(run *r, decision *d)
+{
+    const size_t n = dp_trainer_elements(r->workers[0].trainer);
+    dp_codec codec = dp_codec_default(DP_CODEC_SPARSE);
+    float *const room = dp_alloc(n, sizeof *room);
+    codec.keep = r->plan->sums_keep;
+    codec.bits = r->plan->bits;
+    if (r->left == NULL) {
+        r->left = dp_alloc(n, sizeof *r->left);
+    }
+    dp_buf_close(&r->combined);
+    dp_buf_init(&r->combined, dp_codec_bytes_max(&codec, n));
+    dp_status status = room != NULL && r->left != NULL ? DP_OK : DP_NOMEM;
+    if (status == DP_OK) {
+        status = add_all(d, n, room, r->left);
+    }
+    if (status == DP_OK) {
+        status = dp_codec_encode(&codec, r->left, n, &r->combined);
+    }
+    d->sum = dp_buf_view(&r->combined);
+    if (status == DP_OK) {
+        status = dp_codec_decode(d->sum, room, n);
+    }
+    for (size_t i = 0; i < n && status == DP_OK; i++) {
+        r->left[i] = (float)r->plan->beta_milli / 1000.0F * (r->left[i] - room[i]);
+    }
+    r->sums_bytes += d->sum.size;
+    dp_free(room);
+    return status;
+}
+
 static dp_status settle(run *r, const decision *d, const quality_parts *parts)
 {
     r->round++;
@@ -477,6 +524,8 @@ static dp_status close_round(run *r, bool dense, uint32_t overlap)
     decide(r, &d);
     if (r->plan->hooks != NULL && r->plan->hooks->combine != NULL && d.n > 0) {
         DP_TRY(combine(r, &d));
+    } else if (r->plan->sums_keep > 0 && !dense && d.n > 0) {
+        DP_TRY(sum_up_parts(r, &d));
     }
     quality_parts parts = {0};
     dp_status status = r->plan->parts ? make_parts(r, &d, &parts) : DP_OK;
@@ -604,6 +653,11 @@ static void sum_up(run *r)
     out->tokens = (double)r->tokens;
     out->rounds = (double)r->round;
     out->bytes = (double)r->workers[0].bytes / out->parameters / steps;
+    const double others = r->plan->kind == QUALITY_AS_ONE ? QUALITY_BATCHES - 1.0 : r->n - 1.0;
+    const double sums = (double)r->sums_bytes / out->parameters / steps;
+    out->sent = r->plan->parts           ? 2 * out->bytes * others / r->n
+                : r->plan->sums_keep > 0 ? (out->bytes + sums) * others / r->n
+                                         : out->bytes * others;
     out->bytes_formula = r->workers[0].formula / out->parameters / steps;
 }
 

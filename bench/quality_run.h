@@ -86,8 +86,11 @@ typedef struct quality_plan {
     uint32_t overlap;      /* steps that are done between publication and application */
     uint32_t every; /* gossip: each so many'th exchange is a round of all; 0: the last alone */
     bool parts;     /* rounds of parts; the codec keeps all */
-    bool sums;      /* ... of two sites, sums of which travel (round.site_sums) */
-    bool unlike;    /* steps per round as 1 : 1/2 : 1/4 : 1 */
+    /* Owners add up sparse updates of their parts, and their sums keep one element of so many, with
+     * error feedback of the owners; 0: everybody fetches every update. Owners stay the same. */
+    uint32_t sums_keep;
+    bool sums;   /* ... of two sites, sums of which travel (round.site_sums) */
+    bool unlike; /* steps per round as 1 : 1/2 : 1/4 : 1 */
     /* the two slow ones of these come too late for every round that does not wait for them */
     bool slow_late;
     /* QUALITY_AWAY rounds in the middle that nobody closes: pairs exchange, and the last of them
@@ -108,11 +111,14 @@ typedef struct quality_result {
     double parameters;
     double tokens;
     double rounds;
-    double before;        /* loss in the middle of the run, ... */
-    double back;          /* ... QUALITY_AWAY rounds later, */
-    double after;         /* ... and QUALITY_AFTER rounds after these */
-    double loss;          /* of the last model, over the whole held-out text that is asked for */
-    double bytes;         /* per parameter and full-speed step: one copy of what one worker sends */
+    double before; /* loss in the middle of the run, ... */
+    double back;   /* ... QUALITY_AWAY rounds later, */
+    double after;  /* ... and QUALITY_AFTER rounds after these */
+    double loss;   /* of the last model, over the whole held-out text that is asked for */
+    double bytes;  /* per parameter and full-speed step: one copy of what one worker sends */
+    /* ... and what it sends to all others: each update to each of them, or the parts to their
+     * owners and the sum of the own part to each */
+    double sent;
     double bytes_formula; /* the same from codec, density and size */
     double cpu_s;
     uint32_t n_points;
