@@ -73,6 +73,32 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
     }
 }
 
+/* To the byte: the bounds above are too wide for a vector of moments too many. Muon has scratch. */
+static void moments_are_the_vectors_that_the_optimizer_keeps(void **state)
+{
+    (void)state;
+    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_MUON; kind++) {
+        for (int weights = DP_WEIGHTS_FP32; weights <= DP_WEIGHTS_BF16_SR; weights++) {
+            dp_manifest manifest = manifest_of("gpt2-tiny");
+            manifest.optimizer = (dp_optim_kind)kind;
+            manifest.weights = (dp_weights_kind)weights;
+            const dp_plan plan = plan_of(&manifest, (uint64_t)1 << 30);
+            const dp_model_config config = dp_manifest_model(&manifest);
+            dp_model model;
+            dp_optim optim;
+            dp_optim_vector lent[DP_OPTIM_VECTORS_MAX];
+            assert_int_equal(dp_model_open(&model, &config, NULL), DP_OK);
+            const dp_optim_setup setup = {
+                .model = &model, .kind = manifest.optimizer, .weights = manifest.weights};
+            assert_int_equal(dp_optim_init(&optim, &setup), DP_OK);
+            const uint64_t kept = dp_optim_vectors(&optim, lent) * model.n_elements * sizeof(float);
+            assert_true(kind == DP_OPTIM_MUON ? plan.moments > kept : plan.moments == kept);
+            dp_optim_close(&optim);
+            dp_model_close(&model);
+        }
+    }
+}
+
 /* zero.h: a copy of the weights and packs for each process and one for all, a sum for each lane,
  * moments once. */
 static void a_team_has_weights_for_each_and_moments_once(void **state)
@@ -287,6 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_is_what_engine_and_optimizer_take),
+        cmocka_unit_test(moments_are_the_vectors_that_the_optimizer_keeps),
         cmocka_unit_test(a_team_has_weights_for_each_and_moments_once),
         cmocka_unit_test(momentum_of_the_outer_step_is_kept_and_travels),
         cmocka_unit_test(a_run_that_judges_keeps_an_update_in_two_bytes_an_element),

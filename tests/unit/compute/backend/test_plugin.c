@@ -433,6 +433,38 @@ static void a_backend_without_the_precision_of_the_run_is_refused(void **state)
     tiny_run_close(&run);
 }
 
+static void a_backend_without_the_optimizer_of_the_run_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        dp_optim_kind kind;
+        dp_capability capability;
+    } cases[] = {{DP_OPTIM_ADAMW, DP_CAN_ADAMW},
+                 {DP_OPTIM_LAMB, DP_CAN_LAMB},
+                 {DP_OPTIM_LARS, DP_CAN_LARS},
+                 {DP_OPTIM_MUON, DP_CAN_MUON}};
+    tiny_run_open(&run, DP_CODEC_SPARSE, 950);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_manifest m;
+        CHECK_OK(dp_manifest_decode(&m, dp_view_of(run.manifest, run.manifest_size)));
+        m.optimizer = cases[i].kind;
+        CHECK_OK(dp_manifest_encode(&m, run.manifest, &run.manifest_size));
+        dp_backend narrow = *dp_backend_cpu();
+        narrow.name = "narrow";
+        narrow.capabilities &= ~(uint32_t)cases[i].capability;
+        const dp_trainer_setup setup = {.manifest = dp_view_of(run.manifest, run.manifest_size),
+                                        .tokenizer = dp_buf_view(&run.tokenizer),
+                                        .shards = (dp_view[]){dp_buf_view(&run.data)},
+                                        .n_shards = 1,
+                                        .backend = &narrow};
+        dp_trainer *trainer = NULL;
+        dp_why why = {{0}};
+        CHECK_STATUS(dp_trainer_open(&trainer, &setup, &why), DP_UNSUPPORTED);
+        CHECK(strstr(why.text, "the backend 'narrow' has not") != NULL);
+    }
+    tiny_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +484,7 @@ int main(void)
         cmocka_unit_test(losses_that_are_no_numbers_cost_steps_and_are_counted),
         cmocka_unit_test(a_blob_that_a_plugin_spoiled_is_not_published),
         cmocka_unit_test(a_backend_without_the_precision_of_the_run_is_refused),
+        cmocka_unit_test(a_backend_without_the_optimizer_of_the_run_is_refused),
     };
     return cmocka_run_group_tests(tests, find_folder, NULL);
 }
