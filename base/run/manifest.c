@@ -47,10 +47,11 @@ static const dp_manifest_row rows[] = {
     ROW(total_tokens, "train.total_tokens", "tokens", 1, 1, UINT64_MAX / 2, 20000000,
         "Committed tokens at which the schedule ends."),
     ROW(beta1_micro, "train.beta1", "1e-6", 1000000, 0, 999999, 900000,
-        "AdamW: decay of the first moment."),
+        "AdamW, LAMB, vectors of Muon: first moment's decay."),
     ROW(beta2_micro, "train.beta2", "1e-6", 1000000, 0, 999999, 950000,
-        "AdamW: decay of the second moment."),
-    ROW(decay_micro, "train.decay", "1e-6", 1000000, 0, 1000000, 100000, "AdamW: weight decay."),
+        "AdamW, LAMB, vectors of Muon: second moment's decay."),
+    ROW(decay_micro, "train.decay", "1e-6", 1000000, 0, 1000000, 100000,
+        "Weight decay of matrices."),
     ROW(clip_milli, "train.clip", "1e-3", 1000, 0, 1000000, 1000,
         "Largest global gradient norm; 0 turns it off."),
     ROW(momentum_micro, "train.momentum", "1e-6", 1000000, 0, 999999, 950000,
@@ -97,7 +98,7 @@ static const dp_manifest_row rows[] = {
     ROW(members_max, "members.max", "", 1, 2, DP_MANIFEST_MEMBERS_MAX, 64,
         "Most members of the run."),
     ROW(members_absent_s, "members.absent", "s", 1, 0, 31536000, 604800,
-        "In a full run, a member without a counted update for so long gives its place to a "
+        "In a full run a member without a counted update for so many seconds gives its place to a "
         "newcomer; 0: never."),
 };
 

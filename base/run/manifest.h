@@ -47,7 +47,8 @@ typedef enum dp_optim_kind {
     DP_OPTIM_ADAMW = 1,
     DP_OPTIM_LAMB = 2,
     DP_OPTIM_LARS = 3,
-    DP_OPTIM_MUON = 4
+    DP_OPTIM_MUON = 4,
+    DP_OPTIM_LAST = DP_OPTIM_MUON
 } dp_optim_kind;
 
 /* Format of the weights of local training between steps; exchanged vectors stay fp32. */

@@ -87,7 +87,7 @@ dp_status dp_cuda_optimizer_sizes(dp_cuda_optimizer *o, const dp_optim_setup *se
                               .kind = kind,
                               .weights = setup->weights == 0 ? DP_WEIGHTS_FP32 : setup->weights,
                               .seed = setup->seed};
-    if (kind < DP_OPTIM_ADAMW || kind > DP_OPTIM_MUON || made.weights < DP_WEIGHTS_FP32 ||
+    if (kind < DP_OPTIM_ADAMW || kind > DP_OPTIM_LAST || made.weights < DP_WEIGHTS_FP32 ||
         made.weights > DP_WEIGHTS_BF16_SR || setup->part >= parts) {
         return DP_BADARG;
     }

@@ -130,7 +130,7 @@ static dp_status complete(dp_optim *optim)
     setup->kind = setup->kind == 0 ? DP_OPTIM_ADAMW : setup->kind;
     setup->weights = setup->weights == 0 ? DP_WEIGHTS_FP32 : setup->weights;
     setup->parts = setup->parts == 0 ? 1 : setup->parts;
-    if (setup->kind < DP_OPTIM_ADAMW || setup->kind > DP_OPTIM_MUON ||
+    if (setup->kind < DP_OPTIM_ADAMW || setup->kind > DP_OPTIM_LAST ||
         setup->weights < DP_WEIGHTS_FP32 || setup->weights > DP_WEIGHTS_BF16_SR ||
         setup->part >= setup->parts) {
         return DP_BADARG;

@@ -167,7 +167,7 @@ static dp_status init_optim(dp_zero *s)
         return dp_optim_init(&s->optim, &own);
     }
     own.kind = own.kind == 0 ? DP_OPTIM_ADAMW : own.kind;
-    if (own.kind < DP_OPTIM_ADAMW || own.kind > DP_OPTIM_MUON) {
+    if (own.kind < DP_OPTIM_ADAMW || own.kind > DP_OPTIM_LAST) {
         return DP_BADARG;
     }
     s->optim = (dp_optim){.setup = own,

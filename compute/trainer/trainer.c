@@ -23,6 +23,8 @@ static uint32_t needs_of(const dp_manifest *m)
                                           [DP_OPTIM_LAMB] = DP_CAN_LAMB,
                                           [DP_OPTIM_LARS] = DP_CAN_LARS,
                                           [DP_OPTIM_MUON] = DP_CAN_MUON};
+    _Static_assert(sizeof optimizers / sizeof optimizers[0] == DP_OPTIM_LAST + 1,
+                   "each optimizer has a capability");
     const bool bf16_weights = m->weights != 0 && m->weights != DP_WEIGHTS_FP32;
     return precisions[m->precision] | optimizers[m->optimizer] |
            (bf16_weights ? DP_CAN_BF16_WEIGHTS : 0) | DP_CAN_CODECS;

@@ -204,6 +204,19 @@ class WithoutDaemon(SystemTest):
                     told = f"{letter[:2]} " in of_verb or option in of_verb
                     self.assertTrue(told, f"dpnode.1 has no {option} with {verb}")
 
+    def test_the_page_of_the_manifest_has_every_key_as_the_program_has_it(self):
+        with open(os.path.join(ROOT, "docs", "MANIFEST.md"), encoding="utf-8") as file:
+            page = " ".join(file.read().split())
+        told = json.loads(dpnode("run", "validate", "--keys", "--json").stdout)
+        for row in told["keys"]:
+            found = re.search(rf"{re.escape(row['key'])} (\S+) (\S+) (\S+) {re.escape(row['text'])}", page)
+            self.assertTrue(found, row)
+            default, least, most = (word.replace(",", "") for word in found.groups())
+            self.assertEqual((float(default), float(least)), (row["standard"], row["least"]), row["key"])
+            self.assertIn(most if most == "any" else float(most), ("any", row["most"]), row["key"])
+        for row in told["words"]:
+            self.assertIn(f"{row['key']} {row['standard']} {' | '.join(row['words'])} {row['text']}", page)
+
     def test_every_error_code_is_explained_once(self):
         used = set()
         for path in sources("cli", "daemon", "tests/chaos"):

@@ -179,8 +179,7 @@ static void near_the_cpu(dp_optim_kind kind, float eps)
         card_free(there);
     }
     card_get(b.x, got, b.bytes);
-    /* Weights below 1: some units of 2^-24 from norms that differ in their last bit, and from
-     * contraction in the CPU's loops. */
+    /* Weights below 1: some units of 2^-24 from norms that differ in their last bit. */
     same(got, b.cpu.params, b.cpu.model.n_elements, 4 * 0x1p-24);
     test_free(got);
     dp_optim_close(&optim);

@@ -37,7 +37,7 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
 {
     (void)state;
     static const char *const presets[] = {"gpt2-tiny", "llama-tiny", "qwen3-tiny"};
-    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_MUON; kind++) {
+    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_LAST; kind++) {
         for (int weights = DP_WEIGHTS_FP32; weights <= DP_WEIGHTS_BF16_SR; weights++) {
             dp_manifest manifest = manifest_of(presets[(kind + weights) % 3]);
             manifest.optimizer = (dp_optim_kind)kind;
@@ -77,7 +77,7 @@ static void the_plan_is_what_engine_and_optimizer_take(void **state)
 static void moments_are_the_vectors_that_the_optimizer_keeps(void **state)
 {
     (void)state;
-    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_MUON; kind++) {
+    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_LAST; kind++) {
         for (int weights = DP_WEIGHTS_FP32; weights <= DP_WEIGHTS_BF16_SR; weights++) {
             dp_manifest manifest = manifest_of("gpt2-tiny");
             manifest.optimizer = (dp_optim_kind)kind;

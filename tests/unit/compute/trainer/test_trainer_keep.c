@@ -81,7 +81,7 @@ static void go_on_in_parts(dp_optim_kind kind)
 static void a_trainer_taken_up_at_any_step_ends_with_the_same_bits(void **state)
 {
     (void)state;
-    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_MUON; kind++) {
+    for (int kind = DP_OPTIM_ADAMW; kind <= DP_OPTIM_LAST; kind++) {
         go_on_in_parts((dp_optim_kind)kind);
     }
 }
