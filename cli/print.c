@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 
-enum { CELL_BYTES = 256 };
+enum { CELL_BYTES = 512 };
 
 struct dp_table {
     struct libscols_table *table;
@@ -175,7 +175,10 @@ void dp_table_cell(dp_table *table, const char *text)
     if (table == NULL || table->failed) {
         return;
     }
-    snprintf(cell, sizeof cell, "%s", text);
+    const int size = snprintf(cell, sizeof cell, "%s", text);
+    if (size >= (int)sizeof cell) {
+        memcpy(cell + sizeof cell - sizeof "...", "...", sizeof "..."); /* Not cut in silence. */
+    }
     dp_print_harmless(cell);
     table->failed = scols_line_set_data(table->line, table->column++, cell) != 0;
 }

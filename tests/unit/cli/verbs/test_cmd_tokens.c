@@ -5,7 +5,7 @@
 /* A notice about one token, valid for an hour. */
 static const char *token_of(const char *more)
 {
-    static char text[1024];
+    static char text[4096];
     snprintf(text, sizeof text,
              "[{'token': {'token': '9f31', 'issued': true, 'uses': 2, 'state': 'valid', "
              "'expires_ms': %llu, 'roles': ['train', 'vote'], 'admitted': [%s]}}]",
@@ -45,6 +45,21 @@ static void a_token_for_any_number_and_one_that_is_over_say_so(void **state)
                       "{'count': 1}");
     assert_int_equal(VERB_ALONE(dp_verb_token_ls), 0);
     assert_true(verb_said("any") && verb_said(" ago"));
+}
+
+static void a_cell_that_is_too_long_ends_with_dots(void **state)
+{
+    char people[3072] = "";
+    (void)state;
+    for (unsigned i = 0; i < 60; i++) {
+        const size_t at = strlen(people);
+        snprintf(people + at, sizeof people - at, "%s{'short': 'a', 'name': 'member-%02u'}",
+                 i > 0 ? ", " : "", i);
+    }
+    verb_answer_after(token_of(people), "{'count': 1}");
+    assert_int_equal(VERB_ALONE(dp_verb_token_ls), 0);
+    assert_true(verb_said("member-00, member-01") && verb_said("..."));
+    assert_false(verb_said("member-59"));
 }
 
 static void without_tokens_a_sentence_is_said(void **state)
@@ -138,6 +153,7 @@ int main(void)
         VERB_TEST(each_token_is_a_row_with_who_came_by_it),
         VERB_TEST(a_token_made_elsewhere_shows_no_terms),
         VERB_TEST(a_token_for_any_number_and_one_that_is_over_say_so),
+        VERB_TEST(a_cell_that_is_too_long_ends_with_dots),
         VERB_TEST(without_tokens_a_sentence_is_said),
         VERB_TEST(more_names_than_a_line_holds_end_with_dots),
         VERB_TEST(names_cannot_steer_the_terminal),
