@@ -494,6 +494,34 @@ static void damaged_messages_never_hurt(void **state)
     pool_close(p);
 }
 
+/* Of an attempt that was given up meanwhile: no row will hold what was frozen for it. */
+static void a_freeze_that_comes_too_late_leaves_only_what_the_newest_row_needs(void **state)
+{
+    pool *const p = pool_of(1, 14);
+    dp_mix *const mix = p->nodes[0].mix;
+    const dp_event event = {
+        .type = DP_EV_FROZEN,
+        .u.frozen = {.exchange = {1}, .root = {.bytes = {2}}, .f_root = {.bytes = {3}}}};
+
+    (void)state;
+    dp_out_begin(&p->out, p->actions);
+    CHECK(!dp_mix_frozen(mix, pool_now(p), &event, &p->out));
+    CHECK(p->actions->count == 2);
+    for (uint32_t k = 0; k < p->actions->count; k++) {
+        const dp_action *const drop = &p->actions->items[k];
+        CHECK(drop->type == DP_DO_OBJECT_DROP && drop->u.keep.use == DP_USE_EXCHANGE);
+        CHECK(dp_hash_equal(&drop->u.keep.root,
+                            k == 0 ? &event.u.frozen.root : &event.u.frozen.f_root));
+    }
+    mix->has_f = true;
+    mix->f.f_root = event.u.frozen.f_root;
+    dp_out_begin(&p->out, p->actions);
+    CHECK(!dp_mix_frozen(mix, pool_now(p), &event, &p->out));
+    CHECK(p->actions->count == 1);
+    CHECK(dp_hash_equal(&p->actions->items[0].u.keep.root, &event.u.frozen.root));
+    pool_close(p);
+}
+
 static dp_status open_and_close(void *context)
 {
     pool *const p = context;
@@ -531,6 +559,7 @@ int main(void)
         cmocka_unit_test(the_change_of_an_exchange_ages_with_the_work_that_was_frozen_for_it),
         cmocka_unit_test(a_partner_whose_terms_do_not_pass_is_not_asked_again),
         cmocka_unit_test(a_partner_of_any_weight_leaves_a_fifth_of_the_own_work),
+        cmocka_unit_test(a_freeze_that_comes_too_late_leaves_only_what_the_newest_row_needs),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
     };
