@@ -1,6 +1,7 @@
 /* The publication under way after a restart from a disk that is older than what the chain
  * counts. */
 #include "gossip/context/context.h"
+#include "gossip/pairs/mix_internal.h"
 #include "gossip/training/state_load.h"
 #include "gossip/training/training.h"
 #include "tests/unit/gossip/kit/node_kit.h"
@@ -202,6 +203,69 @@ static void who_publishes_samples_again_lets_the_work_go_and_goes_on(void **stat
     kit_close(world);
 }
 
+/* Rows of publications among what the node wants stored. */
+static uint32_t rows_in(const dp_actions *actions)
+{
+    uint32_t rows = 0;
+
+    for (uint32_t i = 0; i < actions->count; i++) {
+        const dp_action *action = &actions->items[i];
+        rows += action->type == DP_DO_STORE && action->u.store.kind == DP_STORE_PENDING ? 1 : 0;
+    }
+    return rows;
+}
+
+static void a_row_that_could_not_be_written_is_tried_again_until_it_is_there(void **state)
+{
+    kit_world *world = three();
+    dp_node *const node = world->nodes[2].node;
+    dp_train *const train = node->train;
+
+    (void)state;
+    assert_true(train->pending.has && train->op == 0);
+    dp_out_begin(&node->out, world->actions);
+    dp_train_write_row(node);
+    for (uint32_t fails = 0; fails < 3; fails++) {
+        assert_int_equal(rows_in(world->actions), 1);
+        assert_true(dp_train_stored(node, train->op, DP_IO));
+        dp_out_begin(&node->out, world->actions);
+        dp_train_tick(node);
+    }
+    assert_int_equal(rows_in(world->actions), 1);
+    assert_true(dp_train_stored(node, train->op, DP_OK));
+    dp_out_begin(&node->out, world->actions);
+    dp_train_tick(node);
+    assert_int_equal(rows_in(world->actions), 0);
+    kit_close(world);
+}
+
+/* F comes back with the publication that it went into, and then the trainer has all that it had. */
+static void exchanges_go_on_when_a_publication_brings_the_frozen_work_back(void **state)
+{
+    kit_world *world = three();
+    dp_node *const node = world->nodes[2].node;
+    dp_mix *const mix = node->mix;
+
+    (void)state;
+    dp_out_begin(&node->out, world->actions);
+    dp_mix_set(mix, node->now, &(dp_mix_now){.gossip = true}, &node->out);
+    assert_true(dp_mix_may_begin(mix));
+    mix->has_f = true;
+    mix->f.f_root = (dp_hash){{5}};
+    node->train->pending.f_root = mix->f.f_root;
+    assert_true(node->train->pending.durable);
+    dp_mix_trainer_down(mix, node->now, &node->out);
+    assert_false(dp_mix_may_begin(mix));
+    dp_train_bring_back(node);
+    assert_false(mix->has_f);
+    assert_true(dp_mix_may_begin(mix));
+    for (uint32_t i = 0; i < world->actions->count; i++) { /* F is in a: it comes once. */
+        const dp_action *action = &world->actions->items[i];
+        assert_true(action->type != DP_DO_TRAINER_RESTORE || !action->u.restore.frozen);
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +275,8 @@ int main(void)
         cmocka_unit_test(a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on),
         cmocka_unit_test(a_publication_whose_blob_comes_back_is_whole),
         cmocka_unit_test(who_publishes_samples_again_lets_the_work_go_and_goes_on),
+        cmocka_unit_test(a_row_that_could_not_be_written_is_tried_again_until_it_is_there),
+        cmocka_unit_test(exchanges_go_on_when_a_publication_brings_the_frozen_work_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
