@@ -100,6 +100,37 @@ static void one_request_at_a_time_is_under_way(void **state)
     kit_close(world);
 }
 
+/* Their sender has just spoken: it has a second more, and is not asked again at once. */
+static void records_that_do_not_follow_put_the_next_request_off(void **state)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const uint64_t slot = world->nodes[0].slots;
+    const kit_record *const old = &world->nodes[0].records[slot];
+    const dp_peer first = kit_peer(1);
+    const dp_peer second = kit_peer(2);
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_peer whom = {{0}};
+
+    (void)state;
+    dp_wire_begin_records(&writer, slot);
+    assert_true(dp_wire_add_record(&writer, dp_view_of(old->record, old->record_size),
+                                   dp_view_of(old->cert, old->cert_size)));
+    dp_catchup_hint(node, &first, slot + 5);
+    assert_int_equal(tick(node, 0, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &first));
+    dp_catchup_hint(node, &second, slot + 6);
+    assert_int_equal(tick(node, DP_SECOND / 2, &whom), 0);
+    assert_int_equal(dp_catchup_records(node, dp_view_of(room, writer.size), &first), DP_OK);
+    assert_int_equal(asked(&whom), 0);
+    assert_int_equal(dp_catchup_wake(node).us, node->now.us + DP_SECOND);
+    assert_int_equal(tick(node, DP_SECOND - 1, &whom), 0);
+    assert_int_equal(tick(node, 1, &whom), 1);
+    assert_true(dp_peer_equal(&whom, &second));
+    kit_close(world);
+}
+
 /* Sets the state that this member says it serves. */
 static void serves(const dp_node *node, uint32_t peer, uint64_t round, const dp_hash *root)
 {
@@ -237,6 +268,7 @@ int main(void)
         cmocka_unit_test(who_does_not_answer_for_a_second_is_asked_no_more),
         cmocka_unit_test(members_are_asked_before_anybody_else),
         cmocka_unit_test(one_request_at_a_time_is_under_way),
+        cmocka_unit_test(records_that_do_not_follow_put_the_next_request_off),
         cmocka_unit_test(when_the_link_to_who_was_asked_breaks_another_is_asked_at_once),
         cmocka_unit_test(updates_that_a_loaded_state_holds_are_not_fetched_any_more),
         cmocka_unit_test(a_state_that_the_chain_does_not_certify_is_not_fetched),
