@@ -86,11 +86,37 @@ static void a_step_that_is_not_measured_leaves_the_last_measure(void **state)
     kit_close(world);
 }
 
+/* Once: a node that changed at every tick would never sleep. */
+static void a_trainer_s_rest_ends_once_when_its_time_is_over(void **state)
+{
+    kit_world *world = kit_open(1);
+    dp_node *const node = world->nodes[0].node;
+    const dp_time end = dp_time_after(node->now, DP_BAR_US);
+
+    (void)state;
+    node->changed = false;
+    dp_train_tick(node); /* It does not rest. */
+    assert_false(node->changed);
+    node->train->barred = end;
+    dp_train_tick(node);
+    assert_false(node->changed);
+    assert_int_equal(node->train->barred.us, end.us);
+    node->now = end;
+    dp_train_tick(node);
+    assert_true(node->changed);
+    assert_int_equal(node->train->barred.us, 0);
+    node->changed = false;
+    dp_train_tick(node);
+    assert_false(node->changed);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_was_emptied_keeps_what_it_does_next),
         cmocka_unit_test(a_step_that_is_not_measured_leaves_the_last_measure),
+        cmocka_unit_test(a_trainer_s_rest_ends_once_when_its_time_is_over),
         cmocka_unit_test(parts_leave_a_thin_line_before_the_round_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
