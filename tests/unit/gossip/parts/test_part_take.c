@@ -372,6 +372,38 @@ static void who_adds_up_for_another_keeps_the_sums_of_its_own_part(void **state)
     kit_close(world);
 }
 
+/* As when one of it is a copy of a publication that was heard of before. */
+static void a_sum_of_which_a_record_would_list_a_part_only_gives_way_to_objects(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+    dp_node *const node = world->nodes[0].node;
+    const dp_part_round *parts = node->parts;
+    const uint32_t part = part_of(world, 0);
+    const uint64_t round = node->ledger.round;
+    uint32_t bad = 0;
+
+    (void)state;
+    node->ledger.listed_max = SITE_NODES - 1; /* The last of the other site has no place. */
+    world->nodes[0].adds_late = true;
+    for (uint32_t i = 0; i < 4000 && !parts->duties[part].reducing; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_true(parts->duties[part].reducing);
+    assert_int_equal(node->ledger.round, round);
+    for (uint32_t i = 0; i < parts->n_sums; i++) {
+        bad += parts->sums[i].word.part == part && parts->sums[i].bad ? 1 : 0;
+    }
+    assert_int_equal(bad, 1);
+    const dp_action *reduce = &world->nodes[0].reduce;
+    assert_int_equal(reduce->u.reduce.part, part);
+    assert_int_equal(reduce->u.reduce.n_items, SITE_NODES - 1);
+    for (uint32_t i = 0; i < reduce->u.reduce.n_items; i++) {
+        assert_true(dp_node_holds(node, &reduce->u.reduce.items[i].root));
+        assert_false(kit_is_sum(world, &reduce->u.reduce.items[i].root));
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_sum_speaks_for_nobody_whom_its_owner_hears_itself),
         cmocka_unit_test(a_hint_of_one_near_is_not_waited_for),
         cmocka_unit_test(who_adds_up_for_another_keeps_the_sums_of_its_own_part),
+        cmocka_unit_test(a_sum_of_which_a_record_would_list_a_part_only_gives_way_to_objects),
         cmocka_unit_test(a_hint_for_another_s_part_is_refused),
         cmocka_unit_test(a_word_of_other_publications_holds_nobody_up),
     };
