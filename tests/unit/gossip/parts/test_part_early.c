@@ -95,6 +95,21 @@ static void an_owner_has_a_part_before_its_publication_and_counts_it(void **stat
     kit_close(world);
 }
 
+/* Else the disk would sweep it away before the publication that names it. */
+static void a_part_that_was_made_early_stays_on_the_disk_for_its_round(void **state)
+{
+    kit_world *world = early_world();
+
+    (void)state;
+    const dp_hash root = make_next(world, AUTHOR, OWNER);
+    const dp_action *keep = kit_find(world->actions, DP_DO_OBJECT_KEEP);
+    assert_non_null(keep);
+    assert_true(dp_hash_equal(&keep->u.keep.root, &root));
+    assert_int_equal(keep->u.keep.use, DP_USE_BLOB);
+    assert_int_equal(keep->u.keep.round, kit_look(world, AUTHOR).round + 1);
+    kit_close(world);
+}
+
 static void what_the_publication_does_not_have_is_let_go(void **state)
 {
     kit_world *world = early_world();
@@ -301,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_owner_has_a_part_before_its_publication_and_counts_it),
+        cmocka_unit_test(a_part_that_was_made_early_stays_on_the_disk_for_its_round),
         cmocka_unit_test(what_the_publication_does_not_have_is_let_go),
         cmocka_unit_test(a_part_that_changes_is_followed_a_few_times),
         cmocka_unit_test(a_part_of_another_round_or_place_is_not_told_and_goes),
