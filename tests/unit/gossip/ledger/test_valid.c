@@ -485,6 +485,21 @@ static void the_digest_does_not_depend_on_the_map(void **state)
     dp_ledger_close(&third);
 }
 
+static void the_digest_has_every_bit_of_the_middle_clip(void **state)
+{
+    const dp_hash before = dp_ledger_digest(&ledger);
+
+    (void)state;
+    for (uint32_t bit = 0; bit < 128; bit++) {
+        ledger.clip_median ^= (unsigned __int128)1 << bit;
+        const dp_hash other = dp_ledger_digest(&ledger);
+        assert_false(dp_hash_equal(&other, &before));
+        ledger.clip_median ^= (unsigned __int128)1 << bit;
+    }
+    const dp_hash after = dp_ledger_digest(&ledger);
+    assert_true(dp_hash_equal(&after, &before));
+}
+
 static void rounds_in_a_blob_are_counted_from_the_last_inclusion(void **state)
 {
     const dp_roster_entry fresh = {.admitted_round = 7};
@@ -529,6 +544,7 @@ int main(void)
         RULE(the_ledger_follows_the_record),
         RULE(a_removed_member_stays_known_and_out),
         cmocka_unit_test(the_digest_does_not_depend_on_the_map),
+        RULE(the_digest_has_every_bit_of_the_middle_clip),
         cmocka_unit_test(rounds_in_a_blob_are_counted_from_the_last_inclusion),
     };
 
