@@ -83,6 +83,91 @@ static void silence_brings_a_ping_then_helpers_then_an_accusation(void **state)
     mesh_close(m);
 }
 
+/* Messages of the last step that ask this member to probe the target. */
+static uint32_t asked_to_probe(const mesh *m, const dp_peer *whom, const dp_peer *target)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < m->actions->count; i++) {
+        const dp_action *const action = &m->actions->items[i];
+        if (action->type == DP_DO_SEND && dp_msg_type_of(action->u.send.bytes) == DP_MSG_PING_REQ &&
+            dp_peer_equal(&action->u.send.peer, whom) &&
+            memcmp(action->u.send.bytes.data + DP_MSG_HEAD_BYTES + 4, target->bytes,
+                   sizeof target->bytes) == 0) {
+            count++;
+        }
+    }
+    return count;
+}
+
+/* A probe of row target by node 0 whose first ping was not answered; nothing else is to do. */
+static dp_probe *unanswered(mesh *m, uint32_t target)
+{
+    dp_members *const members = m->nodes[0].members;
+
+    dp_members_probe_reset(members, DP_NEVER);
+    CHECK(members->urgent.count == 0);
+    members->probes[0] =
+        (dp_probe){.target = target, .sequence = 100, .sent = mesh_now(m), .deadline = mesh_now(m)};
+    return &members->probes[0];
+}
+
+/* Of 0 to 6 the target, 1, votes, as 2 to 4 and 6 do; 0 has no link to 6. */
+static void in_a_large_run_each_linked_voter_but_the_target_is_a_helper_once(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(7, 10);
+    dp_members *const members = m->nodes[0].members;
+    const dp_peer target = mesh_peer(1);
+    mesh_block(m, 0, 6, true);
+    for (uint32_t a = 0; a < 7; a++) {
+        for (uint32_t b = a + 1; b < 7; b++) {
+            if (a != 0 || b != 6) {
+                mesh_join(m, a, b);
+            }
+        }
+    }
+    mesh_run_for(m, DP_SECOND);
+    for (uint32_t i = 1; i < 7; i++) {
+        const dp_peer peer = mesh_peer(i);
+        dp_members_mark(members, dp_members_find(members, &peer), true, i != 5);
+    }
+    CHECK(members->voters.count == 5 && members->linked.count == 5);
+    const uint32_t n_known = members->n_known;
+    members->n_known = DP_FULL_MESH_MAX + 1;
+    CHECK(unanswered(m, dp_members_find(members, &target)) != NULL);
+    dp_out_begin(&m->out, m->actions);
+    dp_members_probe_tick(members, mesh_now(m), &m->out);
+    members->n_known = n_known;
+    for (uint32_t i = 1; i < 7; i++) {
+        const dp_peer peer = mesh_peer(i);
+        const uint32_t times = asked_to_probe(m, &peer, &target);
+        CHECK(i == 5 ? times <= 1 : times == (i >= 2 && i <= 4 ? 1 : 0));
+    }
+    mesh_close(m);
+}
+
+/* By it an answer is known to be one. */
+static void pings_after_the_first_have_the_second_number_of_their_probe(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 11);
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, DP_SECOND);
+    dp_probe *const probe = unanswered(m, 1);
+    for (uint32_t k = 0; k < 2; k++) {
+        dp_view ping = {NULL, 0};
+        probe->deadline = mesh_now(m);
+        dp_out_begin(&m->out, m->actions);
+        dp_members_probe_tick(m->nodes[0].members, mesh_now(m), &m->out);
+        CHECK(sent(m, DP_MSG_PING, &ping) == 1 && probe->last == (k == 1));
+        dp_reader reader = dp_reader_of(ping);
+        CHECK(dp_read_view(&reader, DP_MSG_HEAD_BYTES).size == DP_MSG_HEAD_BYTES);
+        CHECK(dp_read_u32(&reader) == 101);
+    }
+    mesh_close(m);
+}
+
 static void helpers_answer_for_a_peer_that_only_they_hear(void **state)
 {
     (void)state;
@@ -239,6 +324,8 @@ int main(void)
         cmocka_unit_test(a_peer_with_traffic_is_asked_for_its_summary_only),
         cmocka_unit_test(a_new_mode_is_told_to_all_linked_peers_at_once),
         cmocka_unit_test(silence_brings_a_ping_then_helpers_then_an_accusation),
+        cmocka_unit_test(in_a_large_run_each_linked_voter_but_the_target_is_a_helper_once),
+        cmocka_unit_test(pings_after_the_first_have_the_second_number_of_their_probe),
         cmocka_unit_test(helpers_answer_for_a_peer_that_only_they_hear),
         cmocka_unit_test(who_always_speaks_first_is_measured_all_the_same),
         cmocka_unit_test(round_trips_are_measured_to_the_link),
