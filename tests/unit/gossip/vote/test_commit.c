@@ -443,6 +443,68 @@ static void a_row_that_does_not_parse_ends_voting(void **state)
     destroy(all);
 }
 
+/* Counts the mail of this type, which is lost with all other mail. */
+static uint32_t lose(world *all, dp_msg_type type)
+{
+    uint32_t count = 0;
+
+    for (; all->n_mails > 0; all->n_mails--) {
+        const mail *item = &all->mails[all->n_mails - 1];
+        count += dp_msg_type_of(dp_view_of(item->bytes, item->size)) == type ? 1 : 0;
+        free(item->bytes);
+    }
+    return count;
+}
+
+static void a_proposal_of_ballot_zero_that_was_lost_is_sent_again(void **state)
+{
+    const dp_time later = dp_time_after(t0, DP_COMMIT_RESEND_US);
+    world *all = make(3, 1);
+    voter *owner = &all->voters[dp_commit_owner(all->voters[0].commit, 0)];
+
+    (void)state;
+    assert_true(dp_commit_propose(owner->commit, t0));
+    finish_write(all, owner->index, t0, DP_OK);
+    assert_true(lose(all, DP_MSG_PROPOSE) > 0);
+    dp_commit_poke(owner->commit, (dp_time){.us = later.us - 1});
+    assert_int_equal(all->n_mails, 0);
+    dp_commit_poke(owner->commit, later);
+    assert_int_equal(all->n_mails, 2);
+    settle(all, later);
+    assert_true(owner->commit->decided);
+    destroy(all);
+}
+
+static void only_those_who_have_not_promised_are_asked_again(void **state)
+{
+    const dp_time later = dp_time_after(t0, DP_COMMIT_RESEND_US);
+    world *all = make(5, 1);
+    const uint32_t bidder = dp_commit_owner(all->voters[0].commit, 1);
+    const uint32_t other = (bidder + 1) % 5;
+
+    (void)state;
+    assert_true(dp_commit_bid(all->voters[bidder].commit, t0));
+    finish_write(all, bidder, t0, DP_OK);
+    for (uint32_t i = all->n_mails; i-- > 0;) {
+        if (all->mails[i].to == other) {
+            deliver(all, i, t0, false);
+        }
+    }
+    assert_int_equal(lose(all, DP_MSG_PREPARE), 3);
+    finish_write(all, other, t0, DP_OK);
+    assert_int_equal(all->n_mails, 1); /* Its promise, the second of five. */
+    deliver(all, 0, t0, false);
+    assert_int_equal(all->voters[bidder].commit->phase, DP_COMMIT_PREPARING);
+    dp_commit_poke(all->voters[bidder].commit, later);
+    assert_int_equal(all->n_mails, 3);
+    for (uint32_t i = 0; i < all->n_mails; i++) {
+        assert_int_not_equal(all->mails[i].to, other);
+    }
+    settle(all, later);
+    assert_true(all->voters[bidder].commit->decided);
+    destroy(all);
+}
+
 /* One random move. */
 static void move(world *all, dp_time now)
 {
@@ -542,6 +604,8 @@ int main(void)
         cmocka_unit_test(a_blob_that_is_missing_delays_the_accept),
         cmocka_unit_test(a_restored_backup_does_not_vote_again),
         cmocka_unit_test(a_row_that_does_not_parse_ends_voting),
+        cmocka_unit_test(a_proposal_of_ballot_zero_that_was_lost_is_sent_again),
+        cmocka_unit_test(only_those_who_have_not_promised_are_asked_again),
         cmocka_unit_test(random_schedules_never_choose_two_records),
     };
 
