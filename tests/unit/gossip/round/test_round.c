@@ -339,6 +339,37 @@ static void an_update_that_was_too_many_is_fetched_when_another_has_come(void **
     kit_close(world);
 }
 
+/* Chain and disk after 40 rounds of one update of 8 bytes each: the newest checkpoint is of round
+ * 38. */
+static void updates_of_the_eight_rounds_before_the_newest_checkpoint_are_kept(void **state)
+{
+    kit_world *world = kit_open(1);
+    dp_node *const node = world->nodes[0].node;
+    static dp_history_item items[41];
+    const uint64_t newest = 38;
+
+    (void)state;
+    dp_out_begin(&node->out, world->actions);
+    node->ledger.round = 40;
+    for (uint64_t round = 1; round <= 40; round++) {
+        items[round] = (dp_history_item){.root = {{(uint8_t)round, 77}}, .bytes = 8};
+        node->chain->history[round % DP_HISTORY_ROUNDS] =
+            (dp_history_row){.round = round, .proven = true, .n = 1, .items = &items[round]};
+        dp_node_hold(node, &items[round].root, 8);
+    }
+    memset(node->saved->at, 0, sizeof node->saved->at);
+    node->saved->at[0] = (dp_saved){.has = true, .round = newest};
+    node->standing.tensor_bytes = 4;    /* All that is kept comes to more than a quarter of it. */
+    for (uint32_t i = 0; i < 40; i++) { /* Two rounds at a time. */
+        dp_chain_drop_old(node);
+    }
+    for (uint64_t round = 1; round <= 40; round++) {
+        assert_int_equal(dp_node_holds(node, &items[round].root),
+                         round + DP_WINDOW_ROUNDS > newest);
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +383,7 @@ int main(void)
         cmocka_unit_test(what_a_record_may_not_list_is_refused_when_it_is_told),
         cmocka_unit_test(a_state_that_its_voter_did_not_sign_counts_for_nothing),
         cmocka_unit_test(an_update_that_was_too_many_is_fetched_when_another_has_come),
+        cmocka_unit_test(updates_of_the_eight_rounds_before_the_newest_checkpoint_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
