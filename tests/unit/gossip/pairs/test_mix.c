@@ -206,6 +206,42 @@ static void offer_again(pool *p, uint32_t i, const dp_mix_row *row)
                       .terms = row->other});
 }
 
+/* Its partner has said so while the own row was on its way to the disk, and says it no more. */
+static void an_initiator_that_is_prepared_last_asks_for_the_commit_at_once(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 12);
+    uint32_t a = 2;
+    give(p);
+    while (a == 2 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, DP_MS / 2);
+        for (uint32_t i = 0; i < 2; i++) {
+            const dp_mix_look look = dp_mix_view(p->nodes[i].mix);
+            a = look.state == DP_MIX_PREPARING && look.initiator ? i : a;
+        }
+    }
+    CHECK(a < 2);
+    const dp_mix *const mix = p->nodes[a].mix;
+    const dp_mix_row *const row = &mix->x;
+    p->loss = 1000;
+    for (uint32_t i = p->n_items; i-- > 0;) { /* Nor do words that are on their way come. */
+        if (p->items[i].kind == POOL_MESSAGE && p->items[i].large == NULL) {
+            p->items[i] = p->items[--p->n_items];
+        }
+    }
+    say(p, a,
+        &(dp_mix_msg){.type = DP_MSG_MIX_ACK,
+                      .id = row->id,
+                      .ticket = row->ticket,
+                      .prepared = true,
+                      .base = row->base,
+                      .terms = row->other});
+    CHECK(dp_mix_view(mix).state == DP_MIX_PREPARING); /* Its own row is not there yet. */
+    pool_run_for(p, 10 * DP_MS);                       /* Both rows take eight. */
+    CHECK(dp_mix_view(mix).state == DP_MIX_ASKED);
+    pool_close(p);
+}
+
 static void an_offer_that_comes_again_leaves_the_row_that_f_stands_on(void **state)
 {
     (void)state;
@@ -550,6 +586,7 @@ int main(void)
         cmocka_unit_test(four_nodes_draw_together_and_keep_the_sum),
         cmocka_unit_test(loss_doubling_and_reordering_keep_the_sum),
         cmocka_unit_test(random_crashes_with_kept_disks_keep_the_sum),
+        cmocka_unit_test(an_initiator_that_is_prepared_last_asks_for_the_commit_at_once),
         cmocka_unit_test(an_offer_that_comes_again_leaves_the_row_that_f_stands_on),
         cmocka_unit_test(f_that_is_worth_nothing_comes_back_without_its_work),
         cmocka_unit_test(a_row_that_should_have_gone_brings_nothing_back),
