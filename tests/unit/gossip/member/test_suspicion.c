@@ -180,6 +180,37 @@ static void a_list_with_a_false_count_flags_or_more_at_its_end_is_refused(void *
     mesh_close(m);
 }
 
+/* The cause in the note of the last step that says that a member is in this state. */
+static const char *noted(const mesh *m, dp_member_state as)
+{
+    for (uint32_t i = 0; i < m->actions->count; i++) {
+        const dp_action *const action = &m->actions->items[i];
+        if (action->type == DP_DO_NOTE && action->u.note.code == DP_NOTE_MEMBER &&
+            action->u.note.b == as) {
+            return action->u.note.cause;
+        }
+    }
+    return "no note";
+}
+
+static void a_broken_connection_and_silence_are_noted_as_that(void **state)
+{
+    (void)state;
+    for (uint32_t broken = 0; broken < 2; broken++) {
+        mesh *const m = linked(4);
+        dp_members *const members = m->nodes[0].members;
+        const char *const cause = broken == 1 ? "connection broken" : "silent";
+        dp_out_begin(&m->out, m->actions);
+        dp_members_accuse(members, 2, broken == 1 ? DP_CAUSE_RESET : DP_CAUSE_SILENCE, mesh_now(m),
+                          &m->out);
+        assert_string_equal(noted(m, DP_MEMBER_SUSPECT), cause);
+        dp_out_begin(&m->out, m->actions);
+        dp_members_die(members, 2, broken == 1, mesh_now(m), &m->out);
+        assert_string_equal(noted(m, DP_MEMBER_DEAD), cause);
+        mesh_close(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +221,7 @@ int main(void)
         cmocka_unit_test(who_hears_of_itself_in_a_later_life_says_that_its_key_is_used),
         cmocka_unit_test(a_goodbye_needs_the_signature_and_stays_until_a_later_life),
         cmocka_unit_test(a_list_with_a_false_count_flags_or_more_at_its_end_is_refused),
+        cmocka_unit_test(a_broken_connection_and_silence_are_noted_as_that),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
