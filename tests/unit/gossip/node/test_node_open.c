@@ -6,6 +6,8 @@
 #include "gossip/node/node.h"
 #include "gossip/pairs/mix_internal.h"
 #include "gossip/pairs/mix_msg.h"
+#include "gossip/parts/part_round.h"
+#include "gossip/round/round.h"
 #include "gossip/training/training.h"
 #include "gossip/vote/commit_row.h"
 #include "tests/lib/allocfail.h"
@@ -426,6 +428,45 @@ static void peers_met_before_come_back_until_the_table_is_full_and_then_the_firs
     kit_close(world);
 }
 
+/* In a run of parts, and of the rows alone the one that another peer has now. */
+static void a_row_that_another_peer_gets_brings_nothing_of_the_one_before(void **state)
+{
+    kit_world *world = kit_open(1);
+    uint8_t credential[KIT_CREDENTIAL];
+    dp_node_config config = kit_config(world, 0, credential);
+    const dp_addr addr = {.family = 4, .port = 1};
+    const uint32_t rows = 3 + DP_GUESTS_MAX;
+    dp_node *node = NULL;
+
+    (void)state;
+    world->manifest.codec = DP_CODEC_INT8;
+    world->manifest.reduce = DP_REDUCE_PARTS;
+    config.members_max = 3;
+    assert_int_equal(dp_node_open(&node, &config), DP_OK);
+    for (uint32_t i = 1; i < rows; i++) {
+        const dp_peer peer = kit_peer(i);
+        assert_int_equal(dp_node_restore_peer(node, &peer, &addr, 1), DP_OK);
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        node->parts->site.near[i / 64] |= 1ULL << (i % 64);
+        node->round->missed[i] = 1;
+        node->round->gave_way[i] = true;
+        node->mix->seen[i] = (dp_time){.us = 1};
+    }
+    const dp_peer next = kit_peer(rows);
+    assert_int_equal(dp_node_restore_peer(node, &next, &addr, 1), DP_OK);
+    const uint32_t at = dp_node_member_index(node, &next);
+    assert_int_not_equal(at, DP_MEMBER_NONE);
+    for (uint32_t i = 0; i < rows; i++) {
+        assert_int_equal(dp_part_site_near(node->parts, i), i != at);
+        assert_int_equal(node->round->missed[i], i != at);
+        assert_int_equal(node->round->gave_way[i], i != at);
+        assert_int_equal(node->mix->seen[i].us, i != at);
+    }
+    dp_node_close(node);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +485,7 @@ int main(void)
         cmocka_unit_test(an_exchange_row_that_cannot_be_read_or_is_one_too_many_is_refused),
         cmocka_unit_test(
             peers_met_before_come_back_until_the_table_is_full_and_then_the_first_goes),
+        cmocka_unit_test(a_row_that_another_peer_gets_brings_nothing_of_the_one_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
