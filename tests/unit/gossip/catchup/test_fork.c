@@ -104,18 +104,14 @@ static void who_went_on_meanwhile_adopts_the_fork_and_is_counted_again(void **st
     kit_close(world);
 }
 
-static void a_fork_ends_a_halt_and_leaves_the_double_voter_out(void **state)
+/* Two votes of node 1 for the slot under way of node 0 that contradict each other. */
+static dp_view double_vote(const kit_world *world, uint8_t *room, size_t size)
 {
-    kit_world *world = kit_together(5);
-    dp_why why = {""};
     const dp_run_id run = kit_run();
     const dp_crypto liar = kit_crypto(1);
-    const dp_peer culprit = kit_peer(1);
+    dp_writer writer = dp_writer_of(room, size);
     dp_vote votes[2];
-    uint8_t room[512];
-    dp_writer writer = dp_writer_of(room, sizeof room);
 
-    (void)state;
     for (uint32_t i = 0; i < 2; i++) {
         votes[i] = (dp_vote){.type = DP_MSG_ACCEPTED,
                              .slot = kit_look(world, 0).slot + 1,
@@ -125,7 +121,35 @@ static void a_fork_ends_a_halt_and_leaves_the_double_voter_out(void **state)
         assert_true(dp_vote_sign(&votes[i], &liar, &run));
     }
     dp_proof_msg_write(&writer, &votes[0], &votes[1]);
-    kit_send(world, 2, 0, dp_view_of(room, writer.size));
+    return dp_view_of(room, writer.size);
+}
+
+static void a_halt_names_the_double_voter_and_the_slot_that_is_not_decided(void **state)
+{
+    kit_world *world = kit_together(3);
+    const uint64_t slot = kit_look(world, 0).slot + 1;
+    const dp_peer culprit = kit_peer(1);
+    uint8_t room[512];
+
+    (void)state;
+    const dp_actions *const done = kit_tell(world, 2, 0, double_vote(world, room, sizeof room));
+    const dp_action *const halt = kit_find(done, DP_DO_HALT);
+    assert_non_null(halt);
+    assert_int_equal(halt->u.note.round, slot);
+    assert_true(dp_peer_equal(&halt->u.note.peer, &culprit));
+    assert_string_equal(halt->u.note.cause, "voted twice");
+    kit_close(world);
+}
+
+static void a_fork_ends_a_halt_and_leaves_the_double_voter_out(void **state)
+{
+    kit_world *world = kit_together(5);
+    dp_why why = {""};
+    const dp_peer culprit = kit_peer(1);
+    uint8_t room[512];
+
+    (void)state;
+    kit_send(world, 2, 0, double_vote(world, room, sizeof room));
     kit_run_ms(world, 2000);
     assert_int_equal(kit_look(world, 4).mode, DP_MODE_HALTED);
     assert_int_equal(order(world, 0, DP_ADMIN_FORK, &why), DP_OK);
@@ -251,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_healthy_run_is_not_forked),
         cmocka_unit_test(after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest),
         cmocka_unit_test(who_went_on_meanwhile_adopts_the_fork_and_is_counted_again),
+        cmocka_unit_test(a_halt_names_the_double_voter_and_the_slot_that_is_not_decided),
         cmocka_unit_test(a_fork_ends_a_halt_and_leaves_the_double_voter_out),
         cmocka_unit_test(two_forks_of_one_slot_halt_both_sides_until_one_is_named),
         cmocka_unit_test(a_fork_without_the_root_key_is_none),
