@@ -4,7 +4,7 @@
 #include "tests/lib/allocfail.h"
 #include "tests/unit/gossip/kit/chain_kit.h"
 
-enum { RECORDS = 24, MEMBERS = 3 };
+enum { RECORDS = 24, MORE = 40, MEMBERS = 3 };
 
 /* Records as a store has them. */
 typedef struct row {
@@ -15,7 +15,7 @@ typedef struct row {
     dp_hash hash;
 } row;
 
-static row rows[RECORDS + 1]; /* by slot */
+static row rows[RECORDS + MORE + 1]; /* by slot; most tests take RECORDS of them */
 static dp_ledger ledger;
 static dp_record record;
 
@@ -53,15 +53,15 @@ static void list(uint32_t index, dp_reach reach, uint64_t samples)
     memcpy(listed->signature, ready.signature, sizeof listed->signature);
 }
 
-/* The founder votes; 1 and 2 come with the first record; each goes on in its lease by ten, and
- * passes over two of them. */
-static void make_round(void)
+/* The founder votes; 1 and 2 come with the first record; each of the first n goes on in its lease
+ * by ten, and passes over two of them. */
+static void make_round(uint32_t n)
 {
     static uint8_t credentials[MEMBERS][KIT_CREDENTIAL];
     dp_admitted admitted[DP_CONFIG_ADMIT_MAX] = {0};
 
     kit_round(&ledger, &record);
-    for (uint32_t i = 0; i < MEMBERS; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const dp_peer peer = kit_peer(i);
         const dp_lease *lease = dp_ledger_lease(&ledger, &peer);
         if (lease == NULL || lease->granted == 0) {
@@ -89,7 +89,7 @@ static int setup(void **state)
     (void)state;
     kit_ledger(&ledger);
     for (uint32_t i = 0; i < RECORDS; i++) {
-        make_round();
+        make_round(MEMBERS);
     }
     return 0;
 }
@@ -99,6 +99,14 @@ static int teardown(void **state)
     (void)state;
     dp_ledger_close(&ledger);
     return 0;
+}
+
+static void feed(dp_audit *audit, uint64_t slot)
+{
+    const row *r = &rows[slot];
+
+    dp_audit_record(audit, slot, &r->hash, dp_view_of(r->record, r->size),
+                    dp_view_of(r->cert, r->cert_size));
 }
 
 /* Feeds records 1..RECORDS but for the slot that is missing; 0: none is. */
@@ -113,12 +121,10 @@ static dp_audit *audited_without(uint32_t missing, dp_audit_view *view)
 
     assert_int_equal(dp_audit_open(&audit, &config), DP_OK);
     for (uint32_t slot = 1; slot <= RECORDS; slot++) {
-        const row *r = &rows[slot];
         if (slot == missing) {
             dp_audit_gap(audit, slot, "missing");
         } else {
-            dp_audit_record(audit, slot, &r->hash, dp_view_of(r->record, r->size),
-                            dp_view_of(r->cert, r->cert_size));
+            feed(audit, slot);
         }
     }
     dp_audit_look(audit, view);
@@ -316,6 +322,29 @@ static void a_missing_record_is_one_finding(void **state)
     dp_audit_close(audit);
 }
 
+/* Of a member that publishes nothing for many rounds. */
+static void samples_that_came_back_are_counted_as_returned(void **state)
+{
+    dp_audit_view view;
+    dp_audit *audit = audited(&view);
+    const dp_peer last = kit_peer(MEMBERS - 1);
+    const dp_lease *const lease = dp_ledger_lease(&ledger, &last);
+    const uint64_t left = lease->granted - lease->reach.leased;
+
+    (void)state;
+    assert_true(left > 0);
+    assert_int_equal(view.returned, 0);
+    for (uint32_t i = 1; i <= MORE && view.returned == 0; i++) {
+        make_round(MEMBERS - 1);
+        feed(audit, RECORDS + i);
+        dp_audit_look(audit, &view);
+    }
+    assert_int_equal(view.n_findings, 0);
+    assert_int_equal(view.returned, left);
+    assert_int_equal(view.lost, 0);
+    dp_audit_close(audit);
+}
+
 static dp_status open_and_close(void *context)
 {
     dp_audit *audit = NULL;
@@ -351,6 +380,7 @@ int main(void)
         TEST(a_record_in_the_place_of_another_is_found),
         TEST(a_missing_record_is_one_finding),
         TEST(an_audit_without_memory_is_refused_whole),
+        TEST(samples_that_came_back_are_counted_as_returned), /* It makes more records. */
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
