@@ -67,6 +67,24 @@ static void parts_leave_a_thin_line_before_the_round_is_over(void **state)
     kit_close(world);
 }
 
+/* A lone node that is paused: enough of nobody is nobody. */
+static void a_part_is_not_due_because_nobody_is_at_work(void **state)
+{
+    kit_world *world = kit_open(1);
+    dp_node *const node = world->nodes[0].node;
+    const uint64_t round_us = 500 * DP_MS;
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    assert_true(node->round->opened.us > 0);
+    node->paused = true;
+    assert_int_equal(dp_round_active(node), 0);
+    assert_false(is_due_after(node, 0));
+    assert_false(is_due_after(node, round_us - 1));
+    assert_true(is_due_after(node, round_us));
+    kit_close(world);
+}
+
 /* The grace of a round begins with it: right after a publication, when no step of the next one is
  * measured. */
 static void a_step_that_is_not_measured_leaves_the_last_measure(void **state)
@@ -116,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_was_emptied_keeps_what_it_does_next),
         cmocka_unit_test(a_step_that_is_not_measured_leaves_the_last_measure),
+        cmocka_unit_test(a_part_is_not_due_because_nobody_is_at_work),
         cmocka_unit_test(a_trainer_s_rest_ends_once_when_its_time_is_over),
         cmocka_unit_test(parts_leave_a_thin_line_before_the_round_is_over),
     };
