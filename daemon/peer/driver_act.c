@@ -44,18 +44,18 @@ static void send_message(dp_driver *driver, const dp_action *action)
                                 action->u.send.bytes));
 }
 
-static void halted(dp_driver *driver, const dp_peer *culprit, uint64_t slot)
+static void halted(dp_driver *driver, const dp_peer *culprit, uint64_t round)
 {
     dp_event_log *event_log = driver->daemon->event_log;
     if (dp_peer_is_zero(culprit)) {
         dp_event_log_add(
-            event_log, DP_LOG_ERROR, "run.halted", slot, NULL,
+            event_log, DP_LOG_ERROR, "run.halted", round, NULL,
             "the root key has restarted the chain twice at one place; no round is decided "
             "until one of the two is chosen: dpnode run merge");
         return;
     }
     dp_event_log_add(
-        event_log, DP_LOG_ERROR, "run.halted", slot, culprit,
+        event_log, DP_LOG_ERROR, "run.halted", round, culprit,
         "%s voted twice in one ballot; no round is decided until the root key names new "
         "voters: dpnode run fork",
         dp_driver_peer_name(driver, culprit));

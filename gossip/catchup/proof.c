@@ -57,7 +57,7 @@ static void halt(dp_node *node)
     dp_node_changed(node);
     dp_action *action = dp_out_add(&node->out, DP_DO_HALT);
     action->u.note = (dp_note){.code = DP_NOTE_REJECTED,
-                               .round = node->ledger.slot + 1,
+                               .round = node->ledger.round + 1,
                                .peer = node->proof->culprit,
                                .cause = is_votes(node->proof) ? "voted twice" : "two forks"};
 }
