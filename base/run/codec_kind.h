@@ -23,9 +23,12 @@
     ROW(sparse, SPARSE, 4, 0, 0, 0, true)                                                          \
     ROW(int4, INT4, 6, 64, 256, 64, false)
 
-#define DP_CODEC_ROW(name, NAME, number, least, most, standard, thins) +1
-enum { DP_CODEC_COUNT = DP_CODEC_LIST(DP_CODEC_ROW) };
+enum {
+#define DP_CODEC_ROW(name, NAME, number, least, most, standard, thins) DP_CODEC_PLACE_##NAME,
+    DP_CODEC_LIST(DP_CODEC_ROW)
 #undef DP_CODEC_ROW
+        DP_CODEC_COUNT
+};
 
 typedef enum dp_codec_kind {
 #define DP_CODEC_ROW(name, NAME, number, least, most, standard, thins) DP_CODEC_##NAME = (number),

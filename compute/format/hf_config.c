@@ -30,7 +30,8 @@ static json_t *llama_of(const dp_model_config *m)
 /* Takes json. */
 static dp_status append_json(json_t *json, dp_buf *out)
 {
-    char *const text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    enum { DIGITS = 10 /* of the largest rope_theta, 2^32 - 1 */ };
+    char *const text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(DIGITS));
     json_decref(json);
     dp_status status = text == NULL ? DP_NOMEM : dp_buf_append(out, dp_view_text(text));
     if (status == DP_OK) {

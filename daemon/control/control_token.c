@@ -392,7 +392,9 @@ void dp_method_token_revoke(dp_daemon *daemon, const dp_call *call, const dp_pac
         return;
     }
     for (char *at = self->text; *at != '\0'; at++) {
-        *at = *at >= 'A' && *at <= 'F' ? (char)(*at - 'A' + 'a') : *at;
+        if (*at >= 'A' && *at <= 'F') {
+            *at = (char)(*at - 'A' + 'a');
+        }
     }
     post(self);
 }

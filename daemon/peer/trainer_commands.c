@@ -161,9 +161,8 @@ static void done_tell(dp_store_thread_job *job)
         }
         if (self->msg.kind == DP_TRAINER_CHECK) {
             check_failed(driver, self);
-        } else if (self->msg.kind == DP_TRAINER_JUDGE) {
-            dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
-        } else if (self->wait.answer == NULL && self->status == DP_IO) {
+        } else if (self->msg.kind != DP_TRAINER_JUDGE && self->wait.answer == NULL &&
+                   self->status == DP_IO) {
             /* Told as failed, a checkpoint would count as broken for good. A fresh process is given
              * all of it anew. */
             dp_trainer_replace(driver->trainer, "does not take its commands");

@@ -135,6 +135,32 @@ static void every_preset_is_read_back(void **state)
     }
 }
 
+/* 9 digits are too few for some. */
+static void every_base_of_the_angles_is_read_back(void **state)
+{
+    static const uint32_t bases[] = {1000000128, 999999999, UINT32_MAX};
+    size_t n = 0;
+    const dp_model_preset *const presets = dp_model_presets(&n);
+    const dp_model_config *llama = NULL;
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        llama = presets[i].config.arch == DP_ARCH_LLAMA ? &presets[i].config : llama;
+    }
+    assert_non_null(llama);
+    for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++) {
+        dp_model_config config = *llama;
+        dp_model_config again;
+        dp_buf text;
+        dp_why why = {""};
+        dp_buf_init(&text, 4096);
+        config.rope_theta = bases[i];
+        assert_int_equal(dp_hf_config_write(&config, &text, &why), DP_OK);
+        assert_int_equal(dp_hf_config_read(dp_buf_view(&text), &again, &why), DP_OK);
+        assert_int_equal(again.rope_theta, bases[i]);
+        dp_buf_close(&text);
+    }
+}
+
 static void later_transformers_have_rope_in_parameters(void **state)
 {
     (void)state;
@@ -228,6 +254,7 @@ int main(void)
         cmocka_unit_test(what_no_class_computes_is_refused),
         cmocka_unit_test(a_file_without_room_is_too_big),
         cmocka_unit_test(every_preset_is_read_back),
+        cmocka_unit_test(every_base_of_the_angles_is_read_back),
         cmocka_unit_test(later_transformers_have_rope_in_parameters),
         cmocka_unit_test(what_is_not_computed_here_is_refused),
         cmocka_unit_test(other_models_are_refused),
