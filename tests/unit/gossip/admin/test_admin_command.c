@@ -6,6 +6,7 @@
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
 #include "gossip/requests/requests.h"
+#include "gossip/requests/revoke_request.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
 /* Signs nothing in this domain: the key has gone, or is refused by the device that holds it. */
@@ -398,6 +399,75 @@ static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
     kit_close(world);
 }
 
+static void a_fork_revokes_again_as_many_invites_as_a_record_has_room_for(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_ledger *ledger = &world->nodes[0].node->ledger;
+
+    (void)state;
+    kit_run_ms(world, 2000);
+    const dp_admin_command order = back_to(world, 0);
+    world->nodes[0].saves_nothing = true;
+    kit_run_ms(world, 2000);
+    for (uint32_t i = 0; i <= DP_CONFIG_REVOKE_MAX; i++) {
+        ledger->revoked[ledger->n_revoked++] = (dp_revoked_invite){
+            .id = {{(uint8_t)(20 + i)}}, .until_ms = UINT64_MAX, .slot = order.slot + 1};
+    }
+    refuse(world, 0, order, DP_TOOBIG, "more than 8 members or invites have been revoked");
+    kit_close(world);
+}
+
+static dp_admin_command revoke_invite(uint8_t invite)
+{
+    return (dp_admin_command){
+        .kind = DP_ADMIN_REVOKE_INVITE, .invite = {{invite}}, .until_ms = UINT64_MAX};
+}
+
+static void one_revoked_invite_more_than_a_record_takes_waits_for_another_order(void **state)
+{
+    kit_world *world = kit_together(3);
+    const dp_admin_command ninth = revoke_invite(20 + DP_CONFIG_REVOKE_MAX);
+
+    (void)state;
+    for (uint8_t i = 0; i < DP_CONFIG_REVOKE_MAX; i++) {
+        give(world, 0, revoke_invite((uint8_t)(20 + i)));
+    }
+    refuse(world, 0, ninth, DP_AGAIN, "as many revocations wait for the next record as may (8)");
+    assert_false(dp_revoke_requested(world->nodes[0].node, &ninth.invite));
+    kit_run_ms(world, 3000);
+    give(world, 0, ninth); /* The chain has the eight. */
+    kit_close(world);
+}
+
+/* A device that signs this domain with another key. */
+static bool sign_wrongly(void *context, int key, const char *domain, dp_view bytes,
+                         uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    const bool is_signed = kit_sign(context, key, domain, bytes, signature);
+
+    signature[0] ^= strcmp(domain, refused_domain) == 0 ? 1 : 0;
+    return is_signed;
+}
+
+static void an_invite_is_revoked_by_a_key_that_signs_and_signs_rightly(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    const dp_admin_command order = revoke_invite(20);
+
+    (void)state;
+    refused_domain = "dpnode/invite-revoke/1";
+    node->config.crypto.sign = sign_other_domains;
+    refuse(world, 0, order, DP_DENIED, "the key to sign with is not here");
+    node->config.crypto.sign = sign_wrongly;
+    refuse(world, 0, order, DP_BADSIG, "the word does not hold: ");
+    assert_false(dp_revoke_requested(node, &order.invite));
+    node->config.crypto.sign = kit_sign;
+    give(world, 0, order);
+    assert_true(dp_revoke_requested(node, &order.invite));
+    kit_close(world);
+}
+
 static void an_order_that_nobody_knows_is_refused(void **state)
 {
     kit_world *world = kit_together(1);
@@ -423,6 +493,9 @@ int main(void)
         cmocka_unit_test(the_root_key_takes_the_run_back_to_an_earlier_round),
         cmocka_unit_test(a_fork_goes_back_to_no_state_that_is_not_there),
         cmocka_unit_test(a_fork_puts_out_again_as_many_as_a_record_has_room_for),
+        cmocka_unit_test(a_fork_revokes_again_as_many_invites_as_a_record_has_room_for),
+        cmocka_unit_test(one_revoked_invite_more_than_a_record_takes_waits_for_another_order),
+        cmocka_unit_test(an_invite_is_revoked_by_a_key_that_signs_and_signs_rightly),
         cmocka_unit_test(an_order_that_nobody_knows_is_refused),
     };
 
