@@ -140,6 +140,19 @@ static void an_old_one_is_told_the_time_once(void **state)
     pair_close(&pair);
 }
 
+static void without_room_for_the_time_the_first_message_fails_and_nothing_is_sent(void **state)
+{
+    struct pair pair;
+    (void)state;
+    open_ahead(&pair, CAST_DAY_MS, NULL);
+    dp_buf_close(&pair.b.out);
+    dp_buf_init(&pair.b.out, WORD_BYTES - 1);
+    CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_TOOBIG);
+    assert_int_equal(pair.b.out.size, 0);
+    CHECK(!pair.b.channel.proves_secret);
+    pair_close(&pair);
+}
+
 static void a_stranger_has_nothing_remembered(void **state)
 {
     static dp_replay_cache replays;
@@ -203,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_first_message_is_answered_once),
         cmocka_unit_test(where_no_answer_is_allowed_none_is_made),
         cmocka_unit_test(an_old_one_is_told_the_time_once),
+        cmocka_unit_test(without_room_for_the_time_the_first_message_fails_and_nothing_is_sent),
         cmocka_unit_test(a_stranger_has_nothing_remembered),
         cmocka_unit_test(the_time_cannot_be_altered_or_told_to_another),
         cmocka_unit_test(two_times_for_one_message_share_no_key),
