@@ -181,6 +181,31 @@ static void it_puts_out_by_the_root_key_who_is_a_member_and_not_its_voter(void *
     assert_int_equal(verdict(), DP_DENIED);
 }
 
+static void sign_revocation(int key)
+{
+    const dp_crypto crypto = kit_crypto(0);
+
+    assert_true(dp_invite_revoke_sign(&record.config.revoked[0], &crypto, key, &ledger.run));
+}
+
+static void it_revokes_invites_by_the_root_key_alone(void **state)
+{
+    dp_invite_revoke *word = &record.config.revoked[0];
+
+    (void)state;
+    record.config.has_revoked = true;
+    record.config.n_revoked = 1;
+    *word = (dp_invite_revoke){.id = {{7}}, .until_ms = UINT64_MAX};
+    memcpy(word->by.bytes, ledger.root_key, sizeof word->by.bytes);
+    sign_revocation(DP_KEY_ROOT);
+    assert_int_equal(verdict(), DP_OK);
+    word->signature[0] ^= 1;
+    assert_int_equal(verdict(), DP_BADSIG);
+    word->by = kit_peer(0); /* An admin's word is for records that are voted. */
+    sign_revocation(DP_KEY_IDENTITY);
+    assert_int_equal(verdict(), DP_DENIED);
+}
+
 #define RULE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -192,6 +217,7 @@ int main(void)
         RULE(its_voters_are_an_odd_number_and_no_more_than_the_run_has),
         RULE(its_voters_are_members_who_may_vote_and_said_so_each_with_a_key),
         RULE(it_puts_out_by_the_root_key_who_is_a_member_and_not_its_voter),
+        RULE(it_revokes_invites_by_the_root_key_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
