@@ -147,6 +147,40 @@ static void nobody_tells_it_for_another(void **state)
     mesh_close(m);
 }
 
+/* The rows that a node's record of the run names; the others are guests. */
+static void set_members(mesh *m, uint32_t n)
+{
+    dp_members *const members = m->nodes[0].members;
+
+    for (uint32_t i = 0; i < m->n; i++) {
+        const dp_peer peer = mesh_peer(i);
+        members->rows[dp_members_find(members, &peer)].member.in_roster = i < n;
+    }
+}
+
+static void a_summary_of_a_stranger_or_with_a_guest_in_it_is_refused(void **state)
+{
+    (void)state;
+    mesh *const m = apart(4);
+    dp_members *const members = m->nodes[0].members;
+    const dp_peer peer = mesh_peer(1);
+    dp_row *const row = &members->rows[dp_members_find(members, &peer)];
+    const uint16_t credential_bytes = row->member.credential_bytes;
+
+    set_members(m, 1); /* Node 1, of whom it is, is a guest, and so is 2, who brings it. */
+    CHECK_STATUS(bring(m, 1, 1, 1000, 99), DP_DENIED);
+    set_members(m, 2);
+    CHECK_STATUS(bring(m, 1, 1, 1000, 99), DP_DENIED);
+    set_members(m, 4);
+    row->member.credential_bytes = 0; /* Nothing but its name is known. */
+    CHECK_STATUS(bring(m, 1, 1, 1000, 99), DP_DENIED);
+    row->member.credential_bytes = credential_bytes;
+    CHECK(row->member.summary.round == 7);
+    CHECK_OK(bring(m, 1, 1, 1000, 99));
+    CHECK(row->member.summary.round == 99);
+    mesh_close(m);
+}
+
 static void one_that_is_brought_again_counts_for_nothing(void **state)
 {
     (void)state;
@@ -229,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_single_member_between_them_is_enough),
         cmocka_unit_test(a_link_that_nothing_comes_through_counts_as_none),
         cmocka_unit_test(nobody_tells_it_for_another),
+        cmocka_unit_test(a_summary_of_a_stranger_or_with_a_guest_in_it_is_refused),
         cmocka_unit_test(one_that_is_brought_again_counts_for_nothing),
         cmocka_unit_test(what_comes_on_a_link_is_not_replaced),
         cmocka_unit_test(no_more_than_three_in_a_quarter_of_a_second_are_sent),
