@@ -76,6 +76,54 @@ static void who_may_not_administer_rotates_nothing(void **state)
     kit_close(world);
 }
 
+static void refuse(kit_world *world, uint32_t to, dp_status wanted, const char *sentence)
+{
+    dp_status status = DP_OK;
+    dp_why why = {""};
+    kit_event *item = kit_push(world, to, DP_EV_ADMIN_COMMAND);
+
+    item->event.u.order = (dp_admin_command){
+        .kind = DP_ADMIN_ROTATE, .secret = fresh, .status = &status, .why = &why};
+    kit_drain(world);
+    assert_int_equal(status, wanted);
+    assert_non_null(strstr(why.text, sentence));
+    assert_false(rotate_of(world, to)->waits);
+}
+
+static bool sign_no_rotation(void *context, int key, const char *domain, dp_view bytes,
+                             uint8_t signature[DP_SIGNATURE_BYTES])
+{
+    return strcmp(domain, "dpnode/rotation/1") != 0 &&
+           kit_sign(context, key, domain, bytes, signature);
+}
+
+static void a_key_that_does_not_sign_rotates_nothing(void **state)
+{
+    kit_world *world = kit_together(1);
+    dp_crypto *crypto = &world->nodes[0].node->config.crypto;
+
+    (void)state;
+    crypto->sign = sign_no_rotation;
+    refuse(world, 0, DP_DENIED, "the key to sign with is not here");
+    crypto->sign = kit_sign;
+    assert_int_equal(give(world, 0, fresh), DP_OK);
+    kit_close(world);
+}
+
+static void after_the_last_epoch_there_is_no_new_secret(void **state)
+{
+    kit_world *world = kit_together(1);
+    dp_epoch *epoch = &world->nodes[0].node->ledger.epoch;
+
+    (void)state;
+    epoch->epoch = UINT16_MAX;
+    refuse(world, 0, DP_TOOBIG, "no epoch is left");
+    epoch->epoch = UINT16_MAX - 1;
+    assert_int_equal(give(world, 0, fresh), DP_OK);
+    assert_int_equal(rotate_of(world, 0)->word.next.epoch, UINT16_MAX);
+    kit_close(world);
+}
+
 /* The chain names a secret that node 2 does not have, since it was away when the others were
  * told. */
 static kit_world *one_lacks(void)
@@ -250,6 +298,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_member_has_the_secret_when_the_chain_names_it),
         cmocka_unit_test(who_may_not_administer_rotates_nothing),
+        cmocka_unit_test(a_key_that_does_not_sign_rotates_nothing),
+        cmocka_unit_test(after_the_last_epoch_there_is_no_new_secret),
         cmocka_unit_test(a_member_that_lacks_the_secret_asks_and_gets_it),
         cmocka_unit_test(a_secret_that_the_chain_does_not_name_is_not_taken),
         cmocka_unit_test(a_word_that_is_forged_or_has_junk_with_it_waits_for_no_record),
