@@ -4,6 +4,7 @@
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
 #include "gossip/node/node.h"
+#include "gossip/requests/admin_key.h"
 #include "gossip/requests/requests.h"
 #include "gossip/requests/revoke_request.h"
 #include "tests/unit/gossip/kit/node_kit.h"
@@ -168,6 +169,33 @@ static void members_that_came_by_it_stay_unless_they_are_named(void **state)
     kit_close(world);
 }
 
+static void of_members_that_came_by_it_one_that_administers_is_put_out_by_the_root_key(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_why why = {""};
+    const dp_peer visitor = kit_peer(VISITOR);
+    dp_admin_command order = order_of(LEAKED);
+
+    (void)state;
+    visit_all(world, VISITOR);
+    kit_run_ms(world, 3000);
+    for (uint32_t i = 0; i < 3; i++) {
+        dp_ledger *ledger = &world->nodes[i].node->ledger;
+        assert_true(is_member(world, i, VISITOR));
+        ledger->roster[dp_ledger_find(ledger, &visitor)].caps |= DP_CAP_ADMIN;
+    }
+    order.members = true;
+    world->nodes[1].node->config.crypto.sign = sign_without_root;
+    assert_int_equal(give(world, 1, order, &why), DP_OK);
+    assert_int_equal(dp_admin_remove(world->nodes[1].node, &visitor), DP_DENIED);
+    assert_int_equal(world->nodes[1].node->requests->n_removes, 0);
+    assert_int_equal(world->nodes[1].node->requests->invites->n_sweeps, 0);
+    assert_false(dp_node_revoked(world->nodes[1].node, &visitor));
+    assert_int_equal(give(world, 0, order, &why), DP_OK);
+    assert_true(dp_node_revoked(world->nodes[0].node, &visitor));
+    kit_close(world);
+}
+
 static void the_roster_tells_who_came_by_which_invite_and_who_is_gone(void **state)
 {
     kit_world *world = kit_together(3);
@@ -327,6 +355,8 @@ int main(void)
         cmocka_unit_test(who_waits_with_it_is_cut_by_the_record_that_says_so),
         cmocka_unit_test(the_chain_has_it_within_a_round),
         cmocka_unit_test(members_that_came_by_it_stay_unless_they_are_named),
+        cmocka_unit_test(
+            of_members_that_came_by_it_one_that_administers_is_put_out_by_the_root_key),
         cmocka_unit_test(the_roster_tells_who_came_by_which_invite_and_who_is_gone),
         cmocka_unit_test(who_was_brought_by_a_member_that_came_so_is_put_out_too),
         cmocka_unit_test(an_order_that_cannot_be_obeyed_says_why),
