@@ -261,8 +261,9 @@ static void only_what_is_signed_or_harmless_comes_through_others(void **state)
     writer = fresh();
     dp_wire_write_relay(&writer, 1, &self, written(&within));
     taken(world, written(&writer));
-    static const uint8_t not_so[] = {DP_MSG_PING,         DP_MSG_MIX_OFFER, DP_MSG_RECORDS_GET,
-                                     DP_MSG_MANIFEST_GET, DP_MSG_RELAY,     DP_MSG_MIX_SIGNED};
+    static const uint8_t not_so[] = {DP_MSG_PING,         DP_MSG_MIX_OFFER,  DP_MSG_RECORDS_GET,
+                                     DP_MSG_MANIFEST_GET, DP_MSG_RELAY,      DP_MSG_MIX_SIGNED,
+                                     DP_MSG_ROTATE,       DP_MSG_SECRET_GET, DP_MSG_SECRET};
     for (size_t i = 0; i < sizeof not_so; i++) {
         const uint8_t bytes[2] = {not_so[i], DP_MSG_VERSION};
         writer = fresh();
