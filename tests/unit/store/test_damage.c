@@ -1,5 +1,6 @@
 #include "tests/unit/store/ledger.h"
 
+#include "store/db_file.h"
 #include "store/journal.h"
 
 #include <fcntl.h>
@@ -191,6 +192,31 @@ static void a_wrong_bit_in_a_header_sets_the_file_aside(void **state)
     }
 }
 
+/* A link is not followed. It may also be put there after the first look at the file. */
+static void a_header_that_cannot_be_read_is_an_error_of_its_file(void **state)
+{
+    static const dp_store_file *const files[] = {&dp_store_meta_file, &dp_store_chunks_file};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        shelf s;
+        dp_why why;
+        dp_sql sql = {0};
+        uint32_t from = 0;
+        shelf_open(&s);
+        assert_int_equal(unlink(shelf_file(&s, files[i]->name)), 0);
+        assert_int_equal(symlink("elsewhere", shelf_file(&s, files[i]->name)), 0);
+        CHECK_STATUS(dp_store_file_open(s.store, &sql, files[i], &from), DP_DENIED);
+        assert_null(sql.db);
+        dp_store_close(s.store);
+        s.store = NULL;
+        CHECK_STATUS(dp_store_open(&s.store, s.path, &s.options, &s.report, &why), DP_DENIED);
+        assert_non_null(strstr(why.text, files[i]->name));
+        assert_int_not_equal(access(shelf_file(&s, "elsewhere"), F_OK), 0);
+        shelf_close(&s);
+    }
+}
+
 /* So it is when the write-ahead log lost its end. A node fetches the records that it lacks; each of
  * them was refused by the index, the daemon ended, and its next start found nothing wrong. */
 static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
@@ -291,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_letter_in_the_schema_sets_the_file_aside),
         cmocka_unit_test(a_wrong_bit_in_a_header_sets_the_file_aside),
+        cmocka_unit_test(a_header_that_cannot_be_read_is_an_error_of_its_file),
         cmocka_unit_test(a_table_of_an_earlier_time_takes_its_rows_again),
         cmocka_unit_test(chunks_whose_table_cannot_be_read_are_begun_anew),
         cmocka_unit_test(a_damaged_meta_db_never_crashes_and_never_lies),
