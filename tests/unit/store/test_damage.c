@@ -1,3 +1,4 @@
+#include "tests/unit/store/faultvfs.h"
 #include "tests/unit/store/ledger.h"
 
 #include "store/db_file.h"
@@ -217,40 +218,47 @@ static void a_header_that_cannot_be_read_is_an_error_of_its_file(void **state)
     }
 }
 
+/* Leaves a closed store of ROUNDS rounds whose table of records is of the first round, and its
+ * indexes are not. */
+static void shelf_of_two_times(shelf *s)
+{
+    ledger book = {0};
+    size_t size = 0;
+
+    shelf_open(s);
+    CHECK_OK(ledger_start(s->store, &book));
+    CHECK_OK(ledger_round(s->store, &book, 1));
+    shelf_reopen(s);
+    dp_store_close(s->store);
+    s->store = NULL;
+    const off_t at = first_page_of(shelf_file(s, "meta.db"), "record", &size);
+    uint8_t *before = malloc(size);
+    assert_non_null(before);
+    int fd = open(shelf_file(s, "meta.db"), O_RDWR);
+    assert_int_equal(pread(fd, before, size, at), size);
+    close(fd);
+
+    shelf_reopen(s);
+    for (uint64_t round = 2; round <= ROUNDS; round++) {
+        CHECK_OK(ledger_round(s->store, &book, round));
+    }
+    dp_store_close(s->store);
+    s->store = NULL;
+    fd = open(shelf_file(s, "meta.db"), O_RDWR);
+    assert_int_equal(pwrite(fd, before, size, at), size);
+    close(fd);
+    free(before);
+}
+
 /* So it is when the write-ahead log lost its end. A node fetches the records that it lacks; each of
  * them was refused by the index, the daemon ended, and its next start found nothing wrong. */
 static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
 {
-    ledger book = {0};
     shelf s;
     dp_why why;
-    size_t size = 0;
 
     (void)state;
-    shelf_open(&s);
-    CHECK_OK(ledger_start(s.store, &book));
-    CHECK_OK(ledger_round(s.store, &book, 1));
-    shelf_reopen(&s);
-    dp_store_close(s.store);
-    s.store = NULL;
-    const off_t at = first_page_of(shelf_file(&s, "meta.db"), "record", &size);
-    uint8_t *before = malloc(size);
-    assert_non_null(before);
-    int fd = open(shelf_file(&s, "meta.db"), O_RDWR);
-    assert_int_equal(pread(fd, before, size, at), size);
-    close(fd);
-
-    shelf_reopen(&s);
-    for (uint64_t round = 2; round <= ROUNDS; round++) {
-        CHECK_OK(ledger_round(s.store, &book, round));
-    }
-    dp_store_close(s.store);
-    s.store = NULL;
-    fd = open(shelf_file(&s, "meta.db"), O_RDWR);
-    assert_int_equal(pwrite(fd, before, size, at), size);
-    close(fd);
-    free(before);
-
+    shelf_of_two_times(&s);
     CHECK_OK(dp_store_open(&s.store, s.path, &s.options, &s.report, &why));
     assert_true(s.report.moved_to[0] == '\0'); /* The key of the vote and what is left stay. */
     const dp_hash run = name_of(1);
@@ -265,34 +273,80 @@ static void a_table_of_an_earlier_time_takes_its_rows_again(void **state)
     shelf_close(&s);
 }
 
+/* A full disk is not damage: the file still has the vote, and must not be set aside. */
+static void an_index_that_cannot_be_rebuilt_on_a_full_disk_leaves_its_file(void **state)
+{
+    shelf s;
+    dp_why why;
+
+    (void)state;
+    shelf_of_two_times(&s);
+    s.options.vfs = "fault";
+    fault_set(FAULT_FULL, 1, "meta.db");
+    CHECK_STATUS(dp_store_open(&s.store, s.path, &s.options, &s.report, &why), DP_NOSPACE);
+    assert_null(s.store);
+    assert_int_not_equal(access(shelf_file(&s, "meta.db.corrupt-1"), F_OK), 0);
+    fault_set(FAULT_NONE, 0, NULL);
+    CHECK_OK(dp_store_open(&s.store, s.path, &s.options, &s.report, &why));
+    assert_true(s.report.moved_to[0] == '\0');
+    shelf_close(&s);
+}
+
+/* Leaves a closed store of ROUNDS rounds whose chunks.db has an unreadable page as its table. */
+static void shelf_without_a_table_of_chunks(shelf *s, ledger *book)
+{
+    static const uint8_t no_page[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    size_t size = 0;
+
+    shelf_open(s);
+    CHECK_OK(ledger_start(s->store, book));
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        CHECK_OK(ledger_round(s->store, book, round));
+    }
+    dp_store_close(s->store);
+    s->store = NULL;
+    const off_t at = first_page_of(shelf_file(s, "chunks.db"), "chunk", &size);
+    const int fd = open(shelf_file(s, "chunks.db"), O_RDWR);
+    assert_int_equal(pwrite(fd, no_page, sizeof no_page, at), sizeof no_page);
+    close(fd);
+}
+
 /* The file is not read whole at a start, so that the damage shows itself later. The daemon could
  * not start any more. */
 static void chunks_whose_table_cannot_be_read_are_begun_anew(void **state)
 {
-    static const uint8_t no_page[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
     ledger book = {0};
     shelf s;
     dp_why why;
-    size_t size = 0;
 
     (void)state;
-    shelf_open(&s);
-    CHECK_OK(ledger_start(s.store, &book));
-    for (uint64_t round = 1; round <= ROUNDS; round++) {
-        CHECK_OK(ledger_round(s.store, &book, round));
-    }
-    dp_store_close(s.store);
-    s.store = NULL;
-    const off_t at = first_page_of(shelf_file(&s, "chunks.db"), "chunk", &size);
-    const int fd = open(shelf_file(&s, "chunks.db"), O_RDWR);
-    assert_int_equal(pwrite(fd, no_page, sizeof no_page, at), sizeof no_page);
-    close(fd);
+    shelf_without_a_table_of_chunks(&s, &book);
     CHECK_OK(dp_store_open(&s.store, s.path, &s.options, &s.report, &why));
     assert_true(s.report.chunks_rebuilt);
     assert_true(s.report.moved_to[0] == '\0');
     CHECK_OK(ledger_round(s.store, &book, ROUNDS + 1));
     shelf_reopen(&s);
     assert_false(s.report.chunks_rebuilt);
+    shelf_close(&s);
+}
+
+/* They are begun anew only after meta.db says so. */
+static void chunks_that_cannot_be_marked_on_a_full_disk_stay(void **state)
+{
+    ledger book = {0};
+    shelf s;
+    dp_why why;
+
+    (void)state;
+    shelf_without_a_table_of_chunks(&s, &book);
+    s.options.vfs = "fault";
+    fault_set(FAULT_FULL, 1, "meta.db");
+    CHECK_STATUS(dp_store_open(&s.store, s.path, &s.options, &s.report, &why), DP_NOSPACE);
+    assert_null(s.store);
+    assert_int_not_equal(access(shelf_file(&s, "chunks.db.corrupt-1"), F_OK), 0);
+    fault_set(FAULT_NONE, 0, NULL);
+    CHECK_OK(dp_store_open(&s.store, s.path, &s.options, &s.report, &why));
+    assert_true(s.report.chunks_rebuilt);
     shelf_close(&s);
 }
 
@@ -319,10 +373,13 @@ int main(void)
         cmocka_unit_test(a_wrong_bit_in_a_header_sets_the_file_aside),
         cmocka_unit_test(a_header_that_cannot_be_read_is_an_error_of_its_file),
         cmocka_unit_test(a_table_of_an_earlier_time_takes_its_rows_again),
+        cmocka_unit_test(an_index_that_cannot_be_rebuilt_on_a_full_disk_leaves_its_file),
         cmocka_unit_test(chunks_whose_table_cannot_be_read_are_begun_anew),
+        cmocka_unit_test(chunks_that_cannot_be_marked_on_a_full_disk_stay),
         cmocka_unit_test(a_damaged_meta_db_never_crashes_and_never_lies),
         cmocka_unit_test(a_damaged_chunks_db_never_crashes_and_never_lies),
     };
+    fault_install();
     tempdir_in_memory(); /* Many syncs; test_db stays on a disk, and waits for its own. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
