@@ -338,9 +338,9 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
         .counted_before = driver->counted_before,
         .checkpoint_round = driver->checkpoint_round,
         .has_checkpoint = driver->has_checkpoint,
-        .refused = driver->cut.told,
     };
     dp_transport_look(driver->transport, &view->transport);
+    view->refused = driver->cut.told && view->transport.links == 0; /* The tick forgets it later. */
     if (view->running) {
         dp_node_look(driver->node, &view->node);
         view->keep = dp_node_keep(driver->node, view->node.round + 1);
