@@ -100,7 +100,7 @@ static __device__ inline void mask(float (&s)[COLUMNS / 8][4], int query, int ke
  * are exponents of 2. */
 template <int COLUMNS>
 static __device__ inline void online_softmax(float (&s)[COLUMNS / 8][4], float (&largest)[2],
-                                     float (&sum)[2], float (&shrink)[2], float unit)
+                                             float (&sum)[2], float (&shrink)[2], float unit)
 {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
