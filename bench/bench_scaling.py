@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """The cost of a run for its nodes as it grows: bytes, waiting and efficiency of 1 to 16 real daemons on this machine.
 
-    python3 bench/bench_scaling.py --binaries build/release [--nodes 1,2,4,8,16] [--rounds 8] [--round 3] [--json]
+    python3 bench/bench_scaling.py --binaries build/release [--nodes 1,2,4,8,16] [--rounds 8] [--round 3] [--idle 60] [--json]
 
+The nodes have a network namespace of their own, in which nobody else sends: bytes are counted at its interface, IP headers and all.
 One row per number of nodes, over so many rounds after the first three:
-  sent       bytes per parameter and round that a node puts on its links, everything counted, the mean of all nodes
-  copies     what sending an update to each peer once takes, the same unit: (nodes - 1) updates
-  other      the rest, kB/s per node: heartbeats, membership, votes, records; does not grow with the model
+  sent       bytes per parameter and round that a node puts on the line, everything counted, the mean of all nodes
+  copies     the bytes of an update to each peer once, the same unit: (nodes - 1) updates
+  other      the rest, kB/s per node: heartbeats, membership, votes, records, TCP's own; does not grow with the model
+  paused     kB/s per node while the owners of all nodes have paused them, from 30 s after the order on, for --idle seconds
   waiting    share of its training time over those rounds in which a trainer did not compute: publishing, applying, hashing, waiting; the mean
              of the nodes whose trainer was up at the end
   counted    share of the publications of nodes that were alive that their round counted
@@ -21,10 +23,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from trainer_time import mean_of, share
 
 WARM = 3  # rounds until everybody has joined
+SETTLE = 30  # seconds until paused nodes have nothing left to tell
+INSIDE = "DP_BENCH_NAMESPACE"
 MANIFEST = """name: scaling
 text: {text}
 model: {{layers: 2, width: 128, heads: 4, context: 128, vocab: 512}}
@@ -44,6 +49,19 @@ def write_text(path, n):
             file.write(WORDS[(state >> 40) % len(WORDS)] + " ")
 
 
+def enter_namespace():
+    """Starts this program again where nobody else sends."""
+    if os.environ.get(INSIDE) is None:
+        os.environ[INSIDE] = "yes"
+        os.execvp("unshare", ["unshare", "--net", "--map-root-user", "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, *sys.argv])
+
+
+def on_the_line():
+    """Bytes that this namespace has sent."""
+    with open("/proc/net/dev", encoding="ascii") as file:
+        return next(int(line.split()[9]) for line in file if line.split(":")[0].strip() == "lo")
+
+
 def status(binaries, socket):
     done = subprocess.run([os.path.join(binaries, "dpnode"), "status", "--json", "--socket", socket], capture_output=True, text=True,
                           check=False, timeout=60)
@@ -53,20 +71,34 @@ def status(binaries, socket):
 def all_of(binaries, sockets):
     """The run as every node tells it; None while one does not answer or has not joined."""
     told = [status(binaries, socket) for socket in sockets]
-    return told if all(one is not None and one.get("elements", 0) > 0 for one in told) else None
+    if not all(one is not None and one.get("elements", 0) > 0 for one in told):
+        return None
+    return {"nodes": told, "line": on_the_line(), "time": time.monotonic()}
 
 
-def row(nodes, before, after, rounds):
+def pause_all(args, sockets):
+    """Pauses all nodes; bytes per second and node afterwards."""
+    for socket in sockets:
+        subprocess.run([os.path.join(args.binaries, "dpnode"), "pause", "--socket", socket], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    time.sleep(SETTLE)
+    begin, line = time.monotonic(), on_the_line()
+    time.sleep(args.idle)
+    return (on_the_line() - line) / (time.monotonic() - begin) / len(sockets)
+
+
+def row(nodes, first, last, rounds, paused):
+    before, after = first["nodes"], last["nodes"]
     n = after[0]["elements"]
     passed = [b["round"] - a["round"] for a, b in zip(before, after)]
-    sent = sum((b["bytes_sent"] - a["bytes_sent"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / nodes / n
+    sent = (last["line"] - first["line"]) / (sum(passed) / nodes) / nodes / n
     blob = sum(one["bytes"] for one in rounds) / sum(one["listed"] for one in rounds) / n
     computing = mean_of(share(a, b) for a, b in zip(before, after)) or 0
     counted = sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / nodes
     round_s = sum(one.get("duration_ms", 0) for one in rounds) / len(rounds) / 1000
     copies = (nodes - 1) * blob
     return {"nodes": nodes, "rounds": len(rounds), "round_s": round_s, "parameters": n, "sent": sent, "copies": copies,
-            "other_kb_s": (sent - copies) * n / round_s / 1000, "waiting": 1 - computing, "counted": counted,
+            "other_kb_s": (sent - copies) * n / round_s / 1000,
+            "paused_kb_s": paused / 1000, "waiting": 1 - computing, "counted": counted,
             "efficiency": computing * min(counted, 1.0)}
 
 
@@ -78,7 +110,7 @@ def measure(args, nodes, folder):
         out.write(MANIFEST.format(text=text, round=args.round, mode=args.mode))
     child = subprocess.Popen([os.path.join(args.binaries, "dpnode"), "swarm", "-n", str(nodes), "--json", "--dir",
                               os.path.join(folder, "s"), file], stdout=subprocess.PIPE, text=True)
-    sockets, rounds, before, joined = [], [], None, None
+    sockets, rounds, before, joined, paused = [], [], None, None, 0.0
     try:
         for line in child.stdout:
             told = json.loads(line)
@@ -95,12 +127,13 @@ def measure(args, nodes, folder):
             if len(rounds) == args.rounds:
                 break
         after = all_of(args.binaries, sockets) if len(rounds) == args.rounds else None
+        paused = pause_all(args, sockets) if after is not None and args.idle > 0 else 0.0
     finally:
         child.send_signal(signal.SIGINT)
         child.wait(timeout=120)
     if before is None or after is None:
         sys.exit(f"bench_scaling: {nodes} nodes did not get through their rounds")
-    return row(nodes, before, after, rounds)
+    return row(nodes, before, after, rounds, paused)
 
 
 def main():
@@ -110,17 +143,19 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--round", type=float, default=3)
     parser.add_argument("--mode", default="sparse")
+    parser.add_argument("--idle", type=float, default=60)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    enter_namespace()
     if not args.json:
-        print("| nodes | round, s | sent, B/param | copies | other, kB/s | waiting | counted | efficiency |\n|" + " --- |" * 8)
+        print("| nodes | round, s | sent, B/param | copies | other, kB/s | paused, kB/s | waiting | counted | efficiency |\n|" + " --- |" * 9)
     for nodes in (int(word) for word in args.nodes.split(",")):
         with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
             one = measure(args, nodes, folder)
         if args.json:
             print(json.dumps(one), flush=True)
             continue
-        print(f"| {nodes} | {one['round_s']:.2f} | {one['sent']:.5f} | {one['copies']:.5f} | {one['other_kb_s']:.1f} | "
+        print(f"| {nodes} | {one['round_s']:.2f} | {one['sent']:.5f} | {one['copies']:.5f} | {one['other_kb_s']:.1f} | {one['paused_kb_s']:.2f} | "
               f"{one['waiting']:.3f} | {one['counted']:.3f} | {one['efficiency']:.3f} |", flush=True)
 
 

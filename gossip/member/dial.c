@@ -209,7 +209,7 @@ static void end_mute(dp_members *members, dp_time now, dp_out *out)
     }
     for (uint32_t k = 0; k < members->linked.count; k++) {
         dp_row *const row = &members->rows[members->linked.at[k]];
-        if (!row->closing && dp_members_mute(row, now) && dp_out_room(out, 1)) {
+        if (!row->closing && dp_members_mute(members, row, now) && dp_out_room(out, 1)) {
             row->closing = true;
             dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;
         }

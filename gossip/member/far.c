@@ -20,17 +20,25 @@ enum { FAR_CARRIERS = 2 };
 #define FAR_US_MIN (250 * DP_MS)
 #define MUTE_US (3 * SUMMARY_US) /* a link is pinged once a second */
 
-bool dp_members_mute(const dp_row *row, dp_time now)
+bool dp_members_mute(const dp_members *members, const dp_row *row, dp_time now)
 {
-    const dp_time last = row->acked.us > row->linked_at.us ? row->acked : row->linked_at;
+    dp_time last = row->acked.us > row->linked_at.us ? row->acked : row->linked_at;
+    bool idle = false;
 
-    return dp_time_between(last, now) > MUTE_US;
+    if (members->beat != NULL) { /* Since the end of an idle run it is pinged once a second. */
+        idle = members->beat->idle.idle;
+        last.us =
+            last.us > members->beat->idle.changed.us ? last.us : members->beat->idle.changed.us;
+    }
+    return dp_time_between(last, now) > (idle ? 2 * DP_IDLE_SUMMARY_US : MUTE_US);
 }
 
-static bool is_far(const dp_row *row, bool guest, dp_time now)
+static bool is_far(const dp_members *members, uint32_t index, dp_time now)
 {
-    return (!row->member.linked || dp_members_mute(row, now)) && !row->removed && !row->down &&
-           !guest && row->member.credential_bytes > 0 &&
+    const dp_row *const row = &members->rows[index];
+
+    return (!row->member.linked || dp_members_mute(members, row, now)) && !row->removed &&
+           !row->down && !dp_members_is_guest(members, index) && row->member.credential_bytes > 0 &&
            (row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT);
 }
 
@@ -74,7 +82,7 @@ void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out)
     members->far_told = now;
     members->far_at = dp_time_after(now, SUMMARY_US);
     for (uint32_t i = 1; self->has_summary && i < members->count; i++) {
-        if (!is_far(&members->rows[i], dp_members_is_guest(members, i), now)) {
+        if (!is_far(members, i, now)) {
             continue;
         }
         if (size == 0) {
@@ -114,7 +122,7 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
     }
     dp_row *const row = &members->rows[index];
     /* On a link comes what is newer. */
-    if (index == 0 || (row->member.linked && !dp_members_mute(row, now)) || row->removed ||
+    if (index == 0 || (row->member.linked && !dp_members_mute(members, row, now)) || row->removed ||
         said.incarnation < row->member.incarnation || !is_newer(&said, row)) {
         return DP_OK;
     }

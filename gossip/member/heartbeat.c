@@ -82,9 +82,20 @@ static bool is_newer(const dp_heartbeat_voter *voter, const beat_fields *fields)
            (fields->incarnation == voter->incarnation && fields->sequence > voter->sequence);
 }
 
-static bool fresh_at(dp_time now, dp_time arrived)
+/* Three beats. */
+static uint64_t fresh_us(const dp_heartbeat *beat, dp_time now)
 {
-    return arrived.us != 0 && dp_time_between(arrived, now) < DP_HEARTBEAT_FRESH_US;
+    return dp_idle_is_patient(&beat->idle, now) ? 3 * DP_IDLE_BEAT_US : DP_HEARTBEAT_FRESH_US;
+}
+
+static uint64_t interval_us(const dp_heartbeat *beat, dp_time now)
+{
+    return dp_idle_is_quiet(&beat->idle, now) ? DP_IDLE_BEAT_US : DP_HEARTBEAT_US;
+}
+
+static bool fresh_at(const dp_heartbeat *beat, dp_time now, dp_time arrived)
+{
+    return arrived.us != 0 && dp_time_between(arrived, now) < fresh_us(beat, now);
 }
 
 void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config)
@@ -101,6 +112,15 @@ void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config)
     };
 }
 
+void dp_heartbeat_idle(dp_heartbeat *beat, bool idle, dp_time now)
+{
+    dp_assert(beat != NULL);
+    if (!idle && dp_idle_is_quiet(&beat->idle, now) && beat->own < DP_VOTERS_MAX) {
+        beat->beat_at = now;
+    }
+    dp_idle_set(&beat->idle, idle, now);
+}
+
 void dp_heartbeat_hold(dp_heartbeat *beat, uint64_t hold_us)
 {
     beat->hold_us = hold_us;
@@ -110,7 +130,7 @@ bool dp_heartbeat_fresh(const dp_heartbeat *beat, dp_time now, uint32_t voter)
 {
     dp_assert(voter < DP_VOTERS_MAX);
     dp_assert(voter < beat->n_voters);
-    return voter == beat->own || fresh_at(now, beat->voters[voter].arrived);
+    return voter == beat->own || fresh_at(beat, now, beat->voters[voter].arrived);
 }
 
 uint8_t dp_heartbeat_heard(const dp_heartbeat *beat, dp_time now)
@@ -132,7 +152,7 @@ static uint8_t hears_directly(const dp_heartbeat *beat, dp_time now)
     uint8_t bits = 0;
 
     for (uint32_t i = 0; i < beat->n_voters; i++) {
-        if (i == beat->own || fresh_at(now, beat->voters[i].direct)) {
+        if (i == beat->own || fresh_at(beat, now, beat->voters[i].direct)) {
             bits = (uint8_t)(bits | 1U << i);
         }
     }
@@ -153,10 +173,10 @@ uint64_t dp_heartbeat_agreed_ms(const dp_heartbeat *beat, dp_time now)
         const dp_heartbeat_voter *const voter = &beat->voters[i];
         uint64_t clock = beat->wall_ms;
         if (i != beat->own) {
-            if (!fresh_at(now, voter->arrived)) {
+            if (!fresh_at(beat, now, voter->arrived)) {
                 continue;
             }
-            clock = voter->wall_ms; /* at most three beats old, which nobody needs to know better */
+            clock = voter->wall_ms + dp_time_between(voter->arrived, now) / DP_MS;
         }
         uint32_t at = count++;
         for (; at > 0 && clocks[at - 1] < clock; at--) {
@@ -256,8 +276,8 @@ static void pass_on(const dp_heartbeat *beat, dp_time now, uint32_t author, dp_o
     dp_assert(author < beat->n_voters);
     for (uint32_t i = 0; i < beat->n_voters; i++) {
         const dp_heartbeat_voter *const other = &beat->voters[i];
-        const bool deaf =
-            fresh_at(now, other->direct) && other->heard != 0 && (other->heard >> author & 1U) == 0;
+        const bool deaf = fresh_at(beat, now, other->direct) && other->heard != 0 &&
+                          (other->heard >> author & 1U) == 0;
         if (i == author || i == beat->own || !deaf) {
             continue;
         }
@@ -358,9 +378,9 @@ void dp_heartbeat_tick(dp_heartbeat *beat, dp_time now, uint64_t slot, uint64_t 
     if (beat->own < DP_VOTERS_MAX && dp_time_reached(now, beat->beat_at)) {
         send_own(beat, now, slot, round, out);
         /* From the plan, so that a busy loop does not slow the beat; from now after a gap. */
-        beat->beat_at = dp_time_after(beat->beat_at, DP_HEARTBEAT_US);
+        beat->beat_at = dp_time_after(beat->beat_at, interval_us(beat, now));
         if (dp_time_reached(now, beat->beat_at)) {
-            beat->beat_at = dp_time_after(now, DP_HEARTBEAT_US);
+            beat->beat_at = dp_time_after(now, interval_us(beat, now));
         }
     }
     move_opinion(beat, now);
@@ -376,7 +396,8 @@ dp_time dp_heartbeat_wake(const dp_heartbeat *beat)
         wake = dp_time_min(wake, dp_time_after(beat->seen_at, beat->fallback_us));
     } else if (beat->quorum) {
         /* Freshness ends without an event: look again when the oldest fresh beat may be stale. */
-        wake = dp_time_min(wake, dp_time_after(beat->seen_at, DP_HEARTBEAT_US));
+        wake = dp_time_min(wake, dp_time_after(beat->seen_at, beat->idle.idle ? DP_IDLE_BEAT_US
+                                                                              : DP_HEARTBEAT_US));
     } else if (beat->seen_since.us != 0) {
         wake = dp_time_min(wake, dp_time_after(beat->seen_since, 2 * DP_HEARTBEAT_US));
     }
@@ -408,18 +429,18 @@ uint32_t dp_heartbeat_route(const dp_heartbeat *beat, dp_time now, uint32_t targ
     }
     /* A voter's own word that it does not hear us counts more than our hearing it. */
     const bool deaf = beat->own < DP_VOTERS_MAX && (wanted->heard >> beat->own & 1U) == 0;
-    if (fresh_at(now, wanted->direct) && !deaf) {
+    if (fresh_at(beat, now, wanted->direct) && !deaf) {
         return 0;
     }
     for (uint32_t i = 0; i < beat->n_voters && found < most; i++) {
         const dp_heartbeat_voter *const relay = &beat->voters[i];
         /* Hearing is taken to go both ways: links are connections. */
-        if (i != target && i != beat->own && fresh_at(now, relay->direct) &&
+        if (i != target && i != beat->own && fresh_at(beat, now, relay->direct) &&
             (relay->heard >> target & 1U) != 0) {
             relays[found++] = relay->peer;
         }
     }
-    if (found == 0 && most > 0 && fresh_at(now, wanted->passed)) {
+    if (found == 0 && most > 0 && fresh_at(beat, now, wanted->passed)) {
         relays[found++] = wanted->via;
     }
     return found;

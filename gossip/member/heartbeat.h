@@ -7,12 +7,14 @@
  * of the voters, itself included, within three beats. A node is without quorum after fallback_us
  * without fresh beats that say so from a majority; it is back after two beats' time with them; it
  * changes at most once per hold_us. Freshness counts from the local arrival of a beat with a higher
- * (incarnation, sequence), never from the sender's clock. */
+ * (incarnation, sequence), never from the sender's clock. While the run is idle (idle.h) beats are
+ * rare, and three of them are as much longer. */
 #ifndef DP_GOSSIP_MEMBER_HEARTBEAT_H
 #define DP_GOSSIP_MEMBER_HEARTBEAT_H
 
 #include "base/clock.h"
 #include "gossip/event/out.h"
+#include "gossip/member/idle.h"
 
 enum {
     DP_HEARTBEAT_BYTES =
@@ -57,6 +59,7 @@ typedef struct dp_heartbeat {
     dp_crypto crypto;
     uint64_t fallback_us;
     uint64_t hold_us;
+    dp_idle idle;
     uint32_t n_voters; /* 0: not known yet */
     uint32_t own;      /* index of this node in voters, or DP_VOTERS_MAX */
     uint32_t tag;      /* of the voter set: bitmaps count only under the same tag */
@@ -92,6 +95,8 @@ void dp_heartbeat_set_voters(dp_heartbeat *beat, const dp_peer *voters, uint32_t
 /* A quarter of the expected round time, from the core. */
 void dp_heartbeat_hold(dp_heartbeat *beat, uint64_t hold_us);
 
+/* Is the run idle? When that ends, the own beat is due at once. */
+void dp_heartbeat_idle(dp_heartbeat *beat, bool idle, dp_time now);
 /* The own wall clock, for beats and for what follows. */
 void dp_heartbeat_clock(dp_heartbeat *beat, uint64_t wall_ms);
 /* The latest time that as many clocks have reached as make a majority of the voters, out of those

@@ -102,7 +102,8 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_
 
 void dp_members_tell(dp_members *members, const dp_summary *summary)
 {
-    members->push = members->push || summary->mode != members->summary.mode;
+    members->push = members->push || summary->mode != members->summary.mode ||
+                    summary->has_trainer != members->summary.has_trainer;
     if (summary->mode != members->summary.mode || summary->round != members->summary.round ||
         summary->has_trainer != members->summary.has_trainer) {
         dp_members_far_changed(members);
@@ -110,6 +111,34 @@ void dp_members_tell(dp_members *members, const dp_summary *summary)
     members->summary = *summary;
     members->rows[0].member.summary = *summary;
     members->rows[0].member.has_summary = true;
+}
+
+bool dp_members_calm(const dp_members *members)
+{
+    if (!members->started || members->leaving || dp_members_large(members) ||
+        members->n_guests > 0 || members->urgent.count > 0) {
+        return false;
+    }
+    for (uint32_t i = 1; i < members->count; i++) {
+        const dp_row *const row = &members->rows[i];
+        if (row->member.state == DP_MEMBER_SUSPECT ||
+            (row->member.state == DP_MEMBER_ALIVE &&
+             (!row->member.linked || !row->member.has_summary))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void dp_members_idle(dp_members *members, dp_time now)
+{
+    const bool quiet = members->beat != NULL && dp_idle_is_quiet(&members->beat->idle, now);
+
+    if (members->quiet && !quiet) {
+        members->probe_at = now;
+        members->sync_at = dp_time_min(members->sync_at, dp_time_after(now, DP_SYNC_US));
+    }
+    members->quiet = quiet;
 }
 
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out)
@@ -274,8 +303,9 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
         if (dp_members_pick(members, 0, 0, &picked, 1) == 1) {
             dp_members_sync_send(members, picked, true, out);
         }
+        const uint64_t every_us = members->quiet ? DP_IDLE_SYNC_US : DP_SYNC_US;
         members->sync_at =
-            dp_time_after(now, DP_SYNC_US * 3 / 4 + dp_rng_below(&members->rng, DP_SYNC_US / 2));
+            dp_time_after(now, every_us * 3 / 4 + dp_rng_below(&members->rng, every_us / 2));
     }
 }
 

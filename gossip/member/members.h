@@ -143,6 +143,10 @@ void dp_members_remove(dp_members *members, uint32_t index, dp_time now, uint64_
 /* A guest is silent, or its link is gone or is to go: nobody is told, and its row is another's when
  * it is needed. */
 void dp_members_guest_gone(dp_members *members, uint32_t index, dp_time now, dp_out *out);
+/* Every living member is linked, none is suspected and no guest is here: for idle.h. */
+bool dp_members_calm(const dp_members *members);
+/* The heartbeats' idle state may have changed. */
+void dp_members_idle(dp_members *members, dp_time now);
 /* Sets the summary that this node tells of itself from now on. */
 void dp_members_tell(dp_members *members, const dp_summary *summary);
 void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);

@@ -118,7 +118,8 @@ struct dp_members {
     uint64_t period_us;
     uint32_t lhm;
     uint32_t sequence;
-    bool push;            /* the mode has changed: tell all linked rows at the next tick */
+    bool push;            /* mode or trainer has changed: tell all linked rows at the next tick */
+    bool quiet;           /* it speaks rarely, as the run is idle (idle.h) */
     dp_time quiet_until;  /* after a gap in our own time: accuse nobody */
     dp_time unsure_until; /* and until those that are gone should have been noticed */
     dp_probe probes[DP_PROBES_MAX];
@@ -217,7 +218,7 @@ void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, 
 /* far.c */
 /* Of a linked row: its other end has answered no ping for a while, and TCP has not given it up: a
  * way that is cut without a word. */
-bool dp_members_mute(const dp_row *row, dp_time now);
+bool dp_members_mute(const dp_members *members, const dp_row *row, dp_time now);
 /* Round, mode or trainer of this node: those without a link hear of it soon. */
 void dp_members_far_changed(dp_members *members);
 void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out);

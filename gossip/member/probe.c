@@ -144,7 +144,7 @@ static void fail_probe(dp_members *members, dp_probe *probe, dp_time now, dp_out
 static uint32_t least_measured(const dp_members *members, dp_time now)
 {
     uint32_t least = RTT_SAMPLES_LEAST;
-    uint64_t oldest_us = RTT_AGE_US;
+    uint64_t oldest_us = members->quiet ? DP_IDLE_SUMMARY_US : RTT_AGE_US;
     uint32_t found = DP_MEMBER_NONE;
 
     for (uint32_t k = 0; k < members->linked.count; k++) {
@@ -196,7 +196,8 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
             member->heard.us == 0 || dp_time_between(member->heard, now) >= members->period_us;
         const bool stale =
             hungry ? dp_time_between(members->rows[index].acked, now) >= members->period_us
-                   : dp_time_between(member->summary_at, now) >= SUMMARY_US;
+                   : dp_time_between(member->summary_at, now) >=
+                         (members->quiet ? DP_IDLE_SUMMARY_US : SUMMARY_US);
         if (index != 0 && (silent || (stale && member->linked)) &&
             dp_members_watches(members, index) && !is_probed(members, index)) {
             return index;
@@ -223,7 +224,7 @@ static void ping_the_dead(dp_members *members, dp_time now, dp_out *out)
     }
 }
 
-/* clamp(8 srtt, 250 ms, 1 s) with the mean srtt of the linked members. */
+/* clamp(8 srtt, 250 ms, 1 s) with the mean srtt of the linked members; longer in an idle run. */
 static void measure_period(dp_members *members)
 {
     uint64_t sum = 0;
@@ -237,7 +238,8 @@ static void measure_period(dp_members *members)
         }
     }
     const uint64_t period_us = n == 0 ? DP_PROBE_US_MIN : 8 * (sum / n);
-    members->period_us = period_us < DP_PROBE_US_MIN   ? DP_PROBE_US_MIN
+    members->period_us = members->quiet                ? DP_IDLE_PROBE_US
+                         : period_us < DP_PROBE_US_MIN ? DP_PROBE_US_MIN
                          : period_us > DP_PROBE_US_MAX ? DP_PROBE_US_MAX
                                                        : period_us;
 }

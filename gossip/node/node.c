@@ -394,6 +394,21 @@ static void dispatch(dp_node *node, const dp_event *event)
     }
 }
 
+/* Nobody trains, nothing is being decided, and every living member is here (idle.h). */
+static bool is_idle(const dp_node *node)
+{
+    return (node->mode == DP_MODE_SYNC || node->mode == DP_MODE_PAUSED) &&
+           dp_members_calm(node->members) && !dp_round_anybody_works(node) &&
+           !dp_commit_active(node->commit) && node->chain->op == 0 &&
+           dp_heartbeat_quorum(&node->beat) && !dp_catchup_behind(node);
+}
+
+static void look_whether_idle(dp_node *node)
+{
+    dp_heartbeat_idle(&node->beat, is_idle(node), node->now);
+    dp_members_idle(node->members, node->now);
+}
+
 /* Timers of all parts; each looks at its own clock first. */
 static void tick(dp_node *node)
 {
@@ -441,6 +456,7 @@ void dp_node_step(dp_node *node, const dp_event *event, dp_actions *actions)
         dp_round_tick(node);
         tell_parts(node);
     }
+    look_whether_idle(node);
     if (dp_broken(13) && node->chain->op != 0) { /* Applied before it is durable. */
         node->chain->op = 0;
         dp_node_record_written(node);

@@ -41,6 +41,17 @@ bool dp_round_works(const dp_node *node, uint32_t index)
              may_train(node, member)));
 }
 
+bool dp_round_anybody_works(const dp_node *node)
+{
+    const uint32_t n = dp_round_watched_count(node);
+    uint32_t i = 0;
+
+    while (i < n && !dp_round_works(node, dp_round_watched_at(node, i))) {
+        i++;
+    }
+    return i < n;
+}
+
 /* By its own word, which may be a second old, or by the chain. */
 static bool is_near(const dp_node *node, const dp_member *member)
 {

@@ -207,6 +207,8 @@ dp_time dp_round_wake(const dp_node *node);
 /* Is the member with this index alive, with a trainer at work for this chain, wherever it stands,
  * or ready already? Of a member without a link no more may be known than that it is alive. */
 bool dp_round_works(const dp_node *node, uint32_t index);
+/* dp_round_works of any watched member. */
+bool dp_round_anybody_works(const dp_node *node);
 /* Members that a node watches: all, in a large run itself and those linked. Indexes of the i-th. */
 uint32_t dp_round_watched_count(const dp_node *node);
 uint32_t dp_round_watched_at(const dp_node *node, uint32_t i);

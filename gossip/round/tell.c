@@ -75,12 +75,13 @@ bool dp_round_repeat(dp_node *node)
     node->kind->look(node);
     /* The first repeats are for what is lost now and then, the later ones for what should not
      * happen. */
-    if (!urgent && !dp_time_reached(node->now, dp_time_after(round->told_at, round->tell_us))) {
+    const uint64_t most_us =
+        dp_idle_is_quiet(&node->beat.idle, node->now) ? DP_IDLE_REPEAT_US : DP_REPEAT_US_MAX;
+    const uint64_t wait_us = round->tell_us < most_us ? round->tell_us : most_us;
+    if (!urgent && dp_time_between(round->told_at, node->now) < wait_us) {
         return false;
     }
-    round->tell_us = urgent                              ? DP_REPEAT_US
-                     : round->tell_us < DP_REPEAT_US_MAX ? 2 * round->tell_us
-                                                         : DP_REPEAT_US_MAX;
+    round->tell_us = urgent ? DP_REPEAT_US : 2 * wait_us;
     round->told_at = node->now;
     return true;
 }

@@ -67,7 +67,7 @@ void dp_faults_start(dp_sim *sim)
         DP_FAULT_PARTITION, DP_FAULT_ONEWAY, DP_FAULT_CRASH, DP_FAULT_AMNESIA, DP_FAULT_PAUSE,
         DP_FAULT_TRAINER,   DP_FAULT_DISK,   DP_FAULT_LEAVE, DP_FAULT_JUMP,    DP_FAULT_FLAP,
         DP_FAULT_BRIDGE,    DP_FAULT_DAMAGE, DP_FAULT_WRITE, DP_FAULT_REBIND,  DP_FAULT_ROT,
-        DP_FAULT_HANG,      DP_FAULT_NARROW};
+        DP_FAULT_HANG,      DP_FAULT_NARROW, DP_FAULT_OWNER};
 
     for (uint32_t i = 0; i < DP_FAULT_COUNT; i++) {
         dp_rng_init(&sim->fault_rngs[i], dp_mix64(sim->options.seed + i * 0x9e37ULL) ^ 0x6661756c);
@@ -253,6 +253,29 @@ static void hang_trainer(dp_sim *sim)
     }
 }
 
+static void order(dp_sim *sim, uint32_t node, bool pause, uint64_t at_us)
+{
+    dp_sim_push(
+        sim,
+        &(dp_occasion){.at_us = at_us, .kind = DP_ON_ORDER, .node = node, .detail = pause ? 1 : 0});
+}
+
+/* One node for up to ten seconds, or all for long enough that the run is idle (idle.h). */
+static void pause_by_owners(dp_sim *sim)
+{
+    const bool all = below(sim, 2) == 0;
+    const uint32_t first = (uint32_t)below(sim, sim->plan.nodes);
+    const uint64_t us =
+        all ? 15 * DP_SECOND + below(sim, 20 * DP_SECOND) : 100000 + below(sim, 10 * DP_SECOND);
+
+    dp_fault_count(sim);
+    for (uint32_t k = 0; k < (all ? sim->plan.nodes : 1); k++) {
+        const uint32_t node = (first + k) % sim->plan.nodes;
+        order(sim, node, true, sim->now_us + below(sim, DP_SECOND));
+        order(sim, node, false, sim->now_us + us + below(sim, 3 * DP_SECOND));
+    }
+}
+
 /* Up to two seconds in which half of the steps have little room. */
 static void narrow(dp_sim *sim)
 {
@@ -393,6 +416,9 @@ void dp_faults_strike(dp_sim *sim, const dp_occasion *occasion)
     case DP_FAULT_NARROW:
         narrow(sim);
         break;
+    case DP_FAULT_OWNER:
+        pause_by_owners(sim);
+        break;
     case DP_FAULT_DISK:
         trouble_disk(sim);
         break;
@@ -433,6 +459,9 @@ void dp_faults_heal(dp_sim *sim)
     sim->healed = true;
     sim->healed_us = sim->now_us;
     dp_net_heal(&sim->net, sim->now_us);
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        order(sim, i, false, sim->now_us);
+    }
     dp_fault_release(sim);
     dp_rot_heal(sim);
     for (uint32_t i = 0; i < sim->plan.nodes; i++) {

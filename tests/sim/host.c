@@ -306,6 +306,9 @@ void dp_host_boot(dp_host *host)
     dp_host_restore(host);
     dp_oracle_booted(host);
     dp_host_event(host, &(dp_event){.type = DP_EV_START});
+    if (host->owner_pauses && dp_host_up(host)) {
+        dp_host_command(host, DP_COMMAND_PAUSE);
+    }
 }
 
 void dp_host_crash(dp_host *host, bool reset)
@@ -411,7 +414,7 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion)
     case DP_ON_BOOT:
     case DP_ON_FAULT:
     case DP_ON_LEAVE:
-    case DP_ON_RESUME:
+    case DP_ON_ORDER:
     case DP_ON_CHURN:
     case DP_ON_EVIL:
     case DP_ON_LOOK:

@@ -43,6 +43,7 @@ typedef struct dp_host {
     dp_secrets secrets; /* durable */
     bool left;          /* for good */
     bool leaving;       /* its owner has asked for it */
+    bool owner_pauses;  /* an order that lasts until it is taken back */
     bool broken;        /* for good, when the core was healed */
     bool was_slow;      /* until the healing */
     bool newer;         /* it is of a later version: newer.c */

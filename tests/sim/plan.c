@@ -12,10 +12,10 @@
 enum { MANY_ONE_IN = 40 }; /* swarms have more nodes than one record lists */
 
 static const char *const fault_names[DP_FAULT_COUNT] = {
-    "loss",    "delay",  "copy",  "reorder", "partition", "oneway", "crash",
-    "amnesia", "slow",   "pause", "trainer", "disk",      "late",   "leave",
-    "clock",   "jump",   "nat",   "flap",    "bridge",    "damage", "write",
-    "rebind",  "chunks", "newer", "shards",  "rot",       "hang",   "narrow",
+    "loss",   "delay", "copy",    "reorder", "partition", "oneway", "crash",  "amnesia",
+    "slow",   "pause", "trainer", "disk",    "late",      "leave",  "clock",  "jump",
+    "nat",    "flap",  "bridge",  "damage",  "write",     "rebind", "chunks", "newer",
+    "shards", "rot",   "hang",    "narrow",  "owner",
 };
 
 static const char *const profile_names[DP_PROFILE_COUNT] = {
@@ -141,6 +141,7 @@ static void draw_disks(dp_plan *plan, uint64_t seed)
     plan->fault_us[DP_FAULT_ROT] = spread(&rng, 500000, 8000000);
     plan->fault_us[DP_FAULT_HANG] = spread(&rng, 1000000, 16000000);
     plan->fault_us[DP_FAULT_NARROW] = spread(&rng, 500000, 8000000);
+    plan->fault_us[DP_FAULT_OWNER] = spread(&rng, 4000000, 30000000);
 }
 
 static void bias(dp_plan *plan, const dp_sim_options *options, dp_rng *rng)

@@ -47,6 +47,7 @@ typedef enum dp_fault {
     /* a trainer that answers nothing for a while, or answers a command with an error */
     DP_FAULT_HANG,
     DP_FAULT_NARROW, /* steps that have room for few messages and few bytes, or for none */
+    DP_FAULT_OWNER,  /* owners pause their nodes for a while: one of them, or all together */
     DP_FAULT_COUNT
 } dp_fault;
 
@@ -59,8 +60,8 @@ enum {
 
 enum {
     DP_FAULTS_ALL = (1 << DP_FAULT_COUNT) - 1,
-    DP_FAULTS_DRAWN =
-        (1 << DP_FAULT_SHARDS) - 1 /* the others are on with --every and in profile rot */
+    /* the others are on with --every and in profile rot */
+    DP_FAULTS_DRAWN = ((1 << DP_FAULT_SHARDS) - 1) | 1 << DP_FAULT_OWNER
 };
 
 typedef enum dp_profile {

@@ -21,15 +21,15 @@ typedef enum dp_occasion_kind {
     DP_ON_DISK,      /* node, boot: its oldest disk write has ended */
     DP_ON_TRAINER,   /* node, boot, value: life of the trainer; its oldest command has ended */
     DP_ON_STEPS,     /* node, boot, value: life of the trainer; time to report progress */
-    DP_ON_SPAWN,  /* node, boot, value: life of the trainer; a trainer that died is started again */
-    DP_ON_HELD,   /* node, boot, detail, value: object and index of a chunk that was here already */
-    DP_ON_LOST,   /* node, boot, value: object that rot.h found to be lost */
-    DP_ON_FAULT,  /* detail: index of the fault class */
-    DP_ON_LEAVE,  /* node: its owner asks it to leave */
-    DP_ON_RESUME, /* node: a pause has ended */
-    DP_ON_CHURN,  /* churn.c: the next node comes, goes or stands still */
-    DP_ON_EVIL,   /* node: evil.h: a liar does something of its own */
-    DP_ON_LOOK    /* measure.c: look around */
+    DP_ON_SPAWN, /* node, boot, value: life of the trainer; a trainer that died is started again */
+    DP_ON_HELD,  /* node, boot, detail, value: object and index of a chunk that was here already */
+    DP_ON_LOST,  /* node, boot, value: object that rot.h found to be lost */
+    DP_ON_FAULT, /* detail: index of the fault class */
+    DP_ON_LEAVE, /* node: its owner asks it to leave */
+    DP_ON_ORDER, /* node, detail: its owner pauses it (1), or has it train again (0) */
+    DP_ON_CHURN, /* churn.c: the next node comes, goes or stands still */
+    DP_ON_EVIL,  /* node: evil.h: a liar does something of its own */
+    DP_ON_LOOK   /* measure.c: look around */
 } dp_occasion_kind;
 
 /* Bytes in flight; shared by all copies of one message. */

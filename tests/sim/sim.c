@@ -242,6 +242,15 @@ static void on_leave(dp_sim *sim, dp_host *host)
                                     .node = host->index});
 }
 
+/* The order lasts: a node that is down, or crashes, hears of it when it starts. */
+static void on_order(dp_host *host, bool pause)
+{
+    if (host->owner_pauses != pause && dp_host_up(host)) {
+        dp_host_command(host, pause ? DP_COMMAND_PAUSE : DP_COMMAND_RESUME);
+    }
+    host->owner_pauses = pause;
+}
+
 /* True when the occasion was put off because its host stands still. */
 static bool put_off(dp_sim *sim, dp_occasion *occasion)
 {
@@ -278,6 +287,10 @@ static void dispatch(dp_sim *sim, dp_occasion *occasion)
         dp_host_boot(host);
     } else if (occasion->kind == DP_ON_LEAVE) {
         on_leave(sim, host);
+    } else if (occasion->kind == DP_ON_ORDER) {
+        if (!put_off(sim, occasion)) {
+            on_order(host, occasion->detail == 1 && !sim->healed);
+        }
     } else if (occasion->kind == DP_ON_PACKET || occasion->kind == DP_ON_LINK_DOWN) {
         if (dp_host_up(host)) {
             if (!put_off(sim, occasion)) {

@@ -109,6 +109,7 @@ typedef struct kit_world {
     uint32_t n;
     dp_manifest manifest;
     uint64_t now_us;
+    uint64_t messages; /* ever sent on links that stand */
     kit_event *queue;
     uint32_t first;
     uint32_t count;
@@ -182,6 +183,7 @@ static inline void kit_send(kit_world *world, uint32_t from, uint32_t to, dp_vie
         !world->nodes[from].linked[to]) {
         return;
     }
+    world->messages++;
     kit_event *item = kit_push(world, to, DP_EV_MESSAGE);
     item->bytes = kit_copy(bytes);
     item->event.u.message.peer = kit_peer(from);

@@ -315,6 +315,38 @@ static void a_paused_node_is_not_waited_for(void **state)
     kit_close(world);
 }
 
+/* Members are told apart from the dead by fewer messages, and nobody falls back to gossip. */
+static void a_run_that_all_have_paused_is_quiet_and_wakes_at_once(void **state)
+{
+    kit_world *world = three();
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        kit_command(world, i, DP_COMMAND_PAUSE);
+    }
+    kit_run_ms(world, 4000);
+    const uint64_t talking = world->messages;
+    kit_run_ms(world, 4000);
+    const uint64_t before_quiet = world->messages - talking;
+    kit_run_ms(world, 10000);
+    const uint64_t quiet = world->messages;
+    kit_run_ms(world, 60000);
+    assert_true(world->messages - quiet < before_quiet); /* in fifteen times the time */
+    const uint64_t round = kit_look(world, 0).round;
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(kit_look(world, i).mode, DP_MODE_PAUSED);
+        assert_true(kit_look(world, i).quorum);
+    }
+    kit_command(world, 2, DP_COMMAND_RESUME);
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 2).mode, DP_MODE_SYNC);
+    assert_true(kit_look(world, 2).round >= round + 2);
+    kit_command(world, 0, DP_COMMAND_RESUME);
+    kit_run_ms(world, 3000);
+    assert_int_equal(kit_look(world, 0).listed_last, 2);
+    kit_close(world);
+}
+
 static void who_stops_is_not_suspected_but_known_to_be_away(void **state)
 {
     kit_world *world = three();
@@ -576,6 +608,7 @@ int main(void)
         cmocka_unit_test(a_dead_trainer_costs_rounds_and_not_membership),
         cmocka_unit_test(who_leaves_is_removed_by_the_chain),
         cmocka_unit_test(a_paused_node_is_not_waited_for),
+        cmocka_unit_test(a_run_that_all_have_paused_is_quiet_and_wakes_at_once),
         cmocka_unit_test(who_stops_is_not_suspected_but_known_to_be_away),
         cmocka_unit_test(a_nack_counts_only_from_its_voter),
         cmocka_unit_test(proof_of_a_double_vote_halts_everybody),
