@@ -259,8 +259,6 @@ void dp_part_collect_reduced(dp_node *node, const dp_event *event)
     }
     dp_duty *duty = &collecting->duty;
     duty->reducing = false;
-    duty->works = false;
-    duty->done = true;
     dp_part_word word = {.owner = node->self,
                          .round = event->u.reduced.round,
                          .base = node->ledger.base,
@@ -275,6 +273,8 @@ void dp_part_collect_reduced(dp_node *node, const dp_event *event)
         give_up(node, collecting);
         return;
     }
+    duty->works = false;
+    duty->done = true;
     dp_action *keep = dp_out_add(&node->out, DP_DO_OBJECT_KEEP);
     keep->u.keep.root = word.root;
     keep->u.keep.use = DP_USE_BLOB;

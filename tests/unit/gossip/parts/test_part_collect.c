@@ -57,6 +57,29 @@ static void who_has_nobody_to_add_up_makes_no_sum(void **state)
     kit_close(world);
 }
 
+/* Its owner has paused it, or its trainer has died in the middle of it. */
+static void a_sum_that_the_trainer_cannot_make_is_given_up(void **state)
+{
+    kit_world *world = kit_two_sites(DP_ON);
+
+    (void)state;
+    const uint64_t made = kit_look(world, 3).sums_made;
+    const uint32_t reduces = world->nodes[3].reduces;
+    world->nodes[3].adds_nothing = true;
+    const uint64_t round = kit_look(world, 0).round;
+    for (uint32_t i = 0; i < 4000 && kit_look(world, 0).round == round; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_true(kit_look(world, 0).round > round);
+    assert_true(world->nodes[3].reduces > reduces);
+    assert_int_equal(kit_look(world, 3).sums_made, made);
+    world->nodes[3].adds_nothing = false;
+    kit_next_round(world);
+    kit_next_round(world);
+    assert_true(kit_look(world, 3).sums_made > made);
+    kit_close(world);
+}
+
 static uint32_t bit_of(const dp_record *record, uint32_t who)
 {
     const dp_peer peer = kit_peer(who);
@@ -95,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_of_a_site_adds_up_for_one_owner_of_the_other),
         cmocka_unit_test(who_has_nobody_to_add_up_makes_no_sum),
+        cmocka_unit_test(a_sum_that_the_trainer_cannot_make_is_given_up),
         cmocka_unit_test(one_object_of_two_is_in_one_sum_once),
     };
 
