@@ -134,7 +134,7 @@ static void find_good(dp_node *node, dp_claim *claim)
 {
     claim->found = DP_FOUND_GOOD;
     dp_node_changed(node);
-    dp_round_tell_have_one(node, &claim->ready.root);
+    dp_round_have_soon(node);
 }
 
 static void leave_out(dp_node *node, dp_claim *claim, dp_judgement judgement)

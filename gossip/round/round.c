@@ -37,6 +37,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
     dp_assert(node->ledger.n_voters <= DP_VOTERS_MAX);
     round->slot_opened = node->now;
     round->close_at = (dp_time){0};
+    round->state_told = (dp_time){0}; /* Others may vote now. */
     round->bid_at = (dp_time){0};
     round->bids = 0;
     round->ahead_since = (dp_time){0};
@@ -130,6 +131,41 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     dp_node_changed(node);
 }
 
+/* The voter that sends the READYs of this author on: the same to all that hear the same voters. */
+static bool is_carrier(const dp_node *node, const dp_peer *author)
+{
+    const uint32_t n = node->ledger.n_voters;
+    uint32_t at = author->bytes[0] % n;
+
+    dp_assert(n > 0 && n <= DP_VOTERS_MAX && node->beat.n_voters == n);
+    for (uint32_t k = 0; k < n && !dp_heartbeat_fresh(&node->beat, node->now, at); k++) {
+        at = (at + 1) % n;
+    }
+    return at == node->commit->self;
+}
+
+/* Sends a READY on to those that its author may not reach: of a voter's to the voters that say that
+ * they do not hear it; of another's to all voters, by one of them; and to the owners of parts. */
+static void pass_on(dp_node *node, const dp_ready *ready, dp_view bytes)
+{
+    const uint32_t by = dp_ledger_voter(&node->ledger, &ready->peer);
+    const bool carrier = is_carrier(node, &ready->peer);
+
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        const bool deaf =
+            by == DP_NOBODY ? carrier : i != by && (node->beat.voters[i].heard >> by & 1U) == 0;
+        if (i != node->commit->self && deaf) {
+            dp_node_send(node, &node->ledger.voters[i].peer, bytes);
+        }
+    }
+    for (uint32_t p = 0; carrier && ready->parted && p < node->ledger.layout.cuts.n; p++) {
+        const dp_peer *owner = &node->ledger.layout.owners[p];
+        if (dp_ledger_voter(&node->ledger, owner) == DP_NOBODY) {
+            dp_node_send(node, owner, bytes);
+        }
+    }
+}
+
 static dp_status on_ready(dp_node *node, dp_view bytes)
 {
     dp_ready ready;
@@ -156,13 +192,7 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     /* Only what was taken: two voters without room for it would send it to and fro. */
     if (is_new && node->commit->self != DP_NOBODY && dp_round_claim_of(node, &ready.peer) != NULL &&
         !DP_BUGGIFY_HALF(node, DP_BUG_LOST_FORWARD)) {
-        dp_node_send_voters(node, bytes); /* Once: for voters that the author does not reach, */
-        for (uint32_t p = 0; ready.parted && p < node->ledger.layout.cuts.n; p++) {
-            const dp_peer *owner = &node->ledger.layout.owners[p];
-            if (dp_ledger_voter(&node->ledger, owner) == DP_NOBODY) {
-                dp_node_send(node, owner, bytes); /* and who adds up. */
-            }
-        }
+        pass_on(node, &ready, bytes);
     }
     return DP_OK;
 }

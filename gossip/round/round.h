@@ -26,6 +26,7 @@ enum {
     DP_CHECKS_MAX = 24, /* blobs at the trainer to be decoded */
 };
 #define DP_REPEAT_US_MAX (4 * DP_SECOND)
+#define DP_HAVE_US_MAX (100 * DP_MS)
 /* A claim of which nothing has come gives way after this time, when there are too many. */
 #define DP_CLAIM_PATIENCE_US (2 * DP_SECOND)
 #define DP_VOTER_DEAD_US (60 * DP_SECOND) /* then a candidate takes its place */
@@ -36,9 +37,10 @@ enum {
 /* A contribution to the round under way. */
 typedef struct dp_claim {
     dp_ready ready;
-    uint32_t have; /* bit per voter that told it holds the blob */
-    bool held;     /* the blob is here */
-    uint64_t size; /* of the blob that is here; a claim may lie */
+    uint32_t have;  /* bit per voter that told it holds the blob */
+    bool have_told; /* a HAVE of this voter has named it */
+    bool held;      /* the blob is here */
+    uint64_t size;  /* of the blob that is here; a claim may lie */
     bool checking;
     bool checked;
     bool bad;
@@ -92,6 +94,8 @@ typedef struct dp_round {
     uint32_t bids;
     dp_time repeat_planned; /* what repeat_at of the node was set to here */
     dp_time told_at;        /* when peers were last told of the round */
+    dp_time have_at;        /* when blobs that were checked are told; zero: none wait */
+    dp_time state_told;     /* when the own STATE was last sent */
     uint64_t tell_us;       /* until they are told again */
     dp_deadline deadline;
     /* by index of a member: rounds in a row in which it worked and was not listed */
@@ -169,11 +173,14 @@ bool dp_round_repeat(dp_node *node);
 /* Tells peers what this node has of the round and what it lacks. */
 void dp_round_tell(dp_node *node);
 
+/* All at once, and again. */
 void dp_round_tell_have(dp_node *node);
 /* To the voters; have is empty afterwards. */
 void dp_round_send_have(dp_node *node, dp_have_msg *have);
-/* Of this one alone, in a run with lists, where all of them are many. */
-void dp_round_tell_have_one(dp_node *node, const dp_hash *root);
+/* A blob has become one to tell of. It is told with others that come within a 64th of a round,
+ * DP_HAVE_US_MAX at the most, and at once where the blobs of all that are at work are here. */
+void dp_round_have_soon(dp_node *node);
+void dp_round_have_tick(dp_node *node);
 void dp_round_tell_state(dp_node *node);
 /* ---- decided.c ---- */
 

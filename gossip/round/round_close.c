@@ -302,6 +302,7 @@ void dp_round_watch(dp_node *node)
 void dp_round_tick(dp_node *node)
 {
     node->kind->tick(node);
+    dp_round_have_tick(node);
     dp_commit_poke(node->commit, node->now);
     close_round(node);
     dp_round_decided(node);
@@ -318,6 +319,9 @@ dp_time dp_round_wake(const dp_node *node)
     }
     if (node->commit->phase != DP_COMMIT_IDLE) {
         wake = dp_time_min(wake, dp_time_after(node->now, DP_COMMIT_RESEND_US));
+    }
+    if (round->have_at.us != 0) {
+        wake = dp_time_min(wake, round->have_at);
     }
     if (round->bid_at.us != 0) {
         wake = dp_time_min(wake, round->bid_at);

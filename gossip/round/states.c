@@ -70,12 +70,13 @@ void dp_round_tell_state(dp_node *node)
 
     if (self == DP_NOBODY || !node->round->states[self].known ||
         node->round->states[self].round != node->ledger.round ||
-        DP_BUGGIFY_HALF(node, DP_BUG_LOST_STATE)) {
+        node->round->state_told.us == node->now.us || DP_BUGGIFY_HALF(node, DP_BUG_LOST_STATE)) {
         return;
     }
     const dp_state_vote *vote = &node->round->states[self];
     dp_state_msg state = {.voter = node->self, .round = vote->round, .root = vote->root};
     memcpy(state.signature, vote->signature, sizeof state.signature);
+    node->round->state_told = node->now;
     dp_state_msg_write(&writer, &state);
     dp_node_send_all(node, dp_view_of(writer.data, writer.size));
 }

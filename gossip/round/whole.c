@@ -152,11 +152,7 @@ static bool checked(dp_node *node, const dp_event *event)
         }
     }
     if (ours) {
-        if (dp_ledger_lists(&node->ledger)) {
-            dp_round_tell_have_one(node, &event->u.checked.root);
-        } else {
-            dp_round_tell_have(node);
-        }
+        dp_round_have_soon(node);
         dp_node_changed(node);
     }
     return ours;

@@ -109,7 +109,8 @@ typedef struct kit_world {
     uint32_t n;
     dp_manifest manifest;
     uint64_t now_us;
-    uint64_t messages; /* ever sent on links that stand */
+    uint64_t messages;  /* ever sent on links that stand, */
+    uint32_t sent[256]; /* ... and of each type */
     kit_event *queue;
     uint32_t first;
     uint32_t count;
@@ -184,6 +185,7 @@ static inline void kit_send(kit_world *world, uint32_t from, uint32_t to, dp_vie
         return;
     }
     world->messages++;
+    world->sent[dp_msg_type_of(bytes)]++;
     kit_event *item = kit_push(world, to, DP_EV_MESSAGE);
     item->bytes = kit_copy(bytes);
     item->event.u.message.peer = kit_peer(from);

@@ -1,0 +1,77 @@
+/* Voters tell which updates they hold, in few messages, and send READYs on only where they may not
+ * arrive by themselves. */
+#include "tests/unit/gossip/kit/node_kit.h"
+
+enum { NODES = 5, ROUNDS = 10 };
+
+static void run_rounds(kit_world *world, uint64_t rounds)
+{
+    const uint64_t end = kit_look(world, 0).round + rounds;
+
+    for (uint32_t i = 0; i < 4000 && kit_look(world, 0).round < end; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    assert_int_equal(kit_look(world, 0).round, end);
+}
+
+static void updates_that_come_together_are_told_in_one_message(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    const uint32_t voters = world->nodes[0].node->ledger.n_voters;
+    assert_int_equal(voters, NODES);
+    memset(world->sent, 0, sizeof world->sent);
+    run_rounds(world, ROUNDS);
+    assert_int_equal(kit_look(world, 0).listed_last, NODES);
+    /* Each voter to each other: once, and again when the next slot begins. */
+    const uint32_t once = ROUNDS * voters * (voters - 1);
+    assert_in_range(world->sent[DP_MSG_HAVE], once, 2 * once);
+    /* Each author to all, and once again; nobody sends on what all have heard from its author. */
+    assert_in_range(world->sent[DP_MSG_READY], once, 3 * once);
+    kit_close(world);
+}
+
+static void the_ready_of_a_voter_reaches_those_that_do_not_hear_it(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    kit_cut(world, 0, 1);
+    kit_run_ms(world, 2000);
+    run_rounds(world, 3);
+    assert_int_equal(kit_look(world, 1).listed_last, NODES);
+    kit_close(world);
+}
+
+/* One that takes its time is told of when it comes, and the others are not held back by it. */
+static void what_comes_later_is_told_later(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    run_rounds(world, 1);
+    dp_node *node = world->nodes[1].node;
+    dp_round_have_soon(node);
+    const dp_time at = node->round->have_at;
+    assert_true(at.us > node->now.us && at.us <= node->now.us + DP_HAVE_US_MAX);
+    dp_round_have_soon(node); /* Another one: nobody waits longer for it. */
+    assert_int_equal(node->round->have_at.us, at.us);
+    assert_true(dp_node_wake(node).us <= at.us);
+    kit_run_ms(world, DP_HAVE_US_MAX / DP_MS + KIT_STEP_MS);
+    assert_int_equal(node->round->have_at.us, 0);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(updates_that_come_together_are_told_in_one_message),
+        cmocka_unit_test(the_ready_of_a_voter_reaches_those_that_do_not_hear_it),
+        cmocka_unit_test(what_comes_later_is_told_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
