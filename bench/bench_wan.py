@@ -147,8 +147,6 @@ def row(options, before, after, measured, stats):
             "counted": sum((b["counted"] - a["counted"]) / max(k, 1) for a, b, k in zip(before, after, passed)) / options.nodes,
             "results_near": sum(b.get("results_near", 0) - a.get("results_near", 0) for a, b in zip(before, after)) / sum(max(k, 1) for k in passed),
             "sums_taken": sum(b.get("sums_taken", 0) - a.get("sums_taken", 0) for a, b in zip(before, after)) / sum(max(k, 1) for k in passed),
-            "early_told": sum(b.get("early_told", 0) - a.get("early_told", 0) for a, b in zip(before, after)),
-            "early_here": sum(b.get("early_here", 0) - a.get("early_here", 0) for a, b in zip(before, after)),
             "up_kb": up / len(measured) / 1000, "down_kb": down / len(measured) / 1000, "keep": measured[-1].get("keep", options.keep),
             "error": statistics.mean(one.get("update_error", 0) for one in after), "loss": measured[-1].get("loss")}
 

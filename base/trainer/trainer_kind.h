@@ -8,8 +8,8 @@
  *
  * The daemon leads. The trainer answers each command once, in order, with the message below it or
  * with FAILED. RESTORE, TRAIN and STOP have no answer, and FAILED if they fail. Three things may
- * come out of order: CHECKED, at any time; PUBLISHED, after later TRAIN and REDUCE commands; STEP
- * and EARLY, which nobody asks for. Peers, ballots and votes never appear here.
+ * come out of order: CHECKED, at any time; PUBLISHED, after later TRAIN and REDUCE commands; STEP,
+ * which nobody asks for. Peers, ballots and votes never appear here.
  *
  * Rounds: a state of round r holds r ROUND records, so INIT gives round 0. TRAIN, PUBLISH and STEP
  * name the round that the work is for. APPLY names the round of the state that it makes, LOAD that
@@ -42,24 +42,18 @@
  *     a, and the tokens are carried. cuts: those of its round; bit p of taken says that part p
  *     counts the publication, and on the other parts e := lambda a.
  *
- * D->T TRAIN {round, tokens, leased, own, lease: [first, count, ...], cuts?}
+ * D->T TRAIN {round, tokens, leased, own, lease: [first, count, ...]}
  *     Trains for this round. round 0 pauses steps until the next TRAIN and keeps everything.
  *     tokens: committed so far, for the learning rate. lease: sample ranges of this trainer alone
  *     (base/run/reach.h), at most DP_LEASE_RANGES_MAX, in the order of use; leased: samples of the
  *     lease before the first range. The trainer continues there, or farther on if it has come
- *     farther; after the last range it uses its own line from sample own on, or farther. cuts:
- *     those of this round; a trainer that exchanges gradients may then send EARLY.
+ *     farther; after the last range it uses its own line from sample own on, or farther.
  * T->D STEP {round, steps, tokens, loss, skipped?, spikes?, computed_us?, trained_us?, data_us?,
  *            publish_us?, apply_us?, state_us?, tell_us?}
  *     Totals since the last publication, at most 10 messages per second. skipped: dropped steps,
  *     spikes of which had a loss spike; the others were not finite. The times count from the start
  *     of the trainer: trained_us, from TRAIN to its end; computed_us of it, for local steps; the
  *     other times are the rest (dp_trainer_spent). An absent number is 0.
- * T->D EARLY {round, part, first, end}   fds: blob
- *     A part that is ready while backward computes the others, so that it can be stored and sent.
- *     round: that of the state plus one. A hint: the latest blob of a part counts, and PUBLISHED
- *     decides; an equal blob comes there as the same file.
- *
  * D->T PUBLISH {round, dense, cuts?, keep?}
  *     a := e + F + O; encodes it, keeps it pending and trains on. keep: one element of so many is
  *     sent, within the limits of the manifest; 0 or absent: its codec_keep.
@@ -134,8 +128,9 @@
 #define DP_BASE_TRAINER_TRAINER_KIND_H
 
 enum {
-    /* 1: the trainer drew its samples; 2: without parts; 3: without ADD; 4: without JUDGE. */
-    DP_TRAINER_ABI = 5,
+    /* 1: the trainer drew its samples; 2: without parts; 3: without ADD; 4: without JUDGE; 5: with
+     * EARLY, parts of a gradient before its publication, and other numbers behind it. */
+    DP_TRAINER_ABI = 6,
     DP_TRAINER_PACKET_MAX = 64 * 1024,
     /* 32 shards with manifest and tokenizer; 32 contributors; 32 parts with their whole and a. */
     DP_TRAINER_FDS_MAX = 34,
@@ -171,7 +166,6 @@ typedef enum dp_trainer_kind {
     DP_TRAINER_FAILED,
     DP_TRAINER_REDUCE,
     DP_TRAINER_REDUCED,
-    DP_TRAINER_EARLY,
     DP_TRAINER_ADD,
     DP_TRAINER_ADDED,
     DP_TRAINER_JUDGE,

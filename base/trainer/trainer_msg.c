@@ -205,9 +205,7 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
                                       BIT(TAKEN),
                             .optional = BIT(CUTS) | BIT(TAKEN)},
     [DP_TRAINER_TRAIN] = {.name = "train",
-                          .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE) |
-                                    BIT(CUTS),
-                          .optional = BIT(CUTS)},
+                          .fields = BIT(ROUND) | BIT(TOKENS) | BIT(LEASED) | BIT(OWN) | BIT(LEASE)},
     [DP_TRAINER_STEP] = {.name = "step",
                          .fields = BIT(ROUND) | BIT(STEPS) | BIT(TOKENS) | BIT(LOSS) |
                                    BIT(SKIPPED) | BIT(SPIKES) | SPENT_BITS,
@@ -256,8 +254,6 @@ static const shape shapes[DP_TRAINER_KIND_COUNT] = {
     [DP_TRAINER_REDUCED] = {.name = "reduced",
                             .fields = BIT(ROUND) | BIT(PART) | BIT(ENERGY) | BIT(NORM) | BIT(ERROR),
                             .optional = BIT(NORM) | BIT(ERROR)},
-    [DP_TRAINER_EARLY] = {.name = "early",
-                          .fields = BIT(ROUND) | BIT(PART) | BIT(FIRST) | BIT(END)},
     [DP_TRAINER_ADD] = {.name = "add", .fields = BIT(ROUND) | BIT(AT) | BIT(ITEMS)},
     [DP_TRAINER_ADDED] = {.name = "added", .fields = BIT(ROUND) | BIT(AT)},
     [DP_TRAINER_JUDGE] = {.name = "judge",

@@ -75,8 +75,8 @@ typedef struct dp_trainer_msg {
     dp_part_range shares[DP_TRAINER_ITEMS_MAX]; /* of each item */
     uint32_t contributors;
     uint32_t at;         /* ADD, ADDED, APPLY */
-    uint32_t part;       /* REDUCE, EARLY */
-    dp_part_range range; /* CHECK, REDUCE, EARLY */
+    uint32_t part;       /* REDUCE */
+    dp_part_range range; /* CHECK, REDUCE */
     dp_part_cuts cuts;   /* n = 0: no parts */
     uint32_t taken;      /* bit p: part p counts the publication */
     uint32_t keep;    /* PUBLISH, CHECK, JUDGE: one element of so many; 0: as the manifest says */

@@ -37,7 +37,7 @@
 
 enum {
     DP_BACKEND_MAGIC = 0x42504431, /* "1DPB" as bytes */
-    DP_BACKEND_VERSION = 14,       /* raised by any change of this table or of its meaning */
+    DP_BACKEND_VERSION = 15,       /* raised by any change of this table or of its meaning */
     DP_BACKEND_LAYOUTS = 13,
     DP_BACKEND_STATE_MAX = 1 + DP_OPTIM_VECTORS_MAX,
     DP_DEVICE_NAME_MAX = 96
@@ -65,8 +65,7 @@ typedef enum dp_capability {
     DP_CAN_LARS = 1 << 5,
     DP_CAN_MUON = 1 << 6,
     DP_CAN_BF16_WEIGHTS = 1 << 7, /* DP_WEIGHTS_BF16 and DP_WEIGHTS_BF16_SR */
-    DP_CAN_CODECS = 1 << 8,       /* all of codec.h; every backend must have it */
-    DP_CAN_TELL_FINAL = 1 << 9    /* on_final reports gradients; else it does nothing */
+    DP_CAN_CODECS = 1 << 8        /* all of codec.h; every backend must have it */
 } dp_capability;
 
 typedef struct dp_engine dp_engine; /* defined by the backend */
@@ -83,12 +82,6 @@ typedef enum dp_vector {
     DP_VECTORS,
     DP_VECTOR_NONE = DP_VECTORS
 } dp_vector;
-
-/* Called during a step, on its thread, which waits. Elements first .. n - 1 of gradients, n floats
- * in host memory to read, are final, but still hold the loss scale. first falls from call to call.
- * beside: the same elements of the vector given to on_final; NULL: none. */
-typedef void (*dp_backend_final)(void *context, const float *gradients, const float *beside,
-                                 size_t first);
 
 typedef struct dp_device {
     char name[DP_DEVICE_NAME_MAX]; /* "NVIDIA H200", "avx512bf16, 8 threads" */
@@ -235,12 +228,6 @@ typedef struct dp_backend {
      * losses). *loss_sum in nats. DP_BADARG, DP_DIVERGED (the loss is not finite: drop() must
      * follow). */
     dp_status (*step)(dp_engine *engine, const dp_gpt_batch *batch, float scale, double *loss_sum);
-    /* Reports gradients during the next step, which completes a batch: final is called for those
-     * that are final while others are computed. NULL: no call. A backend may report only some, or
-     * none if gradients are not in host memory in time. After DP_DIVERGED the reported values are
-     * invalid too. beside: a vector whose elements are reported with the gradients; DP_VECTOR_NONE:
-     * none. Ends the loan of values(). */
-    void (*on_final)(dp_engine *engine, dp_backend_final final, dp_vector beside, void *context);
     /* The current gradients in host memory: n floats to read, lent until the next call. NULL: see
      * problem(). */
     const float *(*gradients)(dp_engine *engine);

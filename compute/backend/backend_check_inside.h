@@ -8,13 +8,6 @@
 
 enum { DP_TWINS_ROWS = 2, DP_TWINS_LENGTH = 32, DP_TWINS_VOCAB = 96 };
 
-/* Gradients that the backend reported during backward (on_final). */
-typedef struct dp_twins_early {
-    float *values; /* owned, as many as the model has */
-    size_t first;  /* valid from this element on */
-    bool rises;    /* true if first rose, which is a fault */
-} dp_twins_early;
-
 /* Before dp_twins_open set the backends, the settings of the engines, tolerance and why; the rest
  * is zero. */
 typedef struct dp_twins {
@@ -28,7 +21,6 @@ typedef struct dp_twins {
     double tolerance; /* relative, for near results */
     bool refused;     /* the device lacks this precision */
     dp_buf bytes;
-    dp_twins_early early;
     dp_view blobs[2][2]; /* [twin][blob of a, of F] */
     uint32_t tokens[DP_TWINS_ROWS * DP_TWINS_LENGTH + 1];
     dp_why *why;

@@ -276,25 +276,6 @@ static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, dou
                            : dp_gpt_step(e->gpt, batch, factor, loss_sum);
 }
 
-static void tell_final(void *context, size_t first)
-{
-    dp_engine *const e = context;
-    const float *const beside =
-        e->final_beside == DP_VECTOR_NONE ? NULL : dp_backend_cpu_read(e, e->final_beside);
-    e->final(e->final_context, dp_gpt_grads(e->gpt), beside, first);
-}
-
-/* A team's lanes are added up when all of them are there: then it is too late. */
-static void on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context)
-{
-    e->final = final;
-    e->final_beside = beside;
-    e->final_context = context;
-    if (e->team == NULL) {
-        dp_gpt_on_final(e->gpt, final != NULL ? tell_final : NULL, e);
-    }
-}
-
 static const float *gradients_of(dp_engine *e)
 {
     return e->team != NULL ? dp_process_group_gradients(e->team) : dp_gpt_grads(e->gpt);
@@ -384,8 +365,7 @@ const dp_backend *dp_backend_cpu(void)
         .version = DP_BACKEND_VERSION,
         .layout = DP_BACKEND_LAYOUT,
         .capabilities = DP_CAN_FP32 | DP_CAN_BF16 | DP_CAN_FP16 | DP_CAN_ADAMW | DP_CAN_LAMB |
-                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS |
-                        DP_CAN_TELL_FINAL,
+                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS,
         .name = "cpu",
         .devices = devices,
         .device = device,
@@ -405,7 +385,6 @@ const dp_backend *dp_backend_cpu(void)
         .reset = reset,
         .drop = drop,
         .step = step,
-        .on_final = on_final,
         .gradients = gradients_of,
         .norm = norm_of,
         .update = update,

@@ -17,9 +17,6 @@ struct dp_engine {
     dp_process_group_engine *team; /* the process group's engine; NULL: this process alone */
     uint32_t rows;                 /* most rows of a batch of gpt */
     bool alone;
-    dp_backend_final final; /* called during the next step; NULL: no call */
-    dp_vector final_beside;
-    void *final_context;
     size_t n;                 /* elements of every vector */
     float *owned[DP_VECTORS]; /* NULL: x, m without momentum, and all of them when alone */
     dp_buf blobs[2];          /* of a and of F */

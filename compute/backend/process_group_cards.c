@@ -144,15 +144,6 @@ static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, dou
     return dp_process_group_step(e->team, batch, factor, loss_sum);
 }
 
-/* They are added up when all are there. */
-static void on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context)
-{
-    (void)e;
-    (void) final;
-    (void)beside;
-    (void)context;
-}
-
 static const float *gradients(dp_engine *e)
 {
     return dp_process_group_gradients(e->team);
@@ -242,7 +233,6 @@ static dp_status mix(dp_engine *e, const dp_view blobs[2], double share, double 
 static dp_backend table_over(const dp_backend *inner)
 {
     dp_backend table = *inner;
-    table.capabilities &= ~(uint32_t)DP_CAN_TELL_FINAL;
     table.parts = NULL;
     table.create = create;
     table.close = engine_close;
@@ -259,7 +249,6 @@ static dp_backend table_over(const dp_backend *inner)
     table.reset = reset;
     table.drop = drop;
     table.step = step;
-    table.on_final = on_final;
     table.gradients = gradients;
     table.norm = norm;
     table.update = update;

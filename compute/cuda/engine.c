@@ -189,7 +189,6 @@ void dp_cuda_close(dp_engine *e)
         dp_cuda_here(&e->device);
         dp_cuda_link_close(e->link); /* First: nothing ends on the card while NCCL waits there. */
         dp_cuda_encode_forget(e);
-        dp_cuda_final_close(e);
         dp_cuda_graphs_close(&e->graphs);
         dp_cuda_gemm_close(e->gemm);
         release(e, e->optim.host_terms);

@@ -49,20 +49,6 @@ typedef struct dp_cuda_publication {
     void *scratch; /* of the card, for the time of the encoding */
 } dp_cuda_publication;
 
-enum { DP_CUDA_PIECES_MAX = DP_MODEL_LAYERS_MAX + 2 /* the model's end, layers, the rest */ };
-
-/* Gradients that come to the host while backward goes on (backend.h, on_final), each piece behind
- * its own event. */
-typedef struct dp_cuda_final {
-    dp_backend_final tell; /* called during the next step; NULL: no call */
-    dp_vector beside;      /* comes along, to mirror; DP_VECTOR_NONE: none */
-    void *context;
-    cudaEvent_t come[DP_CUDA_PIECES_MAX]; /* of each piece; NULL: not opened yet */
-    size_t first[DP_CUDA_PIECES_MAX]; /* element of each; its end is the first of the one before */
-    size_t pieces;                    /* of the running step */
-    bool here; /* all gradients are in mirror_other as they are on the card */
-} dp_cuda_final;
-
 /* Page-locked, grows to the largest blob asked for. */
 typedef struct dp_cuda_stage {
     uint8_t *bytes;
@@ -98,7 +84,6 @@ struct dp_engine {
     float *host_losses;      /* page-locked: of as many tokens */
     float *host_scale;       /* page-locked: one */
     dp_cuda_news *host_news; /* the same two */
-    dp_cuda_final final;
     dp_cuda_publication publication;
     dp_cuda_stage stages[2]; /* blobs of a and of F, lent */
     float *mirror_taken;     /* n floats of the host, page-locked: the vector with its blob */
@@ -166,18 +151,6 @@ DP_MUST dp_status dp_cuda_news_read(dp_engine *e);
 /* Of the card, for what other engines send. */
 size_t dp_cuda_stage_bytes(const dp_cuda_shape *shape);
 extern const dp_backend_parts dp_cuda_parts;
-
-/* ---- engine_final.c */
-
-/* As backend.h says. */
-void dp_cuda_e_on_final(dp_engine *e, dp_backend_final final, dp_vector beside, void *context);
-/* Call before a pass that completes a batch: true if gradients are reported, so that the pass runs
- * without a graph. */
-bool dp_cuda_final_begin(dp_engine *e);
-/* Behind its launches, with what became of them: tells of each piece when it has come. */
-DP_MUST dp_status dp_cuda_final_end(dp_engine *e, dp_status launched);
-/* Before closing. */
-void dp_cuda_final_close(dp_engine *e);
 
 /* ---- engine_encode.c */
 

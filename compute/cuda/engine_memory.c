@@ -87,9 +87,6 @@ static dp_status copy(dp_engine *e, void *to, const void *from, size_t bytes, dp
 dp_status dp_cuda_mirror(dp_engine *e, float **mirror)
 {
     void *memory;
-    if (mirror == &e->mirror_other) {
-        e->final.here = false; /* The caller writes to it. */
-    }
     if (*mirror != NULL) {
         return DP_OK;
     }

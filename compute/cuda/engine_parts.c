@@ -126,7 +126,6 @@ static dp_status squares_of(dp_engine *e, double *squares)
 
 static dp_status sum(dp_engine *e, double *squares)
 {
-    e->final.here = false;
     const size_t largest = largest_of(&e->shape);
     const size_t stage = stage_of(&e->shape);
     float *lanes[DP_PROCESS_BARRIER_PROCESSES_MAX];
@@ -143,7 +142,6 @@ static dp_status sum(dp_engine *e, double *squares)
 
 static dp_status put_sum(dp_engine *e, const float *from, double *squares)
 {
-    e->final.here = false;
     DP_TRY(DP_CUDA(&e->device, copy, e->grads + e->optim.first, from, e->optim.n * sizeof *from,
                    DP_CUDA_TO_DEVICE, e->device.compute));
     DP_TRY(squares_of(e, squares));
@@ -153,7 +151,6 @@ static dp_status put_sum(dp_engine *e, const float *from, double *squares)
 static dp_status keep_part(dp_engine *e)
 {
     const size_t behind = e->optim.first + e->optim.n;
-    e->final.here = false;
     DP_TRY(DP_CUDA(&e->device, fill, e->grads, 0, e->optim.first * sizeof *e->grads,
                    e->device.compute));
     return DP_CUDA(&e->device, fill, e->grads + behind, 0, (e->n - behind) * sizeof *e->grads,

@@ -78,20 +78,10 @@ static uint64_t key_of(const dp_engine *e, const struct pass *pass)
            (uint64_t)e->net.length << 20;
 }
 
-/* As a graph, unless somebody is told of its gradients on the way. */
-static dp_status run_pass(dp_engine *e, struct pass *pass, bool completes)
-{
-    if (completes && dp_cuda_final_begin(e)) {
-        return dp_cuda_final_end(e, pass_on_stream(pass));
-    }
-    return dp_cuda_graphs_run(&e->graphs, key_of(e, pass), pass_on_stream, pass);
-}
-
 /* Rows [first, first + rows) of a batch. */
 struct rows {
     size_t first;
     size_t rows;
-    bool last; /* the batch's */
 };
 
 /* Adds their losses to *sum. */
@@ -106,7 +96,7 @@ static dp_status run_rows(dp_engine *e, const dp_gpt_batch *batch, const struct 
     net->n = of->rows * batch->length;
     memcpy(e->host_batch, batch->x + first * batch->length, net->n * sizeof *batch->x);
     memcpy(e->host_batch + net->n, batch->y + first * batch->length, net->n * sizeof *batch->y);
-    DP_TRY(run_pass(e, &pass, backward && of->last));
+    DP_TRY(dp_cuda_graphs_run(&e->graphs, key_of(e, &pass), pass_on_stream, &pass));
     DP_TRY(dp_cuda_wait(&e->device, e->device.compute));
     for (size_t i = 0; i < net->n; i++) {
         *sum += (double)e->host_losses[i];
@@ -120,9 +110,8 @@ static dp_status run_batch(dp_engine *e, const dp_gpt_batch *batch, bool backwar
     double sum = 0.0;
     for (size_t first = 0; first < batch->rows; first += e->shape.rows) {
         const size_t left = batch->rows - first;
-        const bool last = left <= e->shape.rows;
-        const struct rows rows = {
-            .first = first, .rows = last ? left : e->shape.rows, .last = last};
+        const struct rows rows = {.first = first,
+                                  .rows = left < e->shape.rows ? left : e->shape.rows};
         DP_TRY(run_rows(e, batch, &rows, backward, &sum));
     }
     if (!isfinite(sum)) {
@@ -132,23 +121,15 @@ static dp_status run_batch(dp_engine *e, const dp_gpt_batch *batch, bool backwar
     return DP_OK;
 }
 
-static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
+dp_status dp_cuda_e_step(dp_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
 {
     DP_TRY(check_batch(e, batch));
     if (!(scale > 0.0F) || !isfinite(scale)) {
         return DP_BADARG;
     }
-    e->final.here = false;
     DP_TRY(look_at(e, DP_VECTOR_X));
     *e->host_scale = scale;
     return run_batch(e, batch, true, loss_sum);
-}
-
-dp_status dp_cuda_e_step(dp_engine *e, const dp_gpt_batch *batch, float scale, double *loss_sum)
-{
-    const dp_status status = step(e, batch, scale, loss_sum);
-    dp_cuda_e_on_final(e, NULL, DP_VECTOR_NONE, NULL);
-    return status;
 }
 
 dp_status dp_cuda_e_loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch,
@@ -194,15 +175,11 @@ dp_status dp_cuda_e_reset(dp_engine *e)
 
 dp_status dp_cuda_e_drop(dp_engine *e)
 {
-    e->final.here = false;
     return DP_CUDA(&e->device, fill, e->grads, 0, e->n * sizeof(float), e->device.compute);
 }
 
 const float *dp_cuda_e_gradients(dp_engine *e)
 {
-    if (e->final.here) {
-        return e->mirror_other;
-    }
     if (dp_cuda_mirror(e, &e->mirror_other) != DP_OK ||
         dp_cuda_fetch(e, e->mirror_other, e->grads) != DP_OK) {
         return NULL;

@@ -50,9 +50,6 @@ typedef struct dp_cuda_layer {
     float *rstd2;
 } dp_cuda_layer;
 
-/* The work on the stream so far completes gradients [first, n). first falls from call to call. */
-typedef dp_status (*dp_cuda_net_final)(void *context, size_t first);
-
 typedef struct dp_cuda_net {
     const dp_model *model;
     dp_cuda_device *device;
@@ -96,9 +93,7 @@ typedef struct dp_cuda_net {
     float *grads;
     size_t rows;
     size_t length;
-    size_t n;                /* rows * length */
-    dp_cuda_net_final final; /* called by backward; NULL: no call */
-    void *final_context;
+    size_t n; /* rows * length */
 } dp_cuda_net;
 
 /* Everything up to layers; device, gemm and stream are the caller's. */
@@ -153,14 +148,6 @@ static inline const void *dp_cuda_net_weight(const dp_cuda_net *net, size_t laye
 {
     const dp_tensor *const tensor = dp_model_tensor(net->model, layer, slot);
     return tensor == NULL ? NULL : (const uint8_t *)net->weights + tensor->offset * net->element;
-}
-
-/* All terms of the gradients from this tensor on are on the stream, as dp_gpt_tell_final has it. */
-static inline dp_status dp_cuda_net_tell(const dp_cuda_net *net, size_t layer, dp_slot slot)
-{
-    return net->final == NULL
-               ? DP_OK
-               : net->final(net->final_context, dp_model_tensor(net->model, layer, slot)->offset);
 }
 
 /* Row first of a typed buffer. */

@@ -132,12 +132,10 @@ dp_status dp_cuda_net_backward(dp_cuda_net *net)
         DP_TRY(dp_cuda_net_again(net, layer));
         DP_TRY(to_middle(net, layer));
         DP_TRY(to_input(net, layer));
-        DP_TRY(dp_cuda_net_tell(net, layer, DP_LAYER_NORM1_W));
     }
     const dp_cuda_embed tokens = dp_cuda_net_embed(net);
-    DP_TRY(DP_CUDA_RUN(net->device, dp_cuda_embed_backward(
-                                        &tokens, net->dx, dp_cuda_net_grad(net, 0, DP_SLOT_EMBED),
-                                        dp_cuda_net_grad(net, 0, DP_SLOT_POSITIONS), net->scratch,
-                                        net->stream)));
-    return net->final == NULL ? DP_OK : net->final(net->final_context, 0);
+    return DP_CUDA_RUN(net->device,
+                       dp_cuda_embed_backward(
+                           &tokens, net->dx, dp_cuda_net_grad(net, 0, DP_SLOT_EMBED),
+                           dp_cuda_net_grad(net, 0, DP_SLOT_POSITIONS), net->scratch, net->stream));
 }

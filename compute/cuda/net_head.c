@@ -108,14 +108,13 @@ dp_status dp_cuda_net_head(dp_cuda_net *net, bool backward)
     if (!backward) {
         return DP_OK;
     }
-    DP_TRY(DP_CUDA_RUN(
+    return DP_CUDA_RUN(
         net->device,
         dp_cuda_norm_backward(&norm, net->d_small, NULL, net->dx,
                               dp_cuda_net_grad(net, 0, DP_SLOT_NORM_W),
                               dp_cuda_net_grad(net, 0, DP_SLOT_NORM_B),
                               dp_cuda_net_grad(net, net->model->config.layers - 1, DP_LAYER_DOWN_B),
-                              net->scratch, net->stream)));
-    return dp_cuda_net_tell(net, 0, DP_SLOT_NORM_W);
+                              net->scratch, net->stream));
 }
 
 dp_status dp_cuda_net_logits(dp_cuda_net *net, float **out)

@@ -30,8 +30,7 @@ static const dp_backend *table(void)
         .version = DP_BACKEND_VERSION,
         .layout = DP_BACKEND_LAYOUT,
         .capabilities = DP_CAN_FP32 | DP_CAN_BF16 | DP_CAN_FP16 | DP_CAN_ADAMW | DP_CAN_LAMB |
-                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS |
-                        DP_CAN_TELL_FINAL,
+                        DP_CAN_LARS | DP_CAN_MUON | DP_CAN_BF16_WEIGHTS | DP_CAN_CODECS,
         .name = "cuda",
         .parts = &dp_cuda_parts,
         .devices = devices,
@@ -52,7 +51,6 @@ static const dp_backend *table(void)
         .reset = dp_cuda_e_reset,
         .drop = dp_cuda_e_drop,
         .step = dp_cuda_e_step,
-        .on_final = dp_cuda_e_on_final,
         .gradients = dp_cuda_e_gradients,
         .norm = dp_cuda_e_norm,
         .update = dp_cuda_e_update,

@@ -232,13 +232,7 @@ static dp_status sum_losses(const dp_gpt *gpt, double *loss_sum)
     return DP_OK;
 }
 
-void dp_gpt_on_final(dp_gpt *gpt, dp_gpt_final final, void *context)
-{
-    gpt->final = final;
-    gpt->final_context = context;
-}
-
-static dp_status step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, double *loss_sum)
+dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, double *loss_sum)
 {
     DP_TRY(take_batch(gpt, batch));
     DP_TRY(check_tokens(gpt, batch->y, gpt->tokens));
@@ -254,13 +248,6 @@ static dp_status step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, doubl
     dp_gpt_head(gpt);
     dp_gpt_backward(gpt);
     return sum_losses(gpt, loss_sum);
-}
-
-dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale, double *loss_sum)
-{
-    const dp_status status = step(gpt, batch, scale, loss_sum);
-    gpt->final = NULL;
-    return status;
 }
 
 dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum)

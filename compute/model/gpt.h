@@ -103,12 +103,6 @@ void dp_gpt_grads_at(dp_gpt *gpt, float *grads);
  * and must be zeroed. */
 DP_MUST dp_status dp_gpt_step(dp_gpt *gpt, const dp_gpt_batch *batch, float scale,
                               double *loss_sum);
-/* Called during backward, on the thread of dp_gpt_step: gradients of elements first .. n_elements -
- * 1 are final. first falls from call to call, at borders of layers, and ends with 0. */
-typedef void (*dp_gpt_final)(void *context, size_t first);
-/* Sets final for the next dp_gpt_step only, that of a step's last micro-batch (bucket.h makes
- * pieces of one size). After DP_DIVERGED the reported values are invalid too. NULL: no calls. */
-void dp_gpt_on_final(dp_gpt *gpt, dp_gpt_final final, void *context);
 /* Forward only; grads untouched. */
 DP_MUST dp_status dp_gpt_loss(dp_gpt *gpt, const dp_gpt_batch *batch, double *loss_sum);
 /* logits: [vocab] for the token after tokens[0..length-1]. length 1 .. context. Params and grads

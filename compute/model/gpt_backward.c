@@ -210,9 +210,7 @@ void dp_gpt_backward(dp_gpt *gpt)
         float *done = gpt->dx;
         gpt->dx = gpt->dx_next;
         gpt->dx_next = done;
-        dp_gpt_tell_final(gpt, dp_model_tensor(gpt->model, layer, DP_LAYER_NORM1_W));
     }
     dp_gpt_packs_good(gpt, DP_GPT_BACK);
     dp_pool_run(gpt->pool, (gpt->sizes.width + EMBED_COLUMNS - 1) / EMBED_COLUMNS, embed_task, gpt);
-    dp_gpt_tell_final(gpt, &gpt->model->tensors[0]);
 }

@@ -118,8 +118,6 @@ void dp_gpt_head(dp_gpt *gpt)
     }
     if (gpt->backward) {
         dp_pool_run(gpt->pool, dp_gpt_tiles(c), final_norm_grad_task, gpt);
-        /* Behind the layers; a head of its own comes after the norm. */
-        dp_gpt_tell_final(gpt, dp_model_tensor(gpt->model, 0, DP_SLOT_NORM_W));
     }
 }
 

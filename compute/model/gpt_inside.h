@@ -114,10 +114,6 @@ struct dp_gpt {
     bool unwritten; /* gradients of products count as 0, whatever their memory holds */
     /* unwritten was true when the step began: it writes gradients and does not add */
     bool first_terms;
-
-    /* Receiver of final gradients in the running or next step; NULL: none. */
-    dp_gpt_final final;
-    void *final_context;
 };
 
 /* Some tokens of the batch. */
@@ -264,13 +260,6 @@ void dp_gpt_forward(dp_gpt *gpt);
 /* Fills the buffers of the running layer that its recompute step does not keep and a slice alone
  * cannot fill. */
 void dp_gpt_layer_again(dp_gpt *gpt);
-
-static inline void dp_gpt_tell_final(const dp_gpt *gpt, const dp_tensor *first)
-{
-    if (gpt->final != NULL) {
-        gpt->final(gpt->final_context, first->offset);
-    }
-}
 
 /* ---- gpt_head.c, gpt_backward.c */
 

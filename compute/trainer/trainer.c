@@ -96,7 +96,6 @@ static dp_status open_batches(dp_trainer *t)
                                      .rows_max = t->rows_max};
     DP_TRY(dp_loader_open(&t->loader, &batches));
     dp_buf_init(&t->restored, dp_codec_bytes_max_any(t->n));
-    dp_buf_init(&t->early.piece, dp_codec_bytes_max_any((size_t)DP_EARLY_RUNS * DP_CODEC_RUN));
     dp_buf_init(&t->bytes, dp_state_bytes(t->n, DP_STATE_MOMENTS_MAX));
     return dp_trainer_has_gradients(t) ? dp_trainer_gradients_open(t) : DP_OK;
 }
@@ -177,7 +176,6 @@ void dp_trainer_close(dp_trainer *t)
     dp_loader_close(t->loader);
     dp_alignment_close(&t->own);
     dp_buf_close(&t->bytes);
-    dp_buf_close(&t->early.piece);
     dp_buf_close(&t->restored);
     dp_trainer_gradients_close(t);
     dp_free(t->targets);

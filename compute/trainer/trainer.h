@@ -120,19 +120,6 @@ dp_reach dp_trainer_reach(const dp_trainer *trainer);
  * (spike.h), is dropped and counted. DP_BADARG: the data is too short. */
 DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
 
-/* In a run that exchanges gradients: calls take for each part of a batch's gradient as soon as
- * backward has finished it, in the last micro-batch, on the thread of dp_trainer_work, which waits.
- * take gets the part's blob, as the next publication will have it, in pieces, from the last part to
- * the first; empty parts are skipped. This is a hint: if the step is dropped or a record comes
- * first, the publication has other bytes, and a backend may report some parts or none. cuts are
- * copied; NULL: no calls, as in other runs. */
-/* at: bytes of the blob before this piece; 0 begins a blob, also if the one before has not
- * ended. */
-typedef void (*dp_trainer_take_part)(void *context, uint32_t part, size_t at, dp_view piece,
-                                     bool last);
-void dp_trainer_on_part(dp_trainer *trainer, const dp_part_cuts *cuts, dp_trainer_take_part take,
-                        void *context);
-
 /* True if there is no work before a publication or a record: the run exchanges gradients, and the
  * batch's gradient is ready. */
 bool dp_trainer_waits(const dp_trainer *trainer);

@@ -1,9 +1,9 @@
 /* The fields of dp_trainer and the calls that its files share. Private to these: trainer.c (open,
  * progress), trainer_state.c (states), trainer_steps.c (training), trainer_lease.c (its samples),
  * trainer_gradients.c (runs that exchange gradients), trainer_publish.c (publications),
- * trainer_early.c (parts that are ready during backward), trainer_parts.c (rounds of parts),
- * trainer_apply.c (records, pairwise averages), trainer_judge.c (updates of others),
- * trainer_score.c (loss and samples) and trainer_keep.c (what a standalone trainer keeps). */
+ * trainer_parts.c (rounds of parts), trainer_apply.c (records, pairwise averages), trainer_judge.c
+ * (updates of others), trainer_score.c (loss and samples) and trainer_keep.c (what a standalone
+ * trainer keeps). */
 #ifndef DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
 #define DP_COMPUTE_TRAINER_TRAINER_INSIDE_H
 
@@ -39,25 +39,6 @@ typedef struct dp_trainer_gradients {
     float *v;
     bool ready; /* g waits for its publication */
 } dp_trainer_gradients;
-
-/* codec runs of a part per call of take: they fit the second-level cache */
-enum { DP_EARLY_RUNS = 16 };
-
-/* The receiver of parts during backward, and its state (trainer_early.c). */
-typedef struct dp_trainer_early {
-    dp_part_cuts cuts; /* n = 0: no receiver */
-    dp_trainer_take_part take;
-    void *context;
-    dp_buf piece;
-    /* Of the step under way. */
-    size_t starts[DP_PARTS_MAX + 1];
-    size_t left;            /* parts not yet taken */
-    const float *gradients; /* lent by the engine, as e */
-    const float *e;
-    float factor; /* takes the loss scale out */
-    dp_codec codec;
-    bool failed; /* a part could not be encoded: no more calls */
-} dp_trainer_early;
 
 struct dp_trainer {
     dp_manifest manifest;
@@ -103,7 +84,6 @@ struct dp_trainer {
     uint64_t computed_us; /* since open */
     dp_trainer_last last;
     dp_trainer_gradients gradients;
-    dp_trainer_early early;
     bool alone;        /* without peers: theta is x, and there is no other vector */
     dp_loader *loader; /* of training batches */
     dp_reach drawn;    /* samples behind it, those of the step under way included */
@@ -145,15 +125,9 @@ DP_MUST dp_status dp_trainer_gather(dp_trainer *trainer);
 DP_MUST dp_status dp_trainer_step_of_all(dp_trainer *trainer, const dp_trainer_record *record);
 void dp_trainer_gradients_age(dp_trainer *trainer, uint32_t lambda);
 
-/* trainer_publish.c: the codec of the next publication. */
-dp_codec dp_trainer_codec(const dp_trainer *trainer, bool dense, uint32_t keep);
-
 /* trainer_judge.c: remembers a, the own newest publication of n floats, if updates are compared
  * with it. */
 void dp_trainer_remember(dp_trainer *trainer, const float *a);
-
-/* trainer_early.c: call before the step that completes a batch. DP_IO. */
-DP_MUST dp_status dp_trainer_tell_parts(dp_trainer *trainer, float loss_scale);
 
 /* Empties bytes, and returns it. */
 dp_buf *dp_trainer_bytes_anew(dp_trainer *trainer);

@@ -32,7 +32,7 @@ static dp_status check_own(const dp_trainer *t, dp_view blob)
     return t->backend == dp_backend_cpu() ? DP_OK : dp_codec_check(blob, t->n);
 }
 
-dp_codec dp_trainer_codec(const dp_trainer *t, bool dense, uint32_t keep)
+static dp_codec codec_of(const dp_trainer *t, bool dense, uint32_t keep)
 {
     /* Only once: a node left out for its slow link would be left out again. */
     return dense              ? dp_codec_dense_of_run(&t->manifest)
@@ -48,7 +48,7 @@ dp_status dp_trainer_publish_start(dp_trainer *t, bool dense, uint32_t keep)
     if (t->pending || t->publishing) {
         return DP_BUSY;
     }
-    const dp_codec codec = dp_trainer_codec(t, dense, keep);
+    const dp_codec codec = codec_of(t, dense, keep);
     /* A dense publication leaves e, the rest of a sparse codec, to later ones: sent at once, the
      * unsent rest of many rounds took the model from 2.07 to 2.91 nats per byte
      * (docs/records/learning-quality-2026-11.md, a return from gossip). */

@@ -141,9 +141,6 @@ dp_status dp_trainer_work(dp_trainer *t)
     dp_trainer_pass_over(t, &place);
     const dp_gpt_batch batch = {.x = loaded.x, .y = loaded.y, .rows = rows, .length = length};
     const float scale = loss_scale(t) / ((float)batch_rows * (float)length);
-    if (rows == left) {
-        DP_TRY(dp_trainer_tell_parts(t, loss_scale(t)));
-    }
     const uint64_t start = dp_now_us();
     double loss_sum = 0;
     const dp_status status = t->backend->step(t->engine, &batch, scale, &loss_sum);

@@ -83,7 +83,6 @@ static dp_status do_train(dp_worker *w, const dp_worker_command *c, dp_why *why)
     (void)why;
     set_training(w, c->msg.round != 0);
     if (w->training) {
-        dp_worker_tell_early(w, &c->msg.cuts);
         dp_trainer_aim(w->trainer, c->msg.round, c->msg.tokens);
         return dp_trainer_lease(w->trainer, &c->msg.reach, c->msg.ranges, c->msg.n_ranges);
     }

@@ -30,18 +30,6 @@ typedef struct dp_worker_command {
     uint32_t n_fds;
 } dp_worker_command;
 
-/* Parts of the next publication that were sent as EARLY (worker_parts.c). They are kept until
- * PUBLISHED. */
-typedef struct dp_worker_early {
-    uint64_t round;
-    dp_part_cuts cuts;
-    uint32_t told; /* bit p: fds[p] is the sealed blob of part p */
-    int fds[DP_PARTS_MAX];
-    bool failed;   /* a piece of the current part failed: skip the rest of the part */
-    bool has_open; /* open holds the pieces so far */
-    int open;
-} dp_worker_early;
-
 typedef struct dp_worker {
     int socket;
     dp_worker_options options;
@@ -64,8 +52,7 @@ typedef struct dp_worker {
     /* steps done or dropped that STEP has reported since the last publication or reset */
     uint64_t told_steps;
     uint64_t told_us;
-    dp_laps laps; /* run from TRAIN until training stops */
-    dp_worker_early early;
+    dp_laps laps;              /* run from TRAIN until training stops */
     const dp_backend *backend; /* set once the trainer is open */
     dp_governor governor;
     uint64_t look_us;       /* next reading of sensors */
@@ -89,10 +76,6 @@ DP_MUST dp_status dp_worker_answer_parts(dp_worker *w, dp_trainer_msg *msg, cons
 DP_MUST dp_status dp_worker_map_items(const dp_worker *w, const dp_worker_command *c,
                                       dp_view blobs[DP_TRAINER_ITEMS_MAX], dp_why *why);
 void dp_worker_unmap_items(const dp_worker_command *c, const dp_view *blobs);
-/* Sends EARLY for the parts of the next gradients, by these cuts; cuts->n = 0: none. Parts already
- * sent stay valid while cuts and round do. */
-void dp_worker_tell_early(dp_worker *w, const dp_part_cuts *cuts);
-void dp_worker_forget_early(dp_worker *w);
 /* OPEN (worker_open.c). DP_EXISTS: a trainer is open already; the statuses of dp_trainer_open and
  * dp_memfd_map. */
 DP_MUST dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_why *why);

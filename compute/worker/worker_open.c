@@ -110,7 +110,6 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
 
 void dp_worker_drop_trainer(dp_worker *w)
 {
-    dp_worker_forget_early(w);
     dp_trainer_close(w->trainer);
     w->trainer = NULL;
     unmap_shards(w);

@@ -30,10 +30,8 @@
  *                       (gossip/ledger/density.h), "update_norm"?: |a| of what was published last,
  *                       "update_residual"?: |e| that its codec left over, "update_error"?: their
  *                       ratio, "part_error"?: the same of the part that this node added up last,
- *                       "early_told"?: parts of others' gradients that were told before the whole
- *                       was computed, "early_here"?: those of them that were right and here when
- *                       that was told, "near"?: nodes that results of parts from afar are shared
- *                       with, "results_near"?: such results that one of them was asked for,
+ *                       "near"?: nodes that results of parts from afar are shared with,
+ *                       "results_near"?: such results that one of them was asked for,
  *                       "sums_made"?: parts of all near that this node has added up for owners far
  *                       away, "sums_taken"?: such sums of others in parts that it has added up
  *                       itself, "checkpoint_round"?, "bytes_sent", "bytes_received", "upload_max"?,

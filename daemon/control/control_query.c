@@ -134,10 +134,6 @@ static void pack_training(dp_group *map, const dp_driver_view *view, const dp_ma
 /* Of rounds of parts. */
 static void pack_parts(dp_group *map, const dp_driver_view *view)
 {
-    if (view->node.early_told > 0) {
-        dp_pair_u64(map, "early_told", view->node.early_told);
-        dp_pair_u64(map, "early_here", view->node.early_here);
-    }
     if (view->node.near > 0) {
         dp_pair_u64(map, "near", view->node.near);
     }

@@ -103,8 +103,6 @@ static const dp_setting settings[] = {
      TEXT(token_file)},
     {"observer", DP_SETTING_FLAG, "", "0", 0, 1, "store and serve data, never train",
      NUMBER(observer)},
-    {"late-parts", DP_SETTING_FLAG, "", "0", 0, 1,
-     "for measurements: send a gradient only when all of it is computed", NUMBER(late_parts)},
     {"one-level", DP_SETTING_FLAG, "", "0", 0, 1,
      "for measurements: fetch each result of a part from its owner, not from a nearby node",
      NUMBER(one_level)},

@@ -54,7 +54,6 @@ typedef struct dp_config {
     char token_file[DP_CONFIG_PATH_MAX];    /* empty: none is looked for */
     bool network_dir;                       /* the directory may lie on a network file system */
     bool observer;
-    bool late_parts;
     bool one_level;
     uint8_t from[DP_CONFIG_SETTINGS_MAX]; /* dp_setting_from of each row of the table */
 } dp_config;

@@ -129,7 +129,6 @@ bool dp_driver_post(dp_driver *driver, dp_store_thread_job *job, dp_store_thread
 
 static void free_driver(dp_driver *driver)
 {
-    dp_driver_early_forget(driver);
     dp_node_close(driver->node);
     dp_memfd_unmap(driver->snapshot);
     dp_free(driver->actions);

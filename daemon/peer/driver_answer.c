@@ -170,7 +170,6 @@ static uint32_t fds_of(const dp_trainer_msg *answer)
         return 2;
     case DP_TRAINER_APPLIED:
     case DP_TRAINER_REDUCED:
-    case DP_TRAINER_EARLY:
         return 1;
     default:
         return 0;
@@ -278,9 +277,6 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
             close_all(fds, n_fds);
             dp_trainer_kill(driver->trainer, "returned other parts than requested");
         }
-        break;
-    case DP_TRAINER_EARLY:
-        dp_driver_publication_store(driver, msg, fds, n_fds);
         break;
     case DP_TRAINER_CHECKED:
         checked(driver, msg);

@@ -223,7 +223,6 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action)
         msg.round = action->type == DP_DO_TRAIN ? action->u.train.round : 0;
         if (action->type == DP_DO_TRAIN) {
             msg.tokens = action->u.train.tokens;
-            msg.cuts = action->u.train.cuts;
             msg.reach = action->u.train.reach;
             msg.n_ranges = action->u.train.n_ranges;
             memcpy(msg.ranges, action->u.train.ranges, sizeof msg.ranges);

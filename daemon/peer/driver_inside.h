@@ -57,14 +57,6 @@ typedef struct dp_driver_wait {
     void *context;
 } dp_driver_wait;
 
-/* A part of the coming publication. */
-typedef struct dp_driver_early {
-    bool has;
-    int fd; /* of the trainer's file: while it is open no other has its number */
-    dp_hash root;
-    uint64_t size;
-} dp_driver_early;
-
 struct dp_driver {
     dp_daemon *daemon;
     dp_driver_hooks hooks;
@@ -154,22 +146,12 @@ struct dp_driver {
     dp_hash staged[2][DP_TRAINER_FDS_MAX];
     /* for room on the disk: a publication, a frozen displacement */
     struct dp_driver_taken *waiting[2];
-    uint32_t n_early; /* of EARLY that are being stored: more than there are parts is nonsense */
-    dp_driver_early early[DP_PARTS_MAX]; /* the store thread's (driver_early.c) */
     uint32_t n_drops;
     dp_view snapshot; /* mapping of the state after snapshot_round */
     uint64_t snapshot_round;
     dp_hash snapshot_root;
     uint64_t saved_ms; /* when the last checkpoint was begun */
 };
-
-/* driver_early.c */
-/* This part, in a file that is given away, is an object now; of each part the newest counts. */
-void dp_driver_early_keep(dp_driver *driver, uint32_t part, int fd, const dp_hash *root,
-                          uint64_t size);
-/* Is it one of these? */
-bool dp_driver_early_find(const dp_driver *driver, int fd, dp_hash *root, uint64_t *size);
-void dp_driver_early_forget(dp_driver *driver);
 
 /* driver.c */
 void dp_driver_feed(dp_driver *driver, dp_event *event);

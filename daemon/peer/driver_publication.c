@@ -1,7 +1,6 @@
 /* Stores vectors of the trainer as durable objects before the protocol core hears of them: a
- * publication, one of its parts, a frozen displacement, or the sum of a part. On a full disk they
- * wait here for space while the trainer continues. Sums and parts do not wait: another node sums
- * that part, and the publication contains its parts. */
+ * publication, a frozen displacement, or the sum of a part. On a full disk they wait here for space
+ * while the trainer continues. Sums do not wait: another node sums that part. */
 #include <string.h>
 #include <unistd.h>
 
@@ -10,8 +9,7 @@
 #include "daemon/peer/driver_inside.h"
 #include "store/pieces.h"
 
-/* A publication, its vector and its parts; a part before it; a frozen displacement and its vector;
- * or a sum. */
+/* A publication, its vector and its parts; a frozen displacement and its vector; or a sum. */
 typedef struct dp_driver_taken {
     dp_store_thread_job job;
     dp_driver *driver;
@@ -29,17 +27,12 @@ typedef struct dp_driver_taken {
     bool told; /* that it waits */
 } taken;
 
-/* One object, of which the core hears at once: it keeps or drops every one. */
-static bool is_single(const dp_trainer_msg *msg)
-{
-    return msg->kind == DP_TRAINER_REDUCED || msg->kind == DP_TRAINER_EARLY;
-}
-
 static dp_pin pin_of(const taken *self)
 {
     dp_pin pin = {.run = self->run, .kind = DP_PIN_BLOB};
 
-    if (!is_single(&self->msg)) {
+    /* The core keeps or drops a sum, of which it hears at once. */
+    if (self->msg.kind != DP_TRAINER_REDUCED) {
         pin.kind = self->msg.kind == DP_TRAINER_PUBLISHED ? DP_PIN_PENDING : DP_PIN_EXCHANGE;
         pin.round = DP_STAGED_ROUND;
     }
@@ -52,31 +45,10 @@ static dp_status next(taken *self)
     return self->at < self->n ? DP_AGAIN : DP_OK;
 }
 
-/* A part that was told before, and is an object still: it is staged with the others. */
-static bool is_here(taken *self, dp_store *store)
-{
-    dp_object_info info;
-    dp_hash root;
-    uint64_t size;
-    const dp_pin pin = pin_of(self);
-    if (self->msg.kind != DP_TRAINER_PUBLISHED ||
-        !dp_driver_early_find(self->driver, self->fds[self->at], &root, &size) ||
-        dp_object_stat(store, &root, &info) != DP_OK || !info.complete ||
-        dp_object_pin(store, &root, &pin) != DP_OK) {
-        return false;
-    }
-    self->roots[self->at] = root;
-    self->sizes[self->at] = size;
-    return true;
-}
-
 /* Map the vector that the trainer sent, store a piece of it. DP_AGAIN: there is more. */
 static dp_status take_piece(taken *self, dp_store *store)
 {
     dp_pieces *vector = &self->vectors[self->at];
-    if (vector->bytes.data == NULL && is_here(self, store)) {
-        return next(self);
-    }
     if (vector->bytes.data == NULL) {
         DP_TRY(dp_memfd_map(self->fds[self->at], DP_OBJECT_BYTES_MAX, &vector->bytes));
         vector->pin = pin_of(self);
@@ -110,17 +82,6 @@ static void let_go_before(const taken *self, dp_store *store)
     }
 }
 
-static void keep_or_forget(taken *self)
-{
-    if (self->msg.kind == DP_TRAINER_EARLY) {
-        dp_driver_early_keep(self->driver, self->msg.part, self->fds[0], &self->roots[0],
-                             self->sizes[0]);
-        self->fds[0] = -1;
-    } else if (self->msg.kind == DP_TRAINER_PUBLISHED) {
-        dp_driver_early_forget(self->driver);
-    }
-}
-
 static void run_take(dp_store_thread_job *job, dp_store *store)
 {
     taken *self = (taken *)job;
@@ -139,7 +100,6 @@ static void run_take(dp_store_thread_job *job, dp_store *store)
     }
     if (self->status == DP_OK) {
         let_go_before(self, store);
-        keep_or_forget(self);
     }
 }
 
@@ -151,15 +111,12 @@ static uint32_t loss_micro(double loss)
 static void close_fds(const int *fds, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (fds[i] >= 0) { /* Else it was given away. */
-            close(fds[i]);
-        }
+        close(fds[i]);
     }
 }
 
 static void free_taken(taken *self)
 {
-    self->driver->n_early -= self->msg.kind == DP_TRAINER_EARLY ? 1 : 0;
     close_fds(self->fds, self->n);
     dp_free(self);
 }
@@ -211,11 +168,8 @@ static void done_take(dp_store_thread_job *job)
     if (self->status == DP_OK) {
         tell_taken(driver, self);
         free_taken(self);
-    } else if (driver->closing || self->life != driver->trainer_life ||
-               self->msg.kind == DP_TRAINER_EARLY) {
-        /* The trainer that made them is gone, so they belong to nothing; or they are hints (EARLY),
-         * whose content the publication brings again, and it waits for room. */
-        free_taken(self);
+    } else if (driver->closing || self->life != driver->trainer_life) {
+        free_taken(self); /* The trainer that made them is gone, so they belong to nothing. */
     } else if (self->msg.kind == DP_TRAINER_REDUCED) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "store.failed", self->msg.round,
                          NULL, "the sum of part %u could not be stored: %s", self->msg.part,
@@ -242,24 +196,10 @@ static uint32_t uplink(const dp_driver *driver)
     return rate < UINT32_MAX ? (uint32_t)rate : UINT32_MAX;
 }
 
-static void tell_early(dp_driver *driver, const taken *self)
-{
-    dp_event event = {.type = DP_EV_EARLY};
-    event.u.early.round = self->msg.round;
-    event.u.early.part = self->msg.part;
-    event.u.early.first = self->msg.range.first;
-    event.u.early.end = self->msg.range.end;
-    event.u.early.root = self->roots[0];
-    event.u.early.bytes = self->sizes[0];
-    dp_driver_feed(driver, &event);
-}
-
 static void tell_taken(dp_driver *driver, const taken *self)
 {
     dp_event event = {0};
-    if (self->msg.kind == DP_TRAINER_EARLY) {
-        tell_early(driver, self);
-    } else if (self->msg.kind == DP_TRAINER_REDUCED) {
+    if (self->msg.kind == DP_TRAINER_REDUCED) {
         event.type = DP_EV_REDUCED;
         event.u.reduced.round = self->msg.round;
         event.u.reduced.part = self->msg.part;
@@ -321,7 +261,7 @@ static void no_room(dp_driver *driver, const dp_trainer_msg *msg, const char *ca
 {
     if (msg->kind == DP_TRAINER_REDUCED) {
         dp_driver_reduce_failed(driver, msg->round, msg->part, DP_NOMEM);
-    } else if (msg->kind != DP_TRAINER_EARLY) {
+    } else {
         dp_trainer_replace(driver->trainer, cause);
     }
 }
@@ -329,9 +269,7 @@ static void no_room(dp_driver *driver, const dp_trainer_msg *msg, const char *ca
 void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, const int *fds,
                                  uint32_t n_fds)
 {
-    const bool early = msg->kind == DP_TRAINER_EARLY;
-    const bool odd = early && (msg->part >= DP_PARTS_MAX || driver->n_early >= DP_PARTS_MAX);
-    taken *self = odd ? NULL : dp_alloc(1, sizeof *self);
+    taken *self = dp_alloc(1, sizeof *self);
     if (self == NULL) {
         close_fds(fds, n_fds);
         no_room(driver, msg, "returned a result that does not fit in memory");
@@ -343,8 +281,7 @@ void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, c
     self->life = driver->trainer_life;
     self->msg = *msg;
     self->run = driver->facts.run;
-    driver->n_early += early ? 1 : 0;
-    if (!is_single(msg)) {
+    if (msg->kind != DP_TRAINER_REDUCED) {
         memcpy(self->before, driver->staged[msg->kind == DP_TRAINER_PUBLISHED ? 0 : 1],
                sizeof self->before);
     }

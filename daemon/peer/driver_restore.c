@@ -69,7 +69,6 @@ static dp_status open_node(restore_job *self)
         .has_vote_key = driver->has_vote_key,
         .members_max = driver->manifest.members_max,
         .observer = driver->daemon->config->observer,
-        .early = !driver->daemon->config->late_parts,
         .one_level = driver->daemon->config->one_level,
         .crypto = dp_crypto_sodium(&driver->keys),
         .admission = dp_admission_certs(),

@@ -32,7 +32,6 @@ typedef struct dp_node_config {
     uint32_t members_max;        /* memory is sized by it; at most DP_MEMBERS_MAX */
     uint64_t seed;               /* of the node's own random choices */
     bool observer;               /* holds and serves, never trains */
-    bool early;                  /* of gradients: told of parts before their publication is whole */
     bool one_level; /* every result of a part is fetched from its owner, however far that is */
     dp_crypto crypto;
     dp_admission admission; /* check NULL: certificates, dp_admission_certs() */

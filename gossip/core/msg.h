@@ -47,8 +47,7 @@ typedef enum dp_msg_type {
     DP_MSG_FORK = 25, /* fork.h */
     DP_MSG_STOP = 26,
 
-    DP_MSG_PART = 27,     /* part.h: an owner has added up a part */
-    DP_MSG_EARLY = 28,    /* part.h: a part of a publication that is still to come */
+    DP_MSG_PART = 27,     /* part.h: an owner has added up a part; 28 is not used again */
     DP_MSG_LIST_GET = 29, /* lists.h: lists that a record names; LIST is 35 */
 
     DP_MSG_INFO_GET = 30, /* wire.h */

@@ -244,7 +244,6 @@ typedef struct dp_action {
             uint32_t n_ranges;
             /* of the lease, from reach on; after them the own line */
             dp_sample_range ranges[DP_LEASE_RANGES_MAX];
-            dp_part_cuts cuts; /* n > 0: EARLY events may tell of parts, cut so */
         } train;
         struct {
             uint64_t round;

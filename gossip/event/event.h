@@ -42,10 +42,7 @@ typedef enum dp_event_type {
     /* u.object: its root alone; it was here, and part of it cannot be read any more */
     DP_EV_OBJECT_LOST,
     DP_EV_REDUCED, /* u.reduced: a part was added up, and its result is a durable object here */
-    /* u.early: a part of the coming publication is a durable object here, kept until OBJECT_KEEP or
-     * _DROP */
-    DP_EV_EARLY,
-    DP_EV_JUDGED /* u.judged: what an update would do was measured */
+    DP_EV_JUDGED   /* u.judged: what an update would do was measured */
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -171,14 +168,6 @@ typedef struct dp_event {
             uint64_t bytes;
             dp_status status; /* not DP_OK: there is no result */
         } reduced;
-        struct {
-            uint64_t round;
-            uint32_t part;
-            uint32_t first; /* as in dp_apply_item */
-            uint32_t end;
-            dp_hash root;
-            uint64_t bytes;
-        } early;
         struct {
             uint64_t round;
             dp_hash tensor_root;

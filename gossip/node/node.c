@@ -364,10 +364,6 @@ static void dispatch(dp_node *node, const dp_event *event)
             dp_node_changed(node);
         }
         break;
-    case DP_EV_EARLY:
-        dp_part_early_made(node, event);
-        dp_node_changed(node);
-        break;
     case DP_EV_CHECKED:
         (void)dp_mix_checked(node->mix, node->now, &event->u.checked.root, event->u.checked.ok,
                              event->u.checked.energy, &node->out);

@@ -97,8 +97,6 @@ typedef struct dp_node_view {
     uint32_t listed_last;  /* contributors of the last ROUND record */
     uint64_t exchanges;    /* pair exchanges done */
     uint64_t rejected;     /* messages and blobs refused */
-    uint64_t early_told;   /* of parts: of others' publications, that were told before these; */
-    uint64_t early_here;   /* and were here, and right, when their READY came */
     uint32_t near;         /* in rounds of parts: members that results from afar are shared with; */
     uint64_t sums_made;    /* of parts of all near, for owners far away, since the start; */
     uint64_t sums_taken;   /* ... of others, that are in parts which this node has added up */

@@ -272,8 +272,6 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
         return dp_list_message(node, type, bytes, &peer);
     case DP_MSG_PART:
         return dp_part_round_message(node, bytes);
-    case DP_MSG_EARLY:
-        return dp_part_early_message(node, from, bytes);
     case DP_MSG_SUBTOTAL:
         return dp_part_round_subtotal(node, bytes);
     case DP_MSG_COLLECT:

@@ -56,8 +56,6 @@ void dp_node_look(const dp_node *node, dp_node_view *view)
     view->exchanges = train->mixed;
     view->rejected = node->rejected;
     if (node->parts != NULL) {
-        view->early_told = node->parts->early_told;
-        view->early_here = node->parts->early_here;
         view->near = node->parts->site.n;
         view->results_near = node->parts->results_near;
         view->sums_made = node->parts->sums_made;

@@ -119,7 +119,6 @@ static dp_time wake(const dp_node *node)
 }
 
 const dp_round_kind dp_round_parted = {.open_slot = open_slot,
-                                       .told = dp_part_early_claimed,
                                        .fetch = fetch,
                                        .have = dp_part_round_have,
                                        .object = dp_part_round_object,

@@ -133,7 +133,6 @@ void dp_part_round_open_round(dp_node *node)
     dp_assert(node->ledger.layout.cuts.n <= DP_PARTS_MAX);
     parts->ripe_at = (dp_time){0};
     parts->n_results = 0;
-    parts->n_early = 0;
     parts->n_hints = 0;
     parts->n_sums = 0;
     memset(parts->collects, 0, sizeof parts->collects);
@@ -158,7 +157,6 @@ void dp_part_round_sweep(dp_node *node)
 
 void dp_part_round_drop(dp_node *node)
 {
-    dp_part_early_drop(node);
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const dp_ready *ready = &node->round->claims[i].ready;
         for (uint32_t p = 0; p < ready->parts.n; p++) {
@@ -195,7 +193,7 @@ bool dp_part_round_knows(const dp_node *node, const dp_hash *root)
             return true;
         }
     }
-    return dp_part_early_knows(node, root);
+    return false;
 }
 
 void dp_part_round_object(dp_node *node, const dp_hash *root, uint64_t size)

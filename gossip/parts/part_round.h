@@ -26,11 +26,6 @@ enum {
     DP_RESULTS_OF_OWNER_MAX = 2,  /* of these told by PART for one part by its owner, or the next in
                                     line: who was started again, or had to add up anew */
     DP_RESULTS_OF_OTHERS_MAX = 1, /* ... by all others: a record is judged with the rest */
-    DP_EARLY_OTHERS_MAX =
-        32, /* parts of others, as many as a record lists, that are followed before their READY, */
-    DP_EARLY_MAX = DP_EARLY_OTHERS_MAX + DP_PARTS_MAX, /* and of this node; */
-    DP_EARLY_CHANGES_MAX =
-        2, /* how often one of them may become another: a step was dropped, a trainer died */
     DP_HINTS_MAX = 32, /* collectors who say that they are about to add up this node's part */
     DP_SUMS_MAX = DP_SITE_SUMS_MAX +
                   DP_PARTS_MAX, /* sums of sites: for this node's part, and by it for others' */
@@ -42,14 +37,6 @@ enum {
 };
 
 typedef struct dp_claim dp_claim; /* round/round.h */
-
-/* A part of a publication that is still to come. */
-typedef struct dp_early {
-    dp_peer author;
-    uint32_t part;
-    dp_hash root;
-    uint32_t changes;
-} dp_early;
 
 /* A word of an owner, and the result that it names. */
 typedef struct dp_result {
@@ -127,12 +114,7 @@ typedef struct dp_part_round {
     dp_sum sums[DP_SUMS_MAX];
     uint64_t sums_made; /* since the start, */
     uint64_t sums_taken;
-    uint32_t n_early;
-    dp_early early[DP_EARLY_MAX];
-    /* parts of others' publications that were told before these, since the start; */
-    uint64_t early_told;
-    uint64_t early_here; /* those of them that were right, and whole here when READY came */
-    /* that somebody near was asked for instead of their owner, since the start */
+    /* results that somebody near was asked for instead of their owner, since the start */
     uint64_t results_near;
     uint32_t n_garbage;
     struct {
@@ -188,15 +170,6 @@ void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part);
 /* bytes: that somebody says it has. */
 void dp_part_round_fetch(dp_node *node, const dp_hash *root, uint64_t bytes, const dp_peer *holder);
 void dp_part_round_throw_away(dp_node *node, const dp_hash *root, uint64_t round);
-
-/* part_early.c: parts that are told before their READY. */
-dp_status dp_part_early_message(dp_node *node, uint32_t from, dp_view bytes);
-/* A DP_EV_EARLY. */
-void dp_part_early_made(dp_node *node, const dp_event *event);
-bool dp_part_early_knows(const dp_node *node, const dp_hash *root);
-/* This READY says what its author's parts are. */
-void dp_part_early_claimed(dp_node *node, const dp_ready *ready);
-void dp_part_early_drop(dp_node *node);
 
 /* part_work.c: adding up. */
 void dp_part_round_tick(dp_node *node);

@@ -268,34 +268,3 @@ dp_status dp_part_msg_read(dp_view message, dp_part_word *word)
 {
     return dp_part_word_read(message, DP_MSG_PART, word);
 }
-
-void dp_part_early_write(dp_writer *writer, const dp_part_early *early)
-{
-    dp_write_u8(writer, DP_MSG_EARLY);
-    dp_write_u8(writer, DP_MSG_VERSION);
-    dp_write_u64(writer, early->round);
-    dp_write_bytes(writer, early->base.bytes, 32);
-    dp_write_u8(writer, (uint8_t)early->part);
-    dp_write_bytes(writer, early->ref.root.bytes, 32);
-    dp_write_u64(writer, early->ref.bytes);
-}
-
-dp_status dp_part_early_read(dp_view message, dp_part_early *early)
-{
-    dp_reader reader = dp_reader_of(message);
-
-    if (dp_msg_type_of(message) != DP_MSG_EARLY) {
-        return DP_BADMSG;
-    }
-    DP_IGNORE(dp_read_u16(&reader) == 0); /* type and version */
-    early->round = dp_read_u64(&reader);
-    dp_read_bytes(&reader, early->base.bytes, 32);
-    early->part = dp_read_u8(&reader);
-    dp_read_bytes(&reader, early->ref.root.bytes, 32);
-    early->ref.bytes = dp_read_u64(&reader);
-    if (early->part >= DP_PARTS_MAX || early->ref.bytes == 0 ||
-        early->ref.bytes > DP_OBJECT_BYTES_MAX) {
-        return DP_BADMSG;
-    }
-    return dp_reader_finish(&reader);
-}

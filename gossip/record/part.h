@@ -19,12 +19,7 @@
  * these but the signature. Where publications came as sums of sites (part_sum.h) 128 is added to n,
  * and behind the sources stand u8 m, 1 to DP_SITE_SUMS_MAX | m times {u8 which source is the
  * collector | u32 bit i: source i is in it | 32 root | u64 bytes | 64 signature of the collector},
- * by their first sources; the domain is "dpnode/part/2" then.
- *
- *   EARLY      head | u64 t | 32 base | u8 part | 32 object root | u64 bytes
- * To the owner of the part alone: the sender's publication of round t will have this object, as far
- * as it knows, and has it already. Unsigned, a hint: only the READY counts. A node that does not
- * know this message waits for the READY. */
+ * by their first sources; the domain is "dpnode/part/2" then. */
 #ifndef DP_GOSSIP_RECORD_PART_H
 #define DP_GOSSIP_RECORD_PART_H
 
@@ -106,18 +101,6 @@ typedef struct dp_part_word {
     dp_site_sum sums[DP_SITE_SUMS_MAX];
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_part_word;
-
-/* An author's early hint about one part, told before its READY. */
-typedef struct dp_part_early {
-    uint64_t round;
-    dp_hash base;
-    uint32_t part;
-    dp_part_ref ref;
-} dp_part_early;
-
-void dp_part_early_write(dp_writer *writer, const dp_part_early *early);
-/* Total and strict. */
-DP_MUST dp_status dp_part_early_read(dp_view message, dp_part_early *early);
 
 bool dp_part_sign(dp_part_word *word, const dp_crypto *crypto, const dp_hash *run,
                   const dp_hash *fork);

@@ -56,7 +56,6 @@ bool dp_admit_members_only(uint8_t type)
     case DP_MSG_FENCE_ASK:
     case DP_MSG_STOP:
     case DP_MSG_PART:
-    case DP_MSG_EARLY:
     case DP_MSG_LIST_GET:
     case DP_MSG_INFO:
     case DP_MSG_CHUNK:

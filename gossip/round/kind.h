@@ -11,8 +11,6 @@ typedef struct dp_round_kind {
 
     /* The votes of a new slot begin, with new_round those of a new round. */
     void (*open_slot)(dp_node *node, bool new_round);
-    /* A READY is followed from now on. */
-    void (*told)(dp_node *node, const dp_ready *ready);
     /* This contribution is followed from now on: its objects are fetched, those that are here are
      * given to the trainer to be checked. */
     void (*fetch)(dp_node *node, dp_claim *claim);

@@ -107,7 +107,6 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
         claim->evidence = false;
         claim->ready = *ready; /* With its parts. */
         dp_round_index_claim(round, (uint32_t)(claim - round->claims));
-        node->kind->told(node, ready);
         dp_node_changed(node);
     }
     if (claim != NULL || (!evidence && dp_round_claim_of(node, &ready->peer) != NULL) ||
@@ -121,9 +120,6 @@ void dp_round_ready(dp_node *node, const dp_ready *ready, bool evidence, bool ow
     *claim = (dp_claim){
         .ready = *ready, .evidence = evidence, .energy = ready->energy, .told_at = node->now};
     dp_round_index_claim(round, round->n_claims - 1);
-    if (!evidence) {
-        node->kind->told(node, ready);
-    }
     if (!own) {
         dp_node_note(node, DP_NOTE_READY, ready->round, &ready->peer, 0, 0, "");
     }

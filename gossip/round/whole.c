@@ -309,12 +309,6 @@ static void open_slot(dp_node *node, bool new_round)
     (void)new_round;
 }
 
-static void told(dp_node *node, const dp_ready *ready)
-{
-    (void)node;
-    (void)ready;
-}
-
 static void asked(dp_node *node, const dp_hash *root)
 {
     (void)node;
@@ -341,7 +335,6 @@ static dp_time wake(const dp_node *node)
 }
 
 const dp_round_kind dp_round_whole = {.open_slot = open_slot,
-                                      .told = told,
                                       .fetch = fetch,
                                       .have = have,
                                       .object = object,

@@ -196,10 +196,6 @@ static void train_on(dp_node *node)
             action->u.train.n_ranges =
                 dp_lease_after(lease, action->u.train.reach.leased, action->u.train.ranges);
         }
-        if (node->ledger.parted && node->config.early &&
-            node->manifest.exchange == DP_EXCHANGE_GRADIENTS) {
-            action->u.train.cuts = node->ledger.layout.cuts;
-        }
         train->training = true;
         train->train_round = node->standing.applied + 1;
         train->train_granted = granted;

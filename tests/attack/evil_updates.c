@@ -15,7 +15,7 @@
  *   drift         less 0.3 of its length along the mean of the record applied last
  *
  * From ROUND on (1); before, it is honest. Without --fd among the arguments it is the real worker.
- * Hints of coming parts (EARLY) do not go on. Exit as the real worker, or 64 for arguments, 70. */
+ * Exit as the real worker, or 64 for arguments, 70. */
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -347,9 +347,7 @@ static void to_daemon(evil *e)
         if (msg.kind == DP_TRAINER_PUBLISHED && msg.round >= e->from) {
             tell_update(e, &msg, fds, n_fds);
         }
-        if (msg.kind != DP_TRAINER_EARLY) {
-            status = dp_trainer_send(e->daemon, &msg, fds, n_fds);
-        }
+        status = dp_trainer_send(e->daemon, &msg, fds, n_fds);
         close_all(fds, n_fds);
     }
 }

@@ -42,7 +42,6 @@ static void round_messages(dp_view bytes)
     static dp_have_msg have;
     static dp_part_word word;
     static dp_collect collect;
-    dp_part_early early;
     static dp_list_get_msg get;
     dp_view list;
 
@@ -54,8 +53,6 @@ static void round_messages(dp_view bytes)
         dp_site_sum_msg_write(&writer, &word);
     } else if (dp_collect_read(bytes, &collect) == DP_OK) {
         dp_collect_write(&writer, &collect);
-    } else if (dp_part_early_read(bytes, &early) == DP_OK) {
-        dp_part_early_write(&writer, &early);
     } else if (dp_list_get_msg_read(bytes, &get) == DP_OK) {
         dp_list_get_msg_write(&writer, &get);
     } else if (dp_list_msg_read(bytes, &list) == DP_OK) {

@@ -265,11 +265,6 @@ static void part_seeds(void)
     writer = dp_writer_of(room, sizeof room);
     dp_collect_write(&writer, &told);
     seed("message/collect", dp_view_of(room, writer.size));
-    const dp_part_early early = {
-        .round = 7, .base = hash_of(4), .part = 1, .ref = {hash_of(0x31), 2048}};
-    writer = dp_writer_of(room, sizeof room);
-    dp_part_early_write(&writer, &early);
-    seed("message/early", dp_view_of(room, writer.size));
     const dp_crypto unsigned_crypto = {.sign = sign_nothing};
     const dp_signed_summary said = {
         .peer = peer_of(0x10),

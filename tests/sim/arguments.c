@@ -250,7 +250,6 @@ static bool *flag_of(dp_arguments *args, const char *name)
         {"--rotate", &args->options.rotate},
         {"--parts", &args->options.parts},
         {"--span", &args->options.span},
-        {"--early", &args->options.early},
         {"--sums", &args->options.sums},
         {"--enrolled", &args->options.enrolled},
         {"--keep-vote-key", &args->options.keep_vote_key},
@@ -315,11 +314,6 @@ dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *w
     if (read.options.sums && !read.options.parts) {
         return dp_why_set(why, DP_BADARG, "--sums goes with --parts: they are sums of parts");
     }
-    if (read.options.early && !(read.options.parts && read.options.profile == DP_PROFILE_STEPS)) {
-        return dp_why_set(why, DP_BADARG,
-                          "--early goes with --parts and --profile steps: only gradients have "
-                          "parts before they are whole");
-    }
     if (read.options.enrolled &&
         (read.options.profile != DP_PROFILE_SCALE || read.options.store >= DP_SIM_STORE_REAL)) {
         return dp_why_set(why, DP_BADARG,
@@ -346,7 +340,7 @@ void dp_arguments_usage(FILE *out)
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
           "             [--close-at SHARE] [--unlike FACTOR] [--sites N] [--lucky] [--rotate] "
           "[--enrolled] "
-          "[--parts] [--sums] [--early] [--span] "
+          "[--parts] [--sums] [--span] "
           "[--keep-vote-key] "
           "[--store "
           "model|real|lies]\n"

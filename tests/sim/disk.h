@@ -56,7 +56,6 @@ typedef enum dp_write_then {
     DP_THEN_PUBLISHED, /* round: number of the parcel */
     DP_THEN_FROZEN,
     DP_THEN_REDUCED, /* round; index: the part */
-    DP_THEN_EARLY,   /* the same */
     DP_THEN_SAVED
 } dp_write_then;
 

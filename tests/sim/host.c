@@ -283,7 +283,6 @@ void dp_host_boot(dp_host *host)
         .n_addrs = 1,
         .members_max = sim->plan.nodes < 30 ? 32 : sim->plan.nodes + 2,
         .seed = dp_rng_next(&host->rng),
-        .early = sim->plan.early,
         .crypto = dp_sim_crypto(host),
         .admission = dp_sim_admission(),
     };

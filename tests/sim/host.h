@@ -98,12 +98,10 @@ typedef struct dp_host {
     /* whose objects are being written: ring, by number */
     dp_host_parcel parcels[DP_HOST_PARCELS_MAX];
     uint64_t n_parcels;
-    dp_hash pending_root;    /* of the publication in the trainer */
-    dp_rng rng;              /* seeds of nodes, pace of the trainer */
-    dp_part_cuts train_cuts; /* of the last TRAIN */
-    uint64_t early_round;    /* parts of its publication were told */
-    bool crash_now;          /* the process dies before its next action */
-    bool reopen;             /* its node asked to be opened anew */
+    dp_hash pending_root; /* of the publication in the trainer */
+    dp_rng rng;           /* seeds of nodes, pace of the trainer */
+    bool crash_now;       /* the process dies before its next action */
+    bool reopen;          /* its node asked to be opened anew */
 } dp_host;
 
 DP_MUST dp_status dp_host_open(dp_host *host, struct dp_sim *sim, uint32_t index);
@@ -123,11 +121,6 @@ void dp_host_occasion(dp_host *host, dp_occasion *occasion);
 /* One event into the node, and what it wants done. */
 void dp_host_event(dp_host *host, dp_event *event);
 void dp_host_command(dp_host *host, dp_command command);
-
-/* host_early.c: parts that are told before their publication. Whether they are being written
- * now. */
-bool dp_host_early(dp_host *host);
-void dp_host_early_stored(dp_host *host, const dp_disk_write *write);
 
 /* host_disk.c: what is durable. */
 void dp_host_store(dp_host *host, const dp_action *action);

@@ -218,9 +218,6 @@ void dp_host_written(dp_host *host)
     case DP_THEN_REDUCED:
         dp_host_reduced(host, write, DP_OK);
         break;
-    case DP_THEN_EARLY:
-        dp_host_early_stored(host, write);
-        break;
     case DP_THEN_SAVED:
         event.type = DP_EV_SAVED;
         event.u.saved.round = write->round;

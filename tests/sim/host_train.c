@@ -151,10 +151,6 @@ void dp_host_steps(dp_host *host)
 
     host->steps_due = false;
     DP_IGNORE(catch_up(host) == 0);
-    if (dp_host_early(host)) {
-        plan_steps(host);
-        return;
-    }
     event.u.trained.round = host->train_round;
     event.u.trained.steps = host->toy.open_work.steps;
     event.u.trained.tokens = host->toy.open_work.tokens;
@@ -560,7 +556,6 @@ static void start_training(dp_host *host, const dp_action *action)
 {
     dp_oracle_train(host, action->u.train.round);
     host->train_round = action->u.train.round;
-    host->train_cuts = action->u.train.cuts;
     dp_toy_lease(&host->toy, &action->u.train.reach, action->u.train.ranges,
                  action->u.train.n_ranges);
     if (!host->training) {
@@ -673,7 +668,6 @@ void dp_host_trainer_dies(dp_host *host, bool tell)
     host->life++;
     host->hangs_until_us = 0;
     host->errs = false;
-    host->early_round = 0;
     host->training = false;
     host->steps_due = false;
     host->command_count = 0;

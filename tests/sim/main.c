@@ -104,9 +104,6 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.sums) {
         printf(" --sums");
     }
-    if (args->options.early) {
-        printf(" --early");
-    }
     if (args->options.span) {
         printf(" --span");
     }
@@ -329,7 +326,6 @@ static void add_up(sums *all, const report *r)
     all->totals.parts += r->totals.parts;
     all->totals.thinner += r->totals.thinner;
     all->totals.thicker += r->totals.thicker;
-    all->totals.early += r->totals.early;
     all->totals.site_sums += r->totals.site_sums;
     all->totals.parts_missing += r->totals.parts_missing;
     all->totals.forks += r->totals.forks;
@@ -394,9 +390,8 @@ static void print_sums(const dp_arguments *args, const sums *all, double took)
                all->totals.thinner, all->totals.thicker);
     }
     if (all->totals.parts > 0) {
-        printf("parts: %" PRIu64 " of decided rounds, %" PRIu64
-               " of them without a result; %" PRIu64 " of publications told before these\n",
-               all->totals.parts, all->totals.parts_missing, all->totals.early);
+        printf("parts: %" PRIu64 " of decided rounds, %" PRIu64 " of them without a result\n",
+               all->totals.parts, all->totals.parts_missing);
     }
     if (args->options.sums) {
         printf("sums of sites: %" PRIu64 " in parts of decided rounds\n", all->totals.site_sums);

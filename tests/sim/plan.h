@@ -123,7 +123,6 @@ typedef struct dp_sim_options {
     dp_sim_store store;   /* behind the disks, see real.h */
     bool parts;           /* rounds of parts (gossip/record/part.h) */
     bool sums;            /* with parts: round.site_sums of the manifest */
-    bool early;           /* with parts of gradients: told of before their publication */
     bool span;      /* updates may be thinner where lines are slow (gossip/ledger/density.h) */
     uint32_t sites; /* that nodes are at, those of one near to each other; 0: by the faults */
     bool enrolled;  /* scale: who is there from the start stands in the chain (enrol.h) */
@@ -174,7 +173,6 @@ typedef struct dp_plan {
     bool parts; /* of the options */
     bool span;
     bool sums;
-    bool early;
     uint32_t sites;
     uint32_t contributors;
 } dp_plan;

@@ -33,7 +33,6 @@ static const struct flag_key {
     {"keep-vote-key", offsetof(dp_sim_options, keep_vote_key)},
     {"enrolled", offsetof(dp_sim_options, enrolled)},
     {"parts", offsetof(dp_sim_options, parts)},
-    {"early", offsetof(dp_sim_options, early)},
     {"sums", offsetof(dp_sim_options, sums)},
     {"span", offsetof(dp_sim_options, span)},
 };

@@ -11,8 +11,7 @@
  *     nodes 5                     the default is as drawn
  *     until 81.250000             seconds; the default is the usual end
  *     lucky yes                   no bad luck of gossip/core/buggify.h; the default is no
- *     keep-vote-key yes           the default is no, as of rotate, enrolled, parts, sums, early and
- *       span
+ *     keep-vote-key yes           the default is no, as of rotate, enrolled, parts, sums and span
  *     sites 2                     as the options of the same names: contributors, evil and store
  *       too
  *     loss-milli 5                --loss in thousandths, and churn-milli; round-ms is --round in ms

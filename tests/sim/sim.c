@@ -151,7 +151,6 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     sim->plan.parts = options->parts;
     draw_span(sim);
     draw_thin(sim);
-    sim->plan.early = options->early;
     sim->plan.sums = options->sums;
     sim->plan.sites = options->sites;
     if (options->sites > 0 && sim->plan.round_ms < 1000) {
@@ -159,7 +158,6 @@ dp_status dp_sim_open(dp_sim *sim, const dp_sim_options *options)
     }
     if ((options->span && (options->parts || sim->plan.gradients)) ||
         (options->sums && !options->parts) ||
-        (options->early && !(options->parts && sim->plan.gradients)) ||
         (options->enrolled &&
          (options->profile != DP_PROFILE_SCALE || options->store >= DP_SIM_STORE_REAL)) ||
         sim->plan.nodes == 0 || sim->plan.nodes > DP_SIM_NODES_MAX) {

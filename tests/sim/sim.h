@@ -59,7 +59,6 @@ typedef struct dp_sim_totals {
     uint64_t evictions;     /* byz: live nodes taken for dead */
     uint64_t parts;         /* of decided rounds, in runs of parts; */
     uint64_t site_sums;     /* that these parts name; */
-    uint64_t early;         /* told before their publications */
     uint64_t parts_missing; /* and those that came to nothing */
     uint64_t digest;        /* of every occasion and action */
     uint64_t faults[DP_FAULT_COUNT]; /* that happened, of each class */

@@ -108,11 +108,8 @@ static void an_unknown_word_and_a_missing_seed_are_told(void **state)
     CHECK(read_line(&args, "--seed 1 --span --parts", &why) == DP_BADARG);
     CHECK(strstr(why.text, "--parts") != NULL);
     CHECK(read_line(&args, "--seed 1 --profile steps --span", &why) == DP_BADARG);
-    CHECK(read_line(&args, "--seed 1 --profile steps --early", &why) == DP_BADARG);
-    CHECK(read_line(&args, "--seed 1 --parts --early", &why) == DP_BADARG);
-    CHECK_OK(read_line(&args, "--seed 1 --parts --early --profile steps", &why));
-    CHECK(args.options.early && args.options.parts);
-    args.options.early = false;
+    CHECK_OK(read_line(&args, "--seed 1 --parts --profile steps", &why));
+    CHECK(args.options.parts);
     args.options.parts = false;
     CHECK(read_line(&args, "--seed 1 --enrolled", &why) == DP_BADARG);
     CHECK(strstr(why.text, "--profile scale") != NULL);

@@ -24,7 +24,6 @@ static void what_is_written_is_read_back(void **state)
                                     .keep_vote_key = true,
                                     .lucky = true,
                                     .span = true,
-                                    .early = true,
                                     .parts = true,
                                     .enrolled = true,
                                     .sites = 2,
@@ -51,7 +50,7 @@ static void what_is_written_is_read_back(void **state)
     CHECK(again.options.until_us == script.options.until_us);
     CHECK(again.options.faults == script.options.faults && again.options.all_on);
     CHECK(again.options.profile == DP_PROFILE_RIVALS && again.options.keep_vote_key &&
-          again.options.lucky && again.options.span && again.options.early);
+          again.options.lucky && again.options.span);
     CHECK(again.options.parts && again.options.enrolled && again.options.sites == 2 &&
           again.options.contributors == 1024 && again.options.evil == DP_EVIL_TRAINER);
     CHECK(again.options.loss_milli == 5 && again.options.churn_milli == 1200 &&

@@ -80,7 +80,6 @@ static void a_precision_that_the_device_has_not_is_left_out(void **state)
 
 static const char *wrong; /* the call */
 static dp_engine_setup made;
-static dp_backend_final final;
 static dp_buf spoiled;
 
 static bool errs(const char *call)
@@ -196,19 +195,6 @@ static dp_status w_step(dp_engine *e, const dp_gpt_batch *batch, float scale, do
         *loss *= 1.5;
     }
     return status;
-}
-
-static void tell_wrong(void *context, const float *gradients, const float *beside, size_t first)
-{
-    final(context, with_another_bit(gradients, made.model->n_elements, made.model->n_elements - 1),
-          beside, first);
-}
-
-static void w_on_final(dp_engine *e, dp_backend_final told, dp_vector beside, void *context)
-{
-    final = told;
-    dp_backend_cpu()->on_final(e, told != NULL && errs("on_final") ? tell_wrong : told, beside,
-                               context);
 }
 
 static const float *w_gradients(dp_engine *e)
@@ -370,7 +356,6 @@ static dp_backend wrong_table(void)
     b.reset = w_reset;
     b.drop = w_drop;
     b.step = w_step;
-    b.on_final = w_on_final;
     b.gradients = w_gradients;
     b.norm = w_norm;
     b.update = w_update;
@@ -442,7 +427,6 @@ static void whichever_call_errs_is_found(void **state)
                                         "step: ladder 1",
                                         "step: ladder 2",
                                         "step: ladder 3",
-                                        "on_final",
                                         "gradients",
                                         "norm",
                                         "lend_state",

@@ -2,7 +2,6 @@
 #include "tests/unit/compute/worker_kit.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 
 #include "compute/codec/codec.h"
 #include "compute/model/state.h"
@@ -243,88 +242,6 @@ static void sums_that_cannot_be_made_fail_and_leave_the_worker_in_step(void **st
     stop(&p);
 }
 
-/* The parts that it tells before its step is done; the caller closes the files. */
-static uint32_t hear_parts(const peer *p, uint64_t round, int fds[PARTS])
-{
-    const dp_trainer_msg msg = {.kind = DP_TRAINER_TRAIN, .round = round, .cuts = cuts};
-    uint32_t told = 0;
-    static answer a;
-    send_views(p, &msg, NULL, 0);
-    for (;;) {
-        CHECK_OK(dp_trainer_receive(p->socket, &a.msg, a.fds, &a.n_fds));
-        if (a.msg.kind == DP_TRAINER_STEP) {
-            return told;
-        }
-        CHECK(a.msg.kind == DP_TRAINER_EARLY && a.n_fds == 1 && a.msg.round == round);
-        const dp_part_range range = dp_part_range_of(&cuts, a.msg.part);
-        CHECK(a.msg.range.first == range.first && a.msg.range.end == range.end);
-        CHECK((told >> a.msg.part & 1U) == 0);
-        told |= 1U << a.msg.part;
-        fds[a.msg.part] = a.fds[0];
-    }
-}
-
-static bool is_same_file(int a, int b)
-{
-    struct stat x;
-    struct stat y;
-    CHECK(fstat(a, &x) == 0 && fstat(b, &y) == 0);
-    return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-static void parts_of_gradients_are_told_early_and_stay_what_they_are(void **state)
-{
-    (void)state;
-    const tiny_run before = files;
-    exchange_gradients(4);
-    const peer p = ready_peer(6);
-    for (uint64_t round = 1; round <= 2; round++) {
-        int fds[PARTS] = {0};
-        const uint32_t told = hear_parts(&p, round, fds);
-        assert_int_equal(told, 5); /* The one in the middle is of nothing. */
-        const answer a = publish_parts(&p, round);
-        CHECK(is_same_file(fds[0], a.fds[FIRST_PART]) &&
-              is_same_file(fds[2], a.fds[FIRST_PART + 2]));
-        const answer checked = check_part(&p, fds[2], 2);
-        CHECK(checked.msg.ok && checked.msg.energy <= a.msg.energy);
-        close(fds[0]);
-        close(fds[2]);
-        const int results[PARTS] = {reduce(&p, round, 0, &a, 1), reduce(&p, round, 1, &a, 1),
-                                    reduce(&p, round, 2, &a, 1)};
-        const dp_trainer_msg record = record_of_parts(round, 7, 1);
-        apply(&p, &record, results);
-        for (uint32_t i = 0; i < PARTS; i++) {
-            close(results[i]);
-        }
-        release(&a);
-    }
-    stop(&p);
-    memcpy(files.manifest, before.manifest, sizeof files.manifest);
-    files.manifest_size = before.manifest_size;
-}
-
-static void a_publication_cut_otherwise_is_not_what_was_told(void **state)
-{
-    (void)state;
-    static const dp_part_cuts other = {.n = 2, .first = {0, 30000}};
-    const tiny_run before = files;
-    exchange_gradients(4);
-    const peer p = ready_peer(7);
-    int fds[PARTS] = {0};
-    assert_int_equal(hear_parts(&p, 1, fds), 5);
-    const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISH, .round = 1, .cuts = other};
-    send_views(&p, &msg, NULL, 0);
-    const answer a = expect(&p, DP_TRAINER_PUBLISHED);
-    assert_int_equal(a.n_fds, FIRST_PART + 2);
-    CHECK(!is_same_file(fds[0], a.fds[FIRST_PART]));
-    release(&a);
-    close(fds[0]);
-    close(fds[2]);
-    stop(&p);
-    memcpy(files.manifest, before.manifest, sizeof files.manifest);
-    files.manifest_size = before.manifest_size;
-}
-
 /* These items, which are all one blob, in slices of so many; of how many the sum is then. */
 static uint32_t add_slices(const peer *p, const dp_trainer_msg *record, int fd, uint32_t slice)
 {
@@ -403,8 +320,6 @@ int main(void)
         cmocka_unit_test(a_part_is_checked_against_its_place_and_its_authors_word),
         cmocka_unit_test(a_worker_killed_in_mid_round_settles_by_part),
         cmocka_unit_test(sums_that_cannot_be_made_fail_and_leave_the_worker_in_step),
-        cmocka_unit_test(parts_of_gradients_are_told_early_and_stay_what_they_are),
-        cmocka_unit_test(a_publication_cut_otherwise_is_not_what_was_told),
         cmocka_unit_test(a_record_in_slices_makes_the_state_that_it_makes_at_once),
         cmocka_unit_test(a_slice_that_follows_on_nothing_fails_and_leaves_the_worker_in_step),
     };

@@ -63,9 +63,9 @@ static void publish(uint64_t round, uint64_t seed, uint32_t n_parts)
     dp_driver_publication_store(desk.driver, &msg, fds, 2 + n_parts);
 }
 
-static void give(dp_trainer_kind kind, uint64_t round, uint32_t part, int fd)
+static void give_sum(uint64_t round, uint32_t part, int fd)
 {
-    const dp_trainer_msg msg = {.kind = kind,
+    const dp_trainer_msg msg = {.kind = DP_TRAINER_REDUCED,
                                 .round = round,
                                 .part = part,
                                 .range = {.first = 10, .end = 20},
@@ -160,54 +160,11 @@ static void what_was_staged_before_is_let_go_by_the_next_publication(void **stat
     desk_close();
 }
 
-static void a_part_told_early_is_the_same_object_in_the_publication(void **state)
-{
-    int fds[3];
-    const dp_trainer_msg msg = {.kind = DP_TRAINER_PUBLISHED, .round = 9, .cuts = {.n = 1}};
-    (void)state;
-    dp_driver *driver = open_trained();
-    fds[2] = vector_of(3);
-    give(DP_TRAINER_EARLY, 9, 5, dup(fds[2]));
-    assert_int_equal(driver->n_early, 1);
-    desk_settle();
-    assert_int_equal(driver->n_early, 0);
-    assert_int_equal(desk.events[0].type, DP_EV_EARLY);
-    assert_true(desk.events[0].u.early.part == 5 && desk.events[0].u.early.bytes == SIZE);
-    assert_true(desk.events[0].u.early.first == 10 && desk.events[0].u.early.end == 20);
-    const int held = driver->early[5].fd;
-    fds[0] = vector_of(1);
-    fds[1] = vector_of(2);
-    dp_driver_publication_store(driver, &msg, fds, 3);
-    desk_settle();
-    assert_true(dp_hash_equal(&desk.events[1].u.published.parts.refs[0].root,
-                              &desk.events[0].u.early.root));
-    assert_int_equal(pins(DP_PIN_PENDING), 3);
-    assert_true(is_closed(held) && !driver->early[5].has); /* The publication ends them all. */
-    desk_close();
-}
-
-static void parts_that_nobody_can_have_are_dropped_without_a_word(void **state)
-{
-    (void)state;
-    dp_driver *driver = open_trained();
-    const int odd = vector_of(1);
-    give(DP_TRAINER_EARLY, 9, DP_PARTS_MAX, odd);
-    assert_true(is_closed(odd));
-    driver->n_early = DP_PARTS_MAX;
-    const int many = vector_of(1);
-    give(DP_TRAINER_EARLY, 9, 0, many);
-    assert_true(is_closed(many));
-    driver->n_early = 0;
-    desk_settle();
-    assert_true(desk.n_events == 0 && net.n_replaced == 0);
-    desk_close();
-}
-
 static void a_sum_is_told_with_what_its_codec_lost(void **state)
 {
     (void)state;
     dp_driver *driver = open_trained();
-    give(DP_TRAINER_REDUCED, 9, 3, vector_of(1));
+    give_sum(9, 3, vector_of(1));
     desk_settle();
     assert_int_equal(desk.events[0].type, DP_EV_REDUCED);
     assert_true(desk.events[0].u.reduced.part == 3 && desk.events[0].u.reduced.bytes == SIZE);
@@ -275,18 +232,17 @@ static void a_second_one_that_finds_no_room_replaces_the_trainer(void **state)
     desk_close();
 }
 
-static void a_sum_or_an_early_part_does_not_wait_for_room(void **state)
+static void a_sum_does_not_wait_for_room(void **state)
 {
     (void)state;
     dp_driver *driver = open_trained();
     fill(true);
-    give(DP_TRAINER_REDUCED, 9, 3, vector_of(1));
-    give(DP_TRAINER_EARLY, 9, 3, vector_of(1));
+    give_sum(9, 3, vector_of(1));
     desk_settle();
     assert_int_equal(desk.n_events, 1);
     assert_int_equal(desk.events[0].type, DP_EV_REDUCED);
     assert_int_equal(desk.events[0].u.reduced.status, DP_NOSPACE);
-    assert_true(driver->waiting[0] == NULL && driver->waiting[1] == NULL && driver->n_early == 0);
+    assert_true(driver->waiting[0] == NULL && driver->waiting[1] == NULL);
     desk_close();
 }
 
@@ -323,11 +279,11 @@ static void without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_fai
     open_trained();
     const int fd = vector_of(1);
     dp_alloc_fail_after(1);
-    give(DP_TRAINER_REDUCED, 9, 3, fd);
+    give_sum(9, 3, fd);
     dp_alloc_fail_after(0);
     assert_true(is_closed(fd));
     desk.is_full = true;
-    give(DP_TRAINER_REDUCED, 10, 4, vector_of(1));
+    give_sum(10, 4, vector_of(1));
     assert_int_equal(desk.n_events, 2);
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(desk.events[i].type, DP_EV_REDUCED);
@@ -346,13 +302,11 @@ int main(void)
         cmocka_unit_test(a_publication_is_whole_on_the_disk_before_the_node_hears_of_it),
         cmocka_unit_test(figures_that_make_no_sense_are_unknown),
         cmocka_unit_test(what_was_staged_before_is_let_go_by_the_next_publication),
-        cmocka_unit_test(a_part_told_early_is_the_same_object_in_the_publication),
-        cmocka_unit_test(parts_that_nobody_can_have_are_dropped_without_a_word),
         cmocka_unit_test(a_sum_is_told_with_what_its_codec_lost),
         cmocka_unit_test(a_frozen_displacement_is_staged_for_its_exchange),
         cmocka_unit_test(on_a_full_disk_a_publication_waits_until_there_is_room),
         cmocka_unit_test(a_second_one_that_finds_no_room_replaces_the_trainer),
-        cmocka_unit_test(a_sum_or_an_early_part_does_not_wait_for_room),
+        cmocka_unit_test(a_sum_does_not_wait_for_room),
         cmocka_unit_test(a_file_that_is_not_sealed_replaces_the_trainer),
         cmocka_unit_test(what_a_trainer_that_died_made_belongs_to_nobody),
         cmocka_unit_test(without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_failed),

@@ -122,15 +122,13 @@ static inline void kit_publish(kit_world *world, kit_node *node, const dp_action
     done->event.u.published.parts.n = action->u.publish.cuts.n;
     for (uint32_t p = 0; p < action->u.publish.cuts.n; p++) {
         dp_part_ref *ref = &done->event.u.published.parts.refs[p];
-        const uint64_t number = node->early[p] != 0 ? node->early[p] : ++node->published;
-        *ref = (dp_part_ref){.root = kit_blob(node->index, number, &leaf),
+        *ref = (dp_part_ref){.root = kit_blob(node->index, ++node->published, &leaf),
                              .bytes = node->tells_more ? 9 : 8};
         if (node->copies && p + 1 < action->u.publish.cuts.n &&
             world->nodes[0].told_round == action->u.publish.round) {
             *ref = world->nodes[0].told.refs[p];
         }
         kit_hold(node, &ref->root);
-        node->early[p] = 0;
     }
     node->told = done->event.u.published.parts;
     node->told_round = action->u.publish.round;
@@ -365,7 +363,6 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
         node->trains = true;
         node->own = action->u.train.reach.own > node->own ? action->u.train.reach.own : node->own;
         node->leased = action->u.train.reach.leased;
-        node->train_cuts = action->u.train.cuts;
         break;
     case DP_DO_TRAIN_STOP:
         node->trains = false;

@@ -53,11 +53,9 @@ typedef struct kit_node {
     uint64_t leased; /* of its lease: as it was told last */
     uint64_t round;
     dp_hash theta;
-    uint64_t published;           /* blobs ever */
-    uint32_t rate;                /* that it tells with them */
-    uint64_t early[DP_PARTS_MAX]; /* numbers of the blobs of the coming one's parts; 0: made then */
-    dp_part_cuts train_cuts;      /* of the last DP_DO_TRAIN */
-    uint32_t keep; /* one element of so many: of its last PUBLISH, and of its last CHECK */
+    uint64_t published; /* blobs ever */
+    uint32_t rate;      /* that it tells with them */
+    uint32_t keep;      /* one element of so many: of its last PUBLISH, and of its last CHECK */
     uint32_t keep_checked;
     uint32_t settles[3]; /* APPLYs by dp_settle */
     dp_action restore;   /* last DP_DO_TRAINER_RESTORE */
