@@ -71,6 +71,10 @@ static size_t key_count(const reading *self)
 static dp_status unknown_key(const reading *self, const yaml_mark_t *mark, const char *key)
 {
     dp_nearest nearest = {.word = key};
+    if (dp_manifest_gone(key) != NULL) {
+        DP_IGNORE(dp_why_set(self->fix, DP_OK, "delete %s", key)); /* As below. */
+        return complain(self, mark, "%s", dp_manifest_gone(key));
+    }
     for (size_t i = 0; i < key_count(self); i++) {
         const char *const dot = strchr(key_name(self, i), '.');
         if (dot != NULL && strcmp(dot + 1, key) == 0) { /* Its section was left out. */

@@ -35,7 +35,6 @@ PLAYS = [
     ("stale", "--seeds 1..6 --profile stale"),
     ("parts", "--seeds 1..6 --parts --sites 2 --sums"),
     ("lists", "--seeds 1..3 --profile lists"),
-    ("close", "--seeds 1..6 --close-at 0.6"),
     ("strict", "--seeds 1..12 --profile strict"),
     ("revoke", "--seeds 1..12 --profile revoke"),
     ("joins", "--seeds 1..12 --profile joins"),

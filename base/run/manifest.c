@@ -85,9 +85,6 @@ static const dp_manifest_row rows[] = {
         DP_MANIFEST_LISTED_MAX, DP_MANIFEST_LISTED_DEFAULT,
         "Most contributors of one round. Above 32 a record names them in lists, and every node "
         "fetches and sums so many updates."),
-    ROW(close_milli, "round.close_at", "1e-3", 1000, 0, DP_MANIFEST_CLOSE_MAX, 0,
-        "Share of the active members whose updates end a round at once, 0.6 to 0.99; 0: all of "
-        "them, or 60 % and a grace."),
     ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
         "Factor on every wait for slow nodes: 2 waits twice as long."),
     ROW(gossip_round_ms, "gossip.time", "ms", 1000, 100, 86400000, 10000,
@@ -103,6 +100,22 @@ static const dp_manifest_row rows[] = {
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+
+const char *dp_manifest_gone(const char *key)
+{
+    return strcmp(key, "round.close_at") != 0 ? NULL
+                                              : "round.close_at is gone; delete it: a round ends "
+                                                "when all are ready, or 60 % and a "
+                                                "grace";
+}
+
+const char *dp_manifest_refusal(dp_status status)
+{
+    return status != DP_VERSION
+               ? dp_status_text(status)
+               : "the run is of another version of dpnode: a later one, to which this node must be "
+                 "updated, or an earlier one with what is gone, which goes on with that version";
+}
 
 const dp_manifest_row *dp_manifest_rows(size_t *count)
 {

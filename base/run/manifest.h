@@ -5,10 +5,11 @@
  * declaration (text as u8 length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48
  * bytes each) | 64-byte Ed25519 signature of the founder's root key over all before it (domain
  * "dpnode/manifest/1"). Some fields exist from a version on: pairs and exchange 7, reduce 8, stale
- * 9, codec_keep_most 10, contributors_max 11, close_milli 12, site_sums 13, codec_gain 14, trust
- * 15. The version is the lowest, from 6 on, that has every field whose value is not the default, so
- * that a manifest has one form and older runs keep theirs. run id = H("dpnode/run/1", canonical
- * bytes without the signature). */
+ * 9, codec_keep_most 10, contributors_max 11, site_sums 13, codec_gain 14, trust 15. Before
+ * site_sums stands a u32 of version 12, which is 0: until 2026-11-28 it was a share of the members
+ * that closed rounds at once. The version is the lowest, from 6 on, that has every field whose
+ * value is not the default, so that a manifest has one form and older runs keep theirs. run id =
+ * H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_RUN_MANIFEST_H
 #define DP_BASE_RUN_MANIFEST_H
 
@@ -28,8 +29,6 @@ enum {
     DP_MANIFEST_SHARDS_MAX = 32,     /* OPEN hands over all of them (trainer_kind.h) */
     DP_MANIFEST_LISTED_DEFAULT = 32, /* contributions in one record */
     DP_MANIFEST_LISTED_MAX = 1024,   /* the same with contribution lists (gossip/record/lists.h) */
-    DP_MANIFEST_CLOSE_MIN = 600,     /* of close_milli, unless it is 0: the grace begins at 60 % */
-    DP_MANIFEST_CLOSE_MAX = 990,
     DP_MANIFEST_STEP_MILLI_MAX = 3000, /* alpha times the gain of the codec */
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
@@ -178,8 +177,6 @@ typedef struct dp_manifest {
     uint32_t codec_keep_most;
     /* contributions in one record; above 32 in lists (gossip/record/lists.h) */
     uint32_t contributors_max;
-    /* share of the active members whose updates close a round: 0.9 = 900; 0: none */
-    uint32_t close_milli;
     /* In rounds of parts, owners of other sites get one sum per site (gossip/record/part_sum.h). */
     dp_switch site_sums;
     /* on: each update's outer step is scaled by dp_codec_gain; off in runs older than that. Has no
@@ -189,6 +186,10 @@ typedef struct dp_manifest {
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 
+/* The sentence that refuses a deleted key, with what to do; NULL: none had this name. */
+const char *dp_manifest_gone(const char *key);
+/* The cause in words of a status of dp_manifest_decode, with the side to update. */
+const char *dp_manifest_refusal(dp_status status);
 /* Sets defaults where there are any; keys, hashes and signature are zero. */
 void dp_manifest_default(dp_manifest *manifest);
 /* DP_BADARG with a sentence about the first invalid value: the field and its range. Ignores keys

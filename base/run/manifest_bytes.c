@@ -20,7 +20,8 @@ typedef enum field_type {
     FIELD_U64,
     FIELD_ENUM,
     FIELD_BYTES32,
-    FIELD_SHARDS /* n_shards, then shards */
+    FIELD_SHARDS, /* n_shards, then shards */
+    FIELD_GONE    /* a setting that was deleted: 4 bytes of 0 */
 } field_type;
 
 typedef struct field {
@@ -110,7 +111,7 @@ static const field fields[] = {
     FIELD_SINCE(9, FIELD_ENUM, stale, DP_OFF),
     FIELD_SINCE(10, FIELD_U32, codec_keep_most, 0),
     FIELD_SINCE(11, FIELD_U32, contributors_max, DP_MANIFEST_LISTED_DEFAULT),
-    FIELD_SINCE(12, FIELD_U32, close_milli, 0),
+    {.type = FIELD_GONE, .since = 12}, /* a share of the members that closed rounds at once */
     FIELD_SINCE(13, FIELD_ENUM, site_sums, DP_OFF),
     FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_OFF),
     FIELD_SINCE(14, FIELD_U32, members_absent_s, 0),
@@ -170,6 +171,9 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
     case FIELD_SHARDS:
         write_shards(writer, manifest);
         break;
+    case FIELD_GONE:
+        dp_write_u32(writer, 0);
+        break;
     }
 }
 
@@ -178,7 +182,7 @@ static uint16_t version_of(const dp_manifest *manifest)
     uint16_t version = VERSION_FIRST;
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         uint32_t value;
-        if (fields[i].since > VERSION_FIRST) {
+        if (fields[i].since > VERSION_FIRST && fields[i].type != FIELD_GONE) {
             memcpy(&value, (const char *)manifest + fields[i].offset, sizeof value);
             version = value != fields[i].standard ? fields[i].since : version;
         }
@@ -250,6 +254,8 @@ static dp_status read_field(dp_reader *reader, dp_manifest *manifest, const fiel
         return DP_OK;
     case FIELD_SHARDS:
         return read_shards(reader, manifest);
+    case FIELD_GONE: /* Of a run that needs it: an earlier version goes on with that. */
+        return dp_read_u32(reader) == 0 ? DP_OK : DP_VERSION;
     }
     return DP_BADMSG;
 }
@@ -274,7 +280,7 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         if (fields[i].since <= version) {
             DP_TRY(read_field(&reader, &read, &fields[i]));
-        } else {
+        } else if (fields[i].type != FIELD_GONE) {
             memcpy((char *)&read + fields[i].offset, &fields[i].standard,
                    sizeof fields[i].standard);
         }

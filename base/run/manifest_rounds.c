@@ -131,19 +131,6 @@ static dp_status check_listed(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
-/* Below, a round would end with fewer than may end it after a grace (gossip/round/deadline.h). */
-static dp_status check_close(const dp_manifest *manifest, dp_why *why)
-{
-    if (manifest->close_milli != 0 && manifest->close_milli < DP_MANIFEST_CLOSE_MIN) {
-        return dp_why_set(why, DP_BADARG,
-                          "round.close_at is %.10g; it may be %.10g to %.10g, or 0 for rounds that "
-                          "wait for all, or for 60 %% and a grace",
-                          manifest->close_milli / 1000.0, DP_MANIFEST_CLOSE_MIN / 1000.0,
-                          DP_MANIFEST_CLOSE_MAX / 1000.0);
-    }
-    return DP_OK;
-}
-
 /* Runs with a step of three times an update diverged, with 1/16 of its elements
  * (docs/BENCHMARKS.md, "Learning quality against bytes"). */
 static dp_status check_alpha(const dp_manifest *manifest, dp_why *why)
@@ -175,7 +162,6 @@ dp_status dp_manifest_check_rounds(const dp_manifest *manifest, dp_why *why)
     DP_TRY(check_reduce(manifest, why));
     DP_TRY(check_site_sums(manifest, why));
     DP_TRY(check_listed(manifest, why));
-    DP_TRY(check_close(manifest, why));
     DP_TRY(check_stale(manifest, why));
     return check_density(manifest, why);
 }

@@ -58,7 +58,6 @@ static const char *explained(const char *cause)
         {"all", "all are ready"},
         {"along the own one", "with this node's update"},
         {"against the own one", "against this node's update"},
-        {"first", "the share of round.close_at is ready"},
         {"grace", "enough are ready, and the grace for the others has ended"},
         {"deadline", "the hard deadline has passed"},
         {"quorum", "a majority of the voters is reachable"},

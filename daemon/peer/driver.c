@@ -254,7 +254,9 @@ void dp_driver_start_node(dp_driver *driver)
     const dp_view bytes = dp_view_of(driver->facts.manifest, driver->facts.manifest_bytes);
     const dp_status status = dp_driver_check_manifest(driver, bytes, &driver->manifest);
     if (status != DP_OK) {
-        dp_driver_fail(driver, status, "the stored manifest is of another run");
+        dp_driver_fail(driver, status,
+                       status == DP_VERSION ? dp_manifest_refusal(status)
+                                            : "the stored manifest is of another run");
         return;
     }
     driver->has_manifest = true;

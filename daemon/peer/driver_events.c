@@ -220,7 +220,7 @@ static void on_manifest(void *context, const dp_peer *peer, dp_view bytes)
     const dp_status status = dp_driver_check_manifest(driver, bytes, &manifest);
     if (status != DP_OK) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "manifest.refused", 0, peer,
-                         "a manifest was refused: %s", dp_status_text(status));
+                         "a manifest was refused: %s", dp_manifest_refusal(status));
         dp_transport_hangup(driver->transport, peer);
         return;
     }

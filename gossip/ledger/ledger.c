@@ -35,7 +35,6 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
         .pace = dp_pace_first(manifest),
         .listed_max = manifest->contributors_max > DP_LISTED_DEFAULT ? manifest->contributors_max
                                                                      : (uint32_t)DP_LISTED_DEFAULT,
-        .close_milli = manifest->close_milli,
         .head = *run,
         .base = *run,
         .time_ms = manifest->created_ms,

@@ -1,7 +1,6 @@
 #include "gossip/round/deadline.h"
 
 #include "base/assert.h"
-#include "base/mutation.h"
 #include "base/run/part_cuts.h"
 
 enum { COPIES = 2 };
@@ -86,17 +85,6 @@ uint32_t dp_deadline_enough(uint32_t active)
     const uint32_t least = share > 2 ? share : 2;
 
     return active < least ? active : least;
-}
-
-uint32_t dp_deadline_first(uint32_t active, uint32_t listed_max, uint32_t close_milli)
-{
-    const uint32_t up = dp_broken(72) ? 0 : 999;
-    const uint32_t share = (uint32_t)(((uint64_t)active * close_milli + up) / 1000);
-    const uint32_t enough = dp_deadline_enough(active);
-    const uint32_t first = share > enough ? share : enough;
-
-    dp_assert(close_milli <= 1000);
-    return first < listed_max ? first : listed_max;
 }
 
 uint64_t dp_deadline_send(uint64_t bytes, uint32_t others, uint32_t uplink)

@@ -66,10 +66,5 @@ uint64_t dp_deadline_scatter(uint64_t bytes, uint32_t own_share, uint32_t uplink
 uint64_t dp_deadline_part(uint64_t round_us, uint64_t late_us, uint64_t send_us);
 /* K: contributions that permit to close early: min(active, max(2, ceil(0.6 active))). */
 uint32_t dp_deadline_enough(uint32_t active);
-/* Contributions that close a round at once where the manifest says so (round.close_at, per mille of
- * the active): the first of them count, a later one is a backup (Chen et al. 2016, "Revisiting
- * Distributed Synchronous SGD", section 3.1, N of N + b). min(listed_max, max(K, ceil(close_at
- * active))): a record is full with listed_max. */
-uint32_t dp_deadline_first(uint32_t active, uint32_t listed_max, uint32_t close_milli);
 
 #endif

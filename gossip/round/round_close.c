@@ -1,7 +1,5 @@
 /* When a voter closes the round and when it bids: the close condition, the grace, the hard
  * deadline, the bid timer. */
-#include <string.h>
-
 #include "base/assert.h"
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fork.h"
@@ -131,18 +129,6 @@ static turnout turnout_of(const dp_node *node, const uint32_t *held, uint32_t n,
     return there;
 }
 
-/* Backup workers: with so many contributions held, and no member owed a wait, the others are late.
- * The turn makes no difference: a member whose turn it is and that comes too late goes first in the
- * round that follows. */
-static bool has_first(const dp_node *node, const turnout *fresh, await waits_for)
-{
-    const dp_ledger *ledger = &node->ledger;
-
-    dp_assert(fresh->held <= node->round->n_claims);
-    return ledger->close_milli != 0 && (dp_broken(73) || waits_for != AWAIT_OWED) &&
-           fresh->held >= dp_deadline_first(fresh->active, ledger->listed_max, ledger->close_milli);
-}
-
 /* SAFETY rule C, by what is held, or in a run of parts by what is ready. NULL: not yet. */
 const char *dp_round_ripe(dp_node *node)
 {
@@ -170,9 +156,6 @@ const char *dp_round_ripe(dp_node *node)
         return "all";
     }
     const turnout fresh = turnout_of(node, held_claims, held, active, true);
-    if (has_first(node, &fresh, waits_for)) {
-        return "first";
-    }
     if ((fresh.held >= dp_deadline_enough(fresh.active) || held >= node->ledger.listed_max) &&
         round->enough_at.us == 0) {
         round->enough_at = node->now;
@@ -198,8 +181,8 @@ void dp_round_measure(dp_node *node)
     }
 }
 
-/* Name those that the round does not wait for; first: since it has as many as close it at once. */
-static void note_stragglers(dp_node *node, bool first)
+/* Name those that the round does not wait for. */
+static void note_stragglers(dp_node *node)
 {
     uint32_t held[DP_CLAIMS_MAX];
     const uint32_t n = node->kind->ready(node, held);
@@ -219,7 +202,6 @@ static void note_stragglers(dp_node *node, bool first)
         const char *cause = claim == NULL ? "not ready"
                             : claim->bad  ? "blob does not decode"
                                           : "not held";
-        cause = first && (claim == NULL || !claim->bad) ? "later than round.close_at" : cause;
         cause = dp_judging_rejects(node, &entry->peer) ? "judged harmful" : cause;
         if (index != 0 && (index == DP_MEMBER_NONE ||
                            dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
@@ -263,7 +245,7 @@ static void close_round(dp_node *node)
         round->close_at = node->now;
         dp_node_note(node, DP_NOTE_CLOSED, node->ledger.round + 1, NULL, node->kind->held(node),
                      dp_round_active(node), cause);
-        note_stragglers(node, strcmp(cause, "first") == 0);
+        note_stragglers(node);
     }
     if (cause != NULL && commit->phase == DP_COMMIT_IDLE && commit->state.promised < 0 &&
         dp_commit_propose(commit, node->now)) {

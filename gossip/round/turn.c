@@ -55,9 +55,6 @@ uint32_t dp_turn_before(const dp_ledger *ledger, const dp_peer *peer,
 
 uint32_t dp_turn_members(const dp_ledger *ledger)
 {
-    if (ledger->close_milli != 0) {
-        return (ledger->listed_max * 1000 + ledger->close_milli - 1) / ledger->close_milli;
-    }
     return ledger->listed_max + ledger->listed_max / 2;
 }
 

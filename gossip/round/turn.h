@@ -20,8 +20,7 @@ bool dp_turn_has_place(const dp_ledger *ledger, const dp_peer *peer, const dp_pe
 uint32_t dp_turn_before(const dp_ledger *ledger, const dp_peer *peer,
                         bool (*alive)(const void *context, const dp_peer *peer),
                         const void *context);
-/* So many publish at first, half as many again as a record lists, since some will be late; where a
- * share closes rounds, as many as a record lists are that share of: ceil(32 / 0.9) = 36. */
+/* So many publish at first, half as many again as a record lists, since some will be late. */
 uint32_t dp_turn_members(const dp_ledger *ledger);
 /* How many members may stand before one that publishes, this long after the round was opened:
  * dp_turn_members for a round's length, then as many more with each eighth of it, so that members

@@ -153,7 +153,7 @@ static dp_view encode_slow(uint8_t *out, dp_view round)
     return bytes;
 }
 
-/* Of a run whose updates may be thinner, and of one whose rounds a share closes. */
+/* Of a run whose updates may be thinner, and of one whose rounds a share closes, which is gone. */
 static void manifest_seeds(void)
 {
     uint8_t room[DP_MANIFEST_BYTES_MAX];
@@ -164,9 +164,9 @@ static void manifest_seeds(void)
     manifest.codec_keep_most = DP_CODEC_KEEP_MAX;
     dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
     seed("manifest/span", dp_view_of(room, size));
-    manifest.close_milli = 900;
-    dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
-    seed("manifest/first", dp_view_of(room, size));
+    room[size - DP_MANIFEST_SIGNATURE_BYTES - 11] = 1; /* Behind it: sums, gain, absent, trust. */
+    dp_assert(dp_manifest_decode(&manifest, dp_view_of(room, size)) == DP_VERSION);
+    seed("manifest/gone_close", dp_view_of(room, size));
 }
 
 /* As encode_round, in lists; another 32 before them, so that there are two. */

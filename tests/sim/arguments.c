@@ -83,15 +83,6 @@ static bool read_contributors(dp_arguments *args, const char *text)
     return read_count(text, DP_LISTED_DEFAULT, DP_LISTED_MAX, &args->options.contributors);
 }
 
-static bool read_close_at(dp_arguments *args, const char *text)
-{
-    double share = 0;
-    const bool right = dp_read_decimal(text, 0.99, &share);
-
-    args->options.close_milli = (uint32_t)(share * 1000 + 0.5);
-    return right && args->options.close_milli >= DP_MANIFEST_CLOSE_MIN;
-}
-
 static bool read_unlike(dp_arguments *args, const char *text)
 {
     return read_count(text, 1, DP_SIM_UNLIKE_MAX, &args->options.unlike);
@@ -220,7 +211,6 @@ static const struct value_option {
     {"--until", read_until, "simulated seconds, above 0"},
     {"--faults", read_faults, "names of classes with commas, all, or none"},
     {"--profile", read_profile, "one of the profiles that --help lists"},
-    {"--close-at", read_close_at, "a share of the members at work, 0.6 to 0.99"},
     {"--unlike", read_unlike, "how many times slower the last node is, from 1 to 1000"},
     {"--jobs", read_jobs, "a number of processes, from 1 to 64"},
     {"--max-failures", read_failures, "a number, at least 1"},
@@ -338,7 +328,7 @@ void dp_arguments_usage(FILE *out)
           "             [--profile NAME] [--jobs N] [--max-failures N] [--trace NODE] [--shrink "
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-          "             [--close-at SHARE] [--unlike FACTOR] [--sites N] [--lucky] [--rotate] "
+          "             [--unlike FACTOR] [--sites N] [--lucky] [--rotate] "
           "[--enrolled] "
           "[--parts] [--sums] [--span] "
           "[--keep-vote-key] "

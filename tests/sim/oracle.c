@@ -529,7 +529,6 @@ void dp_oracle_note(dp_host *host, const dp_note *note)
     } else if (note->code == DP_NOTE_DISCARDED) {
         dp_oracle_discarded(host, note);
     } else if (note->code == DP_NOTE_CLOSED) {
-        dp_oracle_closed(host, note);
         dp_oracle_far(host);
     }
 }

@@ -254,8 +254,6 @@ void dp_oracle_state(dp_sim *sim, const dp_record *record);
 void dp_oracle_accusations(dp_host *host, dp_view message);
 /* This host holds another for dead. */
 void dp_oracle_death(dp_host *host, const dp_note *note);
-/* The node of this host waits for nobody any more. */
-void dp_oracle_closed(dp_host *host, const dp_note *note);
 /* oracle_far.c: host, a voter, closes a round. */
 void dp_oracle_far(dp_host *host);
 /* A vote row is being written, or its write has ended (op 0, no bytes). */

@@ -371,23 +371,3 @@ void dp_oracle_look(dp_sim *sim)
         }
     }
 }
-
-/* ---- rounds that end without some ---- */
-
-/* With fewer than the share that the manifest asks for, a round is closed after a wait and never at
- * once. In a round of parts others count than those whom it lists. */
-void dp_oracle_closed(dp_host *host, const dp_note *note)
-{
-    const dp_sim *sim = host->sim;
-    const uint64_t share = sim->manifest.close_milli;
-
-    if (strcmp(note->cause, "first") != 0) {
-        return;
-    }
-    if (share == 0 || (!sim->plan.parts && note->a < sim->plan.contributors &&
-                       note->a * 1000 < share * note->b)) {
-        dp_sim_fail(host->sim, "S19", host->index,
-                    "closes round %llu at once with %llu of %llu; %llu per mille are due",
-                    wide(note->round), wide(note->a), wide(note->b), wide(share));
-    }
-}

@@ -128,7 +128,6 @@ typedef struct dp_sim_options {
     bool enrolled;  /* scale: who is there from the start stands in the chain (enrol.h) */
     /* That a record may list; 0: by the profile, mostly 32. */
     uint32_t contributors;
-    uint32_t close_milli; /* of the manifest: share that closes a round at once; 0: none */
     /* scale: trainers of unlike speed, the last one so many times slower; 0: alike (host.c) */
     uint32_t unlike;
 } dp_sim_options;

@@ -101,7 +101,6 @@ static dp_status make_manifest(dp_sim *sim)
     m->pairs = sim->plan.pairs ? DP_ON : DP_OFF;
     m->stale = sim->plan.stale ? DP_ON : DP_OFF;
     m->contributors_max = sim->plan.contributors;
-    m->close_milli = sim->options.close_milli;
     m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
     if (sim->plan.span) {
         m->codec_keep = DP_CODEC_KEEP_MIN;

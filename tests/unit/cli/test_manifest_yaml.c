@@ -187,6 +187,16 @@ static void a_codec_that_is_gone_is_told_with_its_successor(void **state)
     refused("train: {optimizer: sign}\n", "1:20", "it must be adamw");
 }
 
+static void a_key_that_is_gone_is_told_with_what_to_do(void **state)
+{
+    (void)state;
+    refused("round:\n  close_at: 0.9\n", "2:3", "round.close_at is gone; delete it");
+    CHECK(strcmp(fix.text, "delete round.close_at") == 0);
+    refused("round: {close_at: 0}\n", "1:9", "60 % and a grace");
+    refused("close_at: 0.9\n", "1:1", "unknown key \"close_at\"");
+    CHECK(dp_manifest_gone("round.patience") == NULL);
+}
+
 static void numbers_of_the_wrong_kind_are_refused_where_they_stand(void **state)
 {
     (void)state;
@@ -315,6 +325,7 @@ int main(void)
         cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),
         cmocka_unit_test(a_word_that_a_key_does_not_take_gets_a_guess),
         cmocka_unit_test(a_codec_that_is_gone_is_told_with_its_successor),
+        cmocka_unit_test(a_key_that_is_gone_is_told_with_what_to_do),
         cmocka_unit_test(numbers_of_the_wrong_kind_are_refused_where_they_stand),
         cmocka_unit_test(an_impossible_model_is_told_at_the_key_that_makes_it_so),
         cmocka_unit_test(structures_that_are_no_manifest_are_refused),

@@ -117,13 +117,8 @@ static void an_unknown_word_and_a_missing_seed_are_told(void **state)
     CHECK_OK(read_line(&args, "--seed 1 --enrolled --profile scale --contributors 64", &why));
     CHECK(args.options.enrolled && args.options.contributors == 64);
     args.options.enrolled = false;
-    CHECK(read_line(&args, "--seed 1 --close-at 0.5", &why) == DP_BADARG);
-    CHECK(strstr(why.text, "0.6 to 0.99") != NULL);
-    CHECK(read_line(&args, "--seed 1 --close-at 1", &why) == DP_BADARG);
-    CHECK(read_line(&args, "--seed 1 --profile swarm --unlike 16", &why) == DP_BADARG);
-    CHECK(strstr(why.text, "--profile scale") != NULL);
-    CHECK_OK(read_line(&args, "--seed 1 --profile scale --unlike 16 --close-at 0.9", &why));
-    CHECK(args.options.close_milli == 900 && args.options.unlike == 16);
+    CHECK_OK(read_line(&args, "--seed 1 --profile scale --unlike 16", &why));
+    CHECK(args.options.unlike == 16);
     args.options.unlike = 0;
     CHECK_OK(read_line(&args, "--seed 1 --profile merge --span", &why));
     CHECK(args.options.span);

@@ -474,35 +474,6 @@ static void more_contributors_than_32_make_a_manifest_of_version_11(void **state
     assert_refused(&manifest, "round.contributors_max");
 }
 
-static void a_share_that_closes_rounds_makes_a_manifest_of_version_12(void **state)
-{
-    dp_manifest manifest = sample();
-    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
-    size_t size = 0;
-    dp_manifest back;
-
-    (void)state;
-    assert_int_equal(manifest.close_milli, 0);
-    manifest.close_milli = 900;
-    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
-    assert_int_equal(bytes[4], 12);
-    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
-    assert_int_equal(back.close_milli, 900);
-    assert_int_equal(back.contributors_max, 32);
-    bytes[size - sizeof manifest.signature - 4] = 0; /* A second form of version 6. */
-    bytes[size - sizeof manifest.signature - 3] = 0;
-    CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
-    const uint32_t wrong[] = {1, 599, 991, 1000, UINT32_MAX};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        manifest.close_milli = wrong[i];
-        assert_refused(&manifest, "round.close_at");
-    }
-    manifest.close_milli = 600;
-    CHECK_OK(dp_manifest_check(&manifest, NULL));
-    manifest.close_milli = 990;
-    CHECK_OK(dp_manifest_check(&manifest, NULL));
-}
-
 static void sums_of_sites_are_of_version_13_and_of_parts(void **state)
 {
     dp_manifest manifest = sample();
@@ -690,7 +661,6 @@ int main(void)
         cmocka_unit_test(a_span_of_densities_makes_a_manifest_of_version_10),
         cmocka_unit_test(a_span_of_densities_goes_from_dense_to_sparse),
         cmocka_unit_test(more_contributors_than_32_make_a_manifest_of_version_11),
-        cmocka_unit_test(a_share_that_closes_rounds_makes_a_manifest_of_version_12),
         cmocka_unit_test(damaged_bytes_give_a_status_or_their_own_canonical_form),
         cmocka_unit_test(the_run_id_covers_all_but_the_signature),
     };

@@ -150,12 +150,46 @@ static void bytes_with_a_deleted_codec_are_refused(void **state)
     CHECK_OK(dp_manifest_decode(&other, dp_view_of(bytes, size)));
 }
 
+/* The place of what was round.close_at, in a manifest of version 15. */
+static size_t place_of_the_share(size_t size)
+{
+    enum { TRUST = 1, ABSENT = 4, GAIN = 1, SUMS = 1, SHARE = 4 };
+    return size - DP_MANIFEST_SIGNATURE_BYTES - TRUST - ABSENT - GAIN - SUMS - SHARE;
+}
+
+static void a_run_with_a_share_that_closes_rounds_is_of_an_earlier_version(void **state)
+{
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest manifest;
+    dp_manifest back;
+
+    (void)state;
+    dp_manifest_default(&manifest);
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    assert_int_equal(bytes[4], 15);
+    const size_t at = place_of_the_share(size);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(bytes[at + i], 0);
+        bytes[at + i] = 1;
+        CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
+        bytes[at + i] = 0;
+    }
+    CHECK(strstr(dp_manifest_refusal(DP_VERSION), "goes on with that version") != NULL);
+    assert_string_equal(dp_manifest_refusal(DP_BADMSG), dp_status_text(DP_BADMSG));
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+    assert_memory_equal(&back, &manifest, sizeof back);
+    bytes[4] = 12; /* Of no field of its own: never the version of a manifest. */
+    CHECK(dp_manifest_decode(&back, dp_view_of(bytes, size)) != DP_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_of_a_manifest_comes_back),
         cmocka_unit_test(every_word_of_a_manifest_comes_back),
         cmocka_unit_test(bytes_with_a_deleted_codec_are_refused),
+        cmocka_unit_test(a_run_with_a_share_that_closes_rounds_is_of_an_earlier_version),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,24 +122,6 @@ static void enough_is_never_more_than_there_are(void **state)
     assert_int_equal(dp_deadline_enough(32), 20);
 }
 
-static void a_share_of_the_active_closes_a_round_and_never_less_than_enough(void **state)
-{
-    (void)state;
-    assert_int_equal(dp_deadline_first(20, 32, 900), 18);
-    assert_int_equal(dp_deadline_first(10, 32, 900), 9);
-    assert_int_equal(dp_deadline_first(9, 32, 900), 9); /* Rounded up. */
-    assert_int_equal(dp_deadline_first(4, 32, 750), 3);
-    assert_int_equal(dp_deadline_first(2, 32, 600), 2);
-    assert_int_equal(dp_deadline_first(1, 32, 900), 1);
-    assert_int_equal(dp_deadline_first(0, 32, 900), 0);
-    assert_int_equal(dp_deadline_first(36, 32, 900), 32); /* A record is full. */
-    assert_int_equal(dp_deadline_first(UINT32_MAX / 3, 1024, 990), 1024);
-    for (uint32_t active = 0; active < 100; active++) {
-        assert_true(dp_deadline_first(active, 1024, 600) >= dp_deadline_enough(active));
-        assert_true(dp_deadline_first(active, 1024, 990) <= active);
-    }
-}
-
 static void a_thin_line_needs_two_copies_time_where_two_fetch(void **state)
 {
     (void)state;
@@ -184,7 +166,6 @@ int main(void)
         cmocka_unit_test(the_longer_grace_is_given_ever_more_rarely),
         cmocka_unit_test(bids_are_spread_by_distance_and_back_off),
         cmocka_unit_test(enough_is_never_more_than_there_are),
-        cmocka_unit_test(a_share_of_the_active_closes_a_round_and_never_less_than_enough),
         cmocka_unit_test(a_thin_line_needs_two_copies_time_where_two_fetch),
         cmocka_unit_test(each_part_leaves_once_and_the_own_ones_do_not),
         cmocka_unit_test(who_sends_for_long_or_opens_late_trains_less_and_never_nothing),

@@ -121,21 +121,6 @@ static void more_may_publish_the_longer_a_round_takes(void **state)
     CHECK(dp_turn_allowed(&ledger, UINT64_MAX, 8000) == DP_MEMBERS_MAX);
 }
 
-static void as_many_are_invited_as_a_full_record_is_the_share_of(void **state)
-{
-    dp_ledger ledger = {.listed_max = DP_LISTED_DEFAULT, .close_milli = 900};
-
-    (void)state;
-    CHECK(dp_turn_members(&ledger) == 36);
-    CHECK(dp_turn_allowed(&ledger, 8999, 8000) == 36);
-    CHECK(dp_turn_allowed(&ledger, 9000, 8000) == 2 * 36);
-    ledger.close_milli = 600;
-    CHECK(dp_turn_members(&ledger) == 54);
-    ledger.listed_max = DP_LISTED_MAX;
-    ledger.close_milli = 990;
-    CHECK(dp_turn_members(&ledger) == 1035);
-}
-
 /* Sets the held updates: of the members from first on, as many as a record lists. */
 static void hold(const dp_ledger *ledger, uint32_t first, const dp_peer *held[DP_LISTED_DEFAULT])
 {
@@ -173,7 +158,6 @@ int main(void)
         cmocka_unit_test(who_was_counted_long_ago_waits_for_nobody_and_stops_nobody),
         cmocka_unit_test(a_newcomer_waits_for_nobody),
         cmocka_unit_test(more_may_publish_the_longer_a_round_takes),
-        cmocka_unit_test(as_many_are_invited_as_a_full_record_is_the_share_of),
         cmocka_unit_test(a_full_record_still_has_a_place_for_whose_turn_it_is),
     };
 
