@@ -173,11 +173,28 @@ static bool dial_one(dp_members *members, uint32_t index, survey *there, dp_time
     return true;
 }
 
+/* A majority was heard until now, so the dead were dialled rarely. */
+static void hasten(dp_members *members, dp_time now)
+{
+    const bool alone = is_alone(members);
+
+    for (uint32_t i = 1; alone && !members->alone && i < members->count; i++) {
+        dp_row *const row = &members->rows[i];
+        if (!row->dialling) {
+            const uint64_t wait_us = dp_rng_below(&members->rng, DP_DIAL_US_ALONE);
+            row->dial_at = dp_time_min(row->dial_at, dp_time_after(now, wait_us));
+            members->dial_stale = true;
+        }
+    }
+    members->alone = alone;
+}
+
 void dp_members_dial(dp_members *members, dp_time now, dp_out *out)
 {
     const uint32_t start = (uint32_t)dp_rng_below(&members->rng, members->count);
     uint32_t dials = 0;
 
+    hasten(members, now);
     if (!members->dial_stale && !dp_time_reached(now, members->dial_next)) {
         return;
     }

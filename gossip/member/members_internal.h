@@ -118,6 +118,7 @@ struct dp_members {
     uint64_t period_us;
     uint32_t lhm;
     uint32_t sequence;
+    bool alone;           /* at the last dials, no majority of the voters was heard */
     bool push;            /* mode or trainer has changed: tell all linked rows at the next tick */
     bool quiet;           /* it speaks rarely, as the run is idle (idle.h) */
     dp_time quiet_until;  /* after a gap in our own time: accuse nobody */

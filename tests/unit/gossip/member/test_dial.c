@@ -95,6 +95,36 @@ static void a_process_that_stood_still_ends_no_link(void **state)
     mesh_close(m);
 }
 
+/* For as long as a majority is heard the dead are dialled every 30 s; they may be back. */
+static void who_loses_the_majority_dials_the_dead_within_a_second(void **state)
+{
+    (void)state;
+    mesh *const m = voters();
+
+    mesh_kill(m, 0);
+    mesh_kill(m, 1);
+    mesh_run_for(m, 200 * DP_SECOND);
+    const dp_members *members = m->nodes[LAST].members;
+    CHECK(dp_heartbeat_quorum(&m->nodes[LAST].beat));
+    uint64_t latest = 0;
+    for (uint32_t i = 1; i < members->count; i++) {
+        const dp_row *row = &members->rows[i];
+        latest = !row->member.linked && row->dial_at.us > latest ? row->dial_at.us : latest;
+    }
+    CHECK(latest > m->now + 2 * DP_SECOND);
+    cut_off(m, true);
+    while (dp_heartbeat_quorum(&m->nodes[LAST].beat)) {
+        mesh_run_for(m, 10 * DP_MS);
+    }
+    mesh_run_for(m, DP_SECOND);
+    for (uint32_t i = 1; i < members->count; i++) {
+        const dp_row *row = &members->rows[i];
+        CHECK(row->member.linked || row->dialling ||
+              row->dial_at.us <= m->now + 5 * DP_DIAL_US_ALONE / 4);
+    }
+    mesh_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +132,7 @@ int main(void)
         cmocka_unit_test(after_any_cut_all_links_stand_again_in_a_second_and_a_half),
         cmocka_unit_test(while_a_majority_is_heard_a_mute_link_is_left_to_tcp),
         cmocka_unit_test(a_process_that_stood_still_ends_no_link),
+        cmocka_unit_test(who_loses_the_majority_dials_the_dead_within_a_second),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
