@@ -13,8 +13,9 @@
 
 #define STATE_HASTE_US                                                                             \
     (250 * DP_MS) /* least time before a state that is told of no more gives way to another */
-#define TELLS_US                                                                                   \
-    (2 * DP_SECOND) /* a summary is that old at most, of who lives: it is asked for each second */
+/* A summary is that old at most, of a member that lives: it is asked for each second, or less often
+ * by the pace of heartbeats. */
+#define TELLS_US (2 * DP_SECOND)
 #define GAVE_UP_US (60 * DP_SECOND) /* a state that did not come is not chosen again before */
 
 /* So few missed rounds are replayed whatever they weigh: the trainer keeps its work of the round
@@ -212,7 +213,8 @@ static bool is_outdated(const dp_node *node)
     }
     for (uint32_t k = 0; k < linked->count; k++) {
         const dp_member *member = dp_members_at(node->members, linked->at[k]);
-        if (member->has_summary && dp_time_between(member->summary_at, node->now) < TELLS_US &&
+        if (member->has_summary &&
+            dp_time_between(member->summary_at, node->now) < node->beat.pace * TELLS_US &&
             dp_hash_equal(&member->summary.saved_root, &catchup->state_root)) {
             return false;
         }

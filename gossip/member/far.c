@@ -18,19 +18,23 @@
 
 enum { FAR_CARRIERS = 2 };
 #define FAR_US_MIN (250 * DP_MS)
-#define MUTE_US (3 * SUMMARY_US) /* a link is pinged once a second */
+/* Of a node without a quorum, which pings each link every second. */
+#define MUTE_US (3 * DP_SECOND)
 
 bool dp_members_mute(const dp_members *members, const dp_row *row, dp_time now)
 {
     dp_time last = row->acked.us > row->linked_at.us ? row->acked : row->linked_at;
-    bool idle = false;
+    uint64_t most_us = MUTE_US;
 
-    if (members->beat != NULL) { /* Since the end of an idle run it is pinged once a second. */
-        idle = members->beat->idle.idle;
-        last.us =
-            last.us > members->beat->idle.changed.us ? last.us : members->beat->idle.changed.us;
+    if (members->beat != NULL) {
+        const dp_idle *idle = &members->beat->idle;
+        /* Since the end of an idle run it is pinged at the full rate. */
+        last.us = last.us > idle->changed.us ? last.us : idle->changed.us;
+        most_us = idle->idle                           ? 2 * DP_IDLE_SUMMARY_US
+                  : dp_heartbeat_quorum(members->beat) ? 3 * dp_members_summary_us(members)
+                                                       : MUTE_US;
     }
-    return dp_time_between(last, now) > (idle ? 2 * DP_IDLE_SUMMARY_US : MUTE_US);
+    return dp_time_between(last, now) > most_us;
 }
 
 static bool is_far(const dp_members *members, uint32_t index, dp_time now)
@@ -80,7 +84,7 @@ void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out)
         return;
     }
     members->far_told = now;
-    members->far_at = dp_time_after(now, SUMMARY_US);
+    members->far_at = dp_time_after(now, dp_members_summary_us(members));
     for (uint32_t i = 1; self->has_summary && i < members->count; i++) {
         if (!is_far(members, i, now)) {
             continue;

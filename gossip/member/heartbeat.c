@@ -85,12 +85,13 @@ static bool is_newer(const dp_heartbeat_voter *voter, const beat_fields *fields)
 /* Three beats. */
 static uint64_t fresh_us(const dp_heartbeat *beat, dp_time now)
 {
-    return dp_idle_is_patient(&beat->idle, now) ? 3 * DP_IDLE_BEAT_US : DP_HEARTBEAT_FRESH_US;
+    return 3 *
+           (dp_idle_is_patient(&beat->idle, now) ? DP_IDLE_BEAT_US : beat->pace * DP_HEARTBEAT_US);
 }
 
 static uint64_t interval_us(const dp_heartbeat *beat, dp_time now)
 {
-    return dp_idle_is_quiet(&beat->idle, now) ? DP_IDLE_BEAT_US : DP_HEARTBEAT_US;
+    return dp_idle_is_quiet(&beat->idle, now) ? DP_IDLE_BEAT_US : beat->pace * DP_HEARTBEAT_US;
 }
 
 static bool fresh_at(const dp_heartbeat *beat, dp_time now, dp_time arrived)
@@ -98,14 +99,25 @@ static bool fresh_at(const dp_heartbeat *beat, dp_time now, dp_time arrived)
     return arrived.us != 0 && dp_time_between(arrived, now) < fresh_us(beat, now);
 }
 
+uint32_t dp_heartbeat_pace(uint32_t round_ms)
+{
+    const uint32_t pace = round_ms / 10000;
+
+    return pace < 1 ? 1 : pace > 4 ? 4 : pace;
+}
+
 void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config)
 {
+    const uint32_t pace = config->pace > 0 ? config->pace : 1;
+
     *beat = (dp_heartbeat){
         .run = config->run,
         .self = config->self,
         .incarnation = config->incarnation,
         .crypto = config->crypto,
-        .fallback_us = config->fallback_us != 0 ? config->fallback_us : DP_FALLBACK_US,
+        .pace = pace,
+        .fallback_us =
+            config->fallback_us != 0 ? config->fallback_us : DP_SECOND + 3 * pace * DP_HEARTBEAT_US,
         .hold_us = config->hold_us,
         .own = DP_VOTERS_MAX,
         .beat_at = DP_NEVER,
@@ -255,7 +267,8 @@ static void move_opinion(dp_heartbeat *beat, dp_time now)
         return;
     }
     /* The founder, alone, waits for nobody's second beat. */
-    const uint64_t back_us = beat->n_voters == 1 && beat->own == 0 ? 0 : 2 * DP_HEARTBEAT_US;
+    const uint64_t back_us =
+        beat->n_voters == 1 && beat->own == 0 ? 0 : 2 * beat->pace * DP_HEARTBEAT_US;
     const bool wanted = beat->quorum
                             ? seen || dp_time_between(beat->seen_at, now) < beat->fallback_us
                             : seen && dp_time_between(beat->seen_since, now) >= back_us;
@@ -396,10 +409,11 @@ dp_time dp_heartbeat_wake(const dp_heartbeat *beat)
         wake = dp_time_min(wake, dp_time_after(beat->seen_at, beat->fallback_us));
     } else if (beat->quorum) {
         /* Freshness ends without an event: look again when the oldest fresh beat may be stale. */
-        wake = dp_time_min(wake, dp_time_after(beat->seen_at, beat->idle.idle ? DP_IDLE_BEAT_US
-                                                                              : DP_HEARTBEAT_US));
+        wake = dp_time_min(wake, dp_time_after(beat->seen_at, beat->idle.idle
+                                                                  ? DP_IDLE_BEAT_US
+                                                                  : beat->pace * DP_HEARTBEAT_US));
     } else if (beat->seen_since.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(beat->seen_since, 2 * DP_HEARTBEAT_US));
+        wake = dp_time_min(wake, dp_time_after(beat->seen_since, 2 * beat->pace * DP_HEARTBEAT_US));
     }
     if (beat->changed.us != 0) {
         const dp_time free_at = dp_time_after(beat->changed, beat->hold_us);

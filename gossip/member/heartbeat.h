@@ -22,9 +22,7 @@ enum {
     DP_HEARTBEAT_RIDER_MAX = 1 + DP_VOTERS_MAX * DP_HEARTBEAT_BYTES,
     DP_HEARTBEAT_PAST_MAX = 16 /* former voters remembered; of more the oldest is forgotten */
 };
-#define DP_HEARTBEAT_US (250 * DP_MS)
-#define DP_HEARTBEAT_FRESH_US (3 * DP_HEARTBEAT_US)
-#define DP_FALLBACK_US (DP_SECOND + 3 * DP_HEARTBEAT_US)
+#define DP_HEARTBEAT_US (250 * DP_MS) /* between beats, in a run of short rounds */
 
 typedef struct dp_heartbeat_voter {
     dp_peer peer;
@@ -57,6 +55,7 @@ typedef struct dp_heartbeat {
     dp_peer self;
     uint64_t incarnation;
     dp_crypto crypto;
+    uint32_t pace; /* beats come every pace * DP_HEARTBEAT_US */
     uint64_t fallback_us;
     uint64_t hold_us;
     dp_idle idle;
@@ -82,10 +81,14 @@ typedef struct dp_heartbeat_config {
     dp_peer self;
     uint64_t incarnation;
     dp_crypto crypto;
-    uint64_t fallback_us; /* 0: DP_FALLBACK_US */
+    uint32_t pace;        /* dp_heartbeat_pace; 0: 1 */
+    uint64_t fallback_us; /* 0: a second and three beats */
     uint64_t hold_us;     /* least time between two changes of the opinion; 0 is allowed */
 } dp_heartbeat_config;
 
+/* Of a run with rounds of this length, of its manifest: 1 for 10 s and less, up to 4 for 40 s and
+ * more. A late word costs a share of a round, and each word costs bytes. */
+uint32_t dp_heartbeat_pace(uint32_t round_ms);
 void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config);
 /* The voter set of the chain head, in its order. Voters that stay keep what is known of them, and
  * of those that go it is known which of their beats are old. n in 1..DP_VOTERS_MAX. */

@@ -19,8 +19,6 @@ enum {
 };
 #define STORM_WINDOW_US (10 * DP_SECOND)
 #define DP_GUEST_US (30 * DP_SECOND) /* a guest that is silent for so long goes */
-#define SUMMARY_US                                                                                 \
-    DP_SECOND /* a linked row's summary older than this is asked for, traffic or not */
 
 typedef struct dp_accuser {
     dp_peer peer;
@@ -138,6 +136,10 @@ struct dp_members {
     bool reading_list;     /* a SYNC is being worked off */
     bool refuting;         /* what is flooded just now answers accusers */
 };
+
+/* probe.c */
+/* Age of a linked row's summary at which it is asked for, traffic or not. */
+uint64_t dp_members_summary_us(const dp_members *members);
 
 /* member_rows.c */
 /* for_member: a member by the chain finds room before those that are not. */

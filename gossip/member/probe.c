@@ -16,6 +16,17 @@ enum {
 #define TIMEOUT_US_MAX (900 * DP_MS)
 #define DEAD_PING_US (5 * DP_SECOND)
 #define RTT_AGE_US (5 * DP_SECOND) /* then a link is measured again */
+#define SUMMARY_US DP_SECOND       /* in a run of short rounds */
+
+static uint32_t pace_of(const dp_members *members)
+{
+    return members->beat != NULL ? members->beat->pace : 1;
+}
+
+uint64_t dp_members_summary_us(const dp_members *members)
+{
+    return members->quiet ? DP_IDLE_SUMMARY_US : pace_of(members) * SUMMARY_US;
+}
 
 uint64_t dp_members_timeout(const dp_members *members, uint32_t index)
 {
@@ -196,8 +207,7 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
             member->heard.us == 0 || dp_time_between(member->heard, now) >= members->period_us;
         const bool stale =
             hungry ? dp_time_between(members->rows[index].acked, now) >= members->period_us
-                   : dp_time_between(member->summary_at, now) >=
-                         (members->quiet ? DP_IDLE_SUMMARY_US : SUMMARY_US);
+                   : dp_time_between(member->summary_at, now) >= dp_members_summary_us(members);
         if (index != 0 && (silent || (stale && member->linked)) &&
             dp_members_watches(members, index) && !is_probed(members, index)) {
             return index;
@@ -224,8 +234,9 @@ static void ping_the_dead(dp_members *members, dp_time now, dp_out *out)
     }
 }
 
-/* clamp(8 srtt, 250 ms, 1 s) with the mean srtt of the linked members; longer in an idle run. */
-static void measure_period(dp_members *members)
+/* clamp(8 srtt, 250 ms, 1 s) with the mean srtt of the linked members, times the pace of
+ * heartbeats but for a node that lacks them; longer in an idle run. */
+static void measure_period(dp_members *members, bool hungry)
 {
     uint64_t sum = 0;
     uint64_t n = 0;
@@ -238,10 +249,14 @@ static void measure_period(dp_members *members)
         }
     }
     const uint64_t period_us = n == 0 ? DP_PROBE_US_MIN : 8 * (sum / n);
-    members->period_us = members->quiet                ? DP_IDLE_PROBE_US
-                         : period_us < DP_PROBE_US_MIN ? DP_PROBE_US_MIN
+    members->period_us = period_us < DP_PROBE_US_MIN   ? DP_PROBE_US_MIN
                          : period_us > DP_PROBE_US_MAX ? DP_PROBE_US_MAX
                                                        : period_us;
+    if (members->quiet) {
+        members->period_us = DP_IDLE_PROBE_US;
+    } else if (!hungry) {
+        members->period_us *= pace_of(members);
+    }
 }
 
 void dp_members_probe_reset(dp_members *members, dp_time now)
@@ -304,12 +319,12 @@ void dp_members_probe_tick(dp_members *members, dp_time now, dp_out *out)
     if (!dp_time_reached(now, members->probe_at)) {
         return;
     }
-    measure_period(members);
-    ping_the_dead(members, now, out);
-    const uint32_t most = dp_members_alive(members) <= SMALL_GROUP ? PROBES_IN_SMALL_GROUP : 1;
     /* A node that some voter does not reach lives on the beats that come with ACKs; they must not
      * get rare. */
     const bool hungry = members->beat != NULL && dp_heartbeat_wants_riders(members->beat, now);
+    measure_period(members, hungry);
+    ping_the_dead(members, now, out);
+    const uint32_t most = dp_members_alive(members) <= SMALL_GROUP ? PROBES_IN_SMALL_GROUP : 1;
     for (uint32_t k = 0; k < most; k++) {
         const uint32_t target = next_target(members, hungry, now);
         if (target == DP_MEMBER_NONE) {

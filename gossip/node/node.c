@@ -81,7 +81,7 @@ static void update_mode(dp_node *node)
                !(DP_BUGGIFY(node, DP_BUG_FALLBACK) && node->now.us / DP_SECOND % 8 == 0)) {
         set_mode(node, DP_MODE_SYNC, "quorum");
     } else if (node->mode != DP_MODE_JOINING ||
-               dp_time_between(node->started_at, node->now) > DP_FALLBACK_US) {
+               dp_time_between(node->started_at, node->now) > node->beat.fallback_us) {
         set_mode(node, DP_MODE_GOSSIP, "no quorum");
     }
 }

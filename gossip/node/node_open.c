@@ -84,6 +84,7 @@ static dp_status open_parts(dp_node *node)
                                       .self = node->self,
                                       .incarnation = config->incarnation,
                                       .crypto = config->crypto,
+                                      .pace = dp_heartbeat_pace(node->manifest.round_ms),
                                       .hold_us = (uint64_t)node->manifest.round_ms * 1000 / 4};
 
     dp_heartbeat_init(&node->beat, &beat);

@@ -55,7 +55,7 @@ static uint64_t round_us(dp_sim *sim)
 static uint64_t ahead_us(const dp_sim *sim)
 {
     return dp_fault_on(sim, DP_FAULT_JUMP) &&
-                   sim->oracle->seen_us < sim->healed_us + DP_HEARTBEAT_FRESH_US
+                   sim->oracle->seen_us < sim->healed_us + 3 * DP_HEARTBEAT_US
                ? DP_RECORD_PATIENCE_US
                : 0;
 }

@@ -461,6 +461,39 @@ static void with_two_of_three_clocks_the_earlier_one_counts(void **state)
     group_close(g);
 }
 
+static void beats_of_long_rounds_are_rarer_and_silence_counts_as_much_later(void **state)
+{
+    (void)state;
+    CHECK(dp_heartbeat_pace(500) == 1 && dp_heartbeat_pace(19999) == 1);
+    CHECK(dp_heartbeat_pace(30000) == 3 && dp_heartbeat_pace(86400000) == 4);
+    group *const g = group_of(3, 3);
+    for (uint32_t i = 0; i < g->n; i++) {
+        g->beats[i].pace = dp_heartbeat_pace(30000);
+        g->beats[i].fallback_us = DP_SECOND + 9 * DP_HEARTBEAT_US;
+    }
+    run(g, 30 * DP_SECOND);
+    CHECK(g->beats[0].sequence >= 39 && g->beats[0].sequence <= 42);
+    CHECK(dp_heartbeat_quorum(&g->beats[0]));
+    g->running[1] = false;
+    g->running[2] = false;
+    run(g, DP_SECOND + 6 * DP_HEARTBEAT_US);
+    CHECK(dp_heartbeat_quorum(&g->beats[0]));
+    run(g, DP_SECOND + 12 * DP_HEARTBEAT_US);
+    CHECK(!dp_heartbeat_quorum(&g->beats[0]));
+    group_close(g);
+}
+
+static void the_pace_of_a_manifest_sets_the_time_of_the_fallback(void **state)
+{
+    dp_heartbeat beat;
+
+    (void)state;
+    dp_heartbeat_init(&beat, &(dp_heartbeat_config){.self = mesh_peer(0), .pace = 3});
+    CHECK(beat.pace == 3 && beat.fallback_us == DP_SECOND + 9 * DP_HEARTBEAT_US);
+    dp_heartbeat_init(&beat, &(dp_heartbeat_config){.self = mesh_peer(0)});
+    CHECK(beat.pace == 1 && beat.fallback_us == DP_SECOND + 3 * DP_HEARTBEAT_US);
+}
+
 static void set_idle(group *g, uint32_t i, bool idle)
 {
     dp_heartbeat_idle(&g->beats[i], idle, (dp_time){g->now});
@@ -521,7 +554,7 @@ static void who_dies_in_an_idle_run_is_missed_soon_after_its_end(void **state)
     set_idle(g, 0, false);
     run(g, 20 * DP_MS);
     CHECK(g->beats[0].sequence == before + 1); /* Its own beat is due at once. */
-    run(g, DP_IDLE_GRACE_US + DP_FALLBACK_US + DP_SECOND);
+    run(g, DP_IDLE_GRACE_US + (DP_SECOND + 3 * DP_HEARTBEAT_US) + DP_SECOND);
     CHECK(!dp_heartbeat_quorum(&g->beats[0]));
     set_idle(g, 0, true); /* If it takes the run for idle again, the beats are too old. */
     run(g, 3 * DP_IDLE_BEAT_US);
@@ -565,6 +598,8 @@ int main(void)
         cmocka_unit_test(who_votes_again_is_not_heard_by_what_it_said_before),
         cmocka_unit_test(a_minority_of_wrong_clocks_moves_nobodys_time),
         cmocka_unit_test(with_two_of_three_clocks_the_earlier_one_counts),
+        cmocka_unit_test(beats_of_long_rounds_are_rarer_and_silence_counts_as_much_later),
+        cmocka_unit_test(the_pace_of_a_manifest_sets_the_time_of_the_fallback),
         cmocka_unit_test(an_idle_run_has_rare_beats_and_nobody_is_missed),
         cmocka_unit_test(who_dies_in_an_idle_run_is_missed_soon_after_its_end),
         cmocka_unit_test(wakes_do_not_spin),
