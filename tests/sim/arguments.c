@@ -83,11 +83,6 @@ static bool read_contributors(dp_arguments *args, const char *text)
     return read_count(text, DP_LISTED_DEFAULT, DP_LISTED_MAX, &args->options.contributors);
 }
 
-static bool read_unlike(dp_arguments *args, const char *text)
-{
-    return read_count(text, 1, DP_SIM_UNLIKE_MAX, &args->options.unlike);
-}
-
 static bool read_jobs(dp_arguments *args, const char *text)
 {
     return read_count(text, 1, JOBS_MAX, &args->jobs);
@@ -211,7 +206,6 @@ static const struct value_option {
     {"--until", read_until, "simulated seconds, above 0"},
     {"--faults", read_faults, "names of classes with commas, all, or none"},
     {"--profile", read_profile, "one of the profiles that --help lists"},
-    {"--unlike", read_unlike, "how many times slower the last node is, from 1 to 1000"},
     {"--jobs", read_jobs, "a number of processes, from 1 to 64"},
     {"--max-failures", read_failures, "a number, at least 1"},
     {"--trace", read_trace, "the number of a node, from 0"},
@@ -222,8 +216,7 @@ static const struct value_option {
     {"--evil", read_evil, "voter, trainer, holder, member, inviter or mixed"},
 };
 
-_Static_assert(DP_SIM_NODES_MAX == 1024 && DP_SIM_UNLIKE_MAX == 1000 && JOBS_MAX == 64,
-               "what the sentences say");
+_Static_assert(DP_SIM_NODES_MAX == 1024 && JOBS_MAX == 64, "what the sentences say");
 
 static bool *flag_of(dp_arguments *args, const char *name)
 {
@@ -310,10 +303,6 @@ dp_status dp_arguments_read(dp_arguments *args, int argc, char **argv, dp_why *w
                           "--enrolled goes with --profile scale, and not with --store real: the "
                           "store was not told of the records that the run begins with");
     }
-    if (read.options.unlike != 0 && read.options.profile != DP_PROFILE_SCALE) {
-        return dp_why_set(why, DP_BADARG,
-                          "--unlike goes with --profile scale: others have speeds of their own");
-    }
     if (read.output != NULL && !read.shrink) {
         return dp_why_set(why, DP_BADARG, "--output goes with --shrink, which writes that file");
     }
@@ -328,7 +317,7 @@ void dp_arguments_usage(FILE *out)
           "             [--profile NAME] [--jobs N] [--max-failures N] [--trace NODE] [--shrink "
           "[--output FILE]]\n"
           "             [--loss PERCENT] [--churn PERCENT-PER-MINUTE] [--round SECONDS]\n"
-          "             [--unlike FACTOR] [--sites N] [--lucky] [--rotate] "
+          "             [--sites N] [--lucky] [--rotate] "
           "[--enrolled] "
           "[--parts] [--sums] [--span] "
           "[--keep-vote-key] "

@@ -23,28 +23,11 @@ static void boot_at(dp_sim *sim, dp_host *host, uint64_t at_us)
     dp_sim_push(sim, &(dp_occasion){.at_us = at_us, .kind = DP_ON_BOOT, .node = host->index});
 }
 
-/* Speeds as 1 : 1/2 : 1/4 : 1 in turn, and one node far behind. The fastest make 30 steps in the
- * time of a round, and encode or apply in 0.2 to 1 of a step. */
-static void draw_unlike(dp_host *host)
-{
-    static const uint32_t slow[] = {1, 2, 4, 1};
-    const dp_sim *sim = host->sim;
-
-    host->step_us = sim->plan.round_ms * 1000 / 30;
-    host->encode_us = host->step_us / 5;
-    host->toy_slow =
-        host->index + 1 == sim->plan.nodes ? sim->options.unlike : slow[host->index % 4];
-}
-
 void dp_churn_start(dp_sim *sim)
 {
     dp_rng_init(&sim->churn_rng, dp_mix64(sim->options.seed) ^ 0x636875726e);
     dp_sim_push(sim, &(dp_occasion){.at_us = DP_SECOND, .kind = DP_ON_LOOK});
     for (uint32_t i = 0; i < sim->plan.nodes && sim->options.profile == DP_PROFILE_SCALE; i++) {
-        if (sim->options.unlike != 0) {
-            draw_unlike(&sim->hosts[i]);
-            continue;
-        }
         sim->hosts[i].step_us *= 32; /* steps of 0.2 to 1.1 s, as models have that need such runs */
     }
     /* A thousand do not start at once. */

@@ -110,9 +110,6 @@ static void print_replay(const dp_arguments *args, const report *r)
     if (args->options.sites > 0) {
         printf(" --sites %u", args->options.sites);
     }
-    if (args->options.unlike != 0) {
-        printf(" --unlike %u", args->options.unlike);
-    }
     if (args->options.keep_vote_key) {
         printf(" --keep-vote-key");
     }

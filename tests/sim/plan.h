@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "tests/sim/net.h"
 
-enum { DP_SIM_NODES_MAX = 1024, DP_SIM_UNLIKE_MAX = 1000 };
+enum { DP_SIM_NODES_MAX = 1024 };
 
 typedef enum dp_fault {
     DP_FAULT_LOSS = 0, /* messages vanish */
@@ -128,8 +128,6 @@ typedef struct dp_sim_options {
     bool enrolled;  /* scale: who is there from the start stands in the chain (enrol.h) */
     /* That a record may list; 0: by the profile, mostly 32. */
     uint32_t contributors;
-    /* scale: trainers of unlike speed, the last one so many times slower; 0: alike (host.c) */
-    uint32_t unlike;
 } dp_sim_options;
 
 typedef struct dp_plan {

@@ -18,7 +18,6 @@ static const struct number_key {
     {"contributors", offsetof(dp_sim_options, contributors), DP_LISTED_MAX},
     {"loss-milli", offsetof(dp_sim_options, loss_milli), 999},
     {"churn-milli", offsetof(dp_sim_options, churn_milli), 10000},
-    {"unlike", offsetof(dp_sim_options, unlike), DP_SIM_UNLIKE_MAX},
     {"round-ms", offsetof(dp_sim_options, round_ms), 1000000000},
 };
 

@@ -117,9 +117,6 @@ static void an_unknown_word_and_a_missing_seed_are_told(void **state)
     CHECK_OK(read_line(&args, "--seed 1 --enrolled --profile scale --contributors 64", &why));
     CHECK(args.options.enrolled && args.options.contributors == 64);
     args.options.enrolled = false;
-    CHECK_OK(read_line(&args, "--seed 1 --profile scale --unlike 16", &why));
-    CHECK(args.options.unlike == 16);
-    args.options.unlike = 0;
     CHECK_OK(read_line(&args, "--seed 1 --profile merge --span", &why));
     CHECK(args.options.span);
     CHECK_OK(read_line(&args, "--help", &why));

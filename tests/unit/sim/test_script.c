@@ -28,7 +28,6 @@ static void what_is_written_is_read_back(void **state)
                                     .enrolled = true,
                                     .sites = 2,
                                     .contributors = 1024,
-                                    .unlike = 16,
                                     .loss_milli = 5,
                                     .churn_milli = 1200,
                                     .round_ms = 2500,
@@ -54,7 +53,6 @@ static void what_is_written_is_read_back(void **state)
           again.options.contributors == 1024 && again.options.evil == DP_EVIL_TRAINER);
     CHECK(again.options.loss_milli == 5 && again.options.churn_milli == 1200 &&
           again.options.round_ms == 2500 && again.options.store == DP_SIM_STORE_REAL);
-    CHECK(again.options.unlike == 16);
     assert_string_equal(again.invariant, "M14");
 }
 
