@@ -117,19 +117,16 @@ static int order_chain(dp_cmd *cmd, const char *method, const uint64_t *round, c
 static int run_fork(dp_cmd *cmd)
 {
     static const char question[] =
-        "Normally a majority of the voters decides. This replaces them: with the run's root key "
-        "the "
-        "chain\nbegins anew after the last round that this node knows, and the nodes that it "
-        "reaches "
-        "now become the voters.\nDo it when a majority of the voters is lost for good, or to end a "
-        "halt (who voted twice is put out).\nIf others have gone on meanwhile, they will give up "
-        "their rounds since then and join this chain.\nDo it on one node only: two such beginnings "
-        "at one place stop the run.";
+        "This replaces the voters with the run's root key: the chain restarts after the last round "
+        "that this node knows, and the\nnodes that it reaches now become the voters. Use it when a "
+        "majority of the voters is lost for good, or to end a halt\n(a voter that voted twice is "
+        "removed). Nodes with later rounds drop those rounds and join this chain.\nDo it on one "
+        "node only: two restarts at one place halt the run.";
     static const char back[] =
-        "With the run's root key the chain begins anew after that round, from a checkpoint of this "
-        "node. What was decided since is\nundone for all as they hear of it: rounds, and who "
-        "joined; who was put out stays out. This node is the only voter until\nthe next records "
-        "take in others. Do it on one node only: two such beginnings at one place stop the run.";
+        "The chain restarts with the run's root key after that round, from a checkpoint of this "
+        "node. Every later decision is\nundone at all nodes: rounds and new members; removed "
+        "members stay removed. This node is the only voter until the next\nrecords add others. Do "
+        "it on one node only: two restarts at one place halt the run.";
     dp_control_error error;
     uint64_t round = 0;
     if (!dp_cmd_number(cmd, "to", 1, UINT64_MAX, &round, &error)) {
@@ -156,11 +153,10 @@ const dp_verb dp_verb_run_fork = {
 static int run_merge(dp_cmd *cmd)
 {
     static const char question[] =
-        "Twice the chain was begun anew with the root key, and each part of the run has gone its "
-        "own "
-        "way since, or has\nhalted. With this the chain of this node goes on; the other one ends: "
-        "its "
-        "nodes give up their rounds since then,\nkeep what they trained, and join this one.";
+        "The chain was restarted twice with the root key, and the two parts of the run continued "
+        "apart or halted. This command\ncontinues the chain of this node and ends the other one: "
+        "the nodes of the other chain drop their rounds since then, keep\ntheir work, and join "
+        "this chain.";
     return order_chain(cmd, "run.merge", NULL, question,
                        "the other nodes join when they learn of it");
 }

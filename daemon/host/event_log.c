@@ -198,7 +198,8 @@ void dp_event_log_round_of_record(const dp_record *record, const dp_peer *self,
         round->n_peers = i + 1;
     }
     for (uint32_t i = 0; i < record->n_late && i < DP_EVENT_LOG_LEFT_OUT_MAX; i++) {
-        round->left_out[i] = (dp_left_out){.peer = record->late[i], .cause = "not ready in time"};
+        round->left_out[i] =
+            (dp_left_out){.peer = record->late[i], .cause = "its update was not ready in time"};
         round->n_left_out = i + 1;
     }
     round->lines = record->lines;

@@ -35,7 +35,7 @@ typedef enum dp_event_log_kind { DP_EVENT_LOG_SYNC = 1, DP_EVENT_LOG_GOSSIP = 2 
 
 typedef struct dp_left_out {
     dp_peer peer;
-    char cause[32];
+    char cause[64]; /* of a note; a longer one is cut */
 } dp_left_out;
 
 typedef struct dp_event_log_round {
@@ -73,7 +73,7 @@ typedef struct dp_event_log_round {
     uint64_t weight_own;
     uint64_t weight_other;
     double moved;
-    char cause[32];
+    char cause[64]; /* of a note; a longer one is cut */
 } dp_event_log_round;
 
 typedef struct dp_event_log dp_event_log;

@@ -36,9 +36,10 @@ static bool nobody_decides(const dp_node *node)
 static dp_status tell_whether_somebody_decides(const dp_node *node, const dp_admin_command *order)
 {
     return nobody_decides(node)
-               ? dp_why_set(order->why, DP_OK,
-                            "the voters that are left are no majority, so nothing is decided until "
-                            "'dpnode run fork' names others, on the node that created the run")
+               ? dp_why_set(
+                     order->why, DP_OK,
+                     "the remaining voters are no majority: no round is decided until the node "
+                     "that created the run names new voters: dpnode run fork")
                : DP_OK;
 }
 
@@ -49,26 +50,26 @@ static dp_status revoke(dp_node *node, const dp_admin_command *order)
     const int key = dp_admin_key(node, &remove.by);
 
     if (dp_peer_equal(&order->peer, &node->self)) {
-        return dp_why_set(order->why, DP_BADARG, "this node can leave, and not revoke itself");
+        return dp_why_set(order->why, DP_BADARG,
+                          "a node cannot revoke itself; to leave the run: dpnode leave");
     }
     if (entry == NULL) {
         return dp_why_set(
             order->why, DP_NOTFOUND,
-            "it is no member of the run: a newcomer becomes one with the next record, "
-            "and who was removed is none any more");
+            "it is not a member of the run; a new node becomes a member with the next record");
     }
     if (!dp_ledger_may_revoke(&node->ledger, &remove.by, &order->peer)) {
         return dp_why_set(order->why, DP_DENIED,
                           (entry->caps & DP_CAP_ADMIN) != 0
-                              ? "it may administer the run itself, so only the root key puts it out"
+                              ? "it is an admin, and only the root key removes an admin"
                               : "this node has neither the root key nor the right to administer");
     }
     if (!dp_remove_sign(&remove, &node->config.crypto, key, &node->run)) {
-        return dp_why_set(order->why, DP_DENIED, "the key to sign with is not here");
+        return dp_why_set(order->why, DP_DENIED, "this node does not have the key to sign with");
     }
     const dp_status status = dp_request_removal(node, &remove);
     if (status != DP_OK) {
-        return dp_why_set(order->why, status, "%u removals wait for the next record already",
+        return dp_why_set(order->why, status, "%u removals already wait for the next record",
                           node->requests->n_removes);
     }
     return tell_whether_somebody_decides(node, order);
@@ -81,18 +82,19 @@ static dp_status refuse_invite(const dp_admin_command *order, dp_status status)
     switch ((int)status) {
     case DP_AGAIN:
         return dp_why_set(order->why, status,
-                          "as many revocations wait for the next record as may "
-                          "(%d): give the order again when they are decided",
+                          "%d revocations already wait for the next record, the largest number; "
+                          "repeat the command when they are decided",
                           DP_CONFIG_REVOKE_MAX);
     case DP_TOOBIG:
         return dp_why_set(order->why, status,
-                          "the chain remembers as many revoked invites as it can (%d)",
+                          "the chain already has %d revoked invites, the largest number",
                           DP_REVOKED_INVITES_MAX);
     case DP_DENIED:
         return dp_why_set(order->why, status,
                           "this node has neither the root key nor the right to administer");
     default:
-        return dp_why_set(order->why, status, "the word does not hold: %s", dp_status_text(status));
+        return dp_why_set(order->why, status, "the revocation is not valid: %s",
+                          dp_status_text(status));
     }
 }
 
@@ -104,17 +106,17 @@ static dp_status revoke_invite(dp_node *node, const dp_admin_command *order)
     const int key = dp_admin_key(node, &word.by);
 
     if (dp_invite_id_compare(&order->invite, &none) == 0) {
-        return dp_why_set(order->why, DP_BADARG, "this is the id of no invite");
+        return dp_why_set(order->why, DP_BADARG, "no invite has this id");
     }
     if (!dp_inviting_may_revoke(&node->ledger, &word.by)) {
         return refuse_invite(order, DP_DENIED);
     }
     if (word.until_ms <= dp_node_record_ms(node)) {
-        DP_IGNORE(dp_why_set(order->why, DP_OK, "nobody could come by it any more"));
+        DP_IGNORE(dp_why_set(order->why, DP_OK, "the invite had expired already"));
     } else if (!dp_inviting_wants(&node->ledger, &word, dp_node_record_ms(node))) {
-        DP_IGNORE(dp_why_set(order->why, DP_OK, "the chain had it revoked already"));
+        DP_IGNORE(dp_why_set(order->why, DP_OK, "the invite was revoked already"));
     } else if (!dp_invite_revoke_sign(&word, &node->config.crypto, key, &node->run)) {
-        return dp_why_set(order->why, DP_DENIED, "the key to sign with is not here");
+        return dp_why_set(order->why, DP_DENIED, "this node does not have the key to sign with");
     } else {
         const dp_status status = dp_revoke_request(node, &word);
         if (status != DP_OK) {
@@ -265,13 +267,14 @@ static dp_status may_fork(const dp_node *node, const dp_admin_command *order)
 {
     if (!node->halted && node->mode != DP_MODE_GOSSIP) {
         return dp_why_set(order->why, DP_EXISTS,
-                          "nothing calls for it: this node hears a majority of the voters, or does "
-                          "not know yet whether it does");
+                          "no restart is needed: this node reaches a majority of the voters, or "
+                          "does not know yet whether it does");
     }
     if (!node->standing.has_theta || node->standing.applied != node->ledger.round) {
-        return dp_why_set(order->why, DP_AGAIN,
-                          "the state of round %llu, from which all would go on, is not here",
-                          (unsigned long long)node->ledger.round);
+        return dp_why_set(
+            order->why, DP_AGAIN,
+            "this node does not have the state of round %llu, from which the run would continue",
+            (unsigned long long)node->ledger.round);
     }
     return DP_OK;
 }
@@ -297,18 +300,17 @@ static dp_status may_go_back(const dp_node *node, const dp_admin_command *order)
 
     if (order->round >= node->ledger.round) {
         return dp_why_set(order->why, DP_EXISTS,
-                          "round %llu is the newest: nothing is to be undone",
+                          "round %llu is the newest round: no round can be undone",
                           (unsigned long long)node->ledger.round);
     }
     if (head == NULL || head->round != order->round) {
-        return dp_why_set(
-            order->why, DP_NOTFOUND,
-            "round %llu is too long ago: a chain is begun anew at most %d records back",
-            (unsigned long long)order->round, DP_HEADS_MAX);
+        return dp_why_set(order->why, DP_NOTFOUND,
+                          "round %llu is too old: the chain can restart at most %d records back",
+                          (unsigned long long)order->round, DP_HEADS_MAX);
     }
     if (forks->n > 0 && forks->own[forks->n - 1].slot > order->slot) {
         return dp_why_set(order->why, DP_DENIED,
-                          "the chain has been begun anew since round %llu, which cannot be undone",
+                          "the chain was restarted after round %llu; a restart cannot be undone",
                           (unsigned long long)order->round);
     }
     if (dp_chain_certified(node, order->round, &certified) &&
@@ -352,8 +354,9 @@ static dp_status fork_chain(dp_node *node, const dp_admin_command *given)
     dp_view bytes;
 
     if (!dp_admin_has_root(node)) {
-        return dp_why_set(order->why, DP_DENIED,
-                          "the run's root key is not here: it is on the node that created the run");
+        return dp_why_set(
+            order->why, DP_DENIED,
+            "this node does not have the root key; the node that created the run has it");
     }
     DP_TRY(order->back ? may_go_back(node, order) : may_fork(node, order));
     draft_fork(node, order, draft);
@@ -368,17 +371,17 @@ static dp_status fork_chain(dp_node *node, const dp_admin_command *given)
         return dp_why_set(order->why, removed,
                           removed == DP_TOOBIG
                               ? "more than %d members or invites have been revoked since round %llu"
-                              : "the root key did not sign",
+                              : "the root key could not sign",
                           DP_CONFIG_REMOVE_MAX, (unsigned long long)round);
     }
     const uint32_t n_voters = choose_voters(node, draft);
     if (n_voters == 0) {
-        return dp_why_set(order->why, DP_AGAIN, "nobody here may vote");
+        return dp_why_set(order->why, DP_AGAIN, "neither this node nor a connected one may vote");
     }
     const dp_status encoded = dp_record_encode(draft, room, sizeof room, &bytes);
     dp_assert(encoded == DP_OK); /* The room is for the largest one. */
     if (!dp_fork_sign(&node->config.crypto, room, bytes.size)) {
-        return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
+        return dp_why_set(order->why, DP_DENIED, "the root key could not sign");
     }
     if (!order->back) {
         dp_fork_save_first(node);
@@ -387,9 +390,9 @@ static dp_status fork_chain(dp_node *node, const dp_admin_command *given)
     return dp_why_set(
         order->why, status,
         status != DP_OK
-            ? "a chain with %u of the nodes as voters after round %llu does not hold here"
-        : n_voters == 1 ? "%u voter goes on after round %llu"
-                        : "%u voters go on after round %llu",
+            ? "the restarted chain with %u voters after round %llu is not valid at this node"
+        : n_voters == 1 ? "%u voter continues after round %llu"
+                        : "%u voters continue after round %llu",
         n_voters, (unsigned long long)round);
 }
 
@@ -401,24 +404,26 @@ static dp_status merge(dp_node *node, const dp_admin_command *order)
     dp_stop stop = {.has = true, .loser = forks->other.id, .survivor = node->ledger.fork};
 
     if (!dp_admin_has_root(node)) {
-        return dp_why_set(order->why, DP_DENIED,
-                          "the run's root key is not here: it is on the node that created the run");
+        return dp_why_set(
+            order->why, DP_DENIED,
+            "this node does not have the root key; the node that created the run has it");
     }
     if (!forks->other.has || forks->n == 0 || dp_proof_of_votes(node)) {
         return dp_why_set(order->why, DP_EXISTS,
-                          "this node knows of one chain only: nothing is to be merged");
+                          "this node knows only one chain: there is nothing to merge");
     }
     if (forks->own[forks->n - 1].slot > forks->other.slot) {
-        return dp_why_set(order->why, DP_DENIED,
-                          "the other chain was begun anew earlier, and those on it lack records of "
-                          "this one: let the other go on, by this order on one of its nodes");
+        return dp_why_set(
+            order->why, DP_DENIED,
+            "the other chain was restarted earlier, and its nodes lack records of this "
+            "one; to continue the other chain: dpnode run merge on one of its nodes");
     }
     if (!dp_stop_sign(&node->config.crypto, &node->run, &stop.loser, &stop.survivor,
                       stop.signature)) {
-        return dp_why_set(order->why, DP_DENIED, "the root key did not sign");
+        return dp_why_set(order->why, DP_DENIED, "the root key could not sign");
     }
     DP_IGNORE(dp_why_set(
-        order->why, DP_OK, "the chain begun anew in slot %llu goes on, the one of slot %llu ends",
+        order->why, DP_OK, "the chain restarted in slot %llu continues; the one of slot %llu ends",
         (unsigned long long)forks->own[forks->n - 1].slot, (unsigned long long)forks->other.slot));
     return dp_fork_stop(node, &stop);
 }
@@ -438,5 +443,5 @@ dp_status dp_admin_command_obey(dp_node *node, const dp_admin_command *order)
     case DP_ADMIN_MERGE:
         return merge(node, order);
     }
-    return dp_why_set(order->why, DP_UNSUPPORTED, "an order of kind %d", (int)order->kind);
+    return dp_why_set(order->why, DP_UNSUPPORTED, "unknown admin command %d", (int)order->kind);
 }

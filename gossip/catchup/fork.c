@@ -101,8 +101,9 @@ static void write_next(dp_node *node)
     if (forks->saving && dp_saved_own(node) < node->ledger.round) {
         if (dp_time_between(forks->asked_at, node->now) > DP_FORK_SAVE_US) {
             forks->next.has = false;
-            dp_node_note(node, DP_NOTE_REJECTED, node->ledger.round, NULL, forks->next.slot, 0,
-                         "the state to go on from could not be saved");
+            dp_node_note(
+                node, DP_NOTE_REJECTED, node->ledger.round, NULL, forks->next.slot, 0,
+                "the chain is not restarted: the checkpoint to continue from could not be saved");
         }
         return; /* All are opened anew, and this state may be nowhere else. */
     }
@@ -171,7 +172,8 @@ static void meet_other(dp_node *node, const dp_record *record, const dp_hash *id
         dp_proof_forks(node, own, &node->forks->other);
     } else {
         dp_node_note(node, DP_NOTE_REJECTED, node->ledger.round, NULL, record->slot, 0,
-                     "another chain by the root key");
+                     "the root key restarted the chain twice; to end one of the two chains: dpnode "
+                     "run merge");
     }
 }
 

@@ -133,7 +133,7 @@ static bool give_up_state(dp_node *node)
         return false;
     }
     dp_node_note(node, DP_NOTE_CATCHUP, node->ledger.round, NULL, from, node->ledger.round,
-                 "no state comes");
+                 "no peer delivered the state; this node replays the rounds");
     dp_picker_cancel(node->picker, node->now, &catchup->state_root, &node->out);
     catchup->wants_state = false;
     catchup->hasty = 0;

@@ -70,7 +70,7 @@ dp_status dp_channel_judge_first(dp_channel *channel, uint64_t told_ms, dp_buf *
 
     if (replays != NULL && !dp_broken(191) &&
         !dp_replay_add(replays, channel->noise.remote_ephemeral, timely)) {
-        return dp_channel_fail(channel, DP_EXISTS, "a first message that was sent before");
+        return dp_channel_fail(channel, DP_EXISTS, "the first message repeats an earlier one");
     }
     if (timely) {
         return DP_OK;
@@ -92,10 +92,10 @@ dp_status dp_channel_read_time(dp_channel *channel, dp_view message)
     const dp_view sealed =
         dp_view_of(message.data + sizeof salt.bytes, message.size - sizeof salt.bytes);
     if (dp_noise_open(&cipher, dp_view_of(NULL, 0), sealed, time) != DP_OK) {
-        return dp_channel_fail(channel, DP_BADSIG, "the time in place of an answer is forged");
+        return dp_channel_fail(channel, DP_BADSIG, "the peer's answer about its clock is forged");
     }
     dp_reader reader = dp_reader_of(dp_view_of(time, sizeof time));
     channel->peer_unix_ms = dp_read_u64(&reader);
     return dp_channel_fail(channel, DP_TIMEOUT,
-                           "the time of the first message is far from the other end's");
+                           "the time of the first message is far from the peer's");
 }

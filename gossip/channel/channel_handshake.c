@@ -166,13 +166,14 @@ dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit)
     const uint16_t epoch = dp_read_u16(&reader);
     dp_assert(!reader.failed);
     if (memcmp(name, magic, sizeof magic - 1) != 0) {
-        return dp_channel_fail(channel, DP_BADMSG, "does not speak this protocol");
+        return dp_channel_fail(channel, DP_BADMSG, "the peer does not speak this protocol");
     }
     if (name[3] != magic[3]) {
-        return dp_channel_fail(channel, DP_VERSION,
-                               name[3] < magic[3]
-                                   ? "speaks an older version of this protocol: update it there"
-                                   : "speaks a newer version of this protocol: update this node");
+        return dp_channel_fail(
+            channel, DP_VERSION,
+            name[3] < magic[3]
+                ? "the peer speaks an older version of this protocol: update the peer"
+                : "the peer speaks a newer version of this protocol: update this node");
     }
     if ((suites & 1U) == 0 || zero != 0) {
         return dp_channel_fail(channel, DP_BADMSG, "malformed preamble");
@@ -188,7 +189,7 @@ dp_status dp_channel_read_preamble(dp_channel *channel, dp_view unit)
             return DP_OK;
         }
     }
-    return dp_channel_fail(channel, DP_DENIED, "unknown epoch of the pre-shared key");
+    return dp_channel_fail(channel, DP_DENIED, "the peer uses a join secret of an unknown epoch");
 }
 
 static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
@@ -199,8 +200,7 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
     const dp_status status =
         dp_noise_read(&channel->noise, message, payload, sizeof payload, &size);
     if (status != DP_OK) {
-        return dp_channel_fail(channel, status,
-                               "the first message is not under this run's pre-shared key");
+        return dp_channel_fail(channel, status, "the peer does not have this run's join secret");
     }
     dp_reader reader = dp_reader_of(dp_view_of(payload, size));
     const uint8_t number = dp_read_u8(&reader);
@@ -212,7 +212,8 @@ static dp_status answer_first(dp_channel *channel, dp_view message, dp_buf *out)
     DP_TRY(dp_channel_judge_first(channel, told_ms, out));
     if (channel->config.may_answer != NULL && !dp_broken(215) &&
         !channel->config.may_answer(channel->config.context)) {
-        return dp_channel_fail(channel, DP_BUSY, "too many handshakes from there in this second");
+        return dp_channel_fail(channel, DP_BUSY,
+                               "too many handshakes from that address in this second");
     }
     channel->proves_secret = true;
     channel->lane = number > 0 ? DP_LANE_BULK : DP_LANE_CONTROL;
@@ -259,7 +260,7 @@ static dp_status check_standing(dp_channel *channel, dp_view hello)
     if (is_member && !dp_broken(182) && memcmp(admitted, unknown, sizeof admitted) != 0 &&
         memcmp(admitted, channel->peer.x_public, sizeof admitted) != 0) {
         return dp_channel_fail(channel, DP_DENIED,
-                               "the peer's static key is not the one that it was admitted with");
+                               "the peer's static key is not the key with which it was admitted");
     }
     return check_times(channel, is_member, hello);
 }
@@ -311,13 +312,12 @@ static dp_status check_peer(dp_channel *channel, dp_view signed_by_it,
                                                   NULL, 0, &channel->peer, NULL);
 
     if (checked != DP_OK) {
-        return dp_channel_fail(channel, checked,
-                               "the peer's credential does not hold for this run");
+        return dp_channel_fail(channel, checked, "the peer's credential is not valid for this run");
     }
     if (memcmp(channel->peer.x_public, channel->noise.remote_static,
                sizeof channel->peer.x_public) != 0) {
         return dp_channel_fail(channel, DP_DENIED,
-                               "the peer's static key is not that of its certificate");
+                               "the peer's static key is not the key in its certificate");
     }
     if (!dp_broken(180) &&
         !dp_verify(channel->peer.node.bytes, signing_domain, signed_by_it, signature.data)) {

@@ -99,7 +99,7 @@ typedef enum dp_note_code {
     DP_NOTE_PUBLISHED,    /* round, a: bytes, b: tokens */
     DP_NOTE_READY,        /* round, peer */
     DP_NOTE_CLOSED,       /* round, a: listed, b: active; cause: all | first | grace | deadline */
-    DP_NOTE_STRAGGLER,    /* round, peer left out; cause: not ready | not held | suspect */
+    DP_NOTE_STRAGGLER,    /* round, peer that is left out; cause */
     DP_NOTE_BID,          /* slot in round field, a: ballot */
     DP_NOTE_DECIDED,      /* round, a: listed, b: slot */
     DP_NOTE_COUNTED,      /* round: this node is listed; a: clip Q16 */
@@ -108,10 +108,10 @@ typedef enum dp_note_code {
     DP_NOTE_CERTIFIED,    /* round: a majority signed the state */
     DP_NOTE_VOTERS,       /* a: old count, b: new count */
     DP_NOTE_ADMITTED,     /* peer */
-    DP_NOTE_REMOVED,      /* peer */
+    DP_NOTE_REMOVED,      /* peer; cause: left | revoked | harmful | absent */
     DP_NOTE_MEMBER,       /* peer, a: old state, b: new state, cause */
     DP_NOTE_FETCH,        /* peer, bad or slow source; cause */
-    DP_NOTE_CATCHUP,      /* a: from round, b: to round; cause: records | replay | state */
+    DP_NOTE_CATCHUP,      /* a: from round, b: to round; cause */
     DP_NOTE_EXCHANGE,  /* peer, a: weight own, b: weight other; cause: done | aborted | in doubt */
     DP_NOTE_DISCARDED, /* a: share of the residual and open work, Q16; cause: lambda */
     DP_NOTE_DIVERGED,  /* round: own state root differs from the certified one; reload */

@@ -188,7 +188,7 @@ static dp_status check_grant(const dp_cert *cert, const dp_cert *parent, dp_why 
         if (cert->not_before_ms < parent->not_before_ms ||
             cert->not_before_ms > parent->not_after_ms) {
             return dp_why_set(why, DP_DENIED,
-                              "A membership begins outside the time of its invite.");
+                              "The membership begins before or after the time of its invite.");
         }
         return DP_OK;
     }

@@ -225,13 +225,13 @@ static void book_round(dp_audit *audit, const dp_audit_count counts[DP_LISTED_MA
         count.twice += before < audit->own[index] ? audit->own[index] - before : 0;
         audit->own[index] = listed->reach.own;
         if (count.twice > 0) {
-            find(audit, audit->record.slot, "samples are counted a second time");
+            find(audit, audit->record.slot, "samples are counted twice");
         }
         add_to(&audit->members[index], &count);
         add_to(&audit->count, &count);
     }
     if (audit->full) {
-        find(audit, audit->record.slot, "too many stretches of samples to compare");
+        find(audit, audit->record.slot, "too many ranges of samples to compare");
         audit->full = false;
     }
 }
@@ -268,7 +268,7 @@ static const char *judge_cert(const dp_audit *audit, const dp_hash *made, dp_vie
     }
     *name = *made;
     return certified(audit, &seals, made) ? NULL
-                                          : "the certificate is not of a majority of the voters";
+                                          : "the certificate is not by a majority of the voters";
 }
 
 /* May it be applied? */
@@ -294,7 +294,7 @@ static bool judge_form(dp_audit *audit, uint64_t slot, const dp_hash *stored, co
                        dp_view bytes)
 {
     if (!dp_hash_equal(made, stored)) {
-        find(audit, slot, "the record is not what its hash says");
+        find(audit, slot, "the record does not match its hash");
     }
     if (dp_record_decode(&audit->record, bytes) != DP_OK) {
         find(audit, slot, "the record does not decode");

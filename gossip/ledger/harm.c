@@ -175,18 +175,18 @@ dp_status dp_harm_valid(const dp_ledger *ledger, const dp_crypto *crypto, const 
                         const char **cause)
 {
     if (!may_go(ledger, &remove->peer)) {
-        *cause = "puts out for harm whom it may not";
+        *cause = "the record removes a member for harm that may not be removed so";
         return DP_DENIED;
     }
     if (remove->n_seals < dp_ledger_majority(ledger) && !dp_broken(222)) {
-        *cause = "too few say that it does harm";
+        *cause = "fewer than a majority of the voters found the removed member harmful";
         return DP_DENIED;
     }
     for (uint32_t i = 0; i < remove->n_seals; i++) {
         const dp_harm_seal *seal = &remove->seals[i];
         if (seal->voter >= ledger->n_voters || (i > 0 && seal->voter <= seal[-1].voter) ||
             (!is_recent(ledger, seal->round) && !dp_broken(223))) {
-            *cause = "a word about harm of nobody, or of long ago";
+            *cause = "a statement of harm is not by a voter, or is too old";
             return DP_DENIED;
         }
         dp_harm harm = {.accused = remove->peer, .round = seal->round};
@@ -194,7 +194,7 @@ dp_status dp_harm_valid(const dp_ledger *ledger, const dp_crypto *crypto, const 
         if (!dp_harm_verify(&harm, ledger->voters[seal->voter].key, crypto, &ledger->run,
                             &ledger->fork) &&
             !dp_broken(224)) {
-            *cause = "signature of a word about harm";
+            *cause = "the signature of a statement of harm is not valid";
             return DP_BADSIG;
         }
     }

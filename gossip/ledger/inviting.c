@@ -59,7 +59,7 @@ const char *dp_inviting_struck(const dp_ledger *ledger, const dp_config_part *co
     }
     for (uint32_t i = 0; i < admitted->n_above; i++) {
         if (!is_member(ledger, config, &admitted->above[i])) {
-            return "an invite of a node that is no member";
+            return "the node that made the invite is not a member";
         }
     }
     return NULL;
@@ -155,15 +155,15 @@ dp_status dp_inviting_rotation_valid(const dp_ledger *ledger, const dp_crypto *c
                                      const dp_rotation *word, const char **cause)
 {
     if (!dp_inviting_may_revoke(ledger, &word->by) && !dp_broken(212)) {
-        *cause = "the join secret rotated by somebody who may not";
+        *cause = "the signer may not rotate the join secret";
         return DP_DENIED;
     }
     if (!dp_rotation_follows(word, &ledger->epoch)) {
-        *cause = "an epoch of the join secret that is over, or far ahead";
+        *cause = "the join secret's epoch has passed or is too far ahead";
         return DP_DENIED;
     }
     if (!dp_rotation_verify(word, crypto, &ledger->run)) {
-        *cause = "signature of a rotation";
+        *cause = "the signature of a new join secret is not valid";
         return DP_BADSIG;
     }
     return DP_OK;

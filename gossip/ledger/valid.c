@@ -47,19 +47,19 @@ static dp_status check_admits(const dp_valid *valid, const dp_record *record, co
     if (config->n_admits > 0 &&
         (!dp_ledger_has_place(ledger, config->n_admits, config->n_removes) ||
          dp_ledger_rows_left(ledger) < config->n_admits)) {
-        return no(cause, "the roster is full");
+        return no(cause, "the record admits more members than the run may have");
     }
     for (uint32_t i = 0; i < config->n_admits; i++) {
         const dp_admit *admit = &config->admits[i];
         dp_admitted *out = &valid->admitted[i];
         if (dp_ledger_member(ledger, &admit->peer) != NULL ||
             dp_ledger_barred(ledger, &admit->peer)) {
-            return no(cause, "admits somebody twice");
+            return no(cause, "the record admits a node that is a member or was removed");
         }
         if (valid->admission->check(valid->admission->context, admit->credential, &ledger->run,
                                     ledger->root_key, &admit->peer, record->time_ms,
                                     out) != DP_OK) {
-            return no(cause, "a credential does not hold");
+            return no(cause, "the record admits a node whose credential is not valid");
         }
         const char *struck = dp_inviting_struck(ledger, config, out);
         if (struck != NULL) {
@@ -71,7 +71,7 @@ static dp_status check_admits(const dp_valid *valid, const dp_record *record, co
                 memcmp(&valid->admitted[k].invite, &out->invite, sizeof out->invite) == 0 ? 1 : 0;
         }
         if (out->uses > 0 && uses >= out->uses) {
-            return no(cause, "an invite is used up");
+            return no(cause, "the invite of an admitted node is used up");
         }
     }
     return DP_OK;
@@ -97,15 +97,15 @@ static dp_status check_removes(const dp_valid *valid, const dp_record *record, c
     for (uint32_t i = 0; i < config->n_removes; i++) {
         const dp_remove *remove = &config->removes[i];
         if (dp_ledger_member(ledger, &remove->peer) == NULL) {
-            return no(cause, "removes a stranger");
+            return no(cause, "the record removes a node that is not a member");
         }
         if (remove->reason == DP_REMOVE_REVOKED &&
             !dp_ledger_may_revoke(ledger, &remove->by, &remove->peer)) {
-            return no(cause, "revoked by somebody who may not");
+            return no(cause, "the signer of a revocation may not revoke that member");
         }
         if (remove->reason == DP_REMOVE_ABSENT) {
             if (!is_absent(ledger, record, &remove->peer)) {
-                return no(cause, "puts out somebody who is not away");
+                return no(cause, "the record removes a member as absent that is not absent");
             }
             continue;
         }
@@ -114,19 +114,20 @@ static dp_status check_removes(const dp_valid *valid, const dp_record *record, c
             continue;
         }
         if (!dp_remove_verify(remove, valid->crypto, &ledger->run)) {
-            *cause = "signature of a removal";
+            *cause = "the signature of a removal is not valid";
             return DP_BADSIG;
         }
         /* Nobody votes who is no member; the last member of all may go. */
         if (config->n_voters == 0 && dp_ledger_voter(ledger, &remove->peer) != DP_NOBODY &&
             ledger->n_members + config->n_admits > config->n_removes) {
-            return no(cause, "removes a voter and names none");
+            return no(cause, "the record removes a voter and names no new voters");
         }
     }
     for (uint32_t i = 0; i < config->n_fences; i++) {
         const uint32_t index = dp_ledger_find(ledger, &config->fences[i].peer);
         if (index == DP_NOBODY || ledger->roster[index].fenced >= config->fences[i].incarnation) {
-            return no(cause, "fences nobody");
+            return no(cause,
+                      "the record fences a node that is not in the roster or is fenced already");
         }
     }
     return DP_OK;
@@ -143,13 +144,13 @@ static dp_status check_revoked(const dp_valid *valid, const dp_record *record, c
     for (uint32_t i = 0; i < config->n_revoked; i++) {
         const dp_invite_revoke *word = &config->revoked[i];
         if (!dp_inviting_may_revoke(ledger, &word->by)) {
-            return no(cause, "an invite revoked by somebody who may not");
+            return no(cause, "the signer may not revoke an invite");
         }
         if (!dp_inviting_wants(ledger, word, record->time_ms)) {
-            return no(cause, "revokes an invite that is revoked or over");
+            return no(cause, "the record revokes an invite that is revoked already or has expired");
         }
         if (!dp_invite_revoke_verify(word, valid->crypto, &ledger->run)) {
-            *cause = "signature of a revoked invite";
+            *cause = "the signature of an invite's revocation is not valid";
             return DP_BADSIG;
         }
     }
@@ -175,28 +176,28 @@ static dp_status check_voters(const dp_valid *valid, const dp_record *record, co
         return DP_OK;
     }
     if (!dp_broken(18) && (config->n_voters % 2 == 0 || config->n_voters > ledger->voters_max)) {
-        return no(cause, "count of voters");
+        return no(cause, "the number of voters is even or too large");
     }
     for (uint32_t i = 0; i < config->n_voters; i++) {
         const dp_voter_entry *entry = &config->voters[i];
         const dp_peer *peer = &entry->voter.peer;
         const uint32_t index = dp_ledger_voter(ledger, peer);
         if ((dp_valid_caps(valid, record, peer) & DP_CAP_VOTE) == 0 || is_removed(config, peer)) {
-            return no(cause, "a voter may not vote");
+            return no(cause, "the record names a voter that may not vote");
         }
         for (uint32_t k = 0; k < i; k++) {
             if (memcmp(config->voters[k].voter.key, entry->voter.key, DP_PUBLIC_KEY_BYTES) == 0) {
-                return no(cause, "one vote key for two voters");
+                return no(cause, "two voters have the same vote key");
             }
         }
         if (entry->kept) {
             if (index == DP_NOBODY ||
                 memcmp(ledger->voters[index].key, entry->voter.key, DP_PUBLIC_KEY_BYTES) != 0) {
-                return no(cause, "keeps what was no voter");
+                return no(cause, "the record keeps a voter that was none, or had another vote key");
             }
         } else if (!dp_voter_ok_verify(valid->crypto, peer, &ledger->run, &ledger->head,
                                        entry->voter.key, entry->signature)) {
-            *cause = "signature of a new voter";
+            *cause = "the signature of a new voter is not valid";
             return DP_BADSIG;
         }
     }
@@ -211,16 +212,16 @@ static dp_status check_state(const dp_valid *valid, const dp_record *record, con
     const dp_ledger *ledger = valid->ledger;
 
     if (record->n_state < dp_ledger_majority(ledger) && !(dp_broken(44) && record->n_state >= 2)) {
-        return no(cause, "no majority for the state");
+        return no(cause, "fewer than a majority of the voters signed the state");
     }
     for (uint32_t i = 0; i < record->n_state; i++) {
         const dp_seal *seal = &record->state[i];
         if (seal->voter >= ledger->n_voters) {
-            return no(cause, "a state signed by no voter");
+            return no(cause, "a signer of the state is not a voter");
         }
         if (!dp_state_verify(valid->crypto, ledger->voters[seal->voter].key, &ledger->run,
                              &ledger->fork, ledger->round, &record->state_root, seal->signature)) {
-            *cause = "signature of the state";
+            *cause = "a signature of the state is not valid";
             return DP_BADSIG;
         }
     }
@@ -271,29 +272,29 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
     const dp_ledger *ledger = valid->ledger;
 
     if (record->n_listed == 0 || record->n_listed > ledger->listed_max) {
-        return no(cause, "count of contributions");
+        return no(cause, "the number of contributions is 0 or too large");
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
         if ((dp_valid_caps(valid, record, &listed->peer) & DP_CAP_TRAIN) == 0) {
-            return no(cause, "a contributor may not train");
+            return no(cause, "the record counts a node that may not train");
         }
         if (dp_listed_age(record, i) != 0 && !dp_ledger_may_be_stale(ledger, &listed->peer)) {
-            return no(cause, "a contribution to a round that is closed");
+            return no(cause, "a contribution is for the round before and may not count any more");
         }
         const dp_ready ready = dp_valid_ready(ledger, record, i);
         if (!dp_valid_numbers(&ready) || listed->energy > DP_ENERGY_MAX) {
-            return no(cause, "numbers of a contribution");
+            return no(cause, "the numbers of a contribution are out of range");
         }
         if (!dp_valid_lease(ledger, &ready)) {
-            return no(cause, "samples outside of a lease");
+            return no(cause, "a contribution has samples outside of its member's lease");
         }
         if (is_copied(record, i)) {
-            return no(cause, "one blob for two");
+            return no(cause, "two members contribute the same blob");
         }
         if (!(dp_broken(70) && i >= DP_LIST_ROWS_MAX) &&
             !dp_ready_verify(&ready, valid->crypto, &ledger->run, &ledger->fork)) {
-            *cause = "signature of a contribution";
+            *cause = "the signature of a contribution is not valid";
             return DP_BADSIG;
         }
     }
@@ -301,7 +302,7 @@ static dp_status check_listed(const dp_valid *valid, const dp_record *record, co
         const dp_roster_entry *entry = dp_ledger_member(ledger, &record->late[i]);
         if (entry == NULL || is_listed(record, &record->late[i]) ||
             !dp_ledger_may_be_late(ledger, entry, record->round)) {
-            return no(cause, "late list");
+            return no(cause, "the list of late members is not valid");
         }
     }
     return DP_OK;
@@ -386,13 +387,13 @@ static dp_status check_numbers(const dp_valid *valid, const dp_record *record, c
     compute(valid->ledger, record, &all);
     if (record->alpha != valid->ledger->alpha || record->tokens_total != all.tokens ||
         record->w_total != all.sum.w || record->clip_median != all.sum.median) {
-        return no(cause, "sums of the round");
+        return no(cause, "the totals of the round do not follow from its contributions");
     }
     for (uint32_t i = 0; i < record->n_listed; i++) {
         const dp_listed *listed = &record->listed[i];
         if (listed->w != all.rows[i].w || listed->clip != all.rows[i].clip ||
             listed->q != all.rows[i].q) {
-            return no(cause, "weight of a contribution");
+            return no(cause, "the weight of a contribution is not the one that the chain gives it");
         }
     }
     return DP_OK;
@@ -404,14 +405,14 @@ static dp_status check_round(const dp_valid *valid, const dp_record *record, con
 
     dp_assert(record->kind == DP_RECORD_ROUND);
     if (record->round != ledger->round + 1 || !dp_hash_equal(&record->base, &ledger->base)) {
-        return no(cause, "round or base");
+        return no(cause, "the record is for another round or base");
     }
     DP_TRY(check_state(valid, record, cause));
     if (record->parted != ledger->parted || record->in_lists != dp_ledger_lists(ledger)) {
-        return no(cause, "form of a round");
+        return no(cause, "the form of the record is not that of this run's rounds");
     }
     if (record->lines != DP_LINES_FIT && !dp_density_moves(&ledger->density)) {
-        return no(cause, "lines of a round whose updates are all of one density");
+        return no(cause, "the record changes the density, which is fixed in this run");
     }
     DP_TRY(check_listed(valid, record, cause));
     DP_TRY(check_numbers(valid, record, cause));
@@ -427,21 +428,22 @@ dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const 
     *cause = "";
     if (!dp_hash_equal(&record->run, &ledger->run) ||
         !dp_hash_equal(&record->fork, &ledger->fork)) {
-        return no(cause, "run or fork");
+        return no(cause, "the record is of another run or another fork");
     }
     if (record->slot != ledger->slot + 1) {
-        *cause = "slot";
+        *cause = "the record is of another slot";
         return record->slot > ledger->slot ? DP_AGAIN : DP_EXISTS;
     }
     if (!dp_hash_equal(&record->prev, &ledger->head)) {
-        return no(cause, "record before");
+        return no(cause, "the record does not follow the newest one of this chain");
     }
     if (record->time_ms < ledger->time_ms) {
-        return no(cause, "time runs back");
+        return no(cause, "the record's time is before that of the record before");
     }
     if (record->kind == DP_RECORD_FORK) {
-        return record->round == ledger->round ? dp_valid_fork(valid, record, cause)
-                                              : no(cause, "round of a fork");
+        return record->round == ledger->round
+                   ? dp_valid_fork(valid, record, cause)
+                   : no(cause, "the fork is after another round than the newest one");
     }
     if (record->has_config) {
         DP_TRY(check_admits(valid, record, cause));
@@ -456,5 +458,5 @@ dp_status dp_valid_record(const dp_valid *valid, const dp_record *record, const 
     if (record->kind == DP_RECORD_ROUND) {
         return check_round(valid, record, cause);
     }
-    return record->has_config ? DP_OK : no(cause, "a config without content");
+    return record->has_config ? DP_OK : no(cause, "the record changes nothing");
 }

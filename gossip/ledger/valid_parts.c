@@ -30,23 +30,23 @@ static dp_status check_part(const dp_valid *valid, const dp_record *record, uint
 
     dp_assert(p < record->n_parts);
     if (part->from == 0 || (part->from & ~dp_part_all(record->n_listed)) != 0) {
-        return no(cause, "contributions of a part");
+        return no(cause, "a part sums no contribution, or one that is not listed");
     }
     if (part->bytes == 0 || part->bytes > DP_OBJECT_BYTES_MAX ||
         part->q != share_of(record, part)) {
-        return no(cause, "numbers of a part");
+        return no(cause, "the size or the share of a part is not valid");
     }
     if ((dp_valid_caps(valid, record, &part->owner) & DP_CAP_TRAIN) == 0) {
-        return no(cause, "an owner of a part may not train");
+        return no(cause, "the owner of a part may not train");
     }
     if (part->n_sums > 0 &&
         (!valid->ledger->summed || part->n_sums > dp_site_sums_most(record->n_parts) ||
          !dp_site_sums_fit(&record->sums[part->first_sum], part->n_sums, part->from))) {
-        return no(cause, "sums of sites in a part");
+        return no(cause, "the sums of sites in a part are not valid");
     }
     const dp_part_word word = dp_part_word_of(record, p);
     if (!dp_part_verify(&word, valid->crypto, &valid->ledger->run, &valid->ledger->fork)) {
-        *cause = "signature of a part";
+        *cause = "the signature of a part is not valid";
         return DP_BADSIG;
     }
     return DP_OK;
@@ -57,7 +57,7 @@ dp_status dp_valid_parts(const dp_valid *valid, const dp_record *record, const c
     uint32_t covered = 0;
 
     if (record->n_parts != valid->ledger->layout.cuts.n) {
-        return no(cause, "count of parts");
+        return no(cause, "the record has another number of parts than the run");
     }
     for (uint32_t p = 0; p < record->n_parts; p++) {
         if (record->parts[p].has) {
@@ -68,5 +68,5 @@ dp_status dp_valid_parts(const dp_valid *valid, const dp_record *record, const c
     /* Every listed contribution must be in a part: the work of another one would not count, so its
      * tokens must not count either. */
     return covered == dp_part_all(record->n_listed) ? DP_OK
-                                                    : no(cause, "a contribution in no part");
+                                                    : no(cause, "a contribution is in no part");
 }

@@ -19,27 +19,27 @@ const char *dp_node_judge_terms(void *context, const dp_peer *peer, const dp_mix
 
     dp_assert(peer != NULL && terms != NULL);
     if (entry == NULL) {
-        return "an exchange with no member";
+        return "the partner of a pair exchange is not a member";
     }
     if (terms->bytes > dp_manifest_update_bytes_max(&node->manifest)) {
-        return "an exchange of an object longer than any update";
+        return "an object of a pair exchange is larger than any update";
     }
     if (terms->tokens == 0) {
         return NULL; /* It weighs nothing. */
     }
     if (!dp_lease_covers(&entry->lease, &terms->reach, terms->tokens, ledger->context)) {
-        return "an exchange of samples outside of a lease";
+        return "a pair exchange has samples outside of its member's lease";
     }
     const uint64_t batch = (uint64_t)node->manifest.batch_rows * ledger->context;
     if (terms->tokens / STEP_MORE / batch > terms->steps) {
-        return "an exchange of more tokens than its steps hold";
+        return "a pair exchange has more tokens than its steps can train on";
     }
     const uint64_t agreed_ms = dp_heartbeat_agreed_ms(&node->beat, node->now);
     const uint64_t now_ms = agreed_ms > node->wall_ms ? agreed_ms : node->wall_ms;
     const uint64_t span_ms = now_ms > entry->counted_ms ? now_ms - entry->counted_ms : 0;
     if (ledger->pace.speed > 0 && !dp_broken(114) &&
         terms->tokens / MORE > dp_pace_most(&ledger->pace, span_ms)) {
-        return "an exchange of more tokens than its time allows";
+        return "a pair exchange has more tokens than its time allows";
     }
     return NULL;
 }

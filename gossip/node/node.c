@@ -70,7 +70,7 @@ static void update_mode(dp_node *node)
     } else if (dp_node_revoked(node, &node->self)) {
         set_mode(node, DP_MODE_LEFT, "revoked");
     } else if (node->halted) {
-        set_mode(node, DP_MODE_HALTED, "voted twice");
+        set_mode(node, DP_MODE_HALTED, dp_proof_of_votes(node) ? "voted twice" : "two forks");
     } else if (node->paused) {
         set_mode(node, DP_MODE_PAUSED, "owner");
     } else if (!synced) {
@@ -218,7 +218,7 @@ static void on_lost(dp_node *node, const dp_hash *root)
     dp_train_lost(node, root);
     if (dp_mix_lost(node->mix, node->now, root, &node->out)) {
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0,
-                     "frozen work lost with the disk");
+                     "the disk lost the work of a pair exchange");
     }
     node->kind->lost(node, root);
     dp_node_changed(node);
@@ -275,7 +275,7 @@ static void on_command(dp_node *node, dp_command command)
     case DP_COMMAND_LEAVE:
         dp_leave_ask(node);
         if (dp_ledger_member(&node->ledger, &node->self) == NULL) {
-            set_mode(node, DP_MODE_LEFT, "was no member");
+            set_mode(node, DP_MODE_LEFT, "it left before it became a member");
         }
         break;
     case DP_COMMAND_STOP:

@@ -29,8 +29,8 @@ static void note_outcome(dp_node *node, const dp_record *record, bool own)
         dp_node_note(node, DP_NOTE_LEFT_OUT, record->round, NULL, 0, 0,
                      dp_node_is_open(node, &pending->ready) ? "the next round may count it"
                      : ignored
-                         ? "the voter that proposed the record judged it harmful, or took this "
-                           "node for dead; its work is carried over"
+                         ? "the proposing voter judged it harmful or took this node for dead; "
+                           "its work is carried over"
                          : "its work is carried over");
     } else if (pending->has && pending->ready.round + 1 == record->round && !pending->settled &&
                node->ledger.stale) {

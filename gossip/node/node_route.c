@@ -78,7 +78,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
     const dp_status status = dp_commit_message(commit, node->now, &msg);
     if (!lost && commit->key_lost) {
         dp_node_note(node, DP_NOTE_VOTE_KEY_LOST, commit->slot, &node->self, 0, 0,
-                     "own vote above the own row");
+                     "the members hold a newer vote of this node than its disk");
     }
     return status;
 }

@@ -89,20 +89,21 @@ static dp_status tell_full(const dp_node *node, dp_why *why)
     char when[32];
 
     if (dp_ledger_rows_left(ledger) == 0) {
-        return dp_why_set(why, DP_TOOBIG, "the run remembers as many former members as it can (%d)",
+        return dp_why_set(why, DP_TOOBIG,
+                          "the run already has %d former members, the largest number",
                           DP_FORMER_MAX);
     }
     if (next_ms == UINT64_MAX) {
-        return dp_why_set(why, DP_TOOBIG,
-                          "the run has as many members as it may have (%u, members.max), and none "
-                          "of them is away: a place is free when one leaves or is revoked",
-                          ledger->capacity);
+        return dp_why_set(
+            why, DP_TOOBIG,
+            "the run is full (%u members, members.max), and no member is absent: a place "
+            "is free when a member leaves or is revoked",
+            ledger->capacity);
     }
     dp_duration_text((next_ms > ledger->time_ms ? next_ms - ledger->time_ms : 0) + 999, when);
     return dp_why_set(why, DP_TOOBIG,
-                      "the run has as many members as it may have (%u, members.max): one that is "
-                      "away gives its place to a newcomer in %s, or sooner when its owner revokes "
-                      "it",
+                      "the run is full (%u members, members.max): the place of an absent member is "
+                      "free in %s, or sooner when a member is revoked",
                       ledger->capacity, when);
 }
 
@@ -120,17 +121,17 @@ dp_status dp_node_refused(const dp_node *node, dp_why *why)
     }
     if (node->config.admission.check(node->config.admission.context, node->config.credential,
                                      &node->run, ledger->root_key, self, 0, &own) != DP_OK) {
-        return dp_why_set(why, DP_DENIED, "its credential does not hold");
+        return dp_why_set(why, DP_DENIED, "its credential is not valid");
     }
     if (own.uses > 0 && dp_ledger_uses(ledger, &own.invite, self) >= own.uses) {
-        return dp_why_set(why, DP_DENIED, "every use of its invite is taken");
+        return dp_why_set(why, DP_DENIED, "its invite is used up");
     }
     const char *struck = dp_revoke_request_struck(node, NULL, &own);
     if (struck != NULL) {
         return dp_why_set(why, DP_DENIED,
                           strcmp(struck, "an invite was revoked") == 0
                               ? "its invite was revoked"
-                              : "the node that made its invite is no member any more");
+                              : "the node that made its invite is no longer a member");
     }
     const bool full =
         !dp_ledger_has_place(ledger, 1, 0) && dp_ledger_next_absent(ledger) >= ledger->time_ms;
@@ -210,20 +211,21 @@ dp_status dp_node_check(const dp_node *node, dp_why *why)
     DP_TRY(dp_picker_check(node->picker, why));
     DP_TRY(dp_mix_check(node->mix, why));
     if (node->started && node->commit->slot != node->ledger.slot + 1) {
-        return dp_why_set(why, DP_CORRUPT, "votes in slot %llu on a chain of %llu",
-                          (unsigned long long)node->commit->slot,
-                          (unsigned long long)node->ledger.slot);
+        return dp_why_set(
+            why, DP_CORRUPT,
+            "the stored vote is for slot %llu, and the stored chain ends at slot %llu",
+            (unsigned long long)node->commit->slot, (unsigned long long)node->ledger.slot);
     }
     if (node->standing.has_theta && node->standing.applied > node->ledger.round) {
-        return dp_why_set(why, DP_CORRUPT, "state of round %llu on a chain of %llu rounds",
-                          (unsigned long long)node->standing.applied,
-                          (unsigned long long)node->ledger.round);
+        return dp_why_set(
+            why, DP_CORRUPT, "the model is at round %llu, and the stored chain ends at round %llu",
+            (unsigned long long)node->standing.applied, (unsigned long long)node->ledger.round);
     }
     for (uint32_t i = 0; i < node->round->n_claims; i++) {
         const uint64_t round = node->round->claims[i].ready.round;
         if (round != node->ledger.round + 1 &&
             !(node->ledger.has_before && round == node->ledger.round)) {
-            return dp_why_set(why, DP_CORRUPT, "a contribution of another round");
+            return dp_why_set(why, DP_CORRUPT, "a stored contribution is of another round");
         }
     }
     return DP_OK;

@@ -308,7 +308,7 @@ bool dp_mix_checked(dp_mix *mix, dp_time now, const dp_hash *root, bool ok,
     if (!ok) {
         dp_out_note(out, (dp_note){.code = DP_NOTE_REJECTED,
                                    .peer = mix->x.peer,
-                                   .cause = "blob of an exchange"});
+                                   .cause = "the update of a pair exchange cannot be decoded"});
         dp_mix_abort(mix, now, true, out);
         return true;
     }

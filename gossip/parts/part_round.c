@@ -293,10 +293,12 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event)
         ours = claim_checked(node, claim, event) || ours;
         if (claim->parts.bad != bad) {
             node->rejected++;
-            dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
-                         event->u.checked.foreign ? "blob of a codec that the run does not have"
-                         : event->u.checked.ok    ? "part of another size or with more energy"
-                                                  : "blob does not decode");
+            dp_node_note(
+                node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
+                event->u.checked.foreign ? "its update has a codec that this run does not use"
+                : event->u.checked.ok
+                    ? "a part of its update has another size or more energy than it announced"
+                    : "its update cannot be decoded");
         }
     }
     for (uint32_t i = 0; i < node->parts->n_results; i++) {
@@ -310,7 +312,7 @@ bool dp_part_round_checked(dp_node *node, const dp_event *event)
             if (result->bad) {
                 node->rejected++;
                 dp_node_note(node, DP_NOTE_REJECTED, result->word.round, &result->word.owner, 0, 0,
-                             "result of a part does not decode");
+                             "its sum of a part cannot be decoded");
             }
         }
     }

@@ -255,9 +255,11 @@ bool dp_part_take_checked(dp_node *node, const dp_event *event)
                    sum->size != sum->word.bytes;
         if (sum->bad) {
             node->rejected++;
-            dp_node_note(node, DP_NOTE_REJECTED, sum->word.round, &sum->word.owner, 0, 0,
-                         event->u.checked.ok ? "sum of a site is larger than what is in it"
-                                             : "sum of a site does not decode");
+            dp_node_note(
+                node, DP_NOTE_REJECTED, sum->word.round, &sum->word.owner, 0, 0,
+                event->u.checked.ok
+                    ? "its sum of a site has another size or more energy than its updates allow"
+                    : "its sum of a site cannot be decoded");
         }
     }
     return ours;

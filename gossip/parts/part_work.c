@@ -354,7 +354,7 @@ void dp_part_round_reduced(dp_node *node, const dp_event *event)
     duty->done = true;
     if (event->u.reduced.status != DP_OK) {
         dp_node_note(node, DP_NOTE_REJECTED, event->u.reduced.round, &node->self, part, 0,
-                     "a part cannot be added up");
+                     "the trainer could not sum a part of the round");
         return;
     }
     dp_part_word word = {.owner = node->self,

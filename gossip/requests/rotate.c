@@ -86,15 +86,15 @@ dp_status dp_rotate_begin(dp_node *node, const uint8_t *secret, dp_why *why)
                           "this node has neither the root key nor the right to administer");
     }
     if (rotate->waits) {
-        return dp_why_set(why, DP_AGAIN, "a new secret waits for the next record already");
+        return dp_why_set(why, DP_AGAIN, "a new join secret already waits for the next record");
     }
     if (next > UINT16_MAX || !dp_rotation_follows(&word, epoch)) {
-        return dp_why_set(why, DP_TOOBIG, "no epoch is left for one more secret");
+        return dp_why_set(why, DP_TOOBIG, "the join secret has reached its last epoch");
     }
     memcpy(made.bytes, secret, sizeof made.bytes);
     word.next.commitment = dp_secret_commitment(&node->run, &made);
     if (!dp_rotation_sign(&word, &node->config.crypto, key, &node->run)) {
-        return dp_why_set(why, DP_DENIED, "the key to sign with is not here");
+        return dp_why_set(why, DP_DENIED, "this node does not have the key to sign with");
     }
     return wait_for_record(node, &word, &made);
 }

@@ -25,7 +25,7 @@ void dp_claim_note_lie(dp_node *node, uint64_t round, const dp_peer *liar)
 {
     node->rejected++;
     dp_node_note(node, DP_NOTE_REJECTED, round, liar, 0, 0,
-                 "object of another size than it was told with");
+                 "one of its objects has another size than it announced");
 }
 
 /* The objects of a publication that this claim names. True: one of them is this one, and as long as

@@ -13,9 +13,9 @@ const char *dp_judgement_text(dp_judgement judgement)
     case DP_FOUND_GOOD:
         return "";
     case DP_FOUND_AGAINST:
-        return "update leads elsewhere than the work of others, and does not help";
+        return "its update points away from the updates of the others and does not lower the loss";
     case DP_FOUND_COPY:
-        return "update is a copy";
+        return "its update is a copy of another member's update";
     }
     return "";
 }

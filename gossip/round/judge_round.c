@@ -194,7 +194,7 @@ static void accuse(dp_node *node, const dp_peer *peer)
     }
     dp_harms_add(&judging->harms, &node->ledger, &harm);
     dp_node_note(node, DP_NOTE_REJECTED, harm.round, peer, 0, 0,
-                 "most of its updates do harm; this node wants it out of the run");
+                 "most of its updates are harmful; this voter asks the others to remove it");
     tell_harm(node, &harm);
 }
 

@@ -199,13 +199,13 @@ static void note_stragglers(dp_node *node)
         if (listed) {
             continue;
         }
-        const char *cause = claim == NULL ? "not ready"
-                            : claim->bad  ? "blob does not decode"
-                                          : "not held";
-        cause = dp_judging_rejects(node, &entry->peer) ? "judged harmful" : cause;
+        const char *cause = claim == NULL ? "it has not announced an update"
+                            : claim->bad  ? "its update is not valid"
+                                          : "no majority of the voters has stored its update";
+        cause = dp_judging_rejects(node, &entry->peer) ? "its update was judged harmful" : cause;
         if (index != 0 && (index == DP_MEMBER_NONE ||
                            dp_members_at(node->members, index)->state != DP_MEMBER_ALIVE)) {
-            cause = "not alive";
+            cause = "it does not answer";
         }
         dp_node_note(node, DP_NOTE_STRAGGLER, node->ledger.round + 1, &entry->peer, 0, 0, cause);
     }

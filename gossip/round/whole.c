@@ -147,8 +147,9 @@ static bool checked(dp_node *node, const dp_event *event)
         if (claim->bad) {
             node->rejected++;
             dp_node_note(node, DP_NOTE_REJECTED, claim->ready.round, &claim->ready.peer, 0, 0,
-                         event->u.checked.foreign ? "blob of a codec that the run does not have"
-                                                  : "blob does not decode");
+                         event->u.checked.foreign
+                             ? "its update has a codec that this run does not use"
+                             : "its update cannot be decoded");
         }
     }
     if (ours) {

@@ -262,17 +262,17 @@ void dp_train_published(dp_node *node, const dp_event *event)
     }
     if (!dp_valid_numbers(&pending.ready)) {
         dp_node_note(node, DP_NOTE_REJECTED, pending.ready.round, &node->self, 0, 0,
-                     "own publication that no record may list");
-        dp_train_reload(
-            node, "numbers of a publication"); /* Waiting for its outcome would end rounds here. */
+                     "this node's update has numbers out of range and is dropped");
+        /* Waiting for its outcome would end rounds here. */
+        dp_train_reload(node, "this node's update had numbers out of range");
         return;
     }
     if (pending.ready.round == node->ledger.round + 1 && /* Else it is left out anyway. */
         !dp_valid_lease(&node->ledger, &pending.ready)) {
         dp_node_note(node, DP_NOTE_REJECTED, pending.ready.round, &node->self, 0, 0,
-                     "own publication of samples outside of the lease");
+                     "this node's update has samples outside of its lease and is dropped");
         train->spoiled = true;
-        dp_train_reload(node, "samples of a publication");
+        dp_train_reload(node, "this node's update had samples outside of its lease");
         return;
     }
     if (dp_mix_frozen_row(node->mix, &frozen)) {

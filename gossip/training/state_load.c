@@ -199,8 +199,8 @@ void dp_train_diverged(dp_node *node)
             node->now, DP_BAR_US << (more < DP_BAR_DOUBLINGS_MAX ? more : DP_BAR_DOUBLINGS_MAX));
     }
     dp_node_note(node, DP_NOTE_DIVERGED, node->standing.applied, NULL, train->diverged, 0,
-                 rests ? "own state root differs again and again; its trainer rests"
-                       : "own state root differs");
+                 rests ? "it differs again; the trainer pauses, then loads the certified state"
+                       : "the trainer loads the certified state");
     dp_saved_mark_bad(node, &train->moving_root);
     dp_round_state_withdraw(node);
     dp_train_reload(node, "state");
@@ -238,7 +238,7 @@ void dp_train_at(dp_node *node, const dp_event *event)
     }
     if (event->u.at.status != DP_OK) {
         dp_saved_mark_bad(node, &train->moving_root);
-        dp_train_reload(node, "broken checkpoint");
+        dp_train_reload(node, "the trainer cannot load the checkpoint");
         return;
     }
     node->standing.state = DP_TRAINER_SET;
@@ -377,7 +377,7 @@ void dp_train_bring_back(dp_node *node)
     if (lambda < 65536 && (pending->has || has_frozen)) {
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536 - lambda, 0,
                      stale    ? "old copy"
-                     : beyond ? "samples of others"
+                     : beyond ? "its samples are outside of this node's lease"
                               : "lambda");
     }
     if (stale) {
@@ -387,7 +387,7 @@ void dp_train_bring_back(dp_node *node)
          * or all of it if no record counts it, is gone. */
         if (!dp_broken(144)) {
             dp_node_note(node, DP_NOTE_DISCARDED, pending->ready.round, NULL, 65536, 0,
-                         "its publication was lost with the disk");
+                         "the disk lost this node's published update");
         }
         pending->settled = true;
     } else if (pending->has && !(dp_broken(37) && node->ledger.n_forks > 0)) {

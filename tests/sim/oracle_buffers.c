@@ -434,10 +434,10 @@ static bool some_lost(const dp_host *host, const dp_disk_row *row)
 void dp_oracle_discarded(dp_host *host, const dp_note *note)
 {
     const dp_disk *disk = &host->disk;
-    const bool publication = strstr(note->cause, "publication was lost") != NULL;
+    const bool publication = strstr(note->cause, "disk lost this node's published update") != NULL;
     bool lost = publication && some_lost(host, &disk->pending);
 
-    if (!publication && strstr(note->cause, "lost with the disk") == NULL) {
+    if (!publication && strstr(note->cause, "the disk lost") == NULL) {
         return;
     }
     for (uint32_t i = 0; i < disk->n_exchanges && !publication; i++) {

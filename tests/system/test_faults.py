@@ -154,7 +154,7 @@ class Faults(SystemTest):
         wait_for(lambda: self.first.run()["voters"] == 3, PATIENCE_S, "three voters")
         self.errs(node, order, lambda: node.run()["diverged"] > 0, "a wrong state is found out")
         self.counted(node)
-        self.errs(node, order, lambda: [t for t in texts(node) if "its trainer rests" in t], "it errs again and again")
+        self.errs(node, order, lambda: [t for t in texts(node) if "the trainer pauses" in t], "it errs again and again")
         self.assertGreaterEqual(node.run()["diverged"], 3)
         self.rounds_go_on(self.first)
         self.assertEqual(self.state_of_second(), "alive")

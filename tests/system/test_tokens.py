@@ -97,7 +97,7 @@ class Tokens(SystemTest):
         wait_for(lambda: friend.run()["members"] == 2, 20, "it is out for all")
         liar = self.folder.node("liar").start()
         error = self.fails("E0209", 77, liar.ask, "join", "-", stdin=made["token"])
-        self.assertIn("is no member any more", error["why"])
+        self.assertIn("is no longer a member", error["why"])
         self.assertEqual(first.run()["members"], 2)
 
     def id_of_member(self, node, name):

@@ -20,12 +20,13 @@ static void a_decided_round_is_a_line_below_a_head(void **state)
 static void who_was_left_out_is_named_with_the_cause(void **state)
 {
     (void)state;
-    verb_answer_after("[{'round': {'round': 12, 'kind': 'sync', 'counted': true, 'left_out': "
-                      "[{'short': 'bbbb', 'name': 'bob', 'cause': 'not ready'}]}}]",
-                      "{'count': 1}");
+    verb_answer_after(
+        "[{'round': {'round': 12, 'kind': 'sync', 'counted': true, 'left_out': "
+        "[{'short': 'bbbb', 'name': 'bob', 'cause': 'it has not announced an update'}]}}]",
+        "{'count': 1}");
     assert_int_equal(VERB_ALONE(dp_verb_rounds), 0);
     assert_true(verb_asked(0, "rounds", "{'last': 20, 'follow': false}"));
-    assert_true(verb_said("bob") && verb_said("not ready"));
+    assert_true(verb_said("bob") && verb_said("it has not announced an update"));
 }
 
 static void an_exchange_shows_its_partner_and_weights(void **state)

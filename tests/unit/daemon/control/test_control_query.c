@@ -230,7 +230,7 @@ static void add_round(uint64_t number)
                                 .n_left_out = 1};
     round.peers[0].peer = (dp_peer){{1}};
     round.peers[0].q = 1U << 30;
-    round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "not ready"};
+    round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "it has not announced an update"};
     dp_event_log_round_add(desk.daemon.event_log, &round);
 }
 
@@ -253,7 +253,7 @@ static void the_last_rounds_come_one_by_one_and_are_counted(void **state)
     assert_true(number_at(round, "wire_bytes_per_copy") > 1000); /* More than a blob of its own. */
     const dp_pack_value *left = dp_pack_at(dp_pack_key(round, "left_out"), 0);
     assert_string_equal(text_at(left, "name"), "bob");
-    assert_string_equal(text_at(left, "cause"), "not ready");
+    assert_string_equal(text_at(left, "cause"), "it has not announced an update");
     const dp_pack_value *peer = dp_pack_at(dp_pack_key(round, "peers"), 0);
     assert_true(dp_pack_get_f64(dp_pack_key(peer, "weight_share"), &number) && number == 0.5);
     CALL(dp_method_rounds, NUMBER("last", 0), FLAG("follow", true));

@@ -203,13 +203,13 @@ static void a_round_tells_who_was_counted_left_out_and_not_waited_for(void **sta
                                 .live = true,
                                 .n_peers = 1,
                                 .n_left_out = 1};
-    round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "not ready"};
+    round.left_out[0] = (dp_left_out){.peer = {{1}}, .cause = "it has not announced an update"};
     dp_event_log_round_add(desk.daemon.event_log, &round);
     CALL(dp_method_why, NUMBER("round", 12));
     assert_true(flag_at(call_body(), "known"));
     assert_true(
         answers("round 12 was decided with 1 of 2 contributors. This node's update was counted."));
-    assert_true(answers(" bob was left out: not ready."));
+    assert_true(answers(" bob was left out: it has not announced an update."));
     assert_true(answers(" Not waited for: carl: alive -> suspect."));
     call_close();
 }

@@ -109,7 +109,7 @@ static void let_go_work_is_told_as_a_share(void **state)
     dp_event_log_note(house.daemon.event_log, &note, NULL);
     assert_string_equal(
         last_text(house.daemon.event_log),
-        "discarded 15.9 % of the unaveraged work: it aged while rounds were missed");
+        "discarded 15.9 % of the unaveraged work: work ages with the rounds that its node missed");
     note.a = 65536;
     dp_event_log_note(house.daemon.event_log, &note, NULL);
     CHECK(strncmp(last_text(house.daemon.event_log), "discarded 100.0 % of the", 24) == 0);
@@ -303,7 +303,7 @@ static void who_was_left_out_is_told_by_the_record_and_why_by_who_closed_the_rou
     static dp_event_log_round row;
     const dp_peer self = peer_of(2);
     dp_note note = {
-        .code = DP_NOTE_STRAGGLER, .round = 12, .peer = peer_of(7), .cause = "not alive"};
+        .code = DP_NOTE_STRAGGLER, .round = 12, .peer = peer_of(7), .cause = "it does not answer"};
     (void)state;
     house_open(&house);
     dp_event_log *event_log = house.daemon.event_log;
@@ -322,13 +322,14 @@ static void who_was_left_out_is_told_by_the_record_and_why_by_who_closed_the_rou
     assert_int_equal(kept->n_left_out, DP_EVENT_LOG_LEFT_OUT_MAX);
     for (uint32_t i = 0; i < DP_EVENT_LOG_LEFT_OUT_MAX; i++) {
         CHECK(dp_peer_equal(&kept->left_out[i].peer, &record.late[i]));
-        assert_string_equal(kept->left_out[i].cause, i == 1 ? "not alive" : "not ready in time");
+        assert_string_equal(kept->left_out[i].cause,
+                            i == 1 ? "it does not answer" : "its update was not ready in time");
     }
     record.round = 13; /* Of which nothing was said. */
     dp_event_log_round_of_record(&record, &self, &row);
     dp_event_log_round_add(event_log, &row);
     assert_string_equal(dp_event_log_round_find(event_log, 13)->left_out[1].cause,
-                        "not ready in time");
+                        "its update was not ready in time");
     house_close(&house);
 }
 

@@ -36,12 +36,12 @@ static void holes_are_filled_by_their_names(void **state)
     assert_string_equal(said(DP_NOTE_MODE, DP_MODE_SYNC, DP_MODE_GOSSIP, "no quorum"),
                         "this node: sync -> gossip: no majority of the voters is reachable");
     assert_string_equal(said(DP_NOTE_MEMBER, DP_MEMBER_ALIVE, DP_MEMBER_DEAD, "silent"),
-                        "bob: alive -> dead: silent");
+                        "bob: alive -> dead: it does not answer");
     assert_string_equal(said(DP_NOTE_DECIDED, 3, 12, ""),
                         "round 9 decided in slot 12 with 3 contributors");
     assert_string_equal(said(DP_NOTE_DISCARDED, 32768, 0, "fenced"),
-                        "discarded 50.0 % of the unaveraged work: its unfinished "
-                        "pair exchanges were declared void");
+                        "discarded 50.0 % of the unaveraged work: the voters declared "
+                        "unfinished pair exchanges void");
     assert_string_equal(said(DP_NOTE_EXCHANGE, 1, 2, "{a}"),
                         "gossip exchange with bob, weights 1 and 2: {a}"); /* Filled once. */
 }
@@ -55,8 +55,9 @@ static void what_does_not_fit_is_cut(void **state)
         memset(text, 'x', sizeof text);
         dp_event_text_write(&note, "somebody of a long name", text, size);
         assert_true(strlen(text) < size);
-        assert_memory_equal(text, "somebody of a long name is no longer a member: it was removed",
-                            strlen(text));
+        assert_memory_equal(
+            text, "somebody of a long name is no longer a member: it was removed from the run",
+            strlen(text));
         assert_int_equal(text[size], 'x');
     }
 }

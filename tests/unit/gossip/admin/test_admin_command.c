@@ -65,9 +65,11 @@ static void without_the_root_key_nobody_forks_merges_or_revokes_an_admin(void **
 
     (void)state;
     world->nodes[1].node->config.crypto.sign = sign_without_root;
-    refuse(world, 1, (dp_admin_command){.kind = DP_ADMIN_FORK}, DP_DENIED, "root key is not here");
-    refuse(world, 1, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED, "root key is not here");
-    refuse(world, 1, revoke(2), DP_DENIED, "only the root key puts it out");
+    refuse(world, 1, (dp_admin_command){.kind = DP_ADMIN_FORK}, DP_DENIED,
+           "does not have the root key");
+    refuse(world, 1, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED,
+           "does not have the root key");
+    refuse(world, 1, revoke(2), DP_DENIED, "only the root key removes an admin");
     kit_close(world);
 }
 
@@ -77,7 +79,8 @@ static void the_root_key_of_another_run_is_none(void **state)
 
     (void)state;
     world->nodes[0].node->ledger.root_key[0] ^= 1;
-    refuse(world, 0, (dp_admin_command){.kind = DP_ADMIN_FORK}, DP_DENIED, "root key is not here");
+    refuse(world, 0, (dp_admin_command){.kind = DP_ADMIN_FORK}, DP_DENIED,
+           "does not have the root key");
     world->nodes[0].node->ledger.root_key[0] ^= 1;
     kit_close(world);
 }
@@ -97,7 +100,7 @@ static void a_member_without_the_right_revokes_nobody_and_an_admin_others(void *
     ledger->roster[dp_ledger_find(ledger, &self)].caps = DP_CAP_ALL;
     refused_domain = "dpnode/remove/1";
     world->nodes[1].node->config.crypto.sign = sign_other_domains;
-    refuse(world, 1, revoke(2), DP_DENIED, "the key to sign with is not here");
+    refuse(world, 1, revoke(2), DP_DENIED, "this node does not have the key to sign with");
     assert_false(dp_node_revoked(world->nodes[1].node, &other));
     kit_close(world);
 }
@@ -108,13 +111,13 @@ static void nobody_revokes_itself_a_stranger_or_one_more_than_fit(void **state)
     dp_requests *requests = world->nodes[0].node->requests;
 
     (void)state;
-    refuse(world, 0, revoke(0), DP_BADARG, "can leave");
-    refuse(world, 0, revoke(5), DP_NOTFOUND, "no member of the run");
+    refuse(world, 0, revoke(0), DP_BADARG, "to leave the run: dpnode leave");
+    refuse(world, 0, revoke(5), DP_NOTFOUND, "not a member of the run");
     for (uint32_t i = 0; i < DP_REMOVES_MAX; i++) {
         requests->removes[i] = (dp_remove){.peer = kit_peer(6 + i), .reason = DP_REMOVE_LEFT};
     }
     requests->n_removes = DP_REMOVES_MAX;
-    refuse(world, 0, revoke(1), DP_AGAIN, "8 removals wait");
+    refuse(world, 0, revoke(1), DP_AGAIN, "8 removals already wait");
     kit_close(world);
 }
 
@@ -147,7 +150,7 @@ static void a_fork_needs_the_state_that_all_would_go_on_from(void **state)
     (void)state;
     standing->has_theta = false;
     refuse(world, 0, (dp_admin_command){.kind = DP_ADMIN_FORK}, DP_AGAIN,
-           "from which all would go on");
+           "from which the run would continue");
     standing->has_theta = true;
     kit_close(world);
 }
@@ -163,17 +166,17 @@ static void a_fork_needs_somebody_who_may_vote(void **state)
 
     (void)state;
     node->commit->key_lost = true;
-    refuse(world, 0, fork, DP_AGAIN, "nobody here may vote");
+    refuse(world, 0, fork, DP_AGAIN, "neither this node nor a connected one may vote");
     node->commit->key_lost = false;
     node->config.has_vote_key = false;
-    refuse(world, 0, fork, DP_AGAIN, "nobody here may vote");
+    refuse(world, 0, fork, DP_AGAIN, "neither this node nor a connected one may vote");
     node->config.has_vote_key = true;
     entry->caps = DP_CAP_TRAIN;
-    refuse(world, 0, fork, DP_AGAIN, "nobody here may vote");
+    refuse(world, 0, fork, DP_AGAIN, "neither this node nor a connected one may vote");
     entry->caps = DP_CAP_ALL;
     refused_domain = "dpnode/voter/1";
     node->config.crypto.sign = sign_other_domains;
-    refuse(world, 0, fork, DP_AGAIN, "nobody here may vote");
+    refuse(world, 0, fork, DP_AGAIN, "neither this node nor a connected one may vote");
     node->config.crypto.sign = kit_sign;
     kit_close(world);
 }
@@ -187,12 +190,12 @@ static void a_root_key_that_does_not_sign_forks_nothing(void **state)
     (void)state;
     node->config.crypto.sign = sign_other_domains;
     refused_domain = "dpnode/fork/1";
-    refuse(world, 0, fork, DP_DENIED, "did not sign");
+    refuse(world, 0, fork, DP_DENIED, "could not sign");
     /* Halted, it would put out who voted twice, and that takes a signature too. */
     refused_domain = "dpnode/remove/1";
     node->halted = true;
     node->proof->culprit = kit_peer(1);
-    refuse(world, 0, fork, DP_DENIED, "did not sign");
+    refuse(world, 0, fork, DP_DENIED, "could not sign");
     node->halted = false;
     kit_close(world);
 }
@@ -248,10 +251,10 @@ static void of_two_chains_the_one_begun_later_cannot_go_on(void **state)
     (void)state;
     assert_false(
         dp_hash_equal(&world->nodes[0].node->ledger.fork, &world->nodes[2].node->ledger.fork));
-    refuse(world, 2, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED, "begun anew earlier");
+    refuse(world, 2, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED, "restarted earlier");
     world->nodes[0].node->config.crypto.sign = sign_other_domains;
     refused_domain = "dpnode/stop/1";
-    refuse(world, 0, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED, "did not sign");
+    refuse(world, 0, (dp_admin_command){.kind = DP_ADMIN_MERGE}, DP_DENIED, "could not sign");
     world->nodes[0].node->config.crypto.sign = kit_sign;
     obey(world, 0, DP_ADMIN_MERGE);
     kit_run_ms(world, 8000);
@@ -328,7 +331,7 @@ static void the_root_key_takes_the_run_back_to_an_earlier_round(void **state)
     dp_admin_command older = order;
     older.round--;
     older.slot--;
-    refuse(world, 1, older, DP_DENIED, "begun anew since");
+    refuse(world, 1, older, DP_DENIED, "a restart cannot be undone");
     give(world, 1, order);
     kit_run_ms(world, 6000);
     assert_int_equal(kit_look(world, 0).listed_last, 3);
@@ -345,18 +348,18 @@ static void a_fork_goes_back_to_no_state_that_is_not_there(void **state)
     kit_run_ms(world, 2000);
     order = back_to(world, 0);
     order.round = kit_look(world, 0).round;
-    refuse(world, 0, order, DP_EXISTS, "nothing is to be undone");
+    refuse(world, 0, order, DP_EXISTS, "no round can be undone");
     world->nodes[0].saves_nothing = true;
     kit_run_ms(world, 2000);
     order = back_to(world, 0);
     order.slot++;
-    refuse(world, 0, order, DP_NOTFOUND, "too long ago");
+    refuse(world, 0, order, DP_NOTFOUND, "too old");
     order.slot--;
     order.state_root.bytes[0] ^= 1;
     refuse(world, 0, order, DP_CORRUPT, "not the state that the voters signed");
     order.state_root.bytes[0] ^= 1;
     world->nodes[0].node->config.crypto.sign = sign_without_root;
-    refuse(world, 0, order, DP_DENIED, "root key is not here");
+    refuse(world, 0, order, DP_DENIED, "does not have the root key");
     kit_close(world);
 }
 
@@ -388,12 +391,12 @@ static void a_fork_puts_out_again_as_many_as_a_record_has_room_for(void **state)
     /* Eight have room; the chain knows none of these, so it is refused as a whole, and only
      * then. */
     ledger->n_roster--;
-    refuse(world, 0, order, DP_DENIED, "does not hold here");
+    refuse(world, 0, order, DP_DENIED, "is not valid at this node");
     /* The voter that voted twice is among them: the FORK removes it only once, so they still have
      * room. */
     node->halted = true;
     node->proof->culprit = kit_peer(20);
-    refuse(world, 0, order, DP_DENIED, "does not hold here");
+    refuse(world, 0, order, DP_DENIED, "is not valid at this node");
     node->halted = false;
     ledger->n_roster = n_roster;
     kit_close(world);
@@ -432,7 +435,7 @@ static void one_revoked_invite_more_than_a_record_takes_waits_for_another_order(
     for (uint8_t i = 0; i < DP_CONFIG_REVOKE_MAX; i++) {
         give(world, 0, revoke_invite((uint8_t)(20 + i)));
     }
-    refuse(world, 0, ninth, DP_AGAIN, "as many revocations wait for the next record as may (8)");
+    refuse(world, 0, ninth, DP_AGAIN, "8 revocations already wait for the next record");
     assert_false(dp_revoke_requested(world->nodes[0].node, &ninth.invite));
     kit_run_ms(world, 3000);
     give(world, 0, ninth); /* The chain has the eight. */
@@ -458,9 +461,9 @@ static void an_invite_is_revoked_by_a_key_that_signs_and_signs_rightly(void **st
     (void)state;
     refused_domain = "dpnode/invite-revoke/1";
     node->config.crypto.sign = sign_other_domains;
-    refuse(world, 0, order, DP_DENIED, "the key to sign with is not here");
+    refuse(world, 0, order, DP_DENIED, "this node does not have the key to sign with");
     node->config.crypto.sign = sign_wrongly;
-    refuse(world, 0, order, DP_BADSIG, "the word does not hold: ");
+    refuse(world, 0, order, DP_BADSIG, "the revocation is not valid: ");
     assert_false(dp_revoke_requested(node, &order.invite));
     node->config.crypto.sign = kit_sign;
     give(world, 0, order);
@@ -474,7 +477,7 @@ static void an_order_that_nobody_knows_is_refused(void **state)
 
     (void)state;
     refuse(world, 0, (dp_admin_command){.kind = (dp_admin_command_kind)99}, DP_UNSUPPORTED,
-           "kind 99");
+           "unknown admin command 99");
     kit_close(world);
 }
 

@@ -126,8 +126,7 @@ static void a_wrong_pre_shared_key_is_refused_at_the_first_message(void **state)
     pair_open(&pair);
     CHECK_STATUS(feed(&pair.b, dp_buf_view(&pair.a.out)), DP_BADSIG);
     assert_int_equal(pair.b.out.size, 0);
-    assert_string_equal(pair.b.channel.fault,
-                        "the first message is not under this run's pre-shared key");
+    assert_string_equal(pair.b.channel.fault, "the peer does not have this run's join secret");
     CHECK_STATUS(feed(&pair.b, dp_view_text("more")), DP_BADSIG);
     pair_close(&pair);
 }
@@ -396,8 +395,8 @@ static void a_hello_over_its_limit_is_refused(void **state)
 static void another_version_is_told_which_side_to_update(void **state)
 {
     static const char *const faults[] = {
-        ['1'] = "speaks an older version of this protocol: update it there",
-        ['3'] = "speaks a newer version of this protocol: update this node"};
+        ['1'] = "the peer speaks an older version of this protocol: update the peer",
+        ['3'] = "the peer speaks a newer version of this protocol: update this node"};
 
     (void)state;
     for (uint8_t version = '1'; version <= '3'; version += 2) {

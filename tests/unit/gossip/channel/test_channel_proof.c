@@ -37,7 +37,7 @@ static void a_credential_of_another_node_is_refused(void **state)
     talk(&pair, NULL, SIZE_MAX);
     CHECK_STATUS(pair.b.status, DP_DENIED);
     assert_string_equal(pair.b.channel.fault,
-                        "the peer's static key is not that of its certificate");
+                        "the peer's static key is not the key in its certificate");
     pair_close(&pair);
 }
 
@@ -175,7 +175,7 @@ static void a_member_has_the_static_key_that_it_was_admitted_with(void **state)
     talk(&pair, NULL, SIZE_MAX);
     CHECK_STATUS(pair.b.status, DP_DENIED);
     assert_string_equal(pair.b.channel.fault,
-                        "the peer's static key is not the one that it was admitted with");
+                        "the peer's static key is not the key with which it was admitted");
     pair_close(&pair);
 }
 

@@ -184,7 +184,7 @@ static void behind_a_damaged_record_the_others_are_judged_for_form(void **state)
             dp_audit_view view;
             rows[slot].record[what == 0 ? 120 : 4] ^= 1;
             dp_audit *audit = audited(&view);
-            assert_true(found(&view, slot, "the record is not what its hash says"));
+            assert_true(found(&view, slot, "the record does not match its hash"));
             assert_in_range(view.n_findings, 2, 3);
             assert_int_equal(view.findings[view.n_findings - 1].slot, slot);
             assert_int_equal(view.records, slot - 1);
@@ -211,8 +211,8 @@ static void a_wrong_certificate_or_name_is_named_and_the_record_counted(void **s
             dp_audit *audit = audited(&view);
             assert_int_equal(view.n_findings, 1);
             assert_true(found(&view, slot,
-                              what == 0 ? "the certificate is not of a majority of the voters"
-                                        : "the record is not what its hash says"));
+                              what == 0 ? "the certificate is not by a majority of the voters"
+                                        : "the record does not match its hash"));
             assert_int_equal(view.records, RECORDS - 1);
             assert_int_equal(view.rounds, RECORDS);
             assert_int_equal(view.count.samples, RECORDS * MEMBERS * 8);
@@ -237,13 +237,13 @@ static void all_findings_are_listed_and_counted_by_cause(void **state)
     rows[20].cert_size = 1;
     dp_audit *audit = audited(&view);
     assert_int_equal(view.n_findings, 6);
-    assert_true(found(&view, 5, "the certificate is not of a majority of the voters"));
-    assert_true(found(&view, 9, "the record is not what its hash says"));
+    assert_true(found(&view, 5, "the certificate is not by a majority of the voters"));
+    assert_true(found(&view, 9, "the record does not match its hash"));
     assert_true(found(&view, 9, "the record does not decode"));
-    assert_true(found(&view, 12, "the record is not what its hash says"));
+    assert_true(found(&view, 12, "the record does not match its hash"));
     assert_true(found(&view, 20, "the certificate does not decode"));
     assert_int_equal(view.n_causes, 4);
-    assert_string_equal(view.causes[1].text, "the record is not what its hash says");
+    assert_string_equal(view.causes[1].text, "the record does not match its hash");
     assert_int_equal(view.causes[1].count, 2);
     assert_int_equal(view.causes[1].first, 9);
     assert_int_equal(view.causes[1].last, 12);
@@ -290,7 +290,8 @@ static void a_certified_record_that_counts_samples_again_is_found(void **state)
     dp_audit *audit = audited(&view);
     assert_int_equal(view.n_findings, 1);
     assert_int_equal(view.findings[0].slot, RECORDS);
-    assert_string_equal(view.findings[0].text, "samples outside of a lease");
+    assert_string_equal(view.findings[0].text,
+                        "a contribution has samples outside of its member's lease");
     dp_audit_close(audit);
     rows[RECORDS] = good;
 }

@@ -163,7 +163,7 @@ static void invites_of_a_revoked_member_admit_nobody(void **state)
     apply();
     admit(4, OTHER);
     assert_int_equal(judge(), DP_DENIED);
-    assert_string_equal(cause, "an invite of a node that is no member");
+    assert_string_equal(cause, "the node that made the invite is not a member");
     rests.above[0] = kit_peer(1); /* Of two nodes above either counts. */
     rests.n_above = 2;
     rests.above[1] = kit_peer(2);

@@ -54,7 +54,7 @@ static void the_work_of_an_hour_passes_after_an_hour(void **state)
 {
     (void)state;
     assert_string_equal(judge(1), "");
-    assert_string_equal(judge(9), "an exchange with no member");
+    assert_string_equal(judge(9), "the partner of a pair exchange is not a member");
     /* Also of a card ten times as fast, and of who has done nothing, which weighs nothing. */
     terms.tokens *= 10;
     terms.reach.own *= 10;
@@ -65,7 +65,7 @@ static void the_work_of_an_hour_passes_after_an_hour(void **state)
 
 static void more_tokens_than_its_samples_have_are_refused(void **state)
 {
-    const char *const cause = "an exchange of samples outside of a lease";
+    const char *const cause = "a pair exchange has samples outside of its member's lease";
     const dp_mix_terms good = terms;
 
     (void)state;
@@ -83,7 +83,7 @@ static void more_tokens_than_its_samples_have_are_refused(void **state)
 
 static void more_tokens_than_its_time_allows_are_refused(void **state)
 {
-    const char *const cause = "an exchange of more tokens than its time allows";
+    const char *const cause = "a pair exchange has more tokens than its time allows";
     const uint64_t most = 4ULL * 16 * 3600 * SPEED;
 
     (void)state;
@@ -105,7 +105,7 @@ static void more_tokens_than_its_steps_hold_are_refused(void **state)
 {
     (void)state;
     terms.steps = 1; /* w = tokens^2 / steps: few steps weigh as much as many tokens */
-    assert_string_equal(judge(1), "an exchange of more tokens than its steps hold");
+    assert_string_equal(judge(1), "a pair exchange has more tokens than its steps can train on");
     terms.steps = (uint32_t)(terms.tokens / 64 / 8 / node->ledger.context) + 1;
     assert_string_equal(judge(1), "");
 }

@@ -123,7 +123,7 @@ static void a_blob_of_another_codec_is_refused_and_counted(void **state)
     assert_true(kit_look(world, 0).rejected > before);
     assert_non_null(world->nodes[0].rejected_cause);
     assert_string_equal(world->nodes[0].rejected_cause,
-                        "blob of a codec that the run does not have");
+                        "its update has a codec that this run does not use");
     kit_close(world);
 }
 

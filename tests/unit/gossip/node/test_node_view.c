@@ -34,23 +34,23 @@ static void a_newcomer_is_told_why_the_run_will_never_count_it(void **state)
     assert_int_equal(dp_node_refused(node, &why), DP_OK);
     memset(&node->ledger.roster[0].invite, 1, sizeof node->ledger.roster[0].invite);
     assert_int_equal(dp_node_refused(node, &why), DP_DENIED);
-    assert_string_equal(why.text, "every use of its invite is taken");
+    assert_string_equal(why.text, "its invite is used up");
     node->credential[uses_at] = 2;
     assert_int_equal(dp_node_refused(node, &why), DP_OK);
     node->ledger.capacity = node->ledger.n_members;
     assert_int_equal(dp_node_refused(node, &why), DP_TOOBIG);
-    assert_non_null(strstr(why.text, "none of them is away"));
+    assert_non_null(strstr(why.text, "no member is absent"));
     node->ledger.roster[0].admitted_slot = 1; /* As of somebody else than the founder, */
     node->ledger.n_voters = 0;                /* who does not vote, */
     node->ledger.round = DP_GAP_MAX + 1;      /* and was away. */
     node->ledger.absent_ms = 4 * 86400000ULL;
     assert_int_equal(dp_node_refused(node, &why), DP_TOOBIG);
-    assert_non_null(strstr(why.text, "gives its place to a newcomer in 4 days"));
+    assert_non_null(strstr(why.text, "free in 4 days"));
     node->ledger.time_ms += node->ledger.absent_ms + 1;
     assert_int_equal(dp_node_refused(node, &why), DP_OK);
     node->credential[0] ^= 1;
     assert_int_equal(dp_node_refused(node, &why), DP_DENIED);
-    assert_string_equal(why.text, "its credential does not hold");
+    assert_string_equal(why.text, "its credential is not valid");
     kit_close(world);
 }
 
@@ -103,7 +103,7 @@ static void a_full_run_says_when_and_takes_the_newcomer_in_then(void **state)
     const uint32_t rows = ledger->rows_max;
     ledger->rows_max = ledger->n_roster; /* As after a thousand that have left. */
     assert_int_equal(dp_node_refused(world->nodes[3].node, &why), DP_TOOBIG);
-    assert_non_null(strstr(why.text, "as many former members as it can"));
+    assert_non_null(strstr(why.text, "former members, the largest number"));
     ledger->rows_max = rows;
     kit_run_ms(world, 5000); /* It is away for longer than its work would count, */
     assert_false(is_member(world, 0, 3));
@@ -203,15 +203,15 @@ static void the_check_notices_a_chain_that_its_parts_do_not_stand_on(void **stat
     (void)state;
     whole(world);
     node->commit->slot++;
-    damaged(world, "votes in slot");
+    damaged(world, "the stored vote is for slot");
     node->commit->slot--;
     const uint64_t applied = node->standing.applied;
     node->standing.applied = node->ledger.round + 1;
-    damaged(world, "state of round");
+    damaged(world, "the model is at round");
     node->standing.applied = applied;
     assert_true(node->round->n_claims < node->round->claims_max);
     node->round->claims[node->round->n_claims++].ready.round = 1;
-    damaged(world, "a contribution of another round");
+    damaged(world, "a stored contribution is of another round");
     node->round->n_claims--;
     whole(world);
     kit_close(world);

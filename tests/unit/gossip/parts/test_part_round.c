@@ -231,9 +231,10 @@ static void a_part_of_more_energy_or_bytes_than_told_is_counted_and_named(void *
         kit_run_rounds(world, 3);
         assert_true(kit_look(world, 0).rejected > before);
         assert_non_null(node->rejected_cause);
-        assert_string_equal(node->rejected_cause,
-                            i == 0 ? "part of another size or with more energy"
-                                   : "object of another size than it was told with");
+        assert_string_equal(
+            node->rejected_cause,
+            i == 0 ? "a part of its update has another size or more energy than it announced"
+                   : "one of its objects has another size than it announced");
         kit_close(world);
     }
 }
@@ -251,7 +252,7 @@ static void a_sum_that_does_not_decode_is_counted_and_named(void **state)
     const uint32_t told = node->haves;
     kit_run_rounds(world, 1);
     assert_true(kit_look(world, 0).rejected > before);
-    assert_string_equal(node->rejected_cause, "result of a part does not decode");
+    assert_string_equal(node->rejected_cause, "its sum of a part cannot be decoded");
     assert_int_equal(node->haves, told);
     kit_close(world);
 }

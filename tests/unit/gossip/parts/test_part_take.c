@@ -181,7 +181,7 @@ static void a_sum_that_does_not_decode_is_refused_and_objects_are_taken(void **s
     world->nodes[0].dislikes_sums = true;
     kit_next_round(world);
     const dp_record *record = kit_newest(world);
-    assert_string_equal(world->nodes[0].rejected_cause, "result of a part does not decode");
+    assert_string_equal(world->nodes[0].rejected_cause, "its sum of a part cannot be decoded");
     assert_int_equal(record->n_listed, SITE_NODES);
     assert_true(record->parts[part].n_sums == 0 || kit_index(&record->parts[part].owner) != 0);
     kit_close(world);
@@ -199,7 +199,7 @@ static void a_sum_larger_than_what_is_in_it_is_refused(void **state)
     const dp_record *record = kit_newest(world);
     assert_true(kit_look(world, 0).rejected > before);
     assert_string_equal(world->nodes[0].rejected_cause,
-                        "sum of a site is larger than what is in it");
+                        "its sum of a site has another size or more energy than its updates allow");
     assert_int_equal(record->n_listed, SITE_NODES);
     assert_int_equal(kit_index(&record->parts[part].owner), 0);
     assert_int_equal(record->parts[part].from, 63);

@@ -104,7 +104,7 @@ static void a_key_that_does_not_sign_rotates_nothing(void **state)
 
     (void)state;
     crypto->sign = sign_no_rotation;
-    refuse(world, 0, DP_DENIED, "the key to sign with is not here");
+    refuse(world, 0, DP_DENIED, "this node does not have the key to sign with");
     crypto->sign = kit_sign;
     assert_int_equal(give(world, 0, fresh), DP_OK);
     kit_close(world);
@@ -117,7 +117,7 @@ static void after_the_last_epoch_there_is_no_new_secret(void **state)
 
     (void)state;
     epoch->epoch = UINT16_MAX;
-    refuse(world, 0, DP_TOOBIG, "no epoch is left");
+    refuse(world, 0, DP_TOOBIG, "its last epoch");
     epoch->epoch = UINT16_MAX - 1;
     assert_int_equal(give(world, 0, fresh), DP_OK);
     assert_int_equal(rotate_of(world, 0)->word.next.epoch, UINT16_MAX);

@@ -197,9 +197,10 @@ static void check_refused(uint32_t most, bool heavy, const char *cause)
 static void an_update_that_is_bad_is_counted_and_named_and_not_told_as_held(void **state)
 {
     (void)state;
-    check_refused(DP_MANIFEST_LISTED_DEFAULT, false, "blob of a codec that the run does not have");
-    check_refused(64, false, "blob of a codec that the run does not have");
-    check_refused(DP_MANIFEST_LISTED_DEFAULT, true, "blob does not decode");
+    check_refused(DP_MANIFEST_LISTED_DEFAULT, false,
+                  "its update has a codec that this run does not use");
+    check_refused(64, false, "its update has a codec that this run does not use");
+    check_refused(DP_MANIFEST_LISTED_DEFAULT, true, "its update cannot be decoded");
 }
 
 static void who_publishes_another_s_update_holds_up_no_round(void **state)

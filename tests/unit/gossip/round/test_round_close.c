@@ -117,7 +117,7 @@ static void a_round_with_one_late_closes_by_grace_and_names_it(void **state)
         }
     }
     const dp_note *late = &world->nodes[0].straggler;
-    assert_string_equal(late->cause, "not ready");
+    assert_string_equal(late->cause, "it has not announced an update");
     assert_true(dp_peer_equal(&late->peer, &world->nodes[1].node->self));
     kit_close(world);
 }
