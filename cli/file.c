@@ -5,7 +5,7 @@
 
 enum { READ_BYTES = 16 * 1024 };
 
-dp_status dp_file_read_stream(FILE *stream, dp_buf *buf)
+dp_status dp_cli_file_read_stream(FILE *stream, dp_buf *buf)
 {
     uint8_t room[READ_BYTES];
     for (;;) {
@@ -17,7 +17,7 @@ dp_status dp_file_read_stream(FILE *stream, dp_buf *buf)
     }
 }
 
-dp_status dp_file_read(const char *path, dp_buf *buf)
+dp_status dp_cli_file_read(const char *path, dp_buf *buf)
 {
     struct stat info;
     if (stat(path, &info) != 0) {
@@ -30,6 +30,6 @@ dp_status dp_file_read(const char *path, dp_buf *buf)
     if (stream == NULL) {
         return errno == ENOENT ? DP_NOTFOUND : DP_IO;
     }
-    const dp_status status = dp_file_read_stream(stream, buf);
+    const dp_status status = dp_cli_file_read_stream(stream, buf);
     return fclose(stream) == 0 ? status : DP_IO;
 }

@@ -25,7 +25,7 @@ int dp_run_manifest_read(const char *path, const dp_model_config *model, dp_mani
     dp_why what = {""};
     dp_why fix = {""};
     dp_buf_init(&buf, DP_YAML_BYTES_MAX + 1);
-    const dp_status read = dp_file_read(path, &buf);
+    const dp_status read = dp_cli_file_read(path, &buf);
     if (read != DP_OK && read != DP_TOOBIG) {
         char why[DP_CLI_PATH_MAX + 64];
         snprintf(why, sizeof why, "%.400s: %s", path,

@@ -30,8 +30,8 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
     }
     if (best->bytes == NULL) {
         const bool guest = dp_conn_is_guest(bulk->conn);
-        const bool room =
-            dp_held_take(&bulk->conn->transport->held, guest, DP_RECORD_BATCH_MESSAGE_MAX);
+        const bool room = dp_peer_memory_take(&bulk->conn->transport->peer_memory, guest,
+                                              DP_RECORD_BATCH_MESSAGE_MAX);
         if (!room && guest) {
             return NULL; /* The connection is lost. A guest has little to say that is so long. */
         }
@@ -40,12 +40,14 @@ static dp_bulk_incoming *begin_incoming(dp_bulk *bulk, bool *full)
             return NULL;
         }
         if (!room) {
-            dp_held_take_anyway(&bulk->conn->transport->held, guest, DP_RECORD_BATCH_MESSAGE_MAX);
+            dp_peer_memory_take_anyway(&bulk->conn->transport->peer_memory, guest,
+                                       DP_RECORD_BATCH_MESSAGE_MAX);
         }
         best->bytes = dp_alloc(1, DP_RECORD_BATCH_MESSAGE_MAX);
         best->guest = guest;
         if (best->bytes == NULL) {
-            dp_held_give(&bulk->conn->transport->held, guest, DP_RECORD_BATCH_MESSAGE_MAX);
+            dp_peer_memory_give(&bulk->conn->transport->peer_memory, guest,
+                                DP_RECORD_BATCH_MESSAGE_MAX);
             return NULL;
         }
     }

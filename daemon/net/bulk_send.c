@@ -349,7 +349,8 @@ dp_bulk *dp_bulk_open(dp_conn *conn)
 static void give_back(const dp_bulk *bulk, const dp_bulk_incoming *incoming)
 {
     if (incoming->bytes != NULL) {
-        dp_held_give(&bulk->conn->transport->held, incoming->guest, DP_RECORD_BATCH_MESSAGE_MAX);
+        dp_peer_memory_give(&bulk->conn->transport->peer_memory, incoming->guest,
+                            DP_RECORD_BATCH_MESSAGE_MAX);
     }
 }
 

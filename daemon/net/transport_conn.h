@@ -5,9 +5,9 @@
 
 #include "base/list.h"
 #include "daemon/net/crypto_pool.h"
-#include "daemon/net/held.h"
 #include "daemon/net/listener.h"
 #include "daemon/net/path.h"
+#include "daemon/net/peer_memory.h"
 #include "daemon/net/port.h"
 #include "daemon/net/throttle.h"
 #include "daemon/net/transport.h"
@@ -106,8 +106,8 @@ struct dp_transport {
     dp_buf spares[DP_TRANSPORT_SPARES_MAX];
     uint32_t n_spares;
     uint64_t spare_bytes;
-    dp_path_line line; /* what leaves through this machine */
-    dp_held held;      /* by messages that come */
+    dp_path_line line;          /* what leaves through this machine */
+    dp_peer_memory peer_memory; /* of messages that arrive */
     /* a connection is dialled again when it is so old, or so much has gone over it */
     uint64_t renew_ms;
     uint64_t renew_bytes;

@@ -155,8 +155,8 @@ dp_status dp_transport_limits_open(dp_transport *transport)
     transport->meter = meter;
     const uint64_t constrained = uv_get_constrained_memory(); /* 0, or any number: not. */
     const uint64_t machine = uv_get_total_memory();
-    dp_held_init(&transport->held,
-                 constrained > 0 && constrained < machine ? constrained : machine);
+    dp_peer_memory_init(&transport->peer_memory,
+                        constrained > 0 && constrained < machine ? constrained : machine);
     dp_throttle_init(&transport->up);
     dp_throttle_init(&transport->down);
     dp_transport_limit(transport, &transport->config.limits);

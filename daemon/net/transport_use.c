@@ -170,10 +170,10 @@ void dp_transport_look(const dp_transport *transport, dp_transport_stats *stats)
     stats->uplink = dp_path_uplink(&transport->line);
     dp_transport_limits(transport, stats);
     stats->connections = transport->n_conns;
-    stats->held = transport->held.bytes + dp_transport_waiting(transport, false);
-    stats->held_guests = transport->held.guests + dp_transport_waiting(transport, true);
-    stats->held_most = transport->held.most;
-    stats->held_limit = transport->held.limit;
+    stats->held = transport->peer_memory.bytes + dp_transport_waiting(transport, false);
+    stats->held_guests = transport->peer_memory.guests + dp_transport_waiting(transport, true);
+    stats->held_most = transport->peer_memory.most;
+    stats->held_limit = transport->peer_memory.limit;
     stats->accepts_refused += dp_listener_turned_away(transport->listener);
 }
 

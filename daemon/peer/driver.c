@@ -314,14 +314,18 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *view)
     *view = (dp_driver_view){
         .running = driver->node != NULL,
         .port = driver->port,
-        .trainer = driver->trainer_open                                           ? "up"
-                   : driver->trainer != NULL && dp_trainer_fails(driver->trainer) ? "failing"
-                   : driver->trainer_wanted                                       ? "starting"
-                                                                                  : "down",
-        .trainer_pid = driver->trainer != NULL ? dp_trainer_pid(driver->trainer) : 0,
-        .trainer_restarts = driver->trainer != NULL ? dp_trainer_restarts(driver->trainer) : 0,
-        .trainer_deaths = driver->trainer != NULL ? dp_trainer_in_a_row(driver->trainer) : 0,
-        .trainer_next_ms = driver->trainer != NULL ? dp_trainer_next_ms(driver->trainer) : 0,
+        .trainer = driver->trainer_open ? "up"
+                   : driver->trainer != NULL && dp_trainer_process_fails(driver->trainer)
+                       ? "failing"
+                   : driver->trainer_wanted ? "starting"
+                                            : "down",
+        .trainer_pid = driver->trainer != NULL ? dp_trainer_process_pid(driver->trainer) : 0,
+        .trainer_restarts =
+            driver->trainer != NULL ? dp_trainer_process_restarts(driver->trainer) : 0,
+        .trainer_deaths =
+            driver->trainer != NULL ? dp_trainer_process_in_a_row(driver->trainer) : 0,
+        .trainer_next_ms =
+            driver->trainer != NULL ? dp_trainer_process_next_ms(driver->trainer) : 0,
         .elements = driver->elements,
         .device = driver->trainer_open ? driver->device : "",
         .training = driver->training,

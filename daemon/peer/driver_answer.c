@@ -214,14 +214,14 @@ static void failed(dp_driver *driver, const dp_trainer_msg *msg)
     if (msg->lacks && !question) { /* To the node a checkpoint or an update would be broken. */
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.lack", 0, NULL, "%.200s",
                          msg->text);
-        dp_trainer_kill(driver->trainer, "lacks memory or file descriptors");
+        dp_trainer_process_kill(driver->trainer, "lacks memory or file descriptors");
     } else if (failed_command(driver, msg, &wait)) {
         dp_driver_command_failed(driver, &wait, without_name(wait.command, msg->text));
     } else {
         /* RESTORE or TRAIN: without them it would stand still, or go on from something else. */
         dp_event_log_add(driver->daemon->event_log, DP_LOG_WARN, "trainer.failed", 0, NULL,
                          "%.200s", msg->text);
-        dp_trainer_kill(driver->trainer, "could not do a command");
+        dp_trainer_process_kill(driver->trainer, "could not do a command");
     }
 }
 
@@ -275,7 +275,7 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
             dp_driver_publication_store(driver, msg, fds, n_fds);
         } else {
             close_all(fds, n_fds);
-            dp_trainer_kill(driver->trainer, "returned other parts than requested");
+            dp_trainer_process_kill(driver->trainer, "returned other parts than requested");
         }
         break;
     case DP_TRAINER_CHECKED:
@@ -285,21 +285,21 @@ void dp_driver_on_answer(void *context, const dp_trainer_msg *msg, const int *fd
         if (is_as_asked(msg, &wait)) {
             dp_driver_judged(driver, &wait.root, msg->judged.failed ? NULL : &msg->judged);
         } else {
-            dp_trainer_kill(driver->trainer, "evaluated another update than requested");
+            dp_trainer_process_kill(driver->trainer, "evaluated another update than requested");
         }
         break;
     case DP_TRAINER_ADDED:
         if (is_as_asked(msg, &wait)) {
             dp_driver_slices_added(driver, msg);
         } else {
-            dp_trainer_kill(driver->trainer, "summed other updates than requested");
+            dp_trainer_process_kill(driver->trainer, "summed other updates than requested");
         }
         break;
     case DP_TRAINER_APPLIED:
         if (take_state(driver, msg, fds[0])) {
             applied(driver, msg);
         } else {
-            dp_trainer_kill(driver->trainer, "returned a state that cannot be mapped");
+            dp_trainer_process_kill(driver->trainer, "returned a state that cannot be mapped");
         }
         break;
     case DP_TRAINER_MIXED:

@@ -42,7 +42,7 @@ void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
 {
     command_job *job = dp_trainer_command_new(driver, DP_TRAINER_ADD);
     if (job == NULL) { /* No memory: without it the sum would be another. */
-        dp_trainer_replace(driver->trainer, "does not take its commands");
+        dp_trainer_process_replace(driver->trainer, "does not take its commands");
         return;
     }
     job->msg.round = round;
@@ -95,7 +95,7 @@ static void start_apply(dp_driver *driver, const dp_action *action)
         job->msg.at = n;
     } else {
         dp_trainer_command_free(job);
-        dp_trainer_replace(driver->trainer, "does not take its commands");
+        dp_trainer_process_replace(driver->trainer, "does not take its commands");
         return;
     }
     dp_trainer_command_post(driver, job);

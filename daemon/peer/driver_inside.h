@@ -10,7 +10,7 @@
 #include "daemon/net/hello.h"
 #include "daemon/peer/driver.h"
 #include "daemon/peer/object_transfer.h"
-#include "daemon/trainer/trainer.h"
+#include "daemon/trainer/trainer_process.h"
 
 enum {
     DP_DRIVER_NAMES_MAX = 256,
@@ -66,7 +66,7 @@ struct dp_driver {
     dp_peer self;
     dp_transport *transport;
     dp_object_transfer *object_transfer;
-    dp_trainer *trainer;
+    dp_trainer_process *trainer;
     dp_node *node; /* NULL until the manifest is known and the store was read */
     dp_crypto_keys keys;
     bool has_vote_key;

@@ -181,7 +181,7 @@ static void done_take(dp_store_thread_job *job)
                          NULL, "an update could not be stored: %s", dp_status_text(self->status));
         free_taken(self);
         /* Its vectors have moved on; only a restart brings them in step. */
-        dp_trainer_replace(driver->trainer, "returned a result that could not be stored");
+        dp_trainer_process_replace(driver->trainer, "returned a result that could not be stored");
     }
     dp_driver_job_done(driver);
 }
@@ -262,7 +262,7 @@ static void no_room(dp_driver *driver, const dp_trainer_msg *msg, const char *ca
     if (msg->kind == DP_TRAINER_REDUCED) {
         dp_driver_reduce_failed(driver, msg->round, msg->part, DP_NOMEM);
     } else {
-        dp_trainer_replace(driver->trainer, cause);
+        dp_trainer_process_replace(driver->trainer, cause);
     }
 }
 

@@ -7,7 +7,7 @@
 void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait)
 {
     if (driver->n_waits == DP_DRIVER_WAITS_MAX) {
-        dp_trainer_kill(driver->trainer, "leaves too many commands unanswered");
+        dp_trainer_process_kill(driver->trainer, "leaves too many commands unanswered");
         return;
     }
     driver->waits[driver->n_waits++] = *wait;
@@ -60,7 +60,7 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
         event.u.mixed.status = DP_CORRUPT;
         dp_driver_feed(driver, &event);
     } else { /* PUBLISH, FREEZE, OPEN: a fresh process is the way out. */
-        dp_trainer_kill(driver->trainer, "could not do a command");
+        dp_trainer_process_kill(driver->trainer, "could not do a command");
     }
 }
 
@@ -69,12 +69,12 @@ void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, con
 static void start_early(dp_driver *driver)
 {
     if (driver->trainer == NULL || driver->node == NULL ||
-        dp_trainer_next_ms(driver->trainer) <= DP_TRAINER_SOON_MS) {
+        dp_trainer_process_next_ms(driver->trainer) <= DP_TRAINER_SOON_MS) {
         return;
     }
     dp_node_view view;
     dp_node_look(driver->node, &view);
-    if (2 * view.idle > view.alive && dp_trainer_start_early(driver->trainer)) {
+    if (2 * view.idle > view.alive && dp_trainer_process_start_early(driver->trainer)) {
         dp_event_log_add(
             driver->daemon->event_log, DP_LOG_INFO, "trainer.early", 0, NULL,
             "%u of %u nodes have no trainer: this node starts its own early, once in %d minutes",
@@ -85,13 +85,13 @@ static void start_early(dp_driver *driver)
 void dp_driver_watch_trainer(dp_driver *driver)
 {
     const uint64_t now = uv_now(driver->daemon->loop);
-    dp_trainer_look(driver->trainer);
+    dp_trainer_process_look(driver->trainer);
     start_early(driver);
     /* A question of a person, like a full evaluation, may take its time; commands that wait behind
      * it are not to blame. */
     if (driver->n_waits > 0 && driver->waits[0].answer == NULL &&
         now - driver->waits[0].since_ms > driver->daemon->config->answer_time * 1000) {
-        dp_trainer_kill(driver->trainer, "did not answer");
+        dp_trainer_process_kill(driver->trainer, "did not answer");
     }
 }
 
@@ -120,18 +120,19 @@ static bool leaves_device(const dp_driver *driver)
     /* Without a name it died before it could tell of one: by a device too, for all that is known,
      * unless there can be none. */
     return strcmp(slash != NULL ? slash + 1 : path, own) == 0 &&
-           !dp_trainer_takes_cpu(driver->trainer) && strncmp(driver->device, "cpu:", 4) != 0 &&
-           dp_trainer_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;
+           !dp_trainer_process_takes_cpu(driver->trainer) &&
+           strncmp(driver->device, "cpu:", 4) != 0 &&
+           dp_trainer_process_deaths(driver->trainer) >= DP_TRAINER_DEVICE_LIVES;
 }
 
 /* The text behind the cause of a death: the next action of the daemon. */
 static void tell_after_death(dp_driver *driver, char *text, size_t size)
 {
-    const uint64_t next_s = (dp_trainer_next_ms(driver->trainer) + 999) / 1000;
-    const uint32_t in_a_row = dp_trainer_in_a_row(driver->trainer);
+    const uint64_t next_s = (dp_trainer_process_next_ms(driver->trainer) + 999) / 1000;
+    const uint32_t in_a_row = dp_trainer_process_in_a_row(driver->trainer);
     if (leaves_device(driver)) {
         const bool named = driver->device[0] != '\0';
-        dp_trainer_take_cpu(driver->trainer);
+        dp_trainer_process_take_cpu(driver->trainer);
         driver->device[0] = '\0';
         snprintf(text, size,
                  ", again %s; falling back to the CPU; to retry the device: dpnode down; dpnode up",
@@ -175,7 +176,7 @@ void dp_driver_trainer_open(dp_driver *driver)
         return;
     }
     dp_why why = {""};
-    const dp_trainer_config config = {
+    const dp_trainer_process_config config = {
         .loop = driver->daemon->loop,
         .program = driver->daemon->config->worker,
         .backend = driver->daemon->config->backend,
@@ -187,9 +188,9 @@ void dp_driver_trainer_open(dp_driver *driver)
         .hooks = {driver, on_started, on_down, dp_driver_on_answer},
     };
     driver->trainer_wanted = true;
-    dp_status status = dp_trainer_open(&driver->trainer, &config);
+    dp_status status = dp_trainer_process_open(&driver->trainer, &config);
     if (status == DP_OK) {
-        status = dp_trainer_start(driver->trainer, &why);
+        status = dp_trainer_process_start(driver->trainer, &why);
     }
     if (status != DP_OK) {
         dp_event_log_add(driver->daemon->event_log, DP_LOG_ERROR, "trainer.missing", 0, NULL, "%s",
@@ -202,7 +203,7 @@ void dp_driver_trainer_close(dp_driver *driver)
     drop_waits(driver, "the daemon is stopping");
     dp_driver_publication_drop(driver);
     dp_driver_commands_drop(driver);
-    dp_trainer_close(driver->trainer);
+    dp_trainer_process_close(driver->trainer);
     driver->trainer = NULL;
 }
 
@@ -233,7 +234,7 @@ dp_status dp_driver_ask(dp_driver *driver, const dp_trainer_msg *question, dp_dr
                                  .answer = answer,
                                  .context = context};
     dp_driver_expect(driver, &wait);
-    const dp_status status = dp_trainer_tell(driver->trainer, question, NULL, 0);
+    const dp_status status = dp_trainer_process_tell(driver->trainer, question, NULL, 0);
     if (status == DP_NOMEM) { /* CLOSED: the hook of its death has answered. */
         driver->n_waits--;
         answer(context, NULL, dp_status_text(status));

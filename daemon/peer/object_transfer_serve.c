@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "daemon/net/held.h"
+#include "daemon/net/peer_memory.h"
 #include "daemon/peer/object_transfer_inside.h"
 #include "gossip/record/wire.h"
 #include "store/chain.h"
@@ -235,7 +235,8 @@ static void pump(dp_object_transfer *object_transfer)
                          object_transfer->n_busy < DP_OBJECT_TRANSFER_SERVES_MAX;) {
         const serve what = object_transfer->serves[i];
         const bool guest = dp_transport_is_guest(object_transfer->config.transport, &what.peer);
-        if (peer_is_busy(object_transfer, &what.peer) || (guest && guests >= DP_HELD_GUESTS_MAX)) {
+        if (peer_is_busy(object_transfer, &what.peer) ||
+            (guest && guests >= DP_PEER_MEMORY_GUESTS_MAX)) {
             i++;
             continue;
         }

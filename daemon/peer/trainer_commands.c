@@ -109,7 +109,7 @@ static void hold(dp_driver *driver, command_job *self)
     dp_list_push_back(&driver->held, &self->job.link);
     driver->n_held++;
     if (driver->n_held > DP_DRIVER_HELD_MAX) {
-        dp_trainer_replace(driver->trainer, "does not take its commands");
+        dp_trainer_process_replace(driver->trainer, "does not take its commands");
     }
 }
 
@@ -165,7 +165,7 @@ static void done_tell(dp_store_thread_job *job)
                    self->status == DP_IO) {
             /* Told as failed, a checkpoint would count as broken for good. A fresh process is given
              * all of it anew. */
-            dp_trainer_replace(driver->trainer, "does not take its commands");
+            dp_trainer_process_replace(driver->trainer, "does not take its commands");
         } else {
             dp_driver_command_failed(driver, &self->wait, dp_status_text(self->status));
         }
@@ -175,7 +175,7 @@ static void done_tell(dp_store_thread_job *job)
             dp_driver_expect(driver, &self->wait);
         }
         /* A dead trainer is reported by its hook, and all that waits with it. */
-        DP_IGNORE(dp_trainer_tell(driver->trainer, &self->msg, self->fds, self->n_fds));
+        DP_IGNORE(dp_trainer_process_tell(driver->trainer, &self->msg, self->fds, self->n_fds));
     }
     dp_free(self);
     dp_driver_job_done(driver);
@@ -209,7 +209,7 @@ void dp_driver_commands_retry(dp_driver *driver)
         prepare(job);
         if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
             dp_trainer_command_free(job);
-            dp_trainer_replace(driver->trainer, "does not take its commands");
+            dp_trainer_process_replace(driver->trainer, "does not take its commands");
         }
     }
 }
@@ -249,7 +249,7 @@ static void post(dp_driver *driver, command_job *job)
     prepare(job);
     if (!dp_driver_post(driver, &job->job, DP_STORE_THREAD_URGENT)) {
         dp_trainer_command_free(job); /* Without it the trainer would be out of step for good. */
-        dp_trainer_replace(driver->trainer, "does not take its commands");
+        dp_trainer_process_replace(driver->trainer, "does not take its commands");
     }
 }
 
@@ -269,7 +269,7 @@ void dp_trainer_command_post(dp_driver *driver, command_job *job)
         driver->n_behind++;
     } else {
         dp_trainer_command_free(job);
-        dp_trainer_replace(driver->trainer, "does not take its commands");
+        dp_trainer_process_replace(driver->trainer, "does not take its commands");
     }
 }
 

@@ -1,9 +1,9 @@
-/* The state of the trainer process. The private header of trainer.c and trainer_look.c. */
+/* The state of the trainer process. The private header of trainer_process.c and trainer_look.c. */
 #ifndef DP_DAEMON_TRAINER_TRAINER_LIFE_H
 #define DP_DAEMON_TRAINER_TRAINER_LIFE_H
 
 #include "base/list.h"
-#include "daemon/trainer/trainer.h"
+#include "daemon/trainer/trainer_process.h"
 
 typedef struct packet {
     dp_list item;
@@ -16,7 +16,7 @@ typedef struct packet {
 typedef struct life {
     uv_process_t process;
     uv_poll_t poll;
-    dp_trainer *trainer; /* NULL once the trainer has let go of it */
+    dp_trainer_process *trainer; /* NULL once the trainer has let go of it */
     int socket;
     uint32_t n_handles;
     bool exited;
@@ -27,8 +27,8 @@ typedef struct life {
     dp_trainer_msg incoming;
 } life;
 
-struct dp_trainer {
-    dp_trainer_config config;
+struct dp_trainer_process {
+    dp_trainer_process_config config;
     char program[512];
     char backend[512];
     life *life;

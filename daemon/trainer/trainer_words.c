@@ -19,7 +19,7 @@ static void add_number(dp_trainer_words *all, char *option, uint64_t value)
 }
 
 /* Most of it last, and only when it says something: a trainer of one's own may not know it. */
-void dp_trainer_say(dp_trainer_words *all, const dp_trainer_config *config, char *program,
+void dp_trainer_say(dp_trainer_words *all, const dp_trainer_process_config *config, char *program,
                     char *own_backend, int worker_fd)
 {
     static char fd[] = "--fd";

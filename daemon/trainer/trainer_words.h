@@ -2,7 +2,7 @@
 #ifndef DP_DAEMON_TRAINER_TRAINER_WORDS_H
 #define DP_DAEMON_TRAINER_TRAINER_WORDS_H
 
-#include "daemon/trainer/trainer.h"
+#include "daemon/trainer/trainer_process.h"
 
 enum { DP_TRAINER_WORDS_MAX = 16, DP_TRAINER_NUMBER_MAX = 24 };
 
@@ -14,7 +14,7 @@ typedef struct dp_trainer_words {
 
 /* program and backend ("": none is asked for) stay the caller's and must live as long. fd: of the
  * trainer's end of the socket. */
-void dp_trainer_say(dp_trainer_words *all, const dp_trainer_config *config, char *program,
+void dp_trainer_say(dp_trainer_words *all, const dp_trainer_process_config *config, char *program,
                     char *backend, int fd);
 
 #endif

@@ -24,17 +24,17 @@
 #include "gossip/vote/commit.h"
 
 enum {
-    DP_HELD_DEFAULT = 4096, /* objects known to be here; in a run with lists more: */
+    DP_STORED_OBJECTS_DEFAULT = 4096, /* objects known to be here; in a run with lists more: */
     DP_ROOM_BYTES = 8192 + DP_RECORD_BYTES_MAX + DP_CERT_OF_RECORD_BYTES_MAX,
-    DP_HELD_PER_LISTED = 16, /* ... so many for each contribution of a record */
+    DP_STORED_OBJECTS_PER_LISTED = 16, /* ... so many for each contribution of a record */
 };
 #define DP_REPEAT_US (500 * DP_MS) /* READY, HAVE, STATE, VOTER_OK are told again */
 
-typedef struct dp_held {
+typedef struct dp_stored_object {
     dp_hash root;
     uint64_t size;
     bool used;
-} dp_held;
+} dp_stored_object;
 
 typedef enum dp_trainer_state {
     DP_TRAINER_OFF = 0, /* no process, or not open */
@@ -89,7 +89,7 @@ struct dp_node {
     uint32_t held_max;
     uint32_t held_free; /* no free place of held is before it */
     uint64_t unheld;    /* objects that were let go of, ever */
-    dp_held *held;
+    dp_stored_object *held;
     bool reopening;  /* DP_DO_REOPEN was asked for */
     dp_record draft; /* being read or written: nothing of it is needed between two calls */
     uint8_t room[DP_ROOM_BYTES]; /* a message that is being written */

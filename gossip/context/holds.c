@@ -33,7 +33,7 @@ void dp_node_hold(dp_node *node, const dp_hash *root, uint64_t size)
     if (index == node->held_max) {
         return; /* Forgotten: it is fetched again if it is ever needed. */
     }
-    node->held[index] = (dp_held){.root = *root, .size = size, .used = true};
+    node->held[index] = (dp_stored_object){.root = *root, .size = size, .used = true};
     const dp_status status = dp_map_put(&node->held_map, root, index);
     dp_assert(status == DP_OK);
 }

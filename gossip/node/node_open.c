@@ -138,7 +138,8 @@ static dp_status open_memory(dp_node *node)
     const bool lists = node->manifest.contributors_max > DP_LISTED_DEFAULT;
     const uint32_t listed = lists ? node->manifest.contributors_max : (uint32_t)DP_LISTED_DEFAULT;
 
-    node->held_max = DP_HELD_DEFAULT + (lists ? DP_HELD_PER_LISTED * listed : 0);
+    node->held_max =
+        DP_STORED_OBJECTS_DEFAULT + (lists ? DP_STORED_OBJECTS_PER_LISTED * listed : 0);
     node->held = dp_reserve(node->held_max, sizeof *node->held);
     node->commit = dp_reserve(1, sizeof *node->commit);
     node->witness = dp_reserve(1, sizeof *node->witness);

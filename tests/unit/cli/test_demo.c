@@ -69,7 +69,7 @@ static void the_manifest_is_a_right_one_and_the_same_in_the_examples(void **stat
     (void)state;
     CHECK_OK(dp_manifest_yaml_read(dp_view_text(dp_demo_kjv), "kjv", NULL, &file, &what, &fix));
     assert_string_equal(file.manifest.name, "kjv");
-    CHECK_OK(dp_file_read("docs/examples/kjv.yaml", &example)); /* Tests run in the tree. */
+    CHECK_OK(dp_cli_file_read("docs/examples/kjv.yaml", &example)); /* Tests run in the tree. */
     assert_int_equal(example.size, strlen(dp_demo_kjv));
     assert_memory_equal(example.data, dp_demo_kjv, example.size);
     dp_buf_close(&example);

@@ -30,7 +30,7 @@ static void a_file_is_read_whole_behind_what_is_there(void **state)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         dp_buf buf = {.max = 200000};
         CHECK_OK(dp_buf_append(&buf, dp_view_text("abc")));
-        CHECK_OK(dp_file_read(file_of(sizes[i]), &buf));
+        CHECK_OK(dp_cli_file_read(file_of(sizes[i]), &buf));
         assert_int_equal(buf.size, 3 + sizes[i]);
         assert_memory_equal(buf.data, "abc", 3);
         for (size_t k = 0; k < sizes[i]; k++) {
@@ -44,14 +44,14 @@ static void what_is_larger_than_the_limit_or_memory_is_refused(void **state)
 {
     dp_buf buf = {.max = 1000};
     (void)state;
-    CHECK_OK(dp_file_read(file_of(1000), &buf));
+    CHECK_OK(dp_cli_file_read(file_of(1000), &buf));
     dp_buf_close(&buf);
     buf = (dp_buf){.max = 1000};
-    CHECK_STATUS(dp_file_read(file_of(1001), &buf), DP_TOOBIG);
+    CHECK_STATUS(dp_cli_file_read(file_of(1001), &buf), DP_TOOBIG);
     dp_buf_close(&buf);
     buf = (dp_buf){.max = 1000};
     dp_alloc_fail_after(1);
-    CHECK_STATUS(dp_file_read(file_of(10), &buf), DP_NOMEM);
+    CHECK_STATUS(dp_cli_file_read(file_of(10), &buf), DP_NOMEM);
     dp_alloc_fail_after(0);
     dp_buf_close(&buf);
 }
@@ -61,11 +61,11 @@ static void what_is_no_plain_file_is_not_read(void **state)
     char path[TEMPDIR_FILE_MAX];
     dp_buf buf = {.max = 1000};
     (void)state;
-    CHECK_STATUS(dp_file_read(tempdir_file(&dir, "gone", path), &buf), DP_NOTFOUND);
+    CHECK_STATUS(dp_cli_file_read(tempdir_file(&dir, "gone", path), &buf), DP_NOTFOUND);
     snprintf(path, sizeof path, "%s/x", file_of(1));
-    CHECK_STATUS(dp_file_read(path, &buf), DP_NOTFOUND); /* Below a file. */
-    CHECK_STATUS(dp_file_read(dir.path, &buf), DP_BADARG);
-    CHECK_STATUS(dp_file_read("/dev/zero", &buf), DP_BADARG); /* It would never end. */
+    CHECK_STATUS(dp_cli_file_read(path, &buf), DP_NOTFOUND); /* Below a file. */
+    CHECK_STATUS(dp_cli_file_read(dir.path, &buf), DP_BADARG);
+    CHECK_STATUS(dp_cli_file_read("/dev/zero", &buf), DP_BADARG); /* It would never end. */
     assert_int_equal(buf.size, 0);
     dp_buf_close(&buf);
 }
@@ -76,7 +76,7 @@ static void a_stream_that_fails_is_told(void **state)
     (void)state;
     FILE *folder = fopen(dir.path, "re"); /* It opens, and cannot be read. */
     assert_non_null(folder);
-    CHECK_STATUS(dp_file_read_stream(folder, &buf), DP_IO);
+    CHECK_STATUS(dp_cli_file_read_stream(folder, &buf), DP_IO);
     fclose(folder);
     dp_buf_close(&buf);
 }

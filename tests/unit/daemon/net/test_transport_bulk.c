@@ -383,17 +383,17 @@ static void long_messages_of_guests_share_a_budget_and_members_go_on(void **stat
         scene_open(&scene);
         party_link(&scene.a, &scene.b);
         uint8_t *bytes = noise_bytes(DP_MESSAGE_BULK_MAX);
-        dp_held *held = &scene.a.transport->held;
-        dp_held_take_anyway(held, true, DP_HELD_GUESTS_MAX); /* Of others. */
-        dp_held_take_anyway(held, false, held->limit);
+        dp_peer_memory *held = &scene.a.transport->peer_memory;
+        dp_peer_memory_take_anyway(held, true, DP_PEER_MEMORY_GUESTS_MAX); /* Of others. */
+        dp_peer_memory_take_anyway(held, false, held->limit);
         scene.a.knows_nobody = guest == 1;
         CHECK_OK(dp_transport_send(scene.b.transport, &scene.a.peer, DP_LANE_BULK,
                                    dp_view_of(bytes, DP_MESSAGE_BULK_MAX)));
         turn_until(&scene.loop, has_lost_it, &scene.a);
         CHECK(scene.a.messages == (guest == 1 ? 0 : 1));
         scene.a.knows_nobody = false;
-        dp_held_give(held, true, DP_HELD_GUESTS_MAX);
-        dp_held_give(held, false, held->limit);
+        dp_peer_memory_give(held, true, DP_PEER_MEMORY_GUESTS_MAX);
+        dp_peer_memory_give(held, false, held->limit);
         free(bytes);
         scene_close(&scene);
     }
@@ -402,7 +402,7 @@ static void long_messages_of_guests_share_a_budget_and_members_go_on(void **stat
 static bool holds_nothing(void *context)
 {
     const struct guest *guest = context;
-    return guest->transport->held.bytes == 0;
+    return guest->transport->peer_memory.bytes == 0;
 }
 
 /* The memory for a received message is given back when the lane idles, and when the connection
@@ -427,7 +427,7 @@ static void what_came_is_held_until_the_lane_idles(void **state)
             dp_transport_hangup(scene.a.transport, &scene.b.peer);
             turn_until(&scene.loop, downs_one, &scene.b);
         }
-        CHECK(scene.a.transport->held.bytes == 0);
+        CHECK(scene.a.transport->peer_memory.bytes == 0);
     }
     free(bytes);
     scene_close(&scene);

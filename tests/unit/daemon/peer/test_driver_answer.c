@@ -27,7 +27,7 @@ uint64_t uv_now(const uv_loop_t *loop)
     return net.now_ms;
 }
 
-void dp_trainer_kill(dp_trainer *trainer, const char *cause)
+void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
 {
     (void)trainer;
     net.n_killed++;

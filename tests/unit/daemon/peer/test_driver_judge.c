@@ -16,9 +16,9 @@ static struct desk {
     dp_config config;
     dp_daemon daemon;
     dp_driver *driver;
-    dp_trainer_hooks hooks; /* as the driver gave them to the trainer */
-    dp_list jobs;           /* at the store thread */
-    dp_status stored;       /* what the store says of every object */
+    dp_trainer_process_hooks hooks; /* as the driver gave them to the trainer */
+    dp_list jobs;                   /* at the store thread */
+    dp_status stored;               /* what the store says of every object */
     dp_trainer_msg told[TOLD_MAX];
     uint32_t n_told;
     dp_event events[EVENTS_MAX];
@@ -109,27 +109,28 @@ dp_status dp_object_read_chunk(dp_store *store, const dp_hash *root, uint32_t in
     return DP_OK;
 }
 
-dp_status dp_trainer_open(dp_trainer **trainer, const dp_trainer_config *config)
+dp_status dp_trainer_process_open(dp_trainer_process **trainer,
+                                  const dp_trainer_process_config *config)
 {
     desk.hooks = config->hooks;
-    *trainer = (dp_trainer *)(void *)&desk;
+    *trainer = (dp_trainer_process *)(void *)&desk;
     return DP_OK;
 }
 
-dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why)
+dp_status dp_trainer_process_start(dp_trainer_process *trainer, dp_why *why)
 {
     (void)trainer;
     (void)why;
     return DP_OK;
 }
 
-void dp_trainer_close(dp_trainer *trainer)
+void dp_trainer_process_close(dp_trainer_process *trainer)
 {
     (void)trainer;
 }
 
-dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds,
-                          uint32_t n_fds)
+dp_status dp_trainer_process_tell(dp_trainer_process *trainer, const dp_trainer_msg *msg,
+                                  const int *fds, uint32_t n_fds)
 {
     (void)trainer;
     CHECK(desk.n_told < TOLD_MAX);
@@ -140,53 +141,53 @@ dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const 
     return DP_OK;
 }
 
-void dp_trainer_kill(dp_trainer *trainer, const char *cause)
+void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
 {
     (void)trainer;
     desk.killed++;
     desk.hooks.down(desk.hooks.context, cause);
 }
 
-void dp_trainer_replace(dp_trainer *trainer, const char *cause)
+void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 {
-    dp_trainer_kill(trainer, cause);
+    dp_trainer_process_kill(trainer, cause);
 }
 
-uint32_t dp_trainer_deaths(const dp_trainer *trainer)
+uint32_t dp_trainer_process_deaths(const dp_trainer_process *trainer)
 {
     (void)trainer;
     return 0;
 }
 
-void dp_trainer_look(dp_trainer *trainer)
+void dp_trainer_process_look(dp_trainer_process *trainer)
 {
     (void)trainer;
 }
 
-bool dp_trainer_takes_cpu(const dp_trainer *trainer)
+bool dp_trainer_process_takes_cpu(const dp_trainer_process *trainer)
 {
     (void)trainer;
     return true;
 }
 
-void dp_trainer_take_cpu(dp_trainer *trainer)
+void dp_trainer_process_take_cpu(dp_trainer_process *trainer)
 {
     (void)trainer;
 }
 
-uint32_t dp_trainer_in_a_row(const dp_trainer *trainer)
-{
-    (void)trainer;
-    return 0;
-}
-
-uint64_t dp_trainer_next_ms(const dp_trainer *trainer)
+uint32_t dp_trainer_process_in_a_row(const dp_trainer_process *trainer)
 {
     (void)trainer;
     return 0;
 }
 
-bool dp_trainer_start_early(dp_trainer *trainer)
+uint64_t dp_trainer_process_next_ms(const dp_trainer_process *trainer)
+{
+    (void)trainer;
+    return 0;
+}
+
+bool dp_trainer_process_start_early(dp_trainer_process *trainer)
 {
     (void)trainer;
     return false;
@@ -383,7 +384,7 @@ static void a_trainer_that_dies_ends_all_of_them_without_an_answer(void **state)
     ask(1);
     save_all();
     ask(2); /* Still at the store thread. */
-    dp_trainer_kill(desk.driver->trainer, "died");
+    dp_trainer_process_kill(desk.driver->trainer, "died");
     save_all();
     CHECK(desk.n_told == 1 && desk.n_events == 1);
     CHECK(desk.events[0].type == DP_EV_TRAINER_DOWN);

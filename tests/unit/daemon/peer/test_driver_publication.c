@@ -14,7 +14,7 @@ static struct {
     uint64_t uplink;
 } net;
 
-void dp_trainer_replace(dp_trainer *trainer, const char *cause)
+void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 {
     (void)trainer;
     (void)cause;

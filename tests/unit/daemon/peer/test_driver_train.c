@@ -4,7 +4,7 @@
 
 static struct {
     uint64_t now_ms;
-    dp_trainer_config config;
+    dp_trainer_process_config config;
     dp_status opens;
     dp_status starts;
     dp_status tells;
@@ -35,30 +35,31 @@ uint64_t uv_now(const uv_loop_t *loop)
     return net.now_ms;
 }
 
-dp_status dp_trainer_open(dp_trainer **trainer, const dp_trainer_config *config)
+dp_status dp_trainer_process_open(dp_trainer_process **trainer,
+                                  const dp_trainer_process_config *config)
 {
     net.config = *config;
     net.n_opened++;
     if (net.opens == DP_OK) {
-        *trainer = (dp_trainer *)(void *)&net;
+        *trainer = (dp_trainer_process *)(void *)&net;
     }
     return net.opens;
 }
 
-dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why)
+dp_status dp_trainer_process_start(dp_trainer_process *trainer, dp_why *why)
 {
     (void)trainer;
     return net.starts == DP_OK ? DP_OK : dp_why_set(why, net.starts, "no program dpnode-worker");
 }
 
-void dp_trainer_close(dp_trainer *trainer)
+void dp_trainer_process_close(dp_trainer_process *trainer)
 {
     (void)trainer;
     net.n_closed++;
 }
 
-dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds,
-                          uint32_t n_fds)
+dp_status dp_trainer_process_tell(dp_trainer_process *trainer, const dp_trainer_msg *msg,
+                                  const int *fds, uint32_t n_fds)
 {
     (void)trainer;
     (void)msg;
@@ -68,50 +69,50 @@ dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const 
     return net.tells;
 }
 
-void dp_trainer_kill(dp_trainer *trainer, const char *cause)
+void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
 {
     (void)trainer;
     net.n_killed++;
     snprintf(net.cause, sizeof net.cause, "%s", cause);
 }
 
-void dp_trainer_look(dp_trainer *trainer)
+void dp_trainer_process_look(dp_trainer_process *trainer)
 {
     (void)trainer;
 }
 
-uint64_t dp_trainer_next_ms(const dp_trainer *trainer)
+uint64_t dp_trainer_process_next_ms(const dp_trainer_process *trainer)
 {
     (void)trainer;
     return net.next_ms;
 }
 
-bool dp_trainer_start_early(dp_trainer *trainer)
+bool dp_trainer_process_start_early(dp_trainer_process *trainer)
 {
     (void)trainer;
     net.n_early++;
     return net.starts_early;
 }
 
-uint32_t dp_trainer_in_a_row(const dp_trainer *trainer)
+uint32_t dp_trainer_process_in_a_row(const dp_trainer_process *trainer)
 {
     (void)trainer;
     return net.in_a_row;
 }
 
-uint32_t dp_trainer_deaths(const dp_trainer *trainer)
+uint32_t dp_trainer_process_deaths(const dp_trainer_process *trainer)
 {
     (void)trainer;
     return net.deaths;
 }
 
-bool dp_trainer_takes_cpu(const dp_trainer *trainer)
+bool dp_trainer_process_takes_cpu(const dp_trainer_process *trainer)
 {
     (void)trainer;
     return net.takes_cpu;
 }
 
-void dp_trainer_take_cpu(dp_trainer *trainer)
+void dp_trainer_process_take_cpu(dp_trainer_process *trainer)
 {
     (void)trainer;
     net.takes_cpu = true;

@@ -33,8 +33,8 @@ static bool holds(int fd, uint64_t seed)
     return same;
 }
 
-dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds,
-                          uint32_t n_fds)
+dp_status dp_trainer_process_tell(dp_trainer_process *trainer, const dp_trainer_msg *msg,
+                                  const int *fds, uint32_t n_fds)
 {
     (void)trainer;
     CHECK(net.n_told < TOLD_MAX);
@@ -50,7 +50,7 @@ dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const 
     return DP_OK;
 }
 
-void dp_trainer_replace(dp_trainer *trainer, const char *cause)
+void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 {
     (void)trainer;
     (void)cause;
@@ -87,7 +87,7 @@ static dp_driver *open_trainer(void)
 {
     memset(&net, 0, sizeof net);
     dp_driver *driver = desk_open();
-    driver->trainer = (dp_trainer *)(void *)&net;
+    driver->trainer = (dp_trainer_process *)(void *)&net;
     driver->trainer_open = true;
     desk.config.apply_memory = UINT64_MAX;
     for (uint64_t i = 0; i < 4; i++) {

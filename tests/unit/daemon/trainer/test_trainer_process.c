@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/trainer/trainer.h"
+#include "daemon/trainer/trainer_process.h"
 #include "tests/unit/daemon/turn.h"
 
 #include "tests/lib/fake_root.h"
@@ -150,7 +150,7 @@ static void play(int fd, enum mode mode)
 
 struct stage {
     uv_loop_t loop;
-    dp_trainer *trainer;
+    dp_trainer_process *trainer;
     unsigned starts;
     unsigned downs;
     unsigned messages;
@@ -191,16 +191,16 @@ static void stage_open_at(struct stage *stage, enum mode mode, const dp_oom_plac
 {
     memset(stage, 0, sizeof *stage);
     turn_open(&stage->loop);
-    const dp_trainer_config config = {.loop = &stage->loop,
-                                      .program = own_path,
-                                      .threads = (uint64_t)mode,
-                                      .nice = 0,
-                                      .end_ms = mode == HUNG_UP ? 20 : 60 * 1000,
-                                      .oom = oom,
-                                      .hooks = {stage, on_started, on_down, on_message}};
-    CHECK_OK(dp_trainer_open(&stage->trainer, &config));
-    CHECK_OK(dp_trainer_start(stage->trainer, NULL));
-    CHECK(dp_trainer_pid(stage->trainer) > 0);
+    const dp_trainer_process_config config = {.loop = &stage->loop,
+                                              .program = own_path,
+                                              .threads = (uint64_t)mode,
+                                              .nice = 0,
+                                              .end_ms = mode == HUNG_UP ? 20 : 60 * 1000,
+                                              .oom = oom,
+                                              .hooks = {stage, on_started, on_down, on_message}};
+    CHECK_OK(dp_trainer_process_open(&stage->trainer, &config));
+    CHECK_OK(dp_trainer_process_start(stage->trainer, NULL));
+    CHECK(dp_trainer_process_pid(stage->trainer) > 0);
 }
 
 static void stage_open(struct stage *stage, enum mode mode)
@@ -211,7 +211,7 @@ static void stage_open(struct stage *stage, enum mode mode)
 static void stage_close(struct stage *stage)
 {
     const unsigned downs = stage->downs;
-    dp_trainer_close(stage->trainer);
+    dp_trainer_process_close(stage->trainer);
     turn_close(&stage->loop);
     assert_int_equal(stage->downs, downs); /* no hook after close */
 }
@@ -258,7 +258,7 @@ static void a_trainer_says_hello_and_answers(void **state)
     stage_open(&stage, GOOD);
     turn_until(&stage.loop, has_started, &stage);
     msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
-    CHECK_OK(dp_trainer_tell(stage.trainer, &msg, NULL, 0));
+    CHECK_OK(dp_trainer_process_tell(stage.trainer, &msg, NULL, 0));
     turn_until(&stage.loop, has_answered, &stage);
     assert_int_equal(stage.last, DP_TRAINER_EVALUATED);
     assert_int_equal(stage.downs, 0);
@@ -277,9 +277,9 @@ static void bulk_data_travels_both_ways_and_no_descriptor_stays_open(void **stat
     CHECK_OK(dp_memfd_make("x", dp_view_text("one"), &fds[0]));
     CHECK_OK(dp_memfd_make("y", dp_view_text("two"), &fds[1]));
     msg = (dp_trainer_msg){.kind = DP_TRAINER_APPLY, .round = 1, .n_items = 2};
-    CHECK_OK(dp_trainer_tell(stage.trainer, &msg, fds, 2));
+    CHECK_OK(dp_trainer_process_tell(stage.trainer, &msg, fds, 2));
     msg = (dp_trainer_msg){.kind = DP_TRAINER_PUBLISH, .round = 3};
-    CHECK_OK(dp_trainer_tell(stage.trainer, &msg, NULL, 0));
+    CHECK_OK(dp_trainer_process_tell(stage.trainer, &msg, NULL, 0));
     turn_until(&stage.loop, has_answered, &stage);
     assert_int_equal(stage.last, DP_TRAINER_PUBLISHED);
     assert_int_equal(stage.fds, 2);
@@ -295,7 +295,7 @@ static void a_trainer_that_dies_is_started_again(void **state)
     turn_until(&stage.loop, has_restarted, &stage);
     CHECK(stage.downs >= 1);
     assert_string_equal(stage.cause, "killed by a signal");
-    CHECK(dp_trainer_restarts(stage.trainer) >= 1);
+    CHECK(dp_trainer_process_restarts(stage.trainer) >= 1);
     stage_close(&stage);
 }
 
@@ -305,7 +305,7 @@ static void check_cause(enum mode mode, const char *cause)
     stage_open(&stage, mode);
     turn_until(&stage.loop, is_down, &stage);
     assert_string_equal(stage.cause, cause);
-    assert_int_equal(dp_trainer_pid(stage.trainer), 0);
+    assert_int_equal(dp_trainer_process_pid(stage.trainer), 0);
     stage_close(&stage);
 }
 
@@ -334,10 +334,11 @@ static void who_hangs_up_has_died_of_its_own(void **state)
         stage_open(&stage, modes[i]);
         turn_until(&stage.loop, has_started, &stage);
         msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
-        const dp_status told = dp_trainer_tell(stage.trainer, &msg, NULL, 0); /* Nobody reads it. */
+        const dp_status told =
+            dp_trainer_process_tell(stage.trainer, &msg, NULL, 0); /* Nobody reads it. */
         CHECK(told == DP_OK || told == DP_CLOSED);
         turn_until(&stage.loop, is_down, &stage);
-        assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
+        assert_int_equal(dp_trainer_process_deaths(stage.trainer), 1);
         stage_close(&stage);
     }
 }
@@ -394,7 +395,7 @@ static void a_deaf_trainer_is_replaced_when_its_queue_is_full(void **state)
     while (status == DP_OK && told < 2000) {
         int fd;
         CHECK_OK(dp_memfd_make("x", dp_view_text("one"), &fd));
-        status = dp_trainer_tell(stage.trainer, &msg, &fd, 1);
+        status = dp_trainer_process_tell(stage.trainer, &msg, &fd, 1);
         told++;
     }
     CHECK_STATUS(status, DP_CLOSED);
@@ -413,11 +414,11 @@ static void a_killed_trainer_comes_back(void **state)
     (void)state;
     stage_open(&stage, GOOD);
     turn_until(&stage.loop, has_started, &stage);
-    dp_trainer_kill(stage.trainer, "did not answer");
+    dp_trainer_process_kill(stage.trainer, "did not answer");
     assert_int_equal(stage.downs, 1);
     msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
-    CHECK_STATUS(dp_trainer_tell(stage.trainer, &msg, NULL, 0), DP_CLOSED);
-    dp_trainer_kill(stage.trainer, "did not answer"); /* nothing there */
+    CHECK_STATUS(dp_trainer_process_tell(stage.trainer, &msg, NULL, 0), DP_CLOSED);
+    dp_trainer_process_kill(stage.trainer, "did not answer"); /* nothing there */
     assert_int_equal(stage.downs, 1);
     turn_until(&stage.loop, has_restarted, &stage);
     stage_close(&stage);
@@ -426,21 +427,21 @@ static void a_killed_trainer_comes_back(void **state)
 static void a_missing_program_is_not_found(void **state)
 {
     uv_loop_t loop;
-    dp_trainer *trainer = NULL;
+    dp_trainer_process *trainer = NULL;
     dp_why why = {""};
     (void)state;
     turn_open(&loop);
-    const dp_trainer_config config = {.loop = &loop, .program = "/nowhere/dpnode-worker"};
-    CHECK_OK(dp_trainer_open(&trainer, &config));
-    CHECK_STATUS(dp_trainer_start(trainer, &why), DP_NOTFOUND);
+    const dp_trainer_process_config config = {.loop = &loop, .program = "/nowhere/dpnode-worker"};
+    CHECK_OK(dp_trainer_process_open(&trainer, &config));
+    CHECK_STATUS(dp_trainer_process_start(trainer, &why), DP_NOTFOUND);
     assert_non_null(strstr(why.text, "/nowhere/dpnode-worker"));
-    dp_trainer_close(trainer);
+    dp_trainer_process_close(trainer);
     turn_close(&loop);
 }
 
 static bool waits_long(void *context)
 {
-    return dp_trainer_next_ms(((struct stage *)context)->trainer) > DP_TRAINER_SOON_MS;
+    return dp_trainer_process_next_ms(((struct stage *)context)->trainer) > DP_TRAINER_SOON_MS;
 }
 
 static void a_long_wait_is_cut_short_once(void **state)
@@ -449,15 +450,15 @@ static void a_long_wait_is_cut_short_once(void **state)
     (void)state;
     stage_open(&stage, DIES);
     turn_until(&stage.loop, waits_long, &stage);
-    CHECK(dp_trainer_in_a_row(stage.trainer) >= 4);
+    CHECK(dp_trainer_process_in_a_row(stage.trainer) >= 4);
     const unsigned downs = stage.downs;
-    CHECK(dp_trainer_start_early(stage.trainer));
-    CHECK(dp_trainer_next_ms(stage.trainer) <= DP_TRAINER_SOON_MS);
-    CHECK(!dp_trainer_start_early(stage.trainer)); /* It comes soon. */
+    CHECK(dp_trainer_process_start_early(stage.trainer));
+    CHECK(dp_trainer_process_next_ms(stage.trainer) <= DP_TRAINER_SOON_MS);
+    CHECK(!dp_trainer_process_start_early(stage.trainer)); /* It comes soon. */
     turn_until(&stage.loop, waits_long, &stage);
     CHECK(stage.downs > downs);
-    CHECK(dp_trainer_fails(stage.trainer));
-    CHECK(!dp_trainer_start_early(stage.trainer)); /* Spent. */
+    CHECK(dp_trainer_process_fails(stage.trainer));
+    CHECK(!dp_trainer_process_start_early(stage.trainer)); /* Spent. */
     stage_close(&stage);
 }
 
@@ -466,8 +467,8 @@ static void leave_device(void *context, const char *cause)
 {
     struct stage *stage = context;
     on_down(context, cause);
-    if (dp_trainer_deaths(stage->trainer) >= DP_TRAINER_DEVICE_LIVES) {
-        dp_trainer_take_cpu(stage->trainer);
+    if (dp_trainer_process_deaths(stage->trainer) >= DP_TRAINER_DEVICE_LIVES) {
+        dp_trainer_process_take_cpu(stage->trainer);
     }
 }
 
@@ -477,19 +478,20 @@ static void a_trainer_that_a_device_spoils_goes_on_with_the_cpu(void **state)
     static dp_trainer_msg msg;
     (void)state;
     turn_open(&stage.loop);
-    const dp_trainer_config config = {.loop = &stage.loop,
-                                      .program = own_path,
-                                      .backend = "faulty",
-                                      .threads = SPOILT,
-                                      .hooks = {&stage, on_started, leave_device, on_message}};
-    CHECK_OK(dp_trainer_open(&stage.trainer, &config));
-    assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
-    CHECK_OK(dp_trainer_start(stage.trainer, NULL));
+    const dp_trainer_process_config config = {
+        .loop = &stage.loop,
+        .program = own_path,
+        .backend = "faulty",
+        .threads = SPOILT,
+        .hooks = {&stage, on_started, leave_device, on_message}};
+    CHECK_OK(dp_trainer_process_open(&stage.trainer, &config));
+    assert_int_equal(dp_trainer_process_deaths(stage.trainer), 0);
+    CHECK_OK(dp_trainer_process_start(stage.trainer, NULL));
     turn_until(&stage.loop, has_started_after_all, &stage);
     assert_int_equal(stage.downs, DP_TRAINER_DEVICE_LIVES);
-    assert_int_equal(dp_trainer_deaths(stage.trainer), DP_TRAINER_DEVICE_LIVES);
+    assert_int_equal(dp_trainer_process_deaths(stage.trainer), DP_TRAINER_DEVICE_LIVES);
     msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
-    CHECK_OK(dp_trainer_tell(stage.trainer, &msg, NULL, 0));
+    CHECK_OK(dp_trainer_process_tell(stage.trainer, &msg, NULL, 0));
     turn_until(&stage.loop, has_answered, &stage);
     stage_close(&stage);
 }
@@ -510,24 +512,25 @@ static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
     (void)state;
     stage_open(&stage, WRONG_ABI);
     turn_until(&stage.loop, is_down, &stage);
-    assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
+    assert_int_equal(dp_trainer_process_deaths(stage.trainer), 0);
     stage_close(&stage);
     stage_open(&stage, GOOD);
     turn_until(&stage.loop, has_started, &stage);
-    dp_trainer_replace(stage.trainer, "does not take its commands");
+    dp_trainer_process_replace(stage.trainer, "does not take its commands");
     assert_int_equal(stage.downs, 1);
     assert_string_equal(stage.cause, "does not take its commands");
-    assert_int_equal(dp_trainer_restarts(stage.trainer), 1);
-    assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
+    assert_int_equal(dp_trainer_process_restarts(stage.trainer), 1);
+    assert_int_equal(dp_trainer_process_deaths(stage.trainer), 0);
     turn_until(&stage.loop, has_restarted, &stage);
-    CHECK(!dp_trainer_takes_cpu(stage.trainer));
-    assert_int_equal(kill(dp_trainer_pid(stage.trainer), SIGKILL), 0); /* By somebody else. */
+    CHECK(!dp_trainer_process_takes_cpu(stage.trainer));
+    assert_int_equal(kill(dp_trainer_process_pid(stage.trainer), SIGKILL),
+                     0); /* By somebody else. */
     turn_until(&stage.loop, is_down_again, &stage);
     assert_string_equal(stage.cause, "killed by a signal");
-    assert_int_equal(dp_trainer_deaths(stage.trainer), 0);
+    assert_int_equal(dp_trainer_process_deaths(stage.trainer), 0);
     turn_until(&stage.loop, has_restarted_twice, &stage);
-    dp_trainer_kill(stage.trainer, "did not answer");
-    assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
+    dp_trainer_process_kill(stage.trainer, "did not answer");
+    assert_int_equal(dp_trainer_process_deaths(stage.trainer), 1);
     stage_close(&stage);
 }
 
@@ -546,19 +549,19 @@ static void who_is_killed_for_lack_of_memory_has_died_of_its_own(void **state)
     stage_open_at(&stage, GOOD, &place);
     turn_until(&stage.loop, has_started, &stage);
     put("box/memory.events", "oom 2\noom_kill 2\n");
-    assert_int_equal(kill(dp_trainer_pid(stage.trainer), SIGKILL), 0);
+    assert_int_equal(kill(dp_trainer_process_pid(stage.trainer), SIGKILL), 0);
     turn_until(&stage.loop, is_down, &stage);
     assert_string_equal(stage.cause, "was killed by the kernel for lack of memory");
-    assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
+    assert_int_equal(dp_trainer_process_deaths(stage.trainer), 1);
     turn_until(&stage.loop, has_restarted, &stage); /* The kill before is not about this life. */
-    assert_int_equal(kill(dp_trainer_pid(stage.trainer), SIGKILL), 0);
+    assert_int_equal(kill(dp_trainer_process_pid(stage.trainer), SIGKILL), 0);
     turn_until(&stage.loop, is_down_again, &stage);
     assert_string_equal(stage.cause, "killed by a signal");
-    assert_int_equal(dp_trainer_deaths(stage.trainer), 1);
+    assert_int_equal(dp_trainer_process_deaths(stage.trainer), 1);
     stage_close(&stage);
     stage_open_at(&stage, GOOD, &none); /* Where nothing counts it was somebody. */
     turn_until(&stage.loop, has_started, &stage);
-    assert_int_equal(kill(dp_trainer_pid(stage.trainer), SIGKILL), 0);
+    assert_int_equal(kill(dp_trainer_process_pid(stage.trainer), SIGKILL), 0);
     turn_until(&stage.loop, is_down, &stage);
     assert_string_equal(stage.cause, "killed by a signal");
     stage_close(&stage);
@@ -569,7 +572,7 @@ static void close_it(void *context, const char *cause)
     struct stage *stage = context;
     (void)cause;
     stage->downs++;
-    dp_trainer_close(stage->trainer);
+    dp_trainer_process_close(stage->trainer);
 }
 
 static void a_hook_may_close_the_trainer(void **state)
@@ -577,12 +580,12 @@ static void a_hook_may_close_the_trainer(void **state)
     struct stage stage = {0};
     (void)state;
     turn_open(&stage.loop);
-    const dp_trainer_config config = {.loop = &stage.loop,
-                                      .program = own_path,
-                                      .threads = GARBAGE,
-                                      .hooks = {&stage, on_started, close_it, on_message}};
-    CHECK_OK(dp_trainer_open(&stage.trainer, &config));
-    CHECK_OK(dp_trainer_start(stage.trainer, NULL));
+    const dp_trainer_process_config config = {.loop = &stage.loop,
+                                              .program = own_path,
+                                              .threads = GARBAGE,
+                                              .hooks = {&stage, on_started, close_it, on_message}};
+    CHECK_OK(dp_trainer_process_open(&stage.trainer, &config));
+    CHECK_OK(dp_trainer_process_start(stage.trainer, NULL));
     turn_until(&stage.loop, is_down, &stage);
     turn_close(&stage.loop);
 }

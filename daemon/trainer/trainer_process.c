@@ -1,4 +1,4 @@
-#include "daemon/trainer/trainer.h"
+#include "daemon/trainer/trainer_process.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -66,12 +66,12 @@ static void end_life(life *self)
 
 static void on_restart(uv_timer_t *timer);
 
-static uint64_t lived_ms(const dp_trainer *trainer)
+static uint64_t lived_ms(const dp_trainer_process *trainer)
 {
     return trainer->began_ms > 0 ? uv_now(trainer->config.loop) - trainer->began_ms : 0;
 }
 
-static void start_again(dp_trainer *trainer, dp_death cause)
+static void start_again(dp_trainer_process *trainer, dp_death cause)
 {
     const uint64_t wait_ms =
         dp_restart_wait(&trainer->backoff, cause, lived_ms(trainer), randombytes_random());
@@ -81,13 +81,13 @@ static void start_again(dp_trainer *trainer, dp_death cause)
 }
 
 /* The hook may ask when the next start is, and may close the trainer. */
-static void report_down(dp_trainer *trainer, dp_death kind, const char *cause)
+static void report_down(dp_trainer_process *trainer, dp_death kind, const char *cause)
 {
     start_again(trainer, kind);
     trainer->config.hooks.down(trainer->config.hooks.context, cause);
 }
 
-static void report_death(dp_trainer *trainer, dp_death kind, const char *cause)
+static void report_death(dp_trainer_process *trainer, dp_death kind, const char *cause)
 {
     trainer->deaths[trainer->n_deaths++ % DP_TRAINER_DEVICE_LIVES] = uv_now(trainer->config.loop);
     report_down(trainer, kind, cause);
@@ -95,7 +95,7 @@ static void report_death(dp_trainer *trainer, dp_death kind, const char *cause)
 
 /* Memory or file descriptors that this machine lacks are not the trainer's fault, so they use up
  * none of its restarts. */
-static void report_lack(dp_trainer *trainer)
+static void report_lack(dp_trainer_process *trainer)
 {
     trainer->config.hooks.down(trainer->config.hooks.context,
                                "could not be read: the daemon lacks memory or file descriptors");
@@ -111,7 +111,7 @@ static bool is_from_outside(int signal)
 static void on_exit(uv_process_t *process, int64_t status, int signal)
 {
     life *self = process->data;
-    dp_trainer *trainer = self->trainer;
+    dp_trainer_process *trainer = self->trainer;
     self->exited = true;
     end_life(self);
     if (trainer == NULL || trainer->closing) {
@@ -133,7 +133,7 @@ static void flush(life *self);
 
 static void on_lingering(uv_timer_t *timer)
 {
-    dp_trainer *trainer = timer->data;
+    dp_trainer_process *trainer = timer->data;
     if (trainer->life != NULL) {
         end_life(trainer->life);
         report_death(trainer, DP_DEATH_OWN, "closed its socket and kept running");
@@ -158,7 +158,7 @@ static void receive(life *self)
         if (status == DP_AGAIN) {
             return;
         }
-        dp_trainer *trainer = self->trainer;
+        dp_trainer_process *trainer = self->trainer;
         if (status == DP_CLOSED) {
             wait_for_end(self);
             return;
@@ -236,7 +236,7 @@ static void flush(life *self)
     watch(self);
 }
 
-static dp_status spawn(dp_trainer *trainer, life *self, int child)
+static dp_status spawn(dp_trainer_process *trainer, life *self, int child)
 {
     dp_trainer_words all;
     dp_trainer_say(&all, &trainer->config, trainer->program, trainer->backend, WORKER_FD);
@@ -261,14 +261,14 @@ static dp_status spawn(dp_trainer *trainer, life *self, int child)
 
 static void on_silent(uv_timer_t *timer)
 {
-    dp_trainer *trainer = timer->data;
+    dp_trainer_process *trainer = timer->data;
     if (trainer->life != NULL) {
         end_life(trainer->life);
         report_death(trainer, DP_DEATH_OWN, "did not start its protocol");
     }
 }
 
-static dp_status begin_life(dp_trainer *trainer)
+static dp_status begin_life(dp_trainer_process *trainer)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -307,7 +307,7 @@ static dp_status begin_life(dp_trainer *trainer)
 
 static void on_restart(uv_timer_t *timer)
 {
-    dp_trainer *trainer = timer->data;
+    dp_trainer_process *trainer = timer->data;
     const dp_status status = trainer->life == NULL ? begin_life(trainer) : DP_OK;
     if (status == DP_IO || status == DP_NOMEM) { /* No trainer is to blame for what this lacks. */
         uv_timer_start(timer, on_restart, DP_TRAINER_RETRY_MS, 0);
@@ -316,24 +316,24 @@ static void on_restart(uv_timer_t *timer)
     }
 }
 
-uint32_t dp_trainer_in_a_row(const dp_trainer *trainer)
+uint32_t dp_trainer_process_in_a_row(const dp_trainer_process *trainer)
 {
     return dp_restart_deaths(&trainer->backoff, lived_ms(trainer));
 }
 
-bool dp_trainer_fails(const dp_trainer *trainer)
+bool dp_trainer_process_fails(const dp_trainer_process *trainer)
 {
-    return dp_trainer_in_a_row(trainer) >= DP_RESTART_FAILS;
+    return dp_trainer_process_in_a_row(trainer) >= DP_RESTART_FAILS;
 }
 
-uint64_t dp_trainer_next_ms(const dp_trainer *trainer)
+uint64_t dp_trainer_process_next_ms(const dp_trainer_process *trainer)
 {
     return trainer->life == NULL ? uv_timer_get_due_in(trainer->restart) : 0;
 }
 
-bool dp_trainer_start_early(dp_trainer *trainer)
+bool dp_trainer_process_start_early(dp_trainer_process *trainer)
 {
-    if (dp_trainer_next_ms(trainer) <= DP_TRAINER_SOON_MS ||
+    if (dp_trainer_process_next_ms(trainer) <= DP_TRAINER_SOON_MS ||
         !dp_restart_early(&trainer->backoff, uv_now(trainer->config.loop))) {
         return false;
     }
@@ -341,9 +341,9 @@ bool dp_trainer_start_early(dp_trainer *trainer)
     return true;
 }
 
-dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_config *config)
+dp_status dp_trainer_process_open(dp_trainer_process **out, const dp_trainer_process_config *config)
 {
-    dp_trainer *trainer = dp_alloc(1, sizeof *trainer);
+    dp_trainer_process *trainer = dp_alloc(1, sizeof *trainer);
     uv_timer_t *restart = dp_alloc(1, sizeof *restart);
     if (trainer == NULL || restart == NULL || uv_timer_init(config->loop, restart) != 0) {
         dp_free(trainer);
@@ -364,7 +364,7 @@ dp_status dp_trainer_open(dp_trainer **out, const dp_trainer_config *config)
     return DP_OK;
 }
 
-dp_status dp_trainer_start(dp_trainer *trainer, dp_why *why)
+dp_status dp_trainer_process_start(dp_trainer_process *trainer, dp_why *why)
 {
     dp_assert(trainer->life == NULL);
     const dp_status status = begin_life(trainer);
@@ -383,7 +383,7 @@ static void on_trainer_closed(uv_handle_t *handle)
     dp_free(handle);
 }
 
-void dp_trainer_close(dp_trainer *trainer)
+void dp_trainer_process_close(dp_trainer_process *trainer)
 {
     if (trainer == NULL) {
         return;
@@ -395,8 +395,8 @@ void dp_trainer_close(dp_trainer *trainer)
     uv_close((uv_handle_t *)trainer->restart, on_trainer_closed);
 }
 
-dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const int *fds,
-                          uint32_t n_fds)
+dp_status dp_trainer_process_tell(dp_trainer_process *trainer, const dp_trainer_msg *msg,
+                                  const int *fds, uint32_t n_fds)
 {
     life *self = trainer->life;
     packet *last = self == NULL || n_fds > DP_TRAINER_FDS_MAX ? NULL : dp_alloc(1, sizeof *last);
@@ -420,7 +420,7 @@ dp_status dp_trainer_tell(dp_trainer *trainer, const dp_trainer_msg *msg, const 
     return DP_OK;
 }
 
-void dp_trainer_kill(dp_trainer *trainer, const char *cause)
+void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause)
 {
     if (trainer->life != NULL) {
         end_life(trainer->life);
@@ -428,7 +428,7 @@ void dp_trainer_kill(dp_trainer *trainer, const char *cause)
     }
 }
 
-void dp_trainer_replace(dp_trainer *trainer, const char *cause)
+void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause)
 {
     if (trainer->life != NULL) {
         end_life(trainer->life);
