@@ -20,7 +20,7 @@
 
 /* ---- revocation ---- */
 
-/* Voters who may still be heard are no majority of those who vote. */
+/* The voters that are not revoked are no majority of the voters. */
 static bool nobody_decides(const dp_node *node)
 {
     uint32_t left = 0;
@@ -151,9 +151,9 @@ static void add_own_vote(dp_node *node, dp_record *draft)
     }
 }
 
-/* Voters of the fork: this node, then whoever offers on this very head and is alive; an odd number
- * of them. An offer is for the newest head, so after an earlier one this node votes alone, until
- * the next records take in others. */
+/* Voters of the fork: this node, then each live member that has offered its vote key for this head;
+ * an odd number of them. An offer is for the newest head, so after an earlier one this node votes
+ * alone, until the next records take in others. */
 static uint32_t choose_voters(dp_node *node, dp_record *draft)
 {
     dp_config_part *config = &draft->config;
@@ -290,8 +290,8 @@ static uint64_t slot_of(const dp_node *node, const dp_admin_command *order)
     return head != NULL && last > order->slot && head->round == order->round ? last : order->slot;
 }
 
-/* And after the slot that the order names? The state is a checkpoint here, which those who lack it
- * fetch from this node. */
+/* And after the slot that the order names? The state is a checkpoint here; members that lack it
+ * fetch it from this node. */
 static dp_status may_go_back(const dp_node *node, const dp_admin_command *order)
 {
     const dp_forks *forks = node->forks;

@@ -1,4 +1,4 @@
-/* Getting what was missed: records in order, from a peer that has more. */
+/* Fetches the records that this node missed, in order, from a peer that has more. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -32,8 +32,7 @@ static uint32_t rank_of(const dp_node *node, const dp_member *member)
     return doubtful + (member->in_roster || dp_broken(196) ? 0U : 1U);
 }
 
-/* A linked peer of this rank known to have more records: by what it says of itself, else the one of
- * the hint. */
+/* A linked peer of this rank that has more records, by its summary, else the peer of the hint. */
 static bool find_source_of(dp_node *node, uint32_t rank, dp_peer *source)
 {
     const dp_rowset *linked = dp_members_linked(node->members);

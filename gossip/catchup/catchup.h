@@ -40,8 +40,8 @@ typedef struct dp_catchup {
     dp_time dials_at;
 } dp_catchup;
 
-/* Reserves what this room needs in a run whose records list at most so many contributions.
- * DP_NOMEM; close lets go of what there is. */
+/* Reserves the memory of this room in a run whose records list at most so many contributions.
+ * DP_NOMEM; close frees it. */
 DP_MUST dp_status dp_catchup_open(dp_node *node, uint32_t listed_max);
 void dp_catchup_close(dp_node *node);
 /* The ledger stands at its first slot. */

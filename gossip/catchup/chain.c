@@ -144,7 +144,7 @@ static void certify_fork(dp_node *node, const dp_record *record)
     }
 }
 
-/* The ledger, and what replaying needs, have the record from here on. Does it list this node? */
+/* From here on the ledger and the round history contain the record. Does it list this node? */
 static bool apply_record(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes)
 {
     dp_chain *chain = node->chain;

@@ -37,7 +37,7 @@ typedef struct dp_history_row {
     uint64_t tokens;
     uint32_t alpha;
     bool touched; /* this node is listed or late in it */
-    bool waits;   /* it is not listed, and what it told for this round may count in the next */
+    bool waits;   /* it is not listed, and its update for this round may count in the next */
     uint64_t gap; /* rounds up to this one since it last was */
     bool certified;
     bool proven;  /* by the chain: by the record after it, or a FORK that goes on from it */
@@ -96,7 +96,7 @@ dp_status dp_chain_offer(dp_node *node, dp_view record, dp_view cert);
 /* Is this answer of the disk about the record that was being written? written: it is durable, and
  * to be applied at once. One that failed is written again with a tick. */
 bool dp_chain_stored(dp_node *node, uint32_t op, dp_status status, bool *written);
-/* The ledger, and what replaying needs, have the record that was written. Does it list this
+/* The ledger and the round history now contain the record that was written. Does it list this
  * node? */
 bool dp_chain_apply(dp_node *node);
 dp_status dp_chain_restore(dp_node *node, uint64_t slot, dp_view record, dp_view cert);

@@ -1,4 +1,4 @@
-/* Blobs that are let go: those of rounds that nobody starts from any more, and what no record
+/* Drops blobs: those of rounds from which no node starts any more, and those that no record
  * counts. */
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -68,9 +68,9 @@ void dp_chain_drop(dp_node *node, const dp_hash *root, uint64_t round)
     (void)dp_chain_let_go(node, root, round);
 }
 
-/* The first round whose blobs are kept: all that somebody needs who starts from the newest
- * checkpoint here that the chain proves or from one that was that lately (SAFETY G3), and more
- * while they come to a quarter of a state, since a replay is then the cheaper way to catch up. */
+/* The first round whose blobs are kept: all that a node needs to start from the newest checkpoint
+ * here that the chain proves, or from one that was the newest lately (SAFETY G3), and more while
+ * they come to a quarter of a state, since a replay is then the cheaper way to catch up. */
 static uint64_t first_kept(const dp_node *node)
 {
     const dp_saved *const ckpt = dp_saved_proven(node);

@@ -6,8 +6,9 @@
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
 
-/* Everybody who follows the chain needs it, and may have it by now. That holds too for what was
- * wanted before its round was decided, of its author alone, who may be gone. False: no room. */
+/* Every node that follows the chain needs the object, and may have it by now. So an object that was
+ * wanted of its author alone before its round was decided, is wanted of all now: the author may be
+ * gone. False: no room. */
 static bool fetch_item(dp_node *node, const dp_history_item *item, dp_priority priority)
 {
     const bool is_new = !dp_picker_wants(node->picker, &item->root);
@@ -66,8 +67,8 @@ bool dp_train_fetch_row(dp_node *node, dp_history_row *row)
     const uint32_t first = first_missing(node, row);
 
     dp_assert(row->n <= DP_LISTED_MAX);
-    /* Dropped here: gone everywhere. And what a state on its way will contain is not fetched
-     * besides. */
+    /* Dropped here: gone everywhere. An object that a state on its way will contain is not fetched
+     * as well. */
     if (row->dropped || (catchup->wants_state && row->round <= catchup->state_round)) {
         return first == row->n;
     }

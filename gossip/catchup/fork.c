@@ -204,7 +204,7 @@ static void place(dp_node *node, const dp_record *record, const dp_hash *id, dp_
     }
 }
 
-/* The own order: the state here is what all go on from, so it is saved first. */
+/* This node's own FORK: all members continue from the state here, so it is saved first. */
 void dp_fork_save_first(dp_node *node)
 {
     dp_forks *forks = node->forks;
@@ -312,7 +312,7 @@ dp_status dp_fork_message(dp_node *node, dp_view message, const dp_peer *from)
         node, dp_view_of(message.data + DP_MSG_HEAD_BYTES, message.size - DP_MSG_HEAD_BYTES), from);
 }
 
-/* To those who say that they are somewhere else. */
+/* To the peers whose summary names another chain. */
 void dp_fork_repeat(dp_node *node)
 {
     const uint64_t own = dp_fork_tag(&node->ledger.fork);

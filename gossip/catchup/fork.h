@@ -1,8 +1,8 @@
 /* FORKs of the chain: the record by which the root key begins the chain anew after slot s0, with
- * other voters (SAFETY section 9). This is how a node meets them: takes one at its head, gives up
- * what its chain has after s0, or finds that two of them contradict each other, until a STOP by the
- * root key names the one that goes on. record.h describes the bytes of a FORK, valid.h whether it
- * is valid.
+ * other voters (SAFETY section 9). This is how a node meets them: takes one at its head, drops the
+ * records of its chain after s0, or finds that two of them contradict each other, until a STOP by
+ * the root key names the one that goes on. record.h describes the bytes of a FORK, valid.h whether
+ * it is valid.
  *
  *   FORK  head | a FORK record
  *   STOP  head | 32 fork that ends | 32 fork that goes on | 64 signature by the root key over run
@@ -14,7 +14,7 @@
 #include "gossip/ledger/ledger.h"
 
 enum {
-    DP_FORKS_KEPT = 4,  /* of the own chain, given to those who may not know them */
+    DP_FORKS_KEPT = 4,  /* of the own chain, sent to peers that may not know them */
     DP_HEADS_MAX = 1024 /* slots back to which a FORK can reach into a chain that went on */
 };
 #define DP_FORK_REPEAT_US (2 * DP_SECOND)
@@ -71,7 +71,7 @@ dp_status dp_fork_stop_message(dp_node *node, dp_view message);
 const dp_head *dp_fork_head(const dp_node *node, uint64_t slot);
 /* This record has become the head. */
 void dp_fork_applied(dp_node *node, const dp_record *record, const dp_hash *hash, dp_view bytes);
-/* A FORK record from anywhere; from: who gave it, NULL for the own order. */
+/* A FORK record from any source; from: the peer that sent it, NULL for this node's own. */
 dp_status dp_fork_take(dp_node *node, dp_view bytes, const dp_peer *from);
 void dp_fork_save_first(dp_node *node);
 dp_status dp_fork_message(dp_node *node, dp_view message, const dp_peer *from);

@@ -33,7 +33,7 @@ static uint32_t first_source(const dp_node *node, const dp_hash *hash)
     return 0;
 }
 
-/* One voter after the other, as nobody says who else has them. */
+/* One voter after the other, since no message names the nodes that have them. */
 static void ask(dp_node *node, const dp_hash *hash)
 {
     dp_list_exchange *talk = node->list_exchange;
@@ -130,7 +130,7 @@ static dp_status on_get(dp_node *node, dp_view bytes, const dp_peer *from)
     DP_TRY(dp_list_get_msg_read(bytes, &get));
     const uint32_t member = dp_node_member_index(node, from);
     if (member == DP_MEMBER_NONE || !may_ask(node, &get.asker, from)) {
-        return DP_OK; /* Only who votes needs them. */
+        return DP_OK; /* Only voters need them. */
     }
     for (uint32_t i = 0; i < get.n; i++) {
         const dp_view list = dp_lists_get(&node->list_exchange->lists, &get.hashes[i]);

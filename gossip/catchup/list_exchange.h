@@ -19,7 +19,7 @@ typedef struct dp_list_exchange {
     uint32_t asked; /* times */
 } dp_list_exchange;
 
-/* Reserves what a run with records of so many contributions needs. DP_NOMEM. */
+/* Reserves memory for a run with records of so many contributions. DP_NOMEM. */
 DP_MUST dp_status dp_list_open(dp_node *node, uint32_t listed_max);
 void dp_list_close(dp_node *node);
 /* Lists of the record before are not asked for any more. */

@@ -1,4 +1,4 @@
-/* Proof that a voter signed what contradicts itself (witness.h; SAFETY A12): checked by anybody,
+/* Proof that a voter signed two contradicting votes (witness.h; SAFETY A12): checked by anybody,
  * kept on disk, given to any peer that asks; a node that holds one decides nothing more on this
  * fork.
  *
@@ -270,7 +270,7 @@ void dp_proof_tell(dp_node *node, const dp_peer *to)
     }
 }
 
-/* Those who do not say of themselves that they have halted may not have heard. */
+/* Peers whose summary does not show a halt may not have the proof. */
 void dp_proof_repeat(dp_node *node)
 {
     for (uint32_t i = 1; node->halted && i < dp_members_count(node->members); i++) {

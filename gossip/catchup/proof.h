@@ -52,11 +52,11 @@ void dp_proof_repeat(dp_node *node);
 /* Two FORKs of one slot. */
 void dp_proof_forks(dp_node *node, const dp_fork_record *own, const dp_fork_record *other);
 
-/* A STOP is what the row says now; a halt by two FORKs is over. */
+/* The row holds a STOP now; a halt by two FORKs is over. */
 void dp_proof_stop(dp_node *node, const dp_stop *stop);
 /* Halted, and by a double vote. */
 bool dp_proof_of_votes(const dp_node *node);
-/* The row with this index now belongs to another member: forgets what was kept under the index. */
+/* The row with this index now belongs to another member: forgets all data under the index. */
 void dp_proof_forget_member(dp_node *node, uint32_t index);
 
 #endif

@@ -43,8 +43,8 @@ bool dp_saved_is_certified(const dp_node *node, uint64_t round, const dp_hash *t
 uint64_t dp_saved_own(const dp_node *node);
 uint64_t dp_saved_newest(const dp_node *node);
 /* The newest checkpoint whose certificate stands in the chain, in the record after its round (or in
- * a FORK): of the newest state the certificate is only in the memory of those who signed it, and
- * may go with them. Without one, the newest. NULL: none. */
+ * a FORK): the certificate of the newest state is only in the memory of the voters that signed it,
+ * and may be lost with them. Without one, the newest. NULL: none. */
 const dp_saved *dp_saved_proven(const dp_node *node);
 /* The checkpoint that others are told of: the newest, since it is here longest, and its proof
  * mostly comes before they ask for it; the one above when no record has come for a while. NULL:

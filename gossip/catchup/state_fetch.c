@@ -1,4 +1,5 @@
-/* A state of a peer, where replay would take longer: which one, from whom, and until when. */
+/* Fetches a state from a peer where replay would take longer: chooses the state and the peer, and
+ * limits the wait. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -18,8 +19,8 @@
 #define TELLS_US (2 * DP_SECOND)
 #define GAVE_UP_US (60 * DP_SECOND) /* a state that did not come is not chosen again before */
 
-/* So few missed rounds are replayed whatever they weigh: the trainer keeps its work of the round
- * under way. */
+/* So few missed rounds are replayed, of any size: the trainer keeps its work of the round under
+ * way. */
 enum { HASTY_MAX = 4, REPLAY_ROUNDS = 4, AHEAD_MAX = DP_WANTED_MAX / 2 };
 
 /* Bytes still to be fetched of the updates after this round; UINT64_MAX when some of them are
@@ -46,7 +47,7 @@ static uint64_t replay_bytes(const dp_node *node, uint64_t round)
     return bytes;
 }
 
-/* Chunks of it are here, and what comes after it can be had. */
+/* Chunks of it are here, and the records after it are available. */
 static bool is_part(const dp_node *node, const dp_summary *summary)
 {
     return !dp_hash_is_zero(&node->catchup->part) &&
@@ -235,7 +236,7 @@ void dp_catchup_state(dp_node *node)
     const dp_summary *summary = &dp_members_at(node->members, best)->summary;
     if (!catchup->wants_state && !dp_hash_is_zero(&catchup->part) && !is_part(node, summary) &&
         dp_time_between(node->started_at, node->now) < DP_STATE_PATIENCE_US) {
-        return; /* Links come one after the other: who gives that one may be linked soon. */
+        return; /* Links come up one after the other: a peer with that state may be linked soon. */
     }
     if (catchup->wants_state && !dp_hash_equal(&catchup->state_root, &summary->saved_root)) {
         const bool outdated = is_outdated(node);

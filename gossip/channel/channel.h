@@ -23,7 +23,7 @@
  *     restarts.
  *
  * Offer and choice of the suite are in the transcript of the handshake: a change of either breaks
- * the handshake. A first message is answered once (replay.h); one whose time is more than
+ * the handshake. A first message is answered once (replay.h); a first message with a time more than
  * DP_CHANNEL_CLOCK_MS from the responder's with that time alone (channel_first.c). The initiator
  * reveals its credential only after the responder's was checked. A first message under a wrong
  * pre-shared key is refused before any public-key operation. Record sizes show; contents, kinds and
@@ -92,8 +92,8 @@ typedef struct dp_channel_config {
     const dp_suite *suites[DP_SUITES];
     /* Is the peer, which has proved that it is this node, a member already? A member's invite may
      * be past its time, and its static key is the one that it was admitted with: written to
-     * x_public, which is zero before, where it is known. NULL answers no. A joiner, who knows
-     * nobody yet, answers yes. */
+     * x_public, which is zero before, where it is known. NULL answers no. A joiner, which knows no
+     * member yet, answers yes. */
     bool (*member)(void *context, const dp_peer *peer, uint8_t x_public[32]);
     /* Does the hello of this member, whose certificate has ended, show that it was renewed? NULL
      * answers no. */

@@ -1,8 +1,8 @@
 /* The first message of a handshake, once it has authenticated: is it new, and of this time? A
  * stranger that recorded one can send it again without the run's secret. So each first message is
  * answered once. One whose time is wrong is answered with the responder's time alone, which only
- * the real sender can read. That sender dials again with this time, and then each end learns what
- * the other's clock says.
+ * the real sender can read. That sender dials again with this time, and then each end learns the
+ * time of the other's clock.
  *
  *   the time, in place of message 2    u16 size, 56 | 32 salt | sealed u64 unix ms
  *   salt    BLAKE2b-256 over "dpnode/first/salt/1", a zero byte and the responder's fresh ephemeral

@@ -280,8 +280,7 @@ static dp_status take_suite(dp_channel *channel, unsigned chosen)
                                  "the peer chose a suite that it was not offered");
 }
 
-/* The payload of a second or third message: what the peer says of itself, its credential and hello,
- * and the signature. */
+/* The payload of a second or third message: the peer's credential, hello and signature. */
 static dp_status read_payload(dp_channel *channel, dp_view payload, dp_channel_event *event,
                               dp_view *signature)
 {
@@ -327,7 +326,7 @@ static dp_status check_peer(dp_channel *channel, dp_view signed_by_it,
     return check_standing(channel, event->hello);
 }
 
-/* Read a second or third message: who is there, and may it be? */
+/* Reads a second or third message: checks the identity of the peer and its right to connect. */
 static dp_status meet_peer(dp_channel *channel, dp_view message, dp_channel_event *event)
 {
     uint8_t transcript[DP_NOISE_HASH_BYTES];

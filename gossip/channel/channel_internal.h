@@ -13,7 +13,7 @@ enum { DP_RECORD_BEGIN = 0, DP_RECORD_CONTINUE = 1, DP_RECORD_CLOSE = 2 };
 /* The one way to BROKEN: wipes the keys and returns status. The phrase is static and for a log. */
 dp_status dp_channel_fail(dp_channel *channel, dp_status status, const char *fault);
 
-/* Wipes the secrets of the config: the handshake has copied what it needs. */
+/* Wipes the secrets of the config: the handshake has its own copies. */
 void dp_channel_forget_config(dp_channel *channel);
 
 /* An initiator's preamble and first message. */

@@ -71,7 +71,7 @@ struct dp_node {
     bool paused;
     bool leaving;
     bool halted;
-    dp_time repeat_at; /* when peers are told again what they may have missed */
+    dp_time repeat_at; /* when announcements to peers are repeated */
     bool changed;      /* set by dp_node_changed alone */
     uint64_t rejected;
     dp_rng rng;
@@ -124,7 +124,7 @@ bool dp_node_is_open(const dp_node *node, const dp_ready *ready);
 /* Something has changed that other parts may wait for: the end of the step looks at all of them
  * (docs/decisions/047-one-flag-for-changes.md). */
 void dp_node_changed(dp_node *node);
-/* At the end of this step peers are told again what they may have missed. */
+/* At the end of this step the announcements to peers are repeated. */
 void dp_node_repeat_now(dp_node *node);
 /* Everything anew from the store: the base has changed under all parts. */
 void dp_node_reopen(dp_node *node);

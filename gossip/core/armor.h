@@ -1,5 +1,5 @@
 /* Bytes as text that survives hands and terminals: base32 in small code words that say where a
- * wrong character stands. Knows nothing of what the bytes mean.
+ * wrong character stands. Does not know the meaning of the bytes.
  *
  * Text is "DPN1-" and base32 (RFC 4648 alphabet A-Z 2-7, no padding). Every 28 characters of data,
  * and the rest at the end, are followed by 2 check characters: a Reed-Solomon code word of distance

@@ -1,5 +1,5 @@
-/* Points at which the simulator makes a node unlucky in ways that the rules allow, to reach what
- * good luck hides: timers that end early or late, short lists, hints that are lost, fallbacks
+/* Points at which the simulator makes a node unlucky in ways that the rules allow, to reach states
+ * that good luck hides: timers that end early or late, short lists, hints that are lost, fallbacks
  * without need. A mask in the node turns each one on; the daemon never sets it, so that both run
  * the same object code. Chance comes from the node's own stream. */
 #ifndef DP_GOSSIP_CORE_BUGGIFY_H
@@ -16,14 +16,14 @@ typedef enum dp_bug {
     DP_BUG_LOST_HAVE,      /* every other HAVE is not sent; it is told again */
     DP_BUG_LOST_STATE,     /* every other STATE is not sent */
     DP_BUG_LOST_FORWARD,   /* every other READY of others is not passed on */
-    DP_BUG_SHORT_LIST,     /* a record lists half of what it could */
+    DP_BUG_SHORT_LIST,     /* a record lists half of the possible contributions */
     DP_BUG_SLOW_VOTE,      /* every other look at a record says: later */
     DP_BUG_FEW_RECORDS,    /* one record per request */
     DP_BUG_ONE_RELAY,      /* a message takes one way round, not two */
     DP_BUG_EARLY_PUBLISH,  /* after the first step */
     DP_BUG_FALLBACK,       /* gossip for every eighth second, though a quorum is heard */
     DP_BUG_NO_STATE_WAIT,  /* another state is tried at once */
-    DP_BUG_EAGER_REPEAT,   /* what may be lost is told again eight times as often */
+    DP_BUG_EAGER_REPEAT,   /* announcements are repeated eight times as often */
     DP_BUG_COUNT,
     DP_BUG_ANY_LINES = DP_BUG_COUNT, /* a proposer says anything of the lines; not drawn, as it
                                         needs a run with a span of densities (density.h) */

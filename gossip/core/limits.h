@@ -10,7 +10,7 @@ enum {
     DP_LISTED_MAX = 1024,   /* then so many at most: they stand in lists (listing.h) */
     DP_ADDRS_MAX = 4,       /* addresses announced per member */
     DP_CREDENTIAL_MAX = 5 * 232,
-    DP_ACTIONS_MAX = 512,      /* per step; the node defers what would pass it */
+    DP_ACTIONS_MAX = 512,      /* per step; the node defers actions beyond it */
     DP_MESSAGE_MAX = 96 * 1024 /* one control message */
 };
 
@@ -35,7 +35,7 @@ typedef enum dp_mode {
  * node ends it when it is free. */
 typedef enum dp_leaving {
     DP_LEAVING_NOT = 0, /* it was not told to */
-    /* to be taken out by the chain, or for those who vote after it to have that record */
+    /* until the chain removes it, or until the later voters have that record */
     DP_LEAVING_WAITS,
     DP_LEAVING_FREE,
     DP_LEAVING_NEEDED /* it alone votes, and nobody has taken over: it stays, and goes on asking */

@@ -54,10 +54,10 @@ typedef enum dp_action_type {
      * events */
     DP_DO_REOPEN,
     DP_DO_REDUCE, /* u.reduce: a part of the round; answer: REDUCED */
-    /* u.judge: measure what an update that was checked would do, in the order of commands to the
-     * trainer; answer: JUDGED, once for each, with failed where the object or a trainer is missing,
-     * the trainer could not, or more than 32 are under way. TRAINER_DOWN ends those under way
-     * without one */
+    /* u.judge: measure the effect of a checked update, in the order of commands to the trainer;
+     * answer: JUDGED, once for each, with failed where the object or a trainer is missing, the
+     * trainer could not, or more than 32 are under way. TRAINER_DOWN ends those under way without
+     * one */
     DP_DO_JUDGE,
     DP_DO_RENEWED, /* u.renewal: to be kept, and shown to peers from now on */
     DP_DO_SECRETS  /* u.secrets: to be kept, and used when they are */
@@ -187,7 +187,7 @@ typedef struct dp_action {
             uint32_t scale;  /* Q16: what clipping leaves, without alpha and the codec's gain */
             uint32_t tokens; /* to measure a gain on, at most, of each kind; 0: no gain */
             uint64_t seed;   /* draws the windows */
-            dp_peer peer;    /* the author, and what it says it trained on: */
+            dp_peer peer;    /* the author and the training that it reports: */
             uint64_t own;    /* samples of its own line, from this one on, */
             uint64_t own_count;
             uint32_t n_ranges; /* and these */
@@ -210,8 +210,9 @@ typedef struct dp_action {
             dp_peer peer;
             dp_hash root;
             uint32_t index;
-            uint32_t ahead; /* GET_INFO: when it answers it will be asked for so many chunks, the
-                               first ones: who likes asks for them at once (picker.h) */
+            /* GET_INFO: after the answer so many chunks, the first ones, are requested; they may be
+             * requested at once (picker.h) */
+            uint32_t ahead;
         } get;
         struct {
             dp_peer peer;
@@ -240,7 +241,7 @@ typedef struct dp_action {
         struct {
             uint64_t round;
             uint64_t tokens; /* committed so far */
-            dp_reach reach;  /* whose trainer stands before it goes on from here */
+            dp_reach reach;  /* where the trainer continues */
             uint32_t n_ranges;
             /* of the lease, from reach on; after them the own line */
             dp_sample_range ranges[DP_LEASE_RANGES_MAX];
@@ -255,7 +256,7 @@ typedef struct dp_action {
             uint64_t round;
             uint64_t tokens;       /* committed, this round included */
             uint32_t alpha;        /* Q16 */
-            uint32_t settle;       /* dp_settle: what became of the own pending publication */
+            uint32_t settle;       /* dp_settle: the outcome of the own pending publication */
             uint32_t clip;         /* Q16, when included */
             uint32_t lambda;       /* Q16 */
             dp_part_cuts cuts;     /* of a round of parts */
@@ -278,7 +279,7 @@ typedef struct dp_action {
             uint64_t slot;
             dp_hash state_root; /* certified root, covers tensor root and ledger */
             dp_hash tensor_root;
-            bool must; /* whatever the cadence */
+            bool must; /* at any cadence */
         } save;
         dp_note note;
         dp_renewal renewal;

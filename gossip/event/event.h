@@ -38,11 +38,11 @@ typedef enum dp_event_type {
     DP_EV_MIXED,      /* u.mixed */
     DP_EV_SAVED,      /* u.saved: a checkpoint of the tensor state is durable and can be served */
     DP_EV_COMMAND,    /* u.command: the owner, through the control socket or a signal */
-    DP_EV_ADMIN_COMMAND, /* u.order: what takes the root key, or an admin's */
+    DP_EV_ADMIN_COMMAND, /* u.order: a command that takes the root key or an admin's key */
     /* u.object: its root alone; it was here, and part of it cannot be read any more */
     DP_EV_OBJECT_LOST,
     DP_EV_REDUCED, /* u.reduced: a part was added up, and its result is a durable object here */
-    DP_EV_JUDGED   /* u.judged: what an update would do was measured */
+    DP_EV_JUDGED   /* u.judged: the effect of an update was measured */
 } dp_event_type;
 
 typedef enum dp_link_cause {
@@ -66,8 +66,8 @@ typedef enum dp_admin_command_kind {
     DP_ADMIN_FORK,
     /* of two chains begun anew this node's goes on, the other ends and joins it; root key */
     DP_ADMIN_MERGE,
-    /* invite: admits nobody any more, by the root key or as an admin; members: who came by it is
-     * put out */
+    /* invite: is revoked, by the root key or as an admin; members: the members that joined by it
+     * are removed */
     DP_ADMIN_REVOKE_INVITE,
     DP_ADMIN_ROTATE /* secret: the join secret of the next epoch */
 } dp_admin_command_kind;
@@ -115,7 +115,7 @@ typedef struct dp_event {
             dp_hash root;
             uint64_t size;
             const dp_hash *leaves; /* OBJECT_INFO: dp_object_chunks(size) of them */
-            dp_peer peer;          /* OBJECT_INFO: who told */
+            dp_peer peer;          /* OBJECT_INFO: the peer that told */
         } object;
         struct {
             dp_hash root;

@@ -12,7 +12,7 @@
 
 enum {
     DP_OUT_BYTES = 512 * 1024, /* of messages in one step */
-    DP_OUT_ACTIONS_MIN = 96,   /* kept free for what may not be dropped */
+    DP_OUT_ACTIONS_MIN = 96,   /* kept free for actions that may not be dropped */
     DP_OUT_SENDS_MAX = DP_ACTIONS_MAX - DP_OUT_ACTIONS_MIN
 };
 

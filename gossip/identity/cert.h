@@ -34,7 +34,8 @@ enum {
     DP_CERT_SERIAL_BYTES = 16,
     DP_CHAIN_CERTS_MAX = 5, /* in a credential */
     DP_CREDENTIAL_BYTES_MAX = DP_CHAIN_CERTS_MAX * DP_CERT_BYTES,
-    DP_INVITE_CHAIN_CERTS_MAX = DP_CHAIN_CERTS_MAX - 1, /* an INVITE and what stands above it */
+    DP_INVITE_CHAIN_CERTS_MAX =
+        DP_CHAIN_CERTS_MAX - 1, /* an INVITE and the certificates above it */
     DP_INVITE_CHAIN_BYTES_MAX = DP_INVITE_CHAIN_CERTS_MAX * DP_CERT_BYTES,
     DP_INVITE_ID_BYTES = 16,
     DP_CERT_ABOVE_MAX = (DP_CHAIN_CERTS_MAX - 1) / 2, /* nodes above the subject */
@@ -72,7 +73,7 @@ typedef struct dp_cert {
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_cert;
 
-/* BLAKE2b-128 of the invite's public key: what counts uses and what one revokes. Zero for a
+/* BLAKE2b-128 of the invite's public key: uses are counted, and invites revoked, by it. Zero for a
  * founder. */
 typedef struct dp_invite_id {
     uint8_t bytes[DP_INVITE_ID_BYTES];
@@ -109,9 +110,9 @@ typedef struct dp_credential {
  * yet, DP_EXPIRED when no longer). In that order; out is untouched on failure. node may be NULL:
  * any subject. why may be NULL. About 50 us of CPU per certificate. Rules: a NODE has at most the
  * capabilities of its invite, starts inside the invite's window and lasts at most
- * DP_CERT_NODE_MS_MAX; an INVITE needs DP_CAP_INVITE in its issuer, grants at most what the issuer
- * has and does not outlive the issuer's certificate. Windows above the first invite are not
- * compared with now: those joins are past. */
+ * DP_CERT_NODE_MS_MAX; an INVITE needs DP_CAP_INVITE in its issuer, grants at most the capabilities
+ * of the issuer and does not outlive the issuer's certificate. Windows above the first invite are
+ * not compared with now: those joins are past. */
 DP_MUST dp_status dp_credential_check(dp_view bytes, const dp_run_id *run,
                                       const uint8_t root[DP_PUBLIC_KEY_BYTES], const dp_peer *node,
                                       uint64_t now_ms, dp_credential *out, dp_why *why);

@@ -1,6 +1,6 @@
-/* The signed word that an invite admits nobody any more, by which nobody becomes a member whose
- * credential has it anywhere. Bytes and signature; which of them a chain holds is inviting.h's
- * business.
+/* The signed statement that an invite is revoked: a node with that invite anywhere in its
+ * credential does not become a member. Bytes and signature; which of them a chain holds is
+ * inviting.h's business.
  *
  *   in a record        16 invite id | u64 until, unix ms | 32 by | 64 signature
  *   INVITE_REVOKE      head | the same

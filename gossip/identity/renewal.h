@@ -1,7 +1,7 @@
 /* A renewal: the signed word of a member that may invite, or of the root key, that another member's
- * certificate holds longer than it says. It stands beside the credential, which stays what the node
- * was admitted with: capabilities, static key and invite do not change. Bytes and signature; by
- * renew.h decides who may renew.
+ * certificate holds longer than it says. It stands beside the credential with which the node was
+ * admitted, and that does not change: capabilities, static key and invite do not change. Bytes and
+ * signature; renew.h decides which nodes may renew.
  *
  *   in a hello, a store    32 peer | u64 until, unix ms | 32 by | 64 signature
  *   RENEW_GET              head: the peer at the other end of the link asks for one

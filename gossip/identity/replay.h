@@ -1,7 +1,7 @@
 /* The replay cache of the port: ephemeral keys of first handshake messages that authenticated, so
- * that each is answered once. Pure memory: reads no clock. Those whose time was right and those
- * whose time was wrong have a ring each, so that old messages, which anybody who once listened on
- * the wire may hold in numbers, drive out no new ones.
+ * that each is answered once. Pure memory: reads no clock. Messages with a right time and messages
+ * with a wrong time have a ring each, so that old messages, which an eavesdropper may have recorded
+ * in numbers, displace no new ones.
  *
  * A full ring forgets the oldest key. Only holders of the run's secret can fill it with new ones,
  * and they need no replay to be answered; refusing newcomers instead would let one of them close

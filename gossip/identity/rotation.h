@@ -1,6 +1,6 @@
 /* The rotation of the join secret, from which the channel's pre-shared key is derived: the signed
- * word that begins a new epoch, what the ledger keeps of it, and the secrets that a node holds.
- * Bytes and rules, no messages sent; who hands secrets to whom is rotate.h's business.
+ * statement that begins a new epoch, the ledger's copy of it, and the secrets that a node holds.
+ * Bytes and rules, no messages sent; rotate.h hands the secrets to members.
  *
  *   in a record    u16 epoch | 32 commitment | 32 by | 64 signature
  *   ROTATE         head | the same | 16 secret
@@ -9,7 +9,8 @@
  *   SECRET         head | u16 epoch | 16 secret
  *
  * commitment: BLAKE2b-256 over "dpnode/join-secret/1", a zero byte, run | epoch | secret. So the
- * chain names the secret and does not tell it, and everybody who is given one can check it. by is
+ * chain names the secret and does not tell it, and every node that receives a secret can check it.
+ * by is
  * the run's root key or a member that may administer. Domain "dpnode/rotation/1" over run | epoch
  * | commitment | by. */
 #ifndef DP_GOSSIP_IDENTITY_ROTATION_H

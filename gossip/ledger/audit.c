@@ -11,7 +11,7 @@ struct dp_audit {
     dp_ledger ledger;
     dp_audit_count *members; /* by index in the roster */
     uint64_t *own;           /* the same: how far it had come on its own line */
-    dp_peer *peers;          /* of whom these are: a row may become another's */
+    dp_peer *peers;          /* the member of this row: a row may be given to another member */
     dp_sample_range *spans;  /* counted, rising, apart from each other */
     uint32_t n_spans;
     bool full;
@@ -247,8 +247,8 @@ static bool certified(const dp_audit *audit, const dp_cert_of_record *seals, con
                           ledger->n_voters);
 }
 
-/* *name is what the record was stored as, and becomes what it is now where that is certified: one
- * of them being damaged is a finding of its own. */
+/* *name is the hash under which the record was stored, and becomes the hash of its bytes where that
+ * one is certified: a damaged hash or record is a finding of its own. */
 static const char *judge_cert(const dp_audit *audit, const dp_hash *made, dp_view cert,
                               dp_hash *name)
 {

@@ -21,7 +21,8 @@
 enum {
     DP_DENSITY_SLOW = 3,
     DP_DENSITY_FREE = 8,
-    DP_DENSITY_SLOW_SHARE = 4, /* of a round: who waits longer than a quarter for updates is slow */
+    DP_DENSITY_SLOW_SHARE =
+        4, /* of a round: a voter that waits longer than a quarter for updates is slow */
     DP_DENSITY_FREE_SHARE = 16
 };
 
@@ -29,7 +30,7 @@ typedef struct dp_density {
     uint32_t densest;  /* one element of so many travels; of the manifest */
     uint32_t sparsest; /* densest: no span, nothing moves */
     uint32_t keep;     /* of the round to come */
-    uint32_t before;   /* of the newest round: what came too late for it (round.stale) */
+    uint32_t before;   /* of the newest round: updates that came too late for it (round.stale) */
     uint32_t n_slow;   /* ROUND records in a row that say so */
     uint32_t n_free;
 } dp_density;
@@ -40,10 +41,10 @@ dp_density dp_density_first(const dp_manifest *manifest);
 bool dp_density_moves(const dp_density *density);
 /* The next ROUND record says this. */
 void dp_density_next(dp_density *density, dp_lines lines);
-/* From what a voter waited for each update, from its READY until it was here (UINT64_MAX: it has
- * not come): by the upper quartile, waits[(3 n - 1) / 4] of them in order, that of the slowest
- * where they are three or fewer. SLOW above a quarter of round_us, FREE below a sixteenth, else
- * FIT, as without any. waits is sorted. */
+/* From the time that a voter waited for each update, from its READY until it was here (UINT64_MAX:
+ * it has not come): by the upper quartile, waits[(3 n - 1) / 4] of them in order, that of the
+ * slowest where they are three or fewer. SLOW above a quarter of round_us, FREE below a sixteenth,
+ * else FIT, as without any. waits is sorted. */
 dp_lines dp_density_lines(uint64_t *waits, uint32_t n, uint64_t round_us);
 
 #endif

@@ -1,6 +1,6 @@
 /* Accusations of harmful updates, and the removals that they are evidence for
- * (docs/decisions/006-judging-updates.md). Bytes, signatures and a voter's table of what was said;
- * judge.h decides who is accused.
+ * (docs/decisions/006-judging-updates.md). Bytes, signatures and a voter's table of these
+ * statements; judge.h decides which members are accused.
  *
  *   HARM    head | 32 accused | u64 round | 32 voter | 64 signature by the voter's vote key, domain
  *           "dpnode/harm/1", over run | fork | accused | round: in most of the rounds up to this

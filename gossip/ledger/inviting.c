@@ -81,7 +81,7 @@ bool dp_inviting_wants(const dp_ledger *ledger, const dp_invite_revoke *word, ui
            (index == DP_NOBODY || ledger->revoked[index].until_ms < word->until_ms);
 }
 
-/* Of what no credential can come any more. */
+/* Of invites by which no credential can arrive any more. */
 static bool is_over(const dp_revoked_invite *revoked, uint64_t time_ms)
 {
     const uint64_t until_ms = dp_broken(203) && revoked->until_ms != UINT64_MAX
@@ -141,7 +141,7 @@ void dp_inviting_apply(dp_ledger *ledger, const dp_config_part *config, uint64_t
 void dp_inviting_digest(const dp_ledger *ledger, dp_digest *digest)
 {
     if (!ledger->judges_invites) {
-        return; /* So the digest of such a chain is what it was before there were such lists. */
+        return; /* So the digest of such a chain is the same as before such lists existed. */
     }
     dp_digest_add_u64(digest, ledger->n_revoked);
     for (uint32_t i = 0; i < ledger->n_revoked; i++) {

@@ -1,13 +1,13 @@
-/* Leases: which samples of the run's line a member may train on, as pure arithmetic over what the
- * records say. Knows neither records nor members (ledger.h keeps one lease for each), and no data:
+/* Leases: which samples of the run's line a member may train on, as pure arithmetic over the
+ * records. Knows neither records nor members (ledger.h keeps one lease for each), and no data:
  * samples are numbers (base/run/reach.h).
  *
  * The line is given out in ranges, in its order, from a cursor that only records move. A record
  * that counts a member whose lease is less than half full grants it more: for DP_LEASE_ROUNDS
- * rounds of what it used in this one, or its share of a pass. Ranges that came back from members
- * that are gone are granted first. A member goes through its ranges in order; reach.leased counts
- * what lies behind it, trained on or passed over, and each contribution says how far its author had
- * come. It may only rise, and not above what was granted before. Ranges of two leases never
+ * rounds at its use in this one, or its share of a pass. Ranges that came back from members that
+ * are gone are granted first. A member goes through its ranges in order; reach.leased counts the
+ * samples behind it, trained on or passed over, and each contribution tells the reach of its
+ * author. It may only rise, and not above the samples granted before. Ranges of two leases never
  * overlap, so no sample of the line is committed twice.
  *
  * A member without a lease (a newcomer before its first record, or a member that has used its lease

@@ -144,7 +144,7 @@ uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite, con
 
     for (uint32_t i = 0; i < ledger->n_roster; i++) {
         if (dp_broken(46) && ledger->roster[i].admitted_slot + 2 > ledger->slot) {
-            continue; /* About as early as the one who asks. */
+            continue; /* About as early as the member that asks. */
         }
         uses += memcmp(&ledger->roster[i].invite, invite, sizeof *invite) == 0 &&
                         !dp_peer_equal(&ledger->roster[i].peer, peer)
@@ -230,7 +230,7 @@ static uint64_t told_of(const dp_ledger *ledger, const dp_record *record, uint32
 }
 
 /* In the first round no speed is known. The founder made the run, and of two the smaller is the
- * measure; the word of one alone, who may be anybody, is not. */
+ * measure; the claim of a single unknown member is not. */
 static uint64_t first_most(const dp_ledger *ledger, const dp_record *record)
 {
     const uint64_t least = dp_pace_most(&ledger->pace, 0);
@@ -288,7 +288,7 @@ static void apply_counted(dp_ledger *ledger, const dp_record *record)
     for (uint32_t i = 0; i < record->n_listed && ledger->pace.bounded; i++) {
         const uint32_t index = dp_ledger_find(ledger, &record->listed[i].peer);
         if (index == DP_NOBODY) {
-            continue; /* The newcomer of this record: what is over is let go. */
+            continue; /* The new member of this record: drops expired rows. */
         }
         dp_roster_entry *entry = &ledger->roster[index];
         const uint64_t left = told_of(ledger, record, i) - counted[i];
@@ -302,8 +302,8 @@ static void apply_counted(dp_ledger *ledger, const dp_record *record)
 
 /* ---- leases ---- */
 
-/* Samples in a round: what was trained on since the last publication, over the rounds that it may
- * have taken. */
+/* Samples in a round: the samples trained on since the last publication, over the rounds that it
+ * may have taken. */
 static uint64_t used_of(const dp_ledger *ledger, const dp_listed *listed, uint32_t rounds)
 {
     const uint64_t tokens = (uint64_t)ledger->context * rounds;
@@ -311,8 +311,8 @@ static uint64_t used_of(const dp_ledger *ledger, const dp_listed *listed, uint32
     return listed->tokens / tokens + (listed->tokens % tokens != 0 ? 1 : 0);
 }
 
-/* Nobody's share grows with what it says of itself alone: as with weights, four times the median is
- * the most. */
+/* No member's share grows by its own claim alone: as with weights, four times the median is the
+ * most. */
 static void grant_listed(dp_ledger *ledger, const dp_record *record, const uint64_t *used)
 {
     unsigned __int128 all[DP_LISTED_MAX];
@@ -472,6 +472,6 @@ void dp_ledger_apply(dp_ledger *ledger, const dp_record *record, const dp_hash *
         ledger->epoch = record->config.rotation.next;
     }
     if (record->kind == DP_RECORD_ROUND) {
-        grant_listed(ledger, record, used); /* After what came back with this record. */
+        grant_listed(ledger, record, used); /* After the samples that came back with this record. */
     }
 }

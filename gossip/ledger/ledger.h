@@ -29,7 +29,7 @@ typedef struct dp_roster_entry {
     uint32_t caps;
     dp_invite_id invite;     /* it joined by; zero for the founder */
     uint64_t admitted_slot;  /* 0 for the founder */
-    uint64_t admitted_round; /* rounds decided with its admission: what it does comes after */
+    uint64_t admitted_round; /* rounds decided with its admission: its work comes after them */
     uint64_t included;       /* last round of which a publication counts; 0: none */
     uint64_t touched;        /* last round that lists it or calls it late; 0: none */
     uint64_t w;              /* clamped weight in the last round that lists it */
@@ -59,9 +59,10 @@ typedef struct dp_ledger {
     dp_run_id run;
     uint8_t root_key[DP_PUBLIC_KEY_BYTES];
     uint32_t voters_max;
-    uint32_t alpha;      /* Q16, of the manifest */
-    bool unclipped;      /* a mean of gradients: by the manifest nothing is clipped */
-    bool stale;          /* who came too late for a round may count in the next: by the manifest */
+    uint32_t alpha; /* Q16, of the manifest */
+    bool unclipped; /* a mean of gradients: by the manifest nothing is clipped */
+    bool
+        stale; /* an update that came too late for a round may count in the next: by the manifest */
     uint32_t listed_max; /* contributions in one record, by the manifest: 32, or more, in lists */
     dp_hash fork;
     /* ids that were the fork before it, oldest first; the oldest may be forgotten */
@@ -127,7 +128,7 @@ uint32_t dp_ledger_uses(const dp_ledger *ledger, const dp_invite_id *invite, con
 
 /* roster.c. Has it left, or was it revoked? Then nobody admits it again. */
 bool dp_ledger_barred(const dp_ledger *ledger, const dp_peer *peer);
-/* It left no trace for so many rounds (DP_GAP_MAX) that what it did meanwhile is worth nothing. */
+/* It left no trace for so many rounds (DP_GAP_MAX) that its work since then is worth nothing. */
 bool dp_ledger_is_forgotten(const dp_ledger *ledger, const dp_roster_entry *entry);
 /* May a record of this time put it out to make room? */
 bool dp_ledger_is_absent(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t time_ms);
@@ -141,15 +142,16 @@ uint32_t dp_ledger_rows_left(const dp_ledger *ledger);
  * ledger.c. */
 dp_roster_entry *dp_ledger_admit(dp_ledger *ledger, const dp_peer *peer);
 
-/* May this key put this member out? The root key anybody; a member that may administer those who
- * may not. */
+/* May this key remove this member? The root key may remove any member; an admin may remove members
+ * that are not admins. */
 bool dp_ledger_may_revoke(const dp_ledger *ledger, const dp_peer *by, const dp_peer *peer);
 /* k of the clip rule: rounds that a contribution of this member to round may hold, 1..4. entry
  * NULL: being admitted. */
 uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round);
 /* May a publication of the newest round that it does not list count in the next one, with age 1
- * (round.stale)? Of who was a member before that round was decided, so that its work is told apart
- * from a newcomer's first, and left a trace lately, so that its samples are still its own. */
+ * (round.stale)? Only of a member that was admitted before that round was decided, so that its work
+ * is distinct from a new member's first, and that left a trace lately, so that its samples are
+ * still its own. */
 bool dp_ledger_may_be_stale(const dp_ledger *ledger, const dp_peer *peer);
 /* May this member stand in the late list of this round? */
 bool dp_ledger_may_be_late(const dp_ledger *ledger, const dp_roster_entry *entry, uint64_t round);

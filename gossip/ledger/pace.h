@@ -1,6 +1,6 @@
-/* How many tokens of one contribution count: what the schedule of the learning rate and the total
- * go by (PROTOCOL, 3.1). Pure arithmetic over what records say, in integers; sees neither records
- * nor members (ledger.h does).
+/* How many tokens of one contribution count: the learning rate's schedule and the total use them
+ * (PROTOCOL, 3.1). Pure arithmetic over records, in integers; sees neither records nor members
+ * (ledger.h does).
  *
  * A contribution says how many tokens it holds, and its author alone knows whether it is so. The
  * tokens counted are at most DP_PACE_SLACK times those that a member of median speed makes in the
@@ -36,9 +36,9 @@ dp_pace dp_pace_first(const dp_manifest *manifest);
 uint64_t dp_pace_most(const dp_pace *pace, uint64_t span_ms);
 /* The speed of a member that made so many tokens in this span. */
 uint64_t dp_pace_speed(const dp_pace *pace, uint64_t tokens, uint64_t span_ms);
-/* The next ROUND record: the lower median of the speeds of its contributions, by what counts of
- * them. It rises by at most a factor of two, so that one record of liars alone does not set it, and
- * falls slowly, so that a run that stood still for a week is as fast as before. */
+/* The next ROUND record: the lower median of the speeds of its contributions, by their counted
+ * tokens. It rises by at most a factor of two, so that one record of liars alone does not set it,
+ * and falls slowly, so that a run that stood still for a week is as fast as before. */
 void dp_pace_next(dp_pace *pace, uint64_t speed);
 
 #endif

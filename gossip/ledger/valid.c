@@ -117,7 +117,7 @@ static dp_status check_removes(const dp_valid *valid, const dp_record *record, c
             *cause = "the signature of a removal is not valid";
             return DP_BADSIG;
         }
-        /* Nobody votes who is no member; the last member of all may go. */
+        /* Every voter is a member; the last member of all may leave. */
         if (config->n_voters == 0 && dp_ledger_voter(ledger, &remove->peer) != DP_NOBODY &&
             ledger->n_members + config->n_admits > config->n_removes) {
             return no(cause, "the record removes a voter and names no new voters");

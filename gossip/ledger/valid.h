@@ -1,6 +1,6 @@
 /* May this record follow this chain? Pure: it reads the record, the evidence that it carries and
- * the ledger, never a clock, a ban list or who is alive, so that what one honest voter accepts
- * every honest voter with the same chain accepts. */
+ * the ledger, never a clock, a ban list or the state of members, so that a record that one honest
+ * voter accepts is accepted by every honest voter with the same chain. */
 #ifndef DP_GOSSIP_LEDGER_VALID_H
 #define DP_GOSSIP_LEDGER_VALID_H
 
@@ -30,8 +30,7 @@ DP_MUST dp_status dp_valid_fork(const dp_valid *valid, const dp_record *record, 
  * other numbers is never decided. */
 bool dp_valid_numbers(const dp_ready *ready);
 
-/* May its author have trained on so many samples, by what the chain has granted it (lease.h)? The
- * numbers are valid. */
+/* May its author have trained on so many samples, by its lease (lease.h)? The numbers are valid. */
 bool dp_valid_lease(const dp_ledger *ledger, const dp_ready *ready);
 
 /* The weight of this contribution to the next round, in a run of parts: from it and the chain

@@ -1,6 +1,6 @@
 /* The parts of a ROUND record, judged like the rest of it from the record and the chain alone: any
- * member that may train can have added up a part, and whose contributions are in it stands under
- * its signature. */
+ * member that may train can have added up a part, and its signature covers the list of
+ * contributions in it. */
 #include "base/assert.h"
 #include "gossip/ledger/valid.h"
 #include "gossip/ledger/valid_inside.h"

@@ -41,11 +41,12 @@ dp_weight_out dp_weight_before(const dp_weight_in *in, uint64_t w_median,
 dp_weight_sum dp_weights_before(const dp_weight_in *in, uint32_t n, unsigned __int128 late_w,
                                 dp_weight_out *out);
 
-/* Two that exchange work in a pair (mix.h): by what factor, Q16, the change of both is damped, the
- * same for both in either order, so that sum w F stays what it was. The smaller gives up at most
- * 4/5 of its own, as of a round in which it is the median the larger may have 4/5; and the longer
- * of the two is taken for no longer than the shorter, or than four rounds' work where that is more
- * (k = 4 below clip_median, which is the M of the record before; 0: nothing is clipped). */
+/* Two nodes that exchange work in a pair (mix.h): the factor, Q16, by which the change of both is
+ * damped, the same for both in either order, so that sum w F stays what it was. The smaller gives
+ * up at most 4/5 of its own, as of a round in which it is the median the larger may have 4/5; and
+ * the longer of the two is taken for no longer than the shorter, or than four rounds' work where
+ * that is more (k = 4 below clip_median, which is the M of the record before; 0: nothing is
+ * clipped). */
 uint32_t dp_weight_pair(const uint64_t w[2], const unsigned __int128 energy[2],
                         unsigned __int128 clip_median);
 

@@ -215,10 +215,10 @@ void dp_members_dial(dp_members *members, dp_time now, dp_out *out)
     }
 }
 
-/* Of a node that hears no majority, what it sends on a mute link waits for TCP to try again, which
- * it does ever more rarely: after a cut of 8 s it took 7 s more until the first byte passed. A new
+/* At a node that hears no majority, bytes on a mute link wait for TCP's next retransmission, and
+ * these become ever rarer: after a cut of 8 s it took 7 s more until the first byte passed. A new
  * connection passes at once, and replaces the old one at the other end. After a gap in our own time
- * nobody has had time to answer. */
+ * no peer has had time to answer. */
 static void end_mute(dp_members *members, dp_time now, dp_out *out)
 {
     if (!is_alone(members) || dp_broken(124) || dp_members_unsure(members, now)) {

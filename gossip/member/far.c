@@ -125,7 +125,7 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
         return DP_DENIED;
     }
     dp_row *const row = &members->rows[index];
-    /* On a link comes what is newer. */
+    /* Newer statements come on a link. */
     if (index == 0 || (row->member.linked && !dp_members_mute(members, row, now)) || row->removed ||
         said.incarnation < row->member.incarnation || !is_newer(&said, row)) {
         return DP_OK;

@@ -1,7 +1,7 @@
-/* Guests: peers with a credential that holds, whom the chain has not admitted, or not yet. Anybody
- * with one token can make any number of them. So each has a place here only as long as its own link
- * stands; nobody passes on a word about one, accuses one, waits for one or dials an address that
- * one names. */
+/* Guests: peers with a valid credential that the chain has not admitted, or not yet. The holder of
+ * one token can make any number of them. So each has a place here only as long as its own link
+ * stands; no node forwards statements about a guest, accuses it, waits for it or dials an address
+ * that it names. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -157,8 +157,8 @@ uint8_t dp_heartbeat_heard(const dp_heartbeat *beat, dp_time now)
     return bits;
 }
 
-/* Voters heard on their own links. This, not what others passed on, is told to others: else they
- * would stop passing on as soon as it works. */
+/* Voters heard on their own links. Only these are told to others, not forwarded ones: else the
+ * others would stop forwarding as soon as it works. */
 static uint8_t hears_directly(const dp_heartbeat *beat, dp_time now)
 {
     uint8_t bits = 0;
@@ -279,9 +279,9 @@ static void move_opinion(dp_heartbeat *beat, dp_time now)
     }
 }
 
-/* Send a beat of voter author on to those linked voters that hear somebody but not the author. Only
- * what arrived on the author's own link travels further this way, so it makes one hop; PING and ACK
- * do the rest. */
+/* Forwards a heartbeat of voter author to the linked voters that hear some voter, but not the
+ * author. Only what arrived on the author's own link travels further this way, so it makes one hop;
+ * PING and ACK do the rest. */
 static void pass_on(const dp_heartbeat *beat, dp_time now, uint32_t author, dp_out *out)
 {
     dp_view kept = {0};

@@ -1,6 +1,6 @@
-/* Heartbeats of the voters and what follows from them: is a majority of voters connected, and who
- * can carry a message to a voter that does not hear us. A state machine without I/O; it decides
- * when to fall back to gossip, not what that means.
+/* Heartbeats of the voters and two conclusions from them: whether a majority of voters is
+ * connected, and which voter can carry a message to a voter that does not hear us. A state machine
+ * without I/O; it decides when to fall back to gossip; node.c does it.
  *
  * A HEARTBEAT is signed, so anybody may pass it on: a voter that another does not hear directly is
  * heard through a third. Rules (SAFETY D2): a beat says "quorum" when its sender heard a majority
@@ -32,7 +32,8 @@ typedef struct dp_heartbeat_voter {
     dp_time direct;  /* of the newest beat on the voter's own link */
     /* of the newest beat that somebody else brought first, with its next line; zero: none */
     dp_time passed;
-    dp_peer via; /* who brought it, voter or not: it hears this voter, or somebody who does */
+    dp_peer
+        via; /* the peer that brought it, voter or not: it hears this voter, or a node that does */
     uint64_t slot;
     uint64_t round;
     uint64_t wall_ms;
@@ -90,8 +91,8 @@ typedef struct dp_heartbeat_config {
  * more. A late word costs a share of a round, and each word costs bytes. */
 uint32_t dp_heartbeat_pace(uint32_t round_ms);
 void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config);
-/* The voter set of the chain head, in its order. Voters that stay keep what is known of them, and
- * of those that go it is known which of their beats are old. n in 1..DP_VOTERS_MAX. */
+/* The voter set of the chain head, in its order. Voters that stay keep their rows; of voters that
+ * go the numbers of their last heartbeats are kept. n in 1..DP_VOTERS_MAX. */
 /* Index of this peer among the voters; DP_VOTERS_MAX: it is none. */
 uint32_t dp_heartbeat_find_voter(const dp_heartbeat *beat, const dp_peer *peer);
 void dp_heartbeat_set_voters(dp_heartbeat *beat, const dp_peer *voters, uint32_t n, dp_time now);
@@ -100,7 +101,7 @@ void dp_heartbeat_hold(dp_heartbeat *beat, uint64_t hold_us);
 
 /* Is the run idle? When that ends, the own beat is due at once. */
 void dp_heartbeat_idle(dp_heartbeat *beat, bool idle, dp_time now);
-/* The own wall clock, for beats and for what follows. */
+/* The own wall clock, for heartbeats and for agreed time. */
 void dp_heartbeat_clock(dp_heartbeat *beat, uint64_t wall_ms);
 /* The latest time that as many clocks have reached as make a majority of the voters, out of those
  * that are heard (all of them when fewer are heard): neither a minority ahead nor a minority behind
@@ -111,9 +112,9 @@ uint64_t dp_heartbeat_agreed_ms(const dp_heartbeat *beat, dp_time now);
  * matter), and nobody else's are asked for. 0: the usual majority. */
 void dp_heartbeat_enough(dp_heartbeat *beat, uint32_t enough);
 
-/* A HEARTBEAT from a linked peer, who may pass on another voter's. Sends it on to linked voters
- * known not to hear its author. DP_BADMSG, DP_VERSION, DP_BADSIG; DP_NOTFOUND from one who is no
- * voter here (a newer set, perhaps); DP_EXISTS for one that brings nothing new. */
+/* A HEARTBEAT from a linked peer, which may forward another voter's. Sends it on to linked voters
+ * known not to hear its author. DP_BADMSG, DP_VERSION, DP_BADSIG; DP_NOTFOUND from a node that is
+ * no voter here (a newer set, perhaps); DP_EXISTS for one without news. */
 DP_MUST dp_status dp_heartbeat_message(dp_heartbeat *beat, dp_time now, const dp_peer *from,
                                        dp_view bytes, dp_out *out);
 /* Sends the own beat when it is due and this node is a voter, and moves the opinion. Chain head and

@@ -1,4 +1,4 @@
-/* The set of voters whose heartbeats count, and what is known of voters of earlier sets. */
+/* The set of voters whose heartbeats count, and the last heartbeats of voters of earlier sets. */
 #include <string.h>
 
 #include "base/assert.h"

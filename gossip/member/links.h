@@ -42,7 +42,7 @@ typedef struct dp_span {
 } dp_span;
 
 void dp_span_add(dp_span *span, uint64_t sample_us);
-/* Nearest-rank percentile, percent in 1..100, of what is remembered; 0 when empty. */
+/* Nearest-rank percentile, percent in 1..100, of the remembered samples; 0 when empty. */
 uint64_t dp_span_percentile(const dp_span *span, uint32_t percent);
 
 #endif

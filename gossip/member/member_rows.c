@@ -207,7 +207,7 @@ void dp_members_mark(dp_members *members, uint32_t index, bool in_roster, bool v
     }
 }
 
-/* ---- what the table says ---- */
+/* ---- reads of the table ---- */
 
 uint32_t dp_members_count(const dp_members *members)
 {

@@ -158,8 +158,8 @@ void dp_members_start(dp_members *members, dp_time now, uint64_t wall_ms, dp_out
 
 /* ---- links ---- */
 
-/* A gap in our own time (a stopped process, a sleeping laptop): what others did meanwhile is not
- * evidence. */
+/* A gap in our own time (a stopped process, a sleeping laptop): the silence of others in that time
+ * is not evidence. */
 static void observe(dp_members *members, dp_time now)
 {
     const uint64_t late_us = dp_members_gap(members, now);
@@ -202,7 +202,7 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
     }
     if (credential.size > 0 && credential.size <= DP_CREDENTIAL_MAX) {
         dp_admitted grants = {0};
-        /* The channel has checked it; this only reads what it grants, and time is no matter. */
+        /* The channel has checked it; this only reads its capabilities, whatever the time. */
         if (members->admit(members->admit_context, peer, credential, 0, &grants)) {
             dp_members_set_credential(&row->member, credential, grants.caps);
             row->member.uses = grants.uses;

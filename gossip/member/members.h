@@ -4,8 +4,8 @@
  *
  * Deviations from the papers: any authenticated message is life, so that peers with traffic are not
  * probed; every statement is signed, and a death needs two accusers from four nodes up; a broken
- * connection is evidence at once; what is new is flooded to a few linked peers by each node that
- * learns of it, and lists are compared now and then.
+ * connection is evidence at once; each node that learns of a new statement floods it to a few
+ * linked peers, and lists are compared now and then.
  *
  * To a member, a peer that the chain has not admitted is a guest (guest.c): it may ask, is heard on
  * its own link alone and of itself alone, and counts for nothing. A node that is no member itself
@@ -88,13 +88,13 @@ typedef struct dp_members_config {
     uint32_t members_max;       /* rows, this node included; 2..DP_MEMBERS_MAX */
     uint64_t seed;
     dp_crypto crypto;
-    /* Is this credential good for this peer? Then what it grants. wall_ms 0: do not compare with
-     * the time. */
+    /* Is this credential valid for this peer? Then gives its capabilities. wall_ms 0: do not
+     * compare with the time. */
     bool (*admit)(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
                   dp_admitted *grants);
     void *admit_context;
-    /* This row is about to be another peer's: whatever is kept by its index is to be forgotten. May
-     * be NULL; of admit_context. */
+    /* This row is about to be another peer's: the callee forgets all data under its index. May be
+     * NULL; of admit_context. */
     void (*forget)(void *context, uint32_t index);
     dp_heartbeat *beat; /* heartbeats ride on PING and ACK; may be NULL. Must outlive the table */
 } dp_members_config;
@@ -126,7 +126,7 @@ const dp_rowset *dp_members_linked(const dp_members *members);
 uint64_t dp_members_slot_most(const dp_members *members);
 
 /* A peer met in an earlier life or listed in the chain. Gives its index, or DP_MEMBER_NONE when the
- * table is full. Known rows only gain what they lack. credential may be empty: then addrs are
+ * table is full. Known rows only gain missing fields. credential may be empty: then addrs are
  * dialled and nothing else is believed. */
 uint32_t dp_members_add(dp_members *members, const dp_peer *peer, dp_view credential, uint32_t caps,
                         const dp_addr *addrs, uint32_t n_addrs);
@@ -166,7 +166,7 @@ void dp_members_heard(dp_members *members, uint32_t index, dp_time now, dp_out *
 DP_MUST dp_status dp_members_message(dp_members *members, dp_time now, uint64_t wall_ms,
                                      uint32_t from, dp_view bytes, dp_out *out);
 void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out *out);
-/* Not const: what it finds is kept. */
+/* Not const: the result is cached. */
 dp_time dp_members_wake(dp_members *members);
 
 /* Say goodbye to everybody: for good (LEFT; the chain will remove this node), or for a while (DEAD

@@ -11,8 +11,8 @@
 #include "gossip/member/statement.h"
 
 enum {
-    FLOOD_PEERS = 8,        /* whom a statement that is news here is sent on to */
-    FLOOD_PEERS_LARGE = 4,  /* the same in a large run, where lists mend what is missed */
+    FLOOD_PEERS = 8,        /* peers to which a new statement is forwarded */
+    FLOOD_PEERS_LARGE = 4,  /* the same in a large run, where lists repair losses */
     HELPERS = 3,            /* asked to probe for us */
     CONFIRMATIONS = 3,      /* accusers beyond the first that shorten a suspicion to its least */
     ACCUSALS_PER_WINDOW = 5 /* storm breaker */
@@ -26,7 +26,7 @@ typedef struct dp_accuser {
 } dp_accuser;
 
 typedef struct dp_row {
-    dp_member member;    /* first: what dp_members_at lends */
+    dp_member member;    /* first: dp_members_at lends it */
     bool removed;        /* by the chain */
     dp_time guest_until; /* of one removed: its link may stand so long; zero: not at all */
     dp_time reset_at;    /* its word was taken as a reason to dial it at once */
@@ -41,7 +41,7 @@ typedef struct dp_row {
     uint32_t n_accusers;
     dp_accuser accusers[DP_ACCUSERS_MAX];
     dp_time suspect_at;
-    /* what this node said last of this incarnation and revision; size 0: nothing */
+    /* this node's last accusation of this incarnation and revision; size 0: none */
     uint16_t accusation_bytes;
     uint8_t accusation[DP_ACCUSATION_BYTES];
     /* dialling */
@@ -54,7 +54,7 @@ typedef struct dp_row {
     /* its newest SUMMARY, see far.c */
     uint64_t far_incarnation;
     uint64_t far_sequence;
-    uint32_t far_via; /* who brought it; 0: none has come */
+    uint32_t far_via; /* the peer that brought it; 0: none has come */
 } dp_row;
 
 typedef struct dp_probe {
@@ -90,7 +90,7 @@ struct dp_members {
     uint32_t count;
     uint32_t capacity;
     dp_row *rows;
-    /* kept with the rows, so that nobody walks a table of 2,000 for what concerns a few */
+    /* kept with the rows, so that a change of a few rows does not walk a table of 2,000 */
     dp_rowset voters;   /* rows marked so */
     uint32_t n_alive;   /* alive or suspect, this node included, without guests */
     uint32_t n_guests;  /* linked */
@@ -134,7 +134,7 @@ struct dp_members {
     dp_time far_told;      /* the last */
     dp_time far_at;        /* the next */
     bool reading_list;     /* a SYNC is being worked off */
-    bool refuting;         /* what is flooded just now answers accusers */
+    bool refuting;         /* the statement that is being flooded answers accusers */
 };
 
 /* probe.c */
@@ -155,14 +155,14 @@ void dp_members_recount(dp_members *members);
 /* So many microseconds later than planned is a probe: more than a busy loop explains. Else 0. */
 uint64_t dp_members_gap(const dp_members *members, dp_time now);
 /* guest.c: peers that the chain has not admitted. */
-/* Peers have become members: they and this node tell each other whom they know. */
+/* Peers have become members: they and this node exchange their lists of members. */
 void dp_members_greet(dp_members *members, dp_time now, dp_out *out);
 /* A guest's link is up; false: there is no place for it, and it is hung up. Another may give
  * way. */
 bool dp_members_guest_enter(dp_members *members, uint32_t index, dp_out *out);
 /* dial.c */
 void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now);
-/* Dials whom a link is wanted to, closes what is too much. */
+/* Dials the peers to which a link is wanted, closes surplus links. */
 void dp_members_dial(dp_members *members, dp_time now, dp_out *out);
 /* Hangs up on those that were removed and have had their time. */
 void dp_members_part(dp_members *members, dp_time now, dp_out *out);
@@ -188,7 +188,7 @@ bool dp_members_add_accuser(dp_members *members, uint32_t index, const dp_peer *
 void dp_members_die(dp_members *members, uint32_t index, bool reset, dp_time now, dp_out *out);
 void dp_members_accuse(dp_members *members, uint32_t index, dp_statement_cause cause, dp_time now,
                        dp_out *out);
-/* Declares dead whom the evidence suffices for. */
+/* Declares a member dead if the evidence suffices. */
 void dp_members_conclude(dp_members *members, uint32_t index, dp_time now, dp_out *out);
 void dp_members_cleared(dp_members *members, uint32_t index);
 dp_time dp_members_suspicion_end(const dp_members *members, uint32_t index);
@@ -197,7 +197,7 @@ dp_time dp_members_suspicion_end(const dp_members *members, uint32_t index);
 /* Somebody believes this of us: refute it if it is about our present revision. */
 void dp_members_believed(dp_members *members, dp_member_state state, uint64_t incarnation,
                          uint32_t revision, dp_out *out);
-/* One statement and the subject's credential. from: who sent it. */
+/* One statement and the subject's credential. from: the sender. */
 dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
                                dp_reader *reader, dp_out *out);
 dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
@@ -208,7 +208,7 @@ enum { DP_SYNC_ANSWER_WANTED = 1 };
 
 /* statement_send.c */
 void dp_members_own_alive(dp_members *members);
-/* Floods what this node says of itself. */
+/* Floods this node's statement about itself. */
 void dp_members_tell_own(dp_members *members, dp_out *out);
 /* The credential of the member of a row, as it was shown. */
 dp_view dp_members_credential(const dp_row *row);
@@ -229,7 +229,7 @@ void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out);
 dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from, dp_view bytes);
 
 /* probe_msg.c */
-/* To a linked member: what this node believes of it goes along. */
+/* To a linked member: this node's belief about it is included. */
 void dp_members_send_ping(dp_members *members, uint32_t to, uint32_t sequence, dp_time now,
                           dp_out *out);
 void dp_members_send_ack(dp_members *members, uint32_t to, uint32_t sequence, bool nack,

@@ -149,9 +149,9 @@ static void fail_probe(dp_members *members, dp_probe *probe, dp_time now, dp_out
     }
 }
 
-/* No member has to be asked whether it lives: then the link whose delay was measured least, since
- * its other end always speaks first; else the one measured longest ago, since all samples of a busy
- * moment may be too long. */
+/* No member needs a probe: then the link whose delay was measured least, since its other end always
+ * speaks first; else the one measured longest ago, since all samples of a busy moment may be too
+ * long. */
 static uint32_t least_measured(const dp_members *members, dp_time now)
 {
     uint32_t least = RTT_SAMPLES_LEAST;
@@ -178,7 +178,7 @@ static uint32_t least_measured(const dp_members *members, dp_time now)
 }
 
 /* The next watched row that has been silent for a period, or whose summary (hungry: whose last ACK)
- * is old; else one of whom little was measured. DP_MEMBER_NONE after one turn of the table. */
+ * is old; else one with few measurements. DP_MEMBER_NONE after one turn of the table. */
 static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
 {
     const uint32_t turns =

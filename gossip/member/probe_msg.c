@@ -7,8 +7,8 @@
  *   belief: u8 state, u64 incarnation, u32 revision that the sender holds of the receiver
  *   heard:  u32 tag, u8 bitmap of the voters that the sender hears (heartbeat.h); rider: u8 count
  *           and that many HEARTBEATs
- *   about:  whose life is attested: the sender's own, or that of the target of a PING_REQ
- *   nack 1: the target of a PING_REQ has not answered the helper */
+ *   about: the member that is attested as alive: the sender's own, or that of the target of a
+ *   PING_REQ nack 1: the target of a PING_REQ has not answered the helper */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,6 +1,5 @@
-/* A set of small numbers in rising order, for the few rows of a large table that something is to be
- * done with. Holds no rows itself. Looking is constant time, a change moves what stands behind
- * it. */
+/* A set of small numbers in rising order, for the few rows of a large table that need work. Holds
+ * no rows itself. A lookup is constant time, a change moves the numbers behind it. */
 #ifndef DP_GOSSIP_MEMBER_ROWSET_H
 #define DP_GOSSIP_MEMBER_ROWSET_H
 

@@ -1,5 +1,5 @@
 /* Signed statements about members: alive, suspect, dead, left, down. Bytes, signing and checking;
- * what follows from them is decided in members.c.
+ * members.c draws the conclusions.
  *
  * A statement, little-endian:
  *     0  u8   kind: 1 ALIVE, 2 SUSPECT, 3 DEAD, 4 LEFT, 5 DOWN
@@ -58,7 +58,7 @@ size_t dp_statement_sign(const dp_statement *statement, const dp_crypto *crypto,
                          const dp_run_id *run, uint8_t bytes[DP_STATEMENT_BYTES_MAX]);
 /* Form only, from the front of reader. *bytes: all of it, signature included, lent. DP_BADMSG. */
 DP_MUST dp_status dp_statement_read(dp_reader *reader, dp_statement *statement, dp_view *bytes);
-/* The signature of what dp_statement_read lent. */
+/* The signature of the bytes that dp_statement_read lent. */
 bool dp_statement_verify(const dp_statement *statement, dp_view bytes, const dp_crypto *crypto,
                          const dp_run_id *run);
 

@@ -1,5 +1,5 @@
-/* Statements that come: which of them is newer, what it says of a member, and to whom it is passed
- * on. */
+/* Statements that arrive: takes the newer one, changes the member's state by it, and forwards
+ * it. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -41,7 +41,7 @@ void dp_members_believed(dp_members *members, dp_member_state state, uint64_t in
     members->refuting = false;
 }
 
-/* Fresh word from it over its own link weighs more than what others say. */
+/* A fresh message on its own link weighs more than the statements of others. */
 static bool heard_lately(const dp_members *members, const dp_row *row, dp_time now)
 {
     return row->member.linked && row->member.heard.us != 0 &&
@@ -198,7 +198,7 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     }
     if (!dp_members_large(members) || !members->reading_list || index == from) {
         members->refuting =
-            statement->revision > 0; /* it must reach whoever believes the accusers */
+            statement->revision > 0; /* it must reach every node that believes the accusers */
         dp_members_flood(members, bytes, dp_members_credential(row), index, from, out);
         members->refuting = false;
     }
@@ -221,7 +221,8 @@ dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_m
         statement.kind == DP_STATEMENT_SUSPECT || statement.kind == DP_STATEMENT_DEAD;
     const uint32_t index = dp_members_find(members, &statement.subject);
     if (!may_tell(members, from, index)) {
-        return DP_OK; /* An honest newcomer passes on what it hears, as everybody does. */
+        /* An honest guest forwards the statements that it hears, as every node does. */
+        return DP_OK;
     }
     if (index == 0) {
         const dp_member *const own = &members->rows[0].member;

@@ -161,7 +161,7 @@ dp_time dp_members_suspicion_end(const dp_members *members, uint32_t index)
         {256, 256, 256, 256}, {0, 256, 256, 256}, {0, 162, 256, 256}, {0, 128, 203, 256}};
     const dp_row *const row = &members->rows[index];
     const uint32_t n = dp_members_alive(members);
-    const uint32_t others = n > 2 ? n - 2 : 0; /* who might confirm */
+    const uint32_t others = n > 2 ? n - 2 : 0; /* nodes that might confirm */
     const uint32_t k = others < CONFIRMATIONS ? others : CONFIRMATIONS;
     const uint32_t confirmed = row->n_accusers > 1 ? row->n_accusers - 1 : 0;
     const uint32_t c = confirmed < CONFIRMATIONS ? confirmed : CONFIRMATIONS;

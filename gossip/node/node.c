@@ -30,8 +30,8 @@ void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation)
         dp_mix_fence(node->mix, node->now, peer, incarnation, &node->out);
         return;
     }
-    /* The others have given up what they were exchanging with this node: its half goes too (SAFETY
-     * C5). */
+    /* The other nodes have given up their exchanges with this node: this node's half is dropped too
+     * (SAFETY C5). */
     if (dp_mix_fence_self(node->mix, node->now, incarnation, &node->out)) {
         dp_node_note(node, DP_NOTE_DISCARDED, node->ledger.round, NULL, 65536, 0, "fenced");
         if (node->standing.state == DP_TRAINER_SET) {
@@ -164,7 +164,7 @@ static void on_link_up(dp_node *node, const dp_event *event)
     }
     dp_proof_tell(node, &event->u.link.peer);
     dp_fork_tell(node, &event->u.link.peer);
-    dp_node_repeat_now(node); /* Tell the newcomer what it missed. */
+    dp_node_repeat_now(node); /* Tells the new link the announcements that it missed. */
 }
 
 static void on_link_down(dp_node *node, const dp_event *event)
@@ -192,8 +192,8 @@ static void on_object(dp_node *node, const dp_event *event)
     const dp_hash *root = &event->u.object.root;
 
     dp_assert(node->started);
-    dp_train_came(node,
-                  root); /* The row of the publication keeps it, whatever becomes of the round. */
+    dp_train_came(
+        node, root); /* The row of the publication keeps it, whatever the outcome of the round. */
     if (!is_of_use(node, root)) {
         /* Its last piece was being written when it was given up. Nothing else would ever let go of
          * it. */
@@ -211,7 +211,8 @@ static void on_object(dp_node *node, const dp_event *event)
     dp_node_changed(node);
 }
 
-/* Nobody is told any more that it can be had here, and whoever needs it here wants it again. */
+/* This node no longer announces the object, and the rooms of this node that need it request it
+ * again. */
 static void on_lost(dp_node *node, const dp_hash *root)
 {
     dp_node_unhold(node, root);

@@ -4,7 +4,7 @@
  * between them.
  *
  * Conversation with the driver
- *   dp_node_init, dp_node_restore_* (what was durable, in the order below), then DP_EV_START, then
+ *   dp_node_init, dp_node_restore_* (the durable data, in the order below), then DP_EV_START, then
  *     events for ever.
  *   After each dp_node_step the driver carries out the actions in order. dp_node_wake says when it
  *     wants DP_EV_TICK
@@ -17,10 +17,10 @@
  * that event.
  *
  * Objects: every bulk thing (update blob, tensor state, tokenizer, token shard) is a
- * content-addressed object of base/digest.h, named by its root. The node decides what to fetch from
- * whom; the bytes never pass through it: the driver sends CHUNK_GET, checks the leaf hash of what
- * comes, stores it and reports. The driver also answers peers' requests for object information,
- * chunks, records and the manifest from its store (DP_DO_SERVE_*). */
+ * content-addressed object of base/digest.h, named by its root. The node decides which object to
+ * fetch from which peer; the bytes never pass through it: the driver sends CHUNK_GET, checks the
+ * leaf hash of what comes, stores it and reports. The driver also answers peers' requests for
+ * object information, chunks, records and the manifest from its store (DP_DO_SERVE_*). */
 #ifndef DP_GOSSIP_NODE_NODE_H
 #define DP_GOSSIP_NODE_NODE_H
 
@@ -142,7 +142,7 @@ bool dp_node_admitted(const dp_node *node, const dp_peer *peer, uint8_t x_public
 /* A row of the roster: a node, the invite by which it came, and its present state. */
 typedef struct dp_roster_view {
     dp_peer peer;
-    dp_invite_id invite;       /* zero: none, of the founder and of who the root key certified */
+    dp_invite_id invite; /* zero: none, of the founder and of nodes that the root key certified */
     dp_invite_id invite_above; /* by which the node that made its invite came; zero: none */
     uint32_t gone;             /* dp_remove_reason; 0: a member */
 } dp_roster_view;

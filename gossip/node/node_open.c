@@ -1,5 +1,4 @@
-/* Opening a node, giving back what was durable, closing it; and the host that the vote of a slot
- * asks. */
+/* Opens a node, restores the durable data, closes it; and holds the host callbacks of the vote. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -60,7 +59,7 @@ static bool admit_member(void *context, const dp_peer *peer, dp_view credential,
                                         node->manifest.root_key, peer, wall_ms, grants) == DP_OK;
 }
 
-/* The row with this index now belongs to another member: forgets what was kept under the index. */
+/* The row with this index now belongs to another member: forgets all data under the index. */
 static void forget_member(void *context, uint32_t index)
 {
     dp_node *node = context;

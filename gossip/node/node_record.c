@@ -15,7 +15,7 @@
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
 
-/* Says what has become of the publication of this node. */
+/* Notes the outcome of this node's publication. */
 static void note_outcome(dp_node *node, const dp_record *record, bool own)
 {
     const dp_pending *pending = &node->train->pending;

@@ -41,7 +41,7 @@ static dp_status on_vote(dp_node *node, dp_view bytes, const dp_peer *from)
 
     DP_TRY(dp_vote_msg_read(bytes, &msg));
     if (!dp_hash_equal(&msg.vote.fork, &node->ledger.fork)) {
-        return DP_OK; /* Of another fork; who is on it hears of ours in its time. */
+        return DP_OK; /* Of another fork; its nodes learn of ours later. */
     }
     if (msg.vote.slot <=
         node->ledger.slot) { /* A voter that asks about a decided slot gets the decision. */
@@ -193,7 +193,8 @@ static dp_status on_records_get(dp_node *node, dp_view bytes, const dp_peer *fro
 
 static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed);
 
-/* On to its target; of a voter that has no link to here, to somebody who may have one. */
+/* Forwards it to its target; if the target is a voter without a link to here, to a node that may
+ * have one. */
 static dp_status pass_relay(dp_node *node, const dp_wire_relay *relay, uint32_t from)
 {
     const uint32_t index = dp_node_member_index(node, &relay->target);
@@ -220,8 +221,8 @@ static dp_status pass_relay(dp_node *node, const dp_wire_relay *relay, uint32_t 
     return DP_OK;
 }
 
-/* For us: as if it had come on a link of its own; only what is signed, or harmless, may come so.
- * Else on to its target. */
+/* For this node: handled as if it had come on its author's link; only signed or harmless messages
+ * may come so. Else it is forwarded to its target. */
 static dp_status on_relay(dp_node *node, dp_view bytes, uint32_t from)
 {
     dp_wire_relay relay;
@@ -250,7 +251,7 @@ static dp_status route(dp_node *node, dp_view bytes, uint32_t from, bool relayed
     case DP_MSG_HEARTBEAT: {
         const dp_status status =
             dp_heartbeat_message(&node->beat, node->now, &peer, bytes, &node->out);
-        if (node->mode == DP_MODE_LEFT) { /* It may be what it waits for. */
+        if (node->mode == DP_MODE_LEFT) { /* The peer may wait for it. */
             dp_node_changed(node);
         }
         return status == DP_EXISTS || status == DP_NOTFOUND ? DP_OK : status;

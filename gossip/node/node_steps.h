@@ -16,11 +16,11 @@ void dp_node_fence(dp_node *node, const dp_peer *peer, uint64_t incarnation);
 /* node_record.c */
 /* The record that the chain has written is applied, and all parts hear of it. */
 void dp_node_record_written(dp_node *node);
-/* Membership and heartbeats hear who is in the roster, and who votes. */
+/* Gives membership and heartbeats the roster and the voters. */
 void dp_node_tell_members(dp_node *node);
 
 /* node_tell.c */
-/* When it is time, peers are told again what they may have missed. */
+/* When it is time, repeats the announcements to peers. */
 void dp_node_repeat(dp_node *node);
 
 /* node_route.c */

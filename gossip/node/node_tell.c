@@ -11,7 +11,7 @@
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
 
-/* In doubt with somebody who has been dead for long, or is a member no more: the voters may void
+/* In doubt with a node that has been dead for long, or is no longer a member: the voters may void
  * the exchanges of that incarnation (SAFETY C5). */
 static void ask_for_fence(dp_node *node)
 {

@@ -8,9 +8,9 @@
  * holds. Weights stay home, so w_a F_a + w_b F_b is the same before and after. Training goes on
  * into O meanwhile.
  *
- * A partner may lie about its work. Its terms are judged when they come, by what the chain says of
- * it, before anything is fetched; and what both move is damped alike (dp_weight_pair), so that the
- * sum stays the same: neither side gives up more than four fifths of its own, whatever the other
+ * A partner may lie about its work. Its terms are judged by the chain when they come, before
+ * anything is fetched; and the moves of both are damped alike (dp_weight_pair), so that the sum
+ * stays the same: neither side gives up more than four fifths of its own, whatever the other
  * weighs, and a vector of any length moves it by no more than its own or that of four rounds.
  *
  *   a: FREEZE, OFFER ->                b: FREEZE, ACK ->          both: fetch and check the other's
@@ -29,7 +29,7 @@
  * two: signed by their author, and carried by any member that is linked to both. Which two nodes
  * can have a link may change at any time, and a's F waits for b's word.
  *
- * Rows outlive the exchange: the newest row with F is what F is rebuilt from after a crash
+ * Rows outlive the exchange: F is rebuilt from the newest row with F after a crash
  * (RESTORE, and MIX where it was committed), until dp_mix_folded. */
 #ifndef DP_GOSSIP_PAIRS_MIX_H
 #define DP_GOSSIP_PAIRS_MIX_H
@@ -76,11 +76,11 @@ typedef struct dp_mix_config {
     dp_peer self;
     uint64_t incarnation;
     uint64_t pause_us; /* between two exchanges that this node starts */
-    bool pairs;        /* the run exchanges between rounds too: also with who hears a majority */
+    bool pairs; /* the run exchanges between rounds too: also with nodes that hear a majority */
     uint64_t seed;
     dp_crypto crypto; /* the identity key, for words that others carry */
-    /* May a member hold so much work, by what the chain says of it (SAFETY C3)? Returns why not, or
-     * NULL. NULL: any may. */
+    /* May a member hold so much work, by the chain (SAFETY C3)? Returns why not, or NULL. NULL: any
+     * may. */
     const char *(*judge)(void *context, const dp_peer *peer, const struct dp_mix_terms *terms);
     void *judge_context;
     const dp_members *members; /* both must outlive this */
@@ -97,7 +97,7 @@ typedef struct dp_mix_now {
     unsigned __int128 clip_median;
 } dp_mix_now;
 
-/* This member, who is not linked, is somebody else from now on. */
+/* The row of this member, which is not linked, belongs to another peer from now on. */
 void dp_mix_forget(dp_mix *mix, uint32_t member);
 DP_MUST dp_status dp_mix_open(dp_mix **mix, const dp_mix_config *config);
 void dp_mix_close(dp_mix *mix);
@@ -110,7 +110,8 @@ DP_MUST dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE
 void dp_mix_published(dp_mix *mix, uint64_t order);
 /* Of the newest row, or attempt at one; not locked: all of F that there is. */
 uint64_t dp_mix_order(const dp_mix *mix);
-/* After the last row: settles what can be settled alone (PREPARED rows are aborted). */
+/* After the last row: settles each exchange that this node can settle alone (PREPARED rows are
+ * aborted). */
 void dp_mix_start(dp_mix *mix, dp_time now, dp_out *out);
 
 /* gossip false, or another base: no new exchange begins, and one that may still be aborted is. */
@@ -135,8 +136,8 @@ bool dp_mix_mixed(dp_mix *mix, dp_time now, const dp_event *event, dp_out *out);
 void dp_mix_tick(dp_mix *mix, dp_time now, dp_out *out);
 dp_time dp_mix_wake(const dp_mix *mix);
 
-/* The trainer died, or will be loaded anew, and holds F no more: what is not yet journalled is
- * aborted. */
+/* The trainer died, or will be loaded anew, and holds F no more: an exchange that is not yet in the
+ * journal is aborted. */
 void dp_mix_trainer_down(dp_mix *mix, dp_time now, dp_out *out);
 /* The trainer holds theta of the base that F belongs to: RESTORE frozen and, where it was
  * committed, MIX. Nothing when there is no F. The core decides lambda (Q16), which counts the
@@ -154,8 +155,8 @@ void dp_mix_faded(dp_mix *mix, uint32_t lambda);
 bool dp_mix_busy(const dp_mix *mix);
 /* F may not be published, folded or zeroed now: ask dp_mix_finish first and wait. */
 bool dp_mix_locked(const dp_mix *mix);
-/* The quorum is back: abort what may be aborted. True when F is free now; else it will be when
- * dp_mix_locked turns false. */
+/* The quorum is back: abort the exchange if it may be aborted. True when F is free now; else it
+ * will be when dp_mix_locked turns false. */
 bool dp_mix_finish(dp_mix *mix, dp_time now, dp_out *out);
 /* F went into a publication whose row is durable (or was discarded): rows of F are no longer
  * needed. F must not be locked. */
@@ -164,9 +165,9 @@ void dp_mix_folded(dp_mix *mix, dp_time now, dp_out *out);
  * aborted. */
 void dp_mix_fence(dp_mix *mix, dp_time now, const dp_peer *peer, uint64_t incarnation, dp_out *out);
 
-/* A decided record fences this node itself: what it froze in lives up to this incarnation is void
- * on both sides, F is let go, and its word in those exchanges with it. True: F, or an exchange, was
- * of such a life; the trainer must be emptied too. */
+/* A decided record fences this node itself: work that it froze in lives up to this incarnation is
+ * void on both sides; F and its statements in those exchanges are dropped. True: F, or an exchange,
+ * was of such a life; the trainer must be emptied too. */
 bool dp_mix_fence_self(dp_mix *mix, dp_time now, uint64_t incarnation, dp_out *out);
 
 /* An object that was here cannot be read any more. True: F, or the exchange under way, cannot be

@@ -1,6 +1,6 @@
 /* The inside of the pair exchange, shared by mix.c (states, the driver's events), mix_tick.c
- * (time), mix_talk.c (messages), mix_carry.c (how they travel) and mix_journal.c (rows and what is
- * rebuilt from them). Nobody else includes it. */
+ * (time), mix_talk.c (messages), mix_carry.c (how they travel) and mix_journal.c (rows, and F
+ * rebuilt from them). No other file includes it. */
 #ifndef DP_GOSSIP_PAIRS_MIX_INTERNAL_H
 #define DP_GOSSIP_PAIRS_MIX_INTERNAL_H
 
@@ -34,10 +34,11 @@ struct dp_mix {
     bool fetched;
     bool other_prepared;
     bool abort_wanted;        /* PREPARING: once the row is there */
-    bool rebuilding;          /* MIXING again what was committed in an earlier life */
+    bool rebuilding;          /* MIXING again an exchange that was committed in an earlier life */
     unsigned __int128 energy; /* of the own blob of x */
-    uint32_t kept; /* Q16: what APPLY and RESTORE have left of F since it was frozen for x */
-    uint32_t op;   /* of the row being written; 0: none, write again at write_at */
+    uint32_t
+        kept; /* Q16: the share of F that APPLY and RESTORE have left since it was frozen for x */
+    uint32_t op; /* of the row being written; 0: none, write again at write_at */
     dp_time write_at;
     dp_time since;
     dp_time progress;
@@ -86,7 +87,7 @@ void dp_mix_note(const dp_mix *mix, const char *cause, dp_out *out);
 const char *dp_mix_refuse(dp_mix *mix, uint32_t from, const dp_mix_terms *terms, dp_out *out);
 /* May this node still give up the exchange by itself? */
 bool dp_mix_may_abort(const dp_mix *mix);
-/* Leave the exchange at once, in whatever state, without a word. */
+/* Leaves the exchange at once, in any state, and sends nothing. */
 void dp_mix_give_up(dp_mix *mix, dp_time now, const char *cause, dp_out *out);
 void dp_mix_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);
 void dp_mix_want_abort(dp_mix *mix, dp_time now, bool tell, dp_out *out);

@@ -1,5 +1,5 @@
-/* The journal of pair exchanges: which rows there are, what they mean after a crash, and how F is
- * rebuilt from them. */
+/* The journal of pair exchanges: its rows, their meaning after a crash, and how F is rebuilt from
+ * them. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -132,7 +132,7 @@ dp_status dp_mix_restore(dp_mix *mix, const uint8_t exchange[DP_EXCHANGE_BYTES],
     return DP_OK;
 }
 
-/* One row of an earlier life. newest: it is what F is rebuilt from. */
+/* One row of an earlier life. newest: F is rebuilt from it. */
 static void settle_row(dp_mix *mix, dp_mix_row *row, bool newest, dp_time now, dp_out *out)
 {
     if (row->mark == DP_MIX_MARK_PREPARED) {

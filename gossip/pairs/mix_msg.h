@@ -109,7 +109,7 @@ DP_MUST dp_status dp_mix_msg_read(dp_view bytes, dp_mix_msg *msg);
 typedef struct dp_mix_signed {
     dp_peer author;
     uint8_t signature[DP_SIGNATURE_BYTES];
-    dp_view message; /* borrowed from what was read */
+    dp_view message; /* borrowed from the bytes that were read */
 } dp_mix_signed;
 
 /* May another member carry this message? Yes for COMMIT, DONE and STATUS, which end an exchange in

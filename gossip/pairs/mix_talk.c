@@ -57,7 +57,7 @@ static void on_offer(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *
         dp_mix_send_status(mix, &member->peer, &msg->id, 0, DP_MIX_STATUS_ABORTED, out);
         return;
     }
-    /* a has moved on from what we were about to do with it. */
+    /* Node a has left the exchange that this node was about to begin with it. */
     if (mix->state != DP_MIX_IDLE && !mix->x.initiator &&
         dp_peer_equal(&mix->x.peer, &member->peer) &&
         (mix->x.other.incarnation < msg->terms.incarnation || mix->x.number < msg->number)) {
@@ -102,7 +102,8 @@ static void on_ack(dp_mix *mix, dp_time now, uint32_t from, const dp_mix_msg *ms
         memcpy(life.exchange, mix->x.id.bytes, sizeof life.exchange);
         memcpy(life.signature, msg->life, sizeof life.signature);
         if (!dp_life_verify(&life, &mix->config.crypto, &mix->config.run)) {
-            return; /* Nobody could be shown whom to fence off, if it never answers again. */
+            /* The voters could not be shown the node to fence, if it never answers again. */
+            return;
         }
         mix->x.ticket = msg->ticket;
         mix->x.other = msg->terms;

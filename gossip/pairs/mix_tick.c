@@ -94,7 +94,7 @@ static void write_again(dp_mix *mix, dp_time now, dp_out *out)
     }
 }
 
-/* Say again what may have been lost, more and more rarely. */
+/* Repeats messages that may have been lost, at growing intervals. */
 static void retry(dp_mix *mix, dp_time now, dp_out *out)
 {
     if (!dp_time_reached(now, mix->retry_at)) {

@@ -114,7 +114,7 @@ bool dp_part_collect_wants(const dp_node *node, uint32_t part, const dp_claim *c
            names(&collecting->told, &claim->ready.peer);
 }
 
-/* Does one of those who were told of work on, without a publication yet? */
+/* Is one of the announced members still at work, without a publication yet? */
 static bool lacks_any(const dp_node *node, const dp_collect *told)
 {
     for (uint32_t i = 0; i < told->n; i++) {
@@ -141,7 +141,8 @@ static uint32_t gather(const dp_node *node, const dp_collecting *collecting, con
         const dp_claim *claim = &claims[ready[i]];
         const dp_hash *root = &claim->ready.parts.refs[part].root;
         bool copied = false;
-        for (uint32_t k = 0; k < i; k++) { /* Of whoever was heard of first, be it far away. */
+        for (uint32_t k = 0; k < i;
+             k++) { /* Of the member that was heard of first, even if it is far away. */
             copied = copied || dp_hash_equal(&claims[ready[k]].ready.parts.refs[part].root, root);
         }
         if (copied || !names(&collecting->told, &claim->ready.peer)) {

@@ -1,4 +1,4 @@
-/* A run whose updates are added up in parts: what the round asks of them (kind.h). */
+/* The kind of run whose updates are summed in parts (kind.h). */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "gossip/context/context.h"

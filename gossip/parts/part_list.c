@@ -41,7 +41,7 @@ static uint32_t claim_of(const dp_node *node, const dp_part_source *source, cons
     return UINT32_MAX;
 }
 
-/* A member, or a newcomer whom the record admits because it lists it. */
+/* A member, or a new node that the record admits because it lists it. */
 static bool is_member_then(const dp_node *node, const dp_part_word *word)
 {
     bool is = dp_ledger_member(&node->ledger, &word->owner) != NULL;
@@ -210,7 +210,7 @@ static bool add_claim(const dp_node *node, listing *all, uint32_t claim)
     return true;
 }
 
-/* All that is in this result may be listed beside what is already. */
+/* All contributions in this result may be listed beside those that are listed already. */
 static bool add_result(const dp_node *node, listing *all, const dp_result *result,
                        const uint32_t *ready, uint32_t n_ready)
 {

@@ -22,7 +22,7 @@ void dp_part_round_check(dp_node *node, const dp_hash *root, uint32_t part)
     action->u.check.end = dp_part_end(cuts, part);
 }
 
-/* Its size is what it turns out to be: somebody may tell of another's object with a wrong one, and
+/* Its size is found when it is fetched: a peer may announce another's object with a wrong size, and
  * its holders are not to be blamed for that. */
 void dp_part_round_fetch(dp_node *node, const dp_hash *root, uint64_t bytes, const dp_peer *holder)
 {

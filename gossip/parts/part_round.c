@@ -55,7 +55,7 @@ static void look_at_claim(dp_node *node, dp_claim *claim, uint32_t part)
     }
 }
 
-/* For somebody near, who fetches it? Then it is looked at again when that has had its time. */
+/* Does a near node fetch it? Then this node looks again when that node has had its time. */
 static bool waits(dp_node *node, const dp_result *result)
 {
     dp_time until;

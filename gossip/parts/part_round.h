@@ -19,20 +19,23 @@
 #include "gossip/record/record.h"
 
 enum {
-    DP_GARBAGE_MAX = 4096,        /* objects of past rounds that are still to be let go, */
-    DP_GARBAGE_PER_STEP = 64,     /* so many in one step, whose actions are bounded */
-    DP_PARTS_OF_OTHERS_MAX = 2,   /* that a node works for at a time, beside its own */
-    DP_RESULTS_MAX = 128,         /* words of owners that are followed in one round */
-    DP_RESULTS_OF_OWNER_MAX = 2,  /* of these told by PART for one part by its owner, or the next in
-                                    line: who was started again, or had to add up anew */
+    DP_GARBAGE_MAX = 4096,      /* objects of past rounds that are still to be let go, */
+    DP_GARBAGE_PER_STEP = 64,   /* so many in one step, whose actions are bounded */
+    DP_PARTS_OF_OTHERS_MAX = 2, /* that a node works for at a time, beside its own */
+    DP_RESULTS_MAX = 128,       /* words of owners that are followed in one round */
+    DP_RESULTS_OF_OWNER_MAX =
+        /* of these, told by PART for one part by its owner, or by the next in line: a node that
+         * was restarted, or had to sum again */
+    2,
     DP_RESULTS_OF_OTHERS_MAX = 1, /* ... by all others: a record is judged with the rest */
-    DP_HINTS_MAX = 32, /* collectors who say that they are about to add up this node's part */
+    DP_HINTS_MAX = 32,            /* collectors that announce that they sum this node's part */
     DP_SUMS_MAX = DP_SITE_SUMS_MAX +
                   DP_PARTS_MAX, /* sums of sites: for this node's part, and by it for others' */
-    DP_SITE_WAITS = 2, /* of somebody in line, for what another near to this node fetches */
-    /* round trips of which what is written at once is the longer part (daemon/net/path.h) */
+    DP_SITE_WAITS =
+        2, /* of a node in line, for a part that another node near to this one fetches */
+    /* round trips that are mostly the time to write one batch (daemon/net/path.h) */
     DP_SITE_RTT_US = 2100,
-    DP_SITE_RTT_US_BUSY = 10000, /* ... with what two busy processors may add, where */
+    DP_SITE_RTT_US_BUSY = 10000, /* ... with the delay that two busy processors may add, where */
     DP_SITE_TIMES_FARTHER = 4    /* ... another member is so many times as far */
 };
 
@@ -43,7 +46,7 @@ typedef struct dp_result {
     dp_part_word word;
     bool evidence; /* met in a record */
     dp_time since; /* when it was heard of, or asked of somebody near */
-    bool near;     /* asked of somebody near alone, who said that it has it */
+    bool near;     /* asked of a near node alone, which said that it has it */
     uint32_t have; /* bit per voter that told it holds the result */
     bool held;
     uint64_t size; /* of the object that is here */
@@ -61,7 +64,7 @@ typedef struct dp_duty {
     bool reducing; /* at the trainer */
     bool done;     /* it has spoken, or cannot */
     bool awaiting; /* sums of sites, and nothing is added up before */
-    uint32_t n;    /* of what is being added up */
+    uint32_t n;    /* of the part that is being summed */
     dp_part_source sources[DP_PART_SOURCES_MAX];
     uint32_t n_sums;
     dp_site_sum sums[DP_SITE_SUMS_MAX];
@@ -83,7 +86,7 @@ typedef struct dp_sum {
     bool checking;
     bool checked;
     bool bad;
-    bool in_use;   /* what is in it is not wanted as objects */
+    bool in_use;   /* the contributions in it are not wanted as objects */
     dp_time since; /* when it was heard of, */
     dp_time moved; /* ... more of it was here than before, */
     uint64_t came; /* ... bytes of it */
@@ -126,10 +129,10 @@ typedef struct dp_part_round {
 struct dp_round_kind;
 extern const struct dp_round_kind dp_round_parted; /* part_kind.c */
 
-/* Reserves what a run of parts needs. DP_NOMEM; close lets go of what there is. */
+/* Reserves memory for a run of parts. DP_NOMEM; close frees it. */
 DP_MUST dp_status dp_part_round_reserve(dp_node *node);
 void dp_part_round_release(dp_node *node);
-/* The row with this index now belongs to another member: forgets what was kept under the index. */
+/* The row with this index now belongs to another member: forgets all data under the index. */
 void dp_part_round_forget_member(dp_node *node, uint32_t index);
 
 /* part_round.c: fetches and takes the objects of a round. */
@@ -155,7 +158,7 @@ bool dp_part_round_knows(const dp_node *node, const dp_hash *root);
 /* A DP_EV_CHECKED; whether it was about one of these. */
 bool dp_part_round_checked(dp_node *node, const dp_event *event);
 void dp_part_round_trainer_down(dp_node *node);
-/* Look for what is missing. */
+/* Requests missing objects. */
 void dp_part_round_look(dp_node *node);
 /* Fetches results from their owners where the wait for members near to this node is over, also
  * those that such a member said it has and does not give. */
@@ -176,7 +179,8 @@ void dp_part_round_tick(dp_node *node);
 dp_time dp_part_round_wake(const dp_node *node);
 void dp_part_round_reduced(dp_node *node, const dp_event *event);
 void dp_part_round_repeat(dp_node *node);
-/* As long as a round of this part waits, by what is known here; DP_PARTS_MAX: of the largest. */
+/* The time that a round of this part waits, by this node's measurements; DP_PARTS_MAX: of the
+ * largest. */
 dp_part_wait dp_part_round_wait(const dp_node *node, uint32_t part);
 
 bool dp_part_round_is_alive(const dp_node *node, const dp_peer *peer);
@@ -185,7 +189,7 @@ bool dp_part_round_is_time(dp_node *node, dp_time at);
 /* Drops a sum that was added up here and that no peer was told of. */
 void dp_part_round_let_go(dp_node *node, const dp_event *event);
 
-/* part_reduce.c: what goes to the trainer. */
+/* part_reduce.c: commands to the trainer. */
 /* Keeps one of several claims that name the same object of a part: the one heard of first. Returns
  * how many of n claims are kept. */
 uint32_t dp_part_round_drop_copies(const dp_node *node, uint32_t part, uint32_t *claims,
@@ -226,24 +230,25 @@ void dp_part_take_choose(dp_node *node, uint32_t part, const uint32_t *ready, ui
 /* The sum in use that has this claim; NULL: none. */
 dp_sum *dp_part_take_sum_of(const dp_node *node, uint32_t part, const dp_claim *claim);
 
-/* part_site.c: results that come from afar, once for all who are near to each other. */
+/* part_site.c: results that come from afar, once for all nodes of a site. */
 void dp_part_site_look(dp_node *node);
 bool dp_part_site_near(const dp_part_round *parts, uint32_t member);
 /* Somebody near is to fetch this result, and will tell: until when that is waited for. False: this
  * node fetches it. */
 bool dp_part_site_waits(const dp_node *node, const dp_result *result, dp_time *until);
-/* Does this node fetch for all near what comes from the owner of this part, far away? Then it also
- * adds up for it. */
+/* Does this node fetch for its site the result of this part from a far owner? Then it also sums for
+ * it. */
 bool dp_part_site_serves(const dp_node *node, uint32_t part);
 /* It follows the rounds, so that it fetches results, and can give them. */
 bool dp_part_site_takes_part(const dp_node *node, uint32_t member);
-/* It is here: those near, who wait for it, are told. */
+/* It is here: tells the near nodes that wait for it. */
 void dp_part_site_tell(dp_node *node, const dp_result *result);
 
-/* part_list.c: what a voter lists, and judges. */
+/* part_list.c: the parts that a voter lists and judges. */
 /* Claims that may be listed, held or not: their indexes. */
 uint32_t dp_part_round_ready(const dp_node *node, uint32_t *chosen);
-/* May a record name it that lists no other claims than these? A word says what its owner likes. */
+/* May a record that lists no other claims than these name it? Its owner can write anything into
+ * it. */
 bool dp_part_round_may_name(const dp_node *node, const dp_result *result, const uint32_t *ready,
                             uint32_t n);
 /* Parts of which a common majority of voters holds a result that a record may name. */

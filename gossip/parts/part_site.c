@@ -86,8 +86,9 @@ static uint32_t turn_of(const dp_node *node, uint32_t part)
     return turn;
 }
 
-/* Index of who fetches this part for the site: by turns those near that own a part, in order of
- * peer, since all here know the same of them. DP_MEMBER_NONE: there are none. */
+/* Index of the member that fetches this part for the site: by turns the near owners of a part, in
+ * order of peer, since all nodes of the site know the same owners. DP_MEMBER_NONE: there are
+ * none. */
 static uint32_t fetcher_of(const dp_node *node, uint32_t part)
 {
     const dp_part_layout *layout = &node->ledger.layout;

@@ -11,8 +11,7 @@
 #include "gossip/round/round.h"
 
 enum {
-    /* energy of what a codec makes of a sum, to that of the sum: a value of half a step is rounded
-     * to one */
+    /* energy of an encoded sum over that of the sum: a value of half a step is rounded to one */
     LARGER_MAX = 4
 };
 
@@ -62,7 +61,7 @@ static bool will_be_of_far(const dp_node *node, const dp_collect *told)
     return far;
 }
 
-/* ---- what collectors say ---- */
+/* ---- messages of collectors ---- */
 
 static void forget_hint(dp_part_round *parts, const dp_peer *collector)
 {
@@ -156,7 +155,7 @@ dp_status dp_part_take_message(dp_node *node, dp_view bytes, bool *look)
     return DP_OK;
 }
 
-/* ---- what they are worth ---- */
+/* ---- checks of their sums ---- */
 
 /* The claim of the publication that this source of a sum names; NULL: its author has none here, or
  * another one. */
@@ -265,7 +264,7 @@ bool dp_part_take_checked(dp_node *node, const dp_event *event)
     return ours;
 }
 
-/* ---- what goes into the part ---- */
+/* ---- sums that go into the part ---- */
 
 dp_sum *dp_part_take_sum_of(const dp_node *node, uint32_t part, const dp_claim *claim)
 {

@@ -28,21 +28,21 @@ typedef struct dp_part_wait {
 } dp_part_wait;
 
 /* bytes: of one part, n sizes that others told: no more than n times their lower median counts, so
- * that a few who tell of huge ones hold up nobody. They are put in order. rate: bytes per second,
+ * that a few huge claims do not hold up the round. They are put in order. rate: bytes per second,
  * 0: unknown. Base: 4 chunk_us + 4 rtt_us, at least DP_PART_BASE_US_MIN, at most a quarter of the
  * hard deadline. */
 dp_part_wait dp_part_wait_of(uint64_t chunk_us, uint64_t rtt_us, uint64_t *bytes, uint32_t n,
                              uint64_t rate, uint64_t hard_us);
-/* When who adds up goes without what has not come. since: it began; moved: bytes of the part came
- * last, or since. It waits waits times base since then, but in all no longer than waits times base,
- * or DP_PART_SLOWER_MAX times the transfer (half the hard deadline at most), whatever is more;
- * never longer than the hard deadline. */
+/* When the summing node goes on without missing contributions. since: it began; moved: bytes of the
+ * part came last, or since. It waits waits times base since then, but in all no longer than waits
+ * times base, or DP_PART_SLOWER_MAX times the transfer (half the hard deadline at most), the larger
+ * of the two; never longer than the hard deadline. */
 dp_time dp_part_wait_owner(const dp_part_wait *wait, dp_time since, dp_time moved, uint32_t waits);
 /* The time that one member in line has before the next begins: base and transfer, a quarter of the
  * hard deadline at most. */
 uint64_t dp_part_wait_line(const dp_part_wait *wait);
-/* After which voters list what parts there are: DP_PART_WAITS of these, DP_PART_HARDS hard
- * deadlines at most. */
+/* The wait after which voters list the parts that there are: DP_PART_WAITS of these, DP_PART_HARDS
+ * hard deadlines at most. */
 uint64_t dp_part_wait_close(const dp_part_wait *wait);
 
 #endif

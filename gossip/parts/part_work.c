@@ -10,7 +10,9 @@
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
 
-enum { WAITS_OWED = 12 }; /* for who was in none of the last rounds, once in a while (deadline.h) */
+enum {
+    WAITS_OWED = 12
+}; /* for a member that was in none of the last rounds, once in a while (deadline.h) */
 
 static bool owns_any(const dp_part_layout *layout, const dp_peer *peer)
 {
@@ -93,8 +95,8 @@ static bool has_result(const dp_node *node, const listable *ready, uint32_t part
     return false;
 }
 
-/* No record can list somebody any more who is in what it has said of this part, one that was
- * revoked since: it adds up anew, once. */
+/* Its announced sum of this part contains a member that no record can list any more, since it was
+ * revoked: the node sums again, once. */
 static void take_back(dp_node *node, const listable *ready, uint32_t part)
 {
     dp_duty *duty = &node->parts->duties[part];
@@ -116,8 +118,8 @@ static bool may_work(const dp_node *node)
            dp_round_may_contribute(node, &node->self);
 }
 
-/* Parts of others that this node works for: what it fetches for them, and later lets go of, is
- * bounded by them. */
+/* Parts of others that this node works for: they bound the objects that it fetches and later
+ * drops. */
 static uint32_t for_others(const dp_node *node)
 {
     uint32_t n = 0;
@@ -131,7 +133,7 @@ static uint32_t for_others(const dp_node *node)
     return n;
 }
 
-/* Has the time of all who stand before this node in line passed? */
+/* Has the time of all nodes before this one in line passed? */
 static bool is_next(dp_node *node, uint32_t part)
 {
     const uint32_t before = alive_before(node, part);
@@ -164,8 +166,8 @@ static void take_up(dp_node *node, const listable *ready, uint32_t part)
     dp_part_round_look(node);
 }
 
-/* A record that lists some of those who are in a sum and not the others cannot name it: they come
- * as objects. */
+/* A record that lists only some of the contributors of a sum cannot name the sum: their updates
+ * come as objects. */
 static bool breaks_sums(dp_node *node, uint32_t part, const listable *chosen)
 {
     bool broken = false;
@@ -321,8 +323,8 @@ static void tell(dp_node *node, const dp_part_word *word)
     dp_node_send_all(node, dp_view_of(writer.data, writer.size));
 }
 
-/* READYs in it whose authors are not alive, and may have told this node and no voter: a voter lists
- * nothing that it has not heard of. */
+/* READYs in it whose authors are not alive, and may have told this node but no voter: a voter lists
+ * only contributions that it has heard of. */
 static void tell_sources(dp_node *node, const dp_part_word *word)
 {
     dp_assert(word->n <= DP_PART_SOURCES_MAX);

@@ -1,6 +1,6 @@
 /* Lists: the rows of a round's contributions where a record names them by hash instead of holding
- * them (a run whose manifest permits more than 32 contributors). Bytes alone; what a row must say
- * is valid.h's question.
+ * them (a run whose manifest permits more than 32 contributors). Bytes alone; valid.h checks the
+ * content of rows.
  *
  * A row, as in a record that holds its contributions itself (record.h), little-endian, 208 bytes:
  *     32 peer | 32 blob root | u64 blob bytes | u64 tokens | u64 carried | u64 reach leased | u64
@@ -8,7 +8,7 @@
  *     | u32 q Q31 A list: u8 version 1 | u8 n, 1 to 32 | n rows, peers rising. Its hash is
  *     H("dpnode/list/1", all of these bytes). The contributions of a round are cut into lists in
  *     order of peer: all but the last one have 32 rows, and peers rise from one list to the next.
- *     So who lists the same contributions makes the same lists. */
+ *     So nodes that list the same contributions make the same lists. */
 #ifndef DP_GOSSIP_RECORD_LISTING_H
 #define DP_GOSSIP_RECORD_LISTING_H
 

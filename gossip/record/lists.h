@@ -1,10 +1,10 @@
 /* Lists of contributions (listing.h) that this node knows of the slot under way: those of its own
- * proposal, of what it has accepted, and those it has asked for. Joins the voted form of a record
- * with them to its whole form. Bytes only, no I/O.
+ * proposal, of the records that it has accepted, and those that it has requested. Joins the voted
+ * form of a record with them to its whole form. Bytes only, no I/O.
  *
  *   LIST_GET   head | 32 asker | u8 n, 1 to 32 | n times 32 hash of a list
  *   LIST       head | bytes of a list, to the end
- * Both are unsigned: a list is what its hash says, and nothing is taken that was not asked for. */
+ * Both are unsigned: a list is checked by its hash, and only requested lists are taken. */
 #ifndef DP_GOSSIP_RECORD_LISTS_H
 #define DP_GOSSIP_RECORD_LISTS_H
 
@@ -30,7 +30,7 @@ typedef struct dp_lists {
     dp_known_list *known;
     uint64_t order;
     uint32_t n_wanted;
-    dp_hash wanted[DP_LISTS_MAX]; /* what was last missing */
+    dp_hash wanted[DP_LISTS_MAX]; /* the lists that were last missing */
 } dp_lists;
 
 /* listed_max: of the run. DP_NOMEM. */
@@ -43,8 +43,7 @@ void dp_lists_put(dp_lists *lists, dp_view list);
 dp_view dp_lists_get(dp_lists *lists, const dp_hash *hash);
 /* The lists behind the voted form of a whole record, each with the hash that it names. */
 void dp_lists_put_all(dp_lists *lists, dp_view whole);
-/* Those of this voted form, as far as they are known, stay whatever comes; those pinned before stay
- * no longer. */
+/* Pins the known lists of this voted form; those pinned before are unpinned. */
 void dp_lists_pin(dp_lists *lists, dp_view record);
 /* The whole form of a record into out (DP_RECORD_WHOLE_MAX); of one that is whole, or has no lists,
  * a copy. DP_AGAIN: some lists are not known, and with wanted they are waited for instead of those

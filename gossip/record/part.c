@@ -8,7 +8,7 @@
 #include "gossip/record/part_inside.h"
 #include "gossip/record/part_sum.h"
 
-/* ---- who owns what ---- */
+/* ---- owners of parts ---- */
 
 void dp_part_layout_first(dp_part_layout *layout, const dp_peer *founder)
 {
@@ -16,8 +16,8 @@ void dp_part_layout_first(dp_part_layout *layout, const dp_peer *founder)
     layout->owners[0] = *founder;
 }
 
-/* Nobody's share grows beyond bounds with what it says of itself. All 1 where somebody's rate is
- * unknown, or two are there: between two it does not matter who adds. */
+/* No member's share grows without bound by its own claim. All 1 where a rate is unknown, or where
+ * there are two: between two it does not matter which one sums. */
 static void claims_of(const uint32_t *rates, uint32_t n, uint64_t *claims)
 {
     unsigned __int128 told[DP_PARTS_MAX];

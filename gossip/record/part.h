@@ -1,5 +1,5 @@
-/* Rounds of parts: the owner of each range of a round's update, and what an owner says of a part it
- * has added up. Pure arithmetic and bytes; part_round.h is the machine around them.
+/* Rounds of parts: the owner of each range of a round's update, and the owner's statement of a part
+ * that it has summed. Pure arithmetic and bytes; part_round.h is the machine around them.
  *
  * A part is a range of the vector, cut at shares in 1/65536 of it: part p is [first[p], first[p +
  * 1]), the last one ends at 65536; the trainer maps shares to elements of its codec's runs. Layout

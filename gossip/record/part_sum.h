@@ -3,10 +3,10 @@
  * sums, part_take.c uses them.
  *
  * The sum of contributions i in order of peer is encode(sum of q_i decode(object_i)), q_i =
- * floor(w_i clip_i 2^15 / W_s), W_s the sum of their w: the same sum that an owner makes whose only
- * contributions they are. The owner adds it up as one contribution of weight W_s that is not
- * clipped, in the place of the first of its sources. So bits, READYs and collectors' words
- * determine the bytes of a result.
+ * floor(w_i clip_i 2^15 / W_s), W_s the sum of their w: the sum that an owner would make of these
+ * contributions alone. The owner adds it up as one contribution of weight W_s that is not clipped,
+ * in the place of the first of its sources. So bits, READYs and collectors' words determine the
+ * bytes of a result.
  *
  *   SUBTOTAL   what PART is, without sums; the owner is the collector, the sources are what is in
  *              it, one of them its own. Domain "dpnode/subtotal/1". To the owner of the part alone.
@@ -20,8 +20,8 @@
 
 /* That the word of one part may have, so that all of a record fit in it. */
 uint32_t dp_site_sums_most(uint32_t n_parts);
-/* No more than that many in a word, and of what is in all: each of two at least, its collector
- * among them, none in two, in order of their first ones, which is the one order. */
+/* No more than that many in a statement. Each has two contributions at least, its collector's among
+ * them; no contribution is in two; they are in order of their first contributions. */
 bool dp_site_sums_fit(const dp_site_sum *sums, uint32_t n, uint32_t all);
 
 /* The word of the collector of word->sums[k]. */

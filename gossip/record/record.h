@@ -1,4 +1,4 @@
-/* Records: what a slot of the chain decides, their certificates, and the signed pieces that they
+/* Records, which slots of the chain decide, their certificates, and the signed pieces that they
  * carry. Bytes and shapes only; whether a record may stand in a given chain is valid.h's question.
  *
  * A record, little-endian; its hash is H("dpnode/record/1", its voted form) and depends on no
@@ -208,8 +208,8 @@ DP_MUST dp_status dp_record_encode(const dp_record *record, uint8_t *out, size_t
  * failure. DP_AGAIN: a record with lists, and these bytes are its voted form; all but the rows is
  * decoded. */
 DP_MUST dp_status dp_record_decode(dp_record *record, dp_view bytes);
-/* The voted form that a record begins with; of one without lists, and of what is no record, all of
- * it. */
+/* The voted form with which a record begins; of a record without lists, and of bytes that are no
+ * record, all of it. */
 dp_view dp_record_voted(dp_view bytes);
 /* The hashes of the lists that a voted form names, which is looked at no further; n = 0: whole, or
  * without lists. DP_BADMSG. */

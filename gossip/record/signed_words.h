@@ -20,7 +20,7 @@ typedef struct dp_ready {
     uint64_t bytes;
     uint64_t tokens;
     uint64_t carried;
-    /* samples behind the author: what tokens and carried were made of is below it (lease.h) */
+    /* samples behind the author: the samples of tokens and carried are below it (lease.h) */
     dp_reach reach;
     uint32_t steps;
     uint32_t loss_micro;
@@ -53,9 +53,9 @@ typedef struct dp_harm_seal {
     uint8_t signature[DP_SIGNATURE_BYTES];
 } dp_harm_seal;
 
-/* HARMFUL: by the words of a majority of the voters, and only records have it. LEFT is signed by
- * the peer; REVOKED by the key that stands in by: the run's root key, or a member that may
- * administer, who may put out anybody who may not. Domain "dpnode/remove/1" over run | peer
+/* HARMFUL: by the statements of a majority of the voters; only records have it. LEFT is signed by
+ * the peer; REVOKED by the key that stands in by: the run's root key, or an admin, which may remove
+ * members that are not admins. Domain "dpnode/remove/1" over run | peer
  * | reason | incarnation | by, if revoked. */
 typedef struct dp_remove {
     dp_peer peer;

@@ -1,4 +1,4 @@
-/* The key with which this node signs what an admin may ask of the run: removals, revocations,
+/* The key with which this node signs an admin's requests to the run: removals, revocations,
  * renewals, rotations. */
 #ifndef DP_GOSSIP_REQUESTS_ADMIN_KEY_H
 #define DP_GOSSIP_REQUESTS_ADMIN_KEY_H

@@ -1,8 +1,8 @@
 /* This node leaves for good: until when it has to stay, so that its going does not stop the run.
- * The record that takes a voter out may be known to nobody else yet: those who vote after it cannot
- * decide before they have it, and those who decided it are gone. So who voted stays, serves and
- * votes no more, until a majority of those who vote now has shown by its heartbeats that it has
- * come so far. */
+ * The record that takes a voter out may be known to nobody else yet: the voters after it cannot
+ * decide before they have it, and the voters that decided it may be gone. So a former voter stays
+ * and serves, and votes no more, until the heartbeats of a majority of the present voters show that
+ * they have the record. */
 #include "gossip/requests/leave.h"
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -71,8 +71,8 @@ void dp_leave_tick(dp_node *node)
     }
 }
 
-/* A voter is taken out by a record, which takes a round, or one of its own when none is near; where
- * no majority is heard nobody can decide one, and a sole voter has to wait for somebody who may
+/* A record removes a voter. It takes a round, or is a record of its own when no round is near.
+ * Without a majority no record is decided, and a sole voter has to wait for another node that may
  * vote. */
 dp_leaving dp_leave_state(const dp_node *node)
 {

@@ -15,11 +15,11 @@ typedef struct dp_leave {
     bool voted;       /* it was a voter of the record that says so */
 } dp_leave;
 
-/* A node that the chain has let go stays so long at most for those who vote after it; they for
- * their part keep its link as long. */
+/* A node that the chain has removed stays so long at most for the voters after it; they keep its
+ * link as long. */
 #define DP_LINGER_US (60 * DP_SECOND)
 #define DP_LEAVE_US                                                                                \
-    (6 * DP_SECOND) /* so long it waits to be taken out, who votes three rounds more */
+    (6 * DP_SECOND) /* so long it waits for its removal; a voter votes three rounds more */
 
 void dp_leave_ask(dp_node *node);
 /* A record stands in the ledger; voted: this node was a voter of it. */

@@ -156,8 +156,8 @@ void dp_request_fence(dp_node *node, const dp_fence *fence, const dp_peer *asker
     uint32_t at = 0;
 
     dp_assert(node->requests->n_fences <= DP_FENCES_MAX);
-    /* A node is in doubt with one at a time: its last word takes the place of its earlier ones, and
-     * of what nobody asks for any more. */
+    /* A node is in doubt with one at a time: its last request replaces its earlier ones, and
+     * requests that no node repeats any more. */
     dp_requests_forget_done(node);
     while (at < node->requests->n_fences &&
            !dp_peer_equal(&node->requests->fences[at].asker, asker)) {

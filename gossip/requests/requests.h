@@ -33,7 +33,7 @@ typedef struct dp_requests {
     dp_time renew_asked_at;             /* renew.c */
 } dp_requests;
 
-/* Reserves what the requests of a node need. DP_NOMEM; close lets go of what there is. */
+/* Reserves memory for the requests of a node. DP_NOMEM; close frees it. */
 DP_MUST dp_status dp_requests_open(dp_node *node);
 void dp_requests_close(dp_node *node);
 /* Put out by a signed word that the chain has not yet. */

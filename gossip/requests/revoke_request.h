@@ -1,8 +1,8 @@
-/* Invites that are to be revoked with the next record: signed words about them, kept in memory
- * until the chain has them, and told again by everybody who knows. They bind a node at once, which
- * proposes nobody who came by such an invite; once the chain has them, its guests are cut. Beside
- * them what an order with --members has begun here: members to be put out that came by an invite,
- * some with each record. */
+/* Invites that are to be revoked with the next record: signed statements about them, kept in memory
+ * until the chain has them, and repeated by every node that has them. They bind a node at once: it
+ * proposes no node that came by such an invite; once the chain has them, its guests are cut. Beside
+ * them the removals that a command with --members has begun here: members to be put out that came
+ * by an invite, some with each record. */
 #ifndef DP_GOSSIP_REQUESTS_REVOKE_REQUEST_H
 #define DP_GOSSIP_REQUESTS_REVOKE_REQUEST_H
 
@@ -23,7 +23,7 @@ typedef struct dp_revoke_requests {
  * many at once; DP_TOOBIG: the chain has no room for one more. */
 DP_MUST dp_status dp_revoke_request(struct dp_node *node, const dp_invite_revoke *word);
 DP_MUST dp_status dp_revoke_request_message(struct dp_node *node, dp_view bytes);
-/* As dp_inviting_struck, by what is known here beside the chain as well. */
+/* As dp_inviting_struck, also by the requests that this node knows beside the chain. */
 const char *dp_revoke_request_struck(const struct dp_node *node, const dp_config_part *config,
                                      const dp_admitted *admitted);
 /* Is this peer no member, and did it come by an invite that the chain has revoked? Then it gets no

@@ -47,7 +47,7 @@ static bool lacks(const dp_node *node)
            dp_secrets_of(held, &node->run, epoch) == NULL;
 }
 
-/* It is what the chain names. */
+/* It is the secret that the chain names. */
 static void keep(dp_node *node, const dp_secret *secret)
 {
     dp_rotate *rotate = node->requests->rotate;

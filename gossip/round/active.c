@@ -76,8 +76,8 @@ bool dp_round_is_active(const dp_node *node, uint32_t index)
              is_near(node, member) && may_train(node, member)));
 }
 
-/* Those whose doings are known here: all, this node first. In a run too large for links to
- * everybody only linked ones are known so well, and they are enough: more than a record lists. */
+/* The members whose work this node knows: all, this node first. In a run too large for links to
+ * all, these are the linked members only, and they are enough: more than a record lists. */
 uint32_t dp_round_watched_count(const dp_node *node)
 {
     return dp_members_large(node->members) ? 1 + dp_members_linked(node->members)->count

@@ -40,8 +40,7 @@ bool dp_admit_may_stand_alone(const dp_node *node);
 void dp_admit_tell(dp_node *node);
 /* A GUEST from a member. DP_BADMSG, DP_DENIED; DP_TOOBIG: as many are known. */
 dp_status dp_admit_message(dp_node *node, dp_view bytes);
-/* Is this type of message nothing that a guest may send? It asks, and answers what it was asked
- * for. */
+/* Is a guest forbidden to send this type of message? It may ask, and answer requests. */
 bool dp_admit_members_only(uint8_t type);
 
 #endif

@@ -1,5 +1,5 @@
-/* Contributions to the round under way that a node follows: for how many there is room, and what
- * they may say of their objects. */
+/* Contributions to the round under way that a node follows: the room for them, and the checks of
+ * the sizes that they announce. */
 #ifndef DP_GOSSIP_ROUND_CLAIM_H
 #define DP_GOSSIP_ROUND_CLAIM_H
 
@@ -17,8 +17,8 @@ void dp_claim_open_round(dp_node *node);
 
 /* claim_size.c: could an update of this run be as long as this READY says? */
 bool dp_claim_fits(const dp_node *node, const dp_ready *ready);
-/* A holder has proved how long this object is: whoever named it with another size has lied, and if
- * nobody names it rightly it is not fetched. Before dp_picker_info. */
+/* A holder has proved the length of this object: a member that named it with another size has lied,
+ * and an object that no message names rightly is not fetched. Before dp_picker_info. */
 void dp_claim_sized(dp_node *node, const dp_hash *root, uint64_t size);
 /* A message said this size, size is right: false, and the bad of its object is set, if they
  * differ. */

@@ -1,6 +1,6 @@
-/* Room for contributions to the round under way, which are limited: one that nobody is known to
- * have the blob of gives way. A peer whose claim gave way does not displace another's in the same
- * round, so that each costs one wait. */
+/* Room for contributions to the round under way, which are limited: a claim without a known holder
+ * of its blob gives way. A peer whose claim gave way does not displace another's in the same round,
+ * so that each costs one wait. */
 #include <string.h>
 
 #include "base/assert.h"

@@ -1,7 +1,7 @@
-/* The length of an object. READY, PART and SUM state it in what their author signs, and the size
- * that a holder gives is proved by the root. Where the two differ the author has lied: the node
- * names it and fetches nothing for that message, so that a contribution of "1,000 bytes" costs
- * nobody more. */
+/* The length of an object. READY, PART and SUM state it under their author's signature, and the
+ * root proves the size that a holder gives. Where the two differ the author has lied: the node
+ * names it and fetches nothing for that message, so that a contribution of "1,000 bytes" costs no
+ * node more. */
 #include "base/assert.h"
 #include "gossip/context/context.h"
 #include "gossip/round/claim.h"

@@ -114,7 +114,7 @@ void dp_round_end_check(dp_node *node, const dp_hash *root)
     node->round->check_bytes -= bytes < node->round->check_bytes ? bytes : node->round->check_bytes;
 }
 
-/* ---- what the judging of updates has found (judge_round.h) ---- */
+/* ---- results of judging (judge_round.h) ---- */
 
 bool dp_claim_is_good(const dp_node *node, const dp_claim *claim)
 {

@@ -35,9 +35,9 @@ static bool is_alive(const dp_node *node, const dp_peer *peer)
                           dp_members_at(node->members, index)->state == DP_MEMBER_ALIVE);
 }
 
-/* Has it been up for vote.uptime? By what this node has seen of its present life, less an eighth,
- * since it is heard of later than it starts. A node that has not been up for so long itself goes by
- * the chain: rounds since the admission. */
+/* Has it been up for vote.uptime? Measured from the first sign of its present life that this node
+ * saw, less an eighth, since that comes later than its start. A node that has not been up for so
+ * long itself goes by the chain: rounds since the admission. */
 static bool is_up_long(const dp_node *node, const dp_peer *peer, const dp_roster_entry *entry)
 {
     const uint64_t uptime_us = (uint64_t)node->manifest.voter_uptime_s * DP_SECOND;
@@ -125,9 +125,9 @@ static void put_back(const dp_node *node, const dp_record *draft, dp_config_part
     }
 }
 
-/* How many may vote: not so many that those who vote already, stay and are alive could not decide
- * without a newcomer, who may be gone by then. A sole voter has to trust one of two; whose own time
- * had a gap asks nobody in before it has looked around. */
+/* How many may vote: the live present voters that stay must be able to decide without a new voter,
+ * which may be gone by then. A sole voter has to trust one of two. A node whose own time had a gap
+ * adds no voter before it has seen the state of the others. */
 static uint32_t most_voters(const dp_node *node, const dp_record *draft)
 {
     const uint32_t n = node->ledger.n_voters;

@@ -1,4 +1,4 @@
-/* How long a round waits, from what was measured: expected length, grace, hard deadline, bid timer.
+/* How long a round waits, from measurements: expected length, grace, hard deadline, bid timer.
  * Integers in, integers out (SAFETY D1, A9 and rule C). */
 #ifndef DP_GOSSIP_ROUND_DEADLINE_H
 #define DP_GOSSIP_ROUND_DEADLINE_H
@@ -59,7 +59,7 @@ uint64_t dp_deadline_send(uint64_t bytes, uint32_t others, uint32_t uplink);
  * the line carries the sums made here, which no peer could fetch earlier. */
 uint64_t dp_deadline_scatter(uint64_t bytes, uint32_t own_share, uint32_t uplink);
 /* How long a node behind such a line trains from its own opening until it publishes: the manifest's
- * round, less what its opening was late after the decision before and what sending takes, so that
+ * round, less the delay of its opening after the decision before and less the time to send, so that
  * its update is there when the others' are. A quarter of the round at least: a member that would
  * need more is late, and counts with the longer grace. Steps after that count in the round that
  * follows. */

@@ -46,8 +46,7 @@ void dp_judge_open_round(dp_judge *judge)
 
     const int32_t middle = usual->n > 0 ? usual->samples[(usual->n - 1) / 2] : 0;
 
-    if (middle >
-        0) { /* Else half of the updates lead elsewhere, and say nothing of what is usual. */
+    if (middle > 0) { /* Else half of the updates point elsewhere, and give no usual value. */
         usual->value = usual->value == 0 ? middle : (4 * usual->value + middle) / 5;
     }
     usual->n = 0;

@@ -13,7 +13,7 @@
 #include "gossip/core/id.h"
 
 enum {
-    /* who is aligned with this voter by 1 / SHARE of what others are, or less, is suspect, */
+    /* an update whose alignment with this voter is 1 / SHARE of the others' or less is suspect, */
     DP_JUDGE_SHARE = 4,
     DP_JUDGE_ERRORS = 1,        /* and acquitted by a gain above so many standard errors */
     DP_JUDGE_COPY_BITS = 8,     /* of 256: two updates that differ in fewer are one, or almost */
@@ -38,7 +38,7 @@ typedef enum dp_judgement {
 /* For people; "" of NONE and GOOD. */
 const char *dp_judgement_text(dp_judgement judgement);
 
-/* An update that was judged: by whom it is, and what it looks like. */
+/* A judged update: its author and its likeness. */
 typedef struct dp_judge_print {
     dp_peer peer;
     uint64_t round; /* 0: compared with nothing any more */
@@ -73,8 +73,8 @@ typedef struct dp_judge {
 /* Tokens, for each kind of gain, that the suspects of a round may take: 3 % of the voter's own
  * training on so many tokens. */
 uint64_t dp_judge_budget(uint64_t trained);
-/* Takes the tokens of one suspect from what is left: a quarter, and windows enough for an error of
- * their mean. context: tokens of a window. */
+/* Takes the tokens of one suspect from the remaining tokens: a quarter, and windows enough for an
+ * error of their mean. context: tokens of a window. */
 uint32_t dp_judge_take(uint64_t *left, uint32_t context);
 /* A new round begins: the measurements of the one before set the usual values. */
 void dp_judge_open_round(dp_judge *judge);
@@ -83,11 +83,11 @@ void dp_judge_open_round(dp_judge *judge);
 bool dp_judge_suspects(const dp_judge *judge, const dp_judged *found);
 /* Of an update of this member for this round, told at that time. It is remembered; of each member
  * and round once. *exposed: whose update of this round, which was found good before, is a copy of
- * it; zero: nobody's. A copy of an update of its own round is left out and held against no member:
- * two voters may disagree on which of the two was told first. */
+ * it; zero: nobody's. A copy of an update of its own round is left out and counts against no
+ * member: two voters may disagree on which of the two came first. */
 dp_judgement dp_judge_update(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
                              const dp_judged *found, dp_peer *exposed);
-/* The same of a voter, who is trusted: only for what is usual (not by its own, of which own says
+/* The same of a voter, which is trusted: only for what is usual (not by its own, of which own says
  * so) and for its copies. */
 void dp_judge_trusted(dp_judge *judge, const dp_peer *peer, uint64_t round, dp_time told_at,
                       bool own, const dp_judged *found, dp_peer *exposed);

@@ -15,7 +15,7 @@ typedef struct dp_judging {
     uint64_t tokens; /* of the budget of this round, for each kind of gain */
     dp_judge judge;
     dp_harms harms;
-    uint32_t n_voters; /* whom the words in harms are by */
+    uint32_t n_voters; /* the voters of the statements in harms */
     dp_voter voters[DP_VOTERS_MAX];
     bool ignored; /* a record has neither listed this node nor named it late; none has since */
 } dp_judging;
@@ -63,7 +63,7 @@ static uint32_t scale_of(const dp_node *node, const dp_claim *claim)
            DP_JUDGE_STEP_SHARE;
 }
 
-/* The samples between what the chain has counted of its author and what the claim says. */
+/* The samples between the chain's count of its author and the claim. */
 static void add_samples(const dp_node *node, const dp_claim *claim, dp_action *action)
 {
     const dp_lease *lease = dp_ledger_lease(&node->ledger, &claim->ready.peer);
@@ -108,7 +108,7 @@ static void ask(dp_node *node, dp_claim *claim)
     add_samples(node, claim, action);
 }
 
-/* Voters are trusted; and so there is always somebody whose update may be listed. */
+/* Voters are trusted; so there is always a member whose update may be listed. */
 static bool is_trusted(const dp_node *node, const dp_claim *claim)
 {
     return dp_ledger_voter(&node->ledger, &claim->ready.peer) != DP_NOBODY && !dp_broken(229);
@@ -310,7 +310,7 @@ void dp_judging_open_slot(dp_node *node, bool new_round)
     }
 }
 
-/* ---- what others ask ---- */
+/* ---- requests of others ---- */
 
 static bool is_rejected(const dp_claim *claim)
 {

@@ -1,5 +1,5 @@
-/* A voter judges the updates of the round under way: when it asks its trainer, what it tells of the
- * answer, and which members it wants out of the run (judge.h decides, harm.h is the evidence). In a
+/* A voter judges the updates of the round under way: when it asks its trainer, which results it
+ * announces, and which members it asks to remove (judge.h decides, harm.h is the evidence). In a
  * run that does not judge, and at a node that does not vote, none of this does anything. */
 #ifndef DP_GOSSIP_ROUND_JUDGE_ROUND_H
 #define DP_GOSSIP_ROUND_JUDGE_ROUND_H
@@ -35,18 +35,18 @@ bool dp_claim_is_good(const dp_node *node, const struct dp_claim *claim);
 bool dp_claim_is_told(const dp_node *node, const struct dp_claim *claim);
 /* Is its update of this round one that this node found harmful? */
 bool dp_judging_rejects(const dp_node *node, const dp_peer *peer);
-/* Members that are expected to contribute and whose update this node found harmful: nobody waits
- * for another. */
+/* Members that are expected to contribute and whose update this node found harmful: the round does
+ * not wait for another update of theirs. */
 uint32_t dp_judging_rejected(const dp_node *node);
 
-/* A record is applied that lists the own update, or does not. Do those who decide leave out the
- * updates of this node without naming it late? So it is when they reject them, or take this node
- * for dead. */
+/* A record is applied that lists the own update, or does not. Do the voters leave out the updates
+ * of this node without naming it late? So it is when they reject them, or take this node for
+ * dead. */
 bool dp_judging_ignores(dp_node *node, const dp_record *record, bool listed);
 
 /* A HARM. DP_BADMSG, DP_BADSIG. */
 DP_MUST dp_status dp_judging_message(dp_node *node, dp_view bytes);
-/* Into a draft: those whom a majority of the voters accuses. */
+/* Into a draft: the removals of members that a majority of the voters accuses. */
 void dp_judging_list(const dp_node *node, dp_record *draft);
 
 #endif

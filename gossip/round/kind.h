@@ -1,13 +1,13 @@
 /* How the updates of a run reach its nodes: whole, or in parts that owners add up. The round calls
- * one of two tables of functions for what differs; both are total, and the node chooses when it is
- * opened. */
+ * one of two tables of functions for the differences; both are total, and the node chooses when it
+ * is opened. */
 #ifndef DP_GOSSIP_ROUND_KIND_H
 #define DP_GOSSIP_ROUND_KIND_H
 
 #include "gossip/round/round.h"
 
 typedef struct dp_round_kind {
-    /* ---- what comes ---- */
+    /* ---- messages ---- */
 
     /* The votes of a new slot begin, with new_round those of a new round. */
     void (*open_slot)(dp_node *node, bool new_round);
@@ -30,15 +30,16 @@ typedef struct dp_round_kind {
     bool (*checked)(dp_node *node, const dp_event *event);
     void (*trainer_down)(dp_node *node);
 
-    /* ---- what is told ---- */
+    /* ---- announcements ---- */
 
     /* Asks again for missing objects. */
     void (*look)(dp_node *node);
-    /* Adds what this voter holds, for one HAVE; a full one is sent (dp_round_send_have). */
+    /* Adds the objects that this voter holds, for one HAVE; a full one is sent
+     * (dp_round_send_have). */
     void (*add_have)(dp_node *node, dp_have_msg *have);
     void (*repeat)(dp_node *node);
 
-    /* ---- what a voter lists, and judges ---- */
+    /* ---- listing and judging by a voter ---- */
 
     /* Claims that a record may list: how many, and their indexes if chosen is not NULL. */
     uint32_t (*ready)(const dp_node *node, uint32_t *chosen);

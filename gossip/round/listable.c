@@ -43,7 +43,7 @@ uint32_t dp_round_held(const dp_node *node, uint32_t *chosen)
     uint32_t n_seals = 0;
     uint32_t best = 0;
     uint32_t best_mask = 0;
-    uint32_t have[DP_CLAIMS_MAX]; /* by claim: who holds it, 0 if it may not be listed */
+    uint32_t have[DP_CLAIMS_MAX]; /* by claim: its holders, 0 if it may not be listed */
 
     dp_assert(node->ledger.n_voters <= DP_VOTERS_MAX);
     if (self == DP_NOBODY || !dp_round_state_cert(node, &root, seals, &n_seals)) {

@@ -16,7 +16,7 @@
 #include "gossip/round/round.h"
 #include "gossip/round/turn.h"
 
-/* ---- what is ready ---- */
+/* ---- contributions that are ready ---- */
 
 /* ---- building ---- */
 
@@ -137,10 +137,10 @@ static bool refuses_by_mutation(const dp_node *node, const dp_record *record)
     return refused;
 }
 
-/* Of a record's time: later than the own clock, than what a majority's clocks have reached, and
- * than the chain itself stands, by more than the skew. A chain that wrong clocks have put into the
- * future goes on from there; and a record that some voter accepted while they were wrong may be the
- * only one that can still be decided, so nobody waits for its time for ever. */
+/* Of a record's time: later than the own clock, than a majority's clocks and than the chain's
+ * newest time, by more than the skew. A chain that wrong clocks have put into the future goes on
+ * from there; and a record that some voter accepted while they were wrong may be the only one that
+ * can still be decided, so no node waits for its time for ever. */
 static bool is_ahead(dp_node *node, uint64_t time_ms)
 {
     dp_round *round = node->round;

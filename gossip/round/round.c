@@ -1,5 +1,5 @@
-/* The round under way as seen by a node: contributions, who holds them, state votes, and for voters
- * when to close and bid. */
+/* The round under way as seen by a node: contributions, their holders, state votes, and for voters
+ * the time to close and to bid. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -73,7 +73,8 @@ void dp_round_open_slot(dp_node *node, bool new_round)
         round->states[i].known =
             round->states[i].known && round->states[i].round == node->ledger.round;
     }
-    dp_node_repeat_now(node); /* Tell at once what the new slot's voters need to know. */
+    dp_node_repeat_now(
+        node); /* Sends the new slot's voters at once the announcements that they need. */
     dp_node_changed(node);
 }
 
@@ -87,8 +88,8 @@ void dp_round_open(dp_node *node)
 
 /* ---- contributions ---- */
 
-/* needed: of a record, or of this node. Not for so many READYs that what a record lists cannot be
- * looked at. */
+/* needed: of a record, or of this node. Not for so many READYs that the contributions of a record
+ * find no room. */
 static bool make_room(dp_node *node, const dp_peer *peer, bool needed)
 {
     return needed ? node->round->n_claims < node->round->claims_max
@@ -185,7 +186,7 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     }
     const bool is_new = dp_round_claim_of(node, &ready.peer) == NULL;
     dp_round_ready(node, &ready, false, false);
-    /* Only what was taken: two voters without room for it would send it to and fro. */
+    /* Only a READY that was taken: two voters without room for it would send it to and fro. */
     if (is_new && node->commit->self != DP_NOBODY && dp_round_claim_of(node, &ready.peer) != NULL &&
         !DP_BUGGIFY_HALF(node, DP_BUG_LOST_FORWARD)) {
         pass_on(node, &ready, bytes);
@@ -193,7 +194,7 @@ static dp_status on_ready(dp_node *node, dp_view bytes)
     return DP_OK;
 }
 
-/* from: whose link it came by; NULL: others carried it. */
+/* from: the peer whose link it came by; NULL: it was relayed. */
 static dp_status on_have(dp_node *node, dp_view bytes, const dp_peer *from)
 {
     dp_have_msg have;

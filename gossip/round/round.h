@@ -1,5 +1,5 @@
-/* The round under way: contributions that this node knows of, who holds them, and when the round
- * may be closed. */
+/* The round under way: contributions that this node knows of, their holders, and when the round may
+ * be closed. */
 #ifndef DP_GOSSIP_ROUND_ROUND_H
 #define DP_GOSSIP_ROUND_ROUND_H
 
@@ -44,7 +44,7 @@ typedef struct dp_claim {
     bool checking;
     bool checked;
     bool bad;
-    bool judging; /* in a run that judges (judge.h), as what follows */
+    bool judging; /* in a run that judges (judge.h), as the next fields */
     bool suspect; /* its gain is measured too */
     dp_judgement found;
     bool evidence;   /* met in a record: not to be listed by this node unless its READY came too */
@@ -77,10 +77,10 @@ typedef struct dp_round {
     uint32_t claims_max;
     uint32_t ready_max; /* of these told by READY; with lists a record is judged with the rest */
     dp_claim *claims;
-    dp_map claim_of;               /* index of what a peer claims itself */
+    dp_map claim_of;               /* index of the claim of a peer itself */
     bool gave_way[DP_MEMBERS_MAX]; /* by index of a member: its claim made room in this round */
     bool unwanted;                 /* blobs of some could not be wanted: too many were */
-    uint32_t n_voters;             /* of whom states are */
+    uint32_t n_voters;             /* the voters of states */
     dp_voter voters[DP_VOTERS_MAX];
     dp_state_vote states[DP_VOTERS_MAX];
     bool certified; /* the newest state, since dp_round_take_certified */
@@ -92,7 +92,7 @@ typedef struct dp_round {
     dp_time bid_at;
     dp_time ahead_since; /* in this slot a record from the future was met; zero: none */
     uint32_t bids;
-    dp_time repeat_planned; /* what repeat_at of the node was set to here */
+    dp_time repeat_planned; /* the value of the node's repeat_at that was set here */
     dp_time told_at;        /* when peers were last told of the round */
     dp_time have_at;        /* when blobs that were checked are told; zero: none wait */
     dp_time state_told;     /* when the own STATE was last sent */
@@ -114,7 +114,7 @@ typedef struct dp_round {
     uint32_t unlisted_max;
     dp_unlisted *unlisted;
     uint32_t checks;      /* DP_DO_CHECK without answer, */
-    uint64_t check_bytes; /* and what they hold */
+    uint64_t check_bytes; /* and the claims that they hold */
     uint32_t n_offers;
     dp_voter_ok_msg offers[DP_OFFERS_MAX];
     dp_time voter_seen[DP_VOTERS_MAX]; /* when this voter was last not dead */
@@ -122,11 +122,11 @@ typedef struct dp_round {
 
 /* ---- round_open.c ---- */
 
-/* Reserves what a round needs in a run whose records list at most so many contributions. DP_NOMEM;
- * release lets go of what there is. */
+/* Reserves memory for a round in a run whose records list at most so many contributions. DP_NOMEM;
+ * release frees it. */
 DP_MUST dp_status dp_round_reserve(dp_node *node, uint32_t listed_max);
 void dp_round_release(dp_node *node);
-/* The row with this index now belongs to another member: forgets what was kept under the index. */
+/* The row with this index now belongs to another member: forgets all data under the index. */
 void dp_round_forget_member(dp_node *node, uint32_t index);
 
 /* ---- round.c ---- */
@@ -141,7 +141,7 @@ dp_status dp_round_message(dp_node *node, uint8_t type, dp_view bytes, const dp_
 bool dp_round_checked(dp_node *node, const dp_event *event);
 /* After APPLIED of the newest round: signs the own state. */
 void dp_round_state_own(dp_node *node);
-/* The own state of the newest round is not what it was signed for. */
+/* The own state of the newest round is not the one that this node signed. */
 void dp_round_state_withdraw(dp_node *node);
 /* Has a majority certified the state after the newest round, since this was last asked? */
 bool dp_round_take_certified(dp_node *node);
@@ -149,7 +149,7 @@ bool dp_round_take_certified(dp_node *node);
 void dp_round_open(dp_node *node);
 /* Updates that wait for a trainer are given to it. */
 void dp_round_trainer_up(dp_node *node);
-/* The trainer answers nothing any more of what it was asked. */
+/* The trainer will not answer the questions under way any more. */
 void dp_round_trainer_down(dp_node *node);
 /* The claim to this blob by this peer, or NULL. */
 dp_claim *dp_round_find_claim(const dp_node *node, const dp_peer *peer, const dp_hash *root);
@@ -167,10 +167,10 @@ void dp_round_begin_check(dp_node *node, const dp_hash *root);
 void dp_round_end_check(dp_node *node, const dp_hash *root);
 /* ---- tell.c ---- */
 
-/* When it is time, looks for what is missing. True: peers are to be told now what they may have
- * missed. */
+/* When it is time, requests missing objects. True: announcements to peers are to be repeated
+ * now. */
 bool dp_round_repeat(dp_node *node);
-/* Tells peers what this node has of the round and what it lacks. */
+/* Tells peers the objects of the round that this node has and those that it lacks. */
 void dp_round_tell(dp_node *node);
 
 /* All at once, and again. */

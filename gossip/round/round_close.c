@@ -129,7 +129,8 @@ static turnout turnout_of(const dp_node *node, const uint32_t *held, uint32_t n,
     return there;
 }
 
-/* SAFETY rule C, by what is held, or in a run of parts by what is ready. NULL: not yet. */
+/* SAFETY rule C, by the held contributions, or in a run of parts by the ready ones. NULL: not
+ * yet. */
 const char *dp_round_ripe(dp_node *node)
 {
     dp_round *round = node->round;
@@ -314,7 +315,7 @@ dp_time dp_round_wake(const dp_node *node)
     if (round->close_at.us == 0 && round->opened.us != 0) {
         wake = dp_time_min(wake, dp_time_after(round->opened, dp_round_hard_us(node)));
     }
-    /* An instant already met that changed nothing is looked at again: what kept the round may be
-     * over. */
+    /* An instant already met that changed nothing is looked at again: the obstacle to the round may
+     * be gone. */
     return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
 }

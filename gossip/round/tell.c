@@ -10,7 +10,7 @@
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
 
-/* Then whoever holds the root key may want to know who could vote. */
+/* Then the holder of the root key may need to know which nodes could vote. */
 static bool needs_fork(const dp_node *node)
 {
     return node->halted || !dp_heartbeat_quorum(&node->beat);
@@ -73,8 +73,7 @@ bool dp_round_repeat(dp_node *node)
         node->now, DP_BUGGIFY(node, DP_BUG_EAGER_REPEAT) ? DP_REPEAT_US / 8 : DP_REPEAT_US);
     round->repeat_planned = node->repeat_at;
     node->kind->look(node);
-    /* The first repeats are for what is lost now and then, the later ones for what should not
-     * happen. */
+    /* The first repeats make up for usual losses, the later ones for faults. */
     const uint64_t most_us =
         dp_idle_is_quiet(&node->beat.idle, node->now) ? DP_IDLE_REPEAT_US : DP_REPEAT_US_MAX;
     const uint64_t wait_us = round->tell_us < most_us ? round->tell_us : most_us;

@@ -1,4 +1,4 @@
-/* How many elements of an update travel in the round under way, and what a proposer says of the
+/* How many elements of an update travel in the round under way, and the proposer's finding on the
  * lines (density.h). */
 #include "base/assert.h"
 #include "gossip/context/context.h"

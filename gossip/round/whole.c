@@ -7,7 +7,7 @@
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
 
-/* ---- what comes ---- */
+/* ---- messages ---- */
 
 static void check(dp_node *node, dp_claim *claim)
 {
@@ -39,7 +39,7 @@ static void fetch(dp_node *node, dp_claim *claim)
     const dp_hash *root = &claim->ready.root;
 
     if (claim->bad && !claim->held) {
-        return; /* It is not what its READY says. */
+        return; /* The object does not match its READY. */
     }
     if (dp_node_holds(node, root)) {
         hold(node, claim, dp_node_size(node, root));
@@ -176,7 +176,7 @@ static bool knows(const dp_node *node, const dp_hash *root)
     return false;
 }
 
-/* ---- what is told ---- */
+/* ---- announcements ---- */
 
 static void add_have(dp_node *node, dp_have_msg *have)
 {
@@ -207,9 +207,9 @@ static bool is_out_of_reach(const dp_node *node, const dp_claim *claim)
     return !near;
 }
 
-/* A record may bind voters to a blob that only one of them holds, to whom this one has no link.
- * Members between them do not know of it, since its author is gone; shown the READY they fetch it,
- * and it is fetched from them. */
+/* A record may bind voters to a blob that only one of them holds, a voter to which this one has no
+ * link. Members between them do not know of it, since its author is gone; shown the READY they
+ * fetch it, and it is fetched from them. */
 static void show_missing(dp_node *node)
 {
     dp_writer writer;
@@ -238,7 +238,7 @@ static void look(dp_node *node)
     }
 }
 
-/* ---- what a voter lists, and judges ---- */
+/* ---- listing and judging by a voter ---- */
 
 static void list(dp_node *node, dp_record *draft)
 {
@@ -302,7 +302,7 @@ static const char *close(dp_node *node, const char *cause)
     return cause;
 }
 
-/* ---- what only parts need ---- */
+/* ---- only for parts ---- */
 
 static void open_slot(dp_node *node, bool new_round)
 {

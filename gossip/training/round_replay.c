@@ -31,13 +31,13 @@ static uint32_t settle_of(const dp_node *node, const dp_history_row *row, uint32
         }
     }
     if (pending->ready.round == row->round && row->waits && !dp_broken(65)) {
-        return DP_SETTLE_NONE; /* The next record says what becomes of it. */
+        return DP_SETTLE_NONE; /* The next record settles it. */
     }
     return DP_SETTLE_LEFT_OUT;
 }
 
 /* The round counts a publication of this node that is not the one it knows of: the disk was an old
- * copy, and what was brought back from it was part of that other one too (SAFETY B5). */
+ * copy, and the work brought back from it was part of that other one too (SAFETY B5). */
 static bool is_overtaken(const dp_node *node, const dp_history_row *row)
 {
     return node->train->revived && row->own &&

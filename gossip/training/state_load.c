@@ -1,5 +1,5 @@
-/* Where the trainer starts: own checkpoints, the first weights, the seed, a peer's state; and what
- * it brings back afterwards. */
+/* Where the trainer starts: own checkpoints, the first weights, the seed, a peer's state; and the
+ * work that is brought back afterwards. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -93,8 +93,8 @@ static bool peers_have_a_state(const dp_node *node)
     return false;
 }
 
-/* Theta of round 0: the manifest's object, which is fetched only by who needs it, or drawn from the
- * seed. */
+/* Theta of round 0: the manifest's object, which is fetched only by nodes that need it, or drawn
+ * from the seed. */
 static void begin(dp_node *node)
 {
     const dp_manifest *manifest = &node->manifest;
@@ -287,8 +287,8 @@ static uint32_t outcome_of(const dp_node *node, uint32_t *clip)
 }
 
 /* The chain counts a later publication of this node than its disk knows of, or another one of the
- * same round: the disk is an old copy, or was one when it published again, and what it would bring
- * back was part of that publication (SAFETY B5). */
+ * same round: the disk is an old copy, or was one when it published again, and the work in it was
+ * part of that publication (SAFETY B5). */
 static bool is_stale(const dp_node *node)
 {
     const dp_pending *pending = &node->train->pending;
@@ -358,7 +358,8 @@ static bool is_beyond(const dp_node *node, const dp_reach *reach)
     return reach->leased > (lease != NULL ? lease->granted : 0);
 }
 
-/* The trainer is new: bring back what an earlier one had published or frozen. Replay is over. */
+/* The trainer is new: bring back the work that an earlier one had published or frozen. Replay is
+ * over. */
 void dp_train_bring_back(dp_node *node)
 {
     dp_train *train = node->train;

@@ -12,10 +12,9 @@
 
 void dp_train_load(dp_node *node);
 void dp_train_reload(dp_node *node, const char *cause);
-/* The trainer is to be loaded anew: it holds nothing until what was durable is brought back. */
+/* The trainer is to be loaded anew: it holds nothing until the durable work is brought back. */
 void dp_train_unload(dp_node *node);
-/* The same, whatever it publishes, if it is stuck and a state has come from which it starts
- * anew. */
+/* The same, also while it publishes, if it is stuck and a state has come from which it restarts. */
 void dp_train_unstick(dp_node *node);
 void dp_train_diverged(dp_node *node);
 /* theta of round stands with this tensor root. */

@@ -77,7 +77,7 @@ static bool is_turn(dp_node *node, uint64_t elapsed_us)
            dp_turn_allowed(&node->ledger, elapsed_us, (uint64_t)node->manifest.round_ms * 1000);
 }
 
-/* Of the vector, what this node adds up in the round to come. */
+/* The range of the vector that this node sums in the next round. */
 static uint32_t own_share(const dp_node *node)
 {
     const dp_part_layout *layout = &node->ledger.layout;
@@ -238,7 +238,8 @@ void dp_train_advance(dp_node *node)
         }
     }
     if (node->standing.state != DP_TRAINER_SET || node->standing.applying || train->publishing) {
-        return; /* One thing at a time: what is being published belongs to the present base. */
+        /* One thing at a time: the update that is being published belongs to the present base. */
+        return;
     }
     if (node->standing.applied < node->ledger.round &&
         (!dp_broken(27) || train->fresh || !may_publish(node))) {

@@ -24,7 +24,7 @@ enum {
 typedef struct dp_pending {
     bool has;
     bool durable;
-    bool settled;   /* the trainer has been told what became of it */
+    bool settled;   /* the trainer has been told its outcome */
     bool made_here; /* by a trainer of this process, not found on the disk */
     bool lost;      /* the vector cannot be read any more, */
     bool blob_lost; /* ... or the blob: no trainer is given it again */
@@ -41,12 +41,12 @@ typedef struct dp_pending {
 typedef struct dp_train {
     bool opening; /* DP_DO_TRAINER_OPEN was asked */
     bool fresh;   /* loaded, residual and pending not yet brought back */
-    /* what the trainer holds may come from a row that an earlier process wrote, maybe long ago */
+    /* the trainer's work may come from a row that an earlier process wrote, maybe long ago */
     bool revived;
-    uint64_t emptied; /* round at which all work was discarded: what there is now is not older */
+    uint64_t emptied; /* round at which all work was discarded: present work is not older */
     bool training;
     bool publishing;
-    /* of the last DP_DO_TRAIN, and what was granted in all when it was told */
+    /* of the last DP_DO_TRAIN, and the samples granted in all at that time */
     uint64_t train_round;
     uint64_t train_granted;
     dp_hash publish_base;
@@ -55,8 +55,8 @@ typedef struct dp_train {
     bool row_failed;
     bool row_waits; /* a row is to be written when the one under way has ended */
     bool saved;     /* DP_DO_SAVE was asked for applied */
-    /* what was published or frozen is of samples that are not this node's: with the next load it
-     * goes */
+    /* the published or frozen work is of samples outside of this node's lease: the next load drops
+     * it */
     bool spoiled;
     uint64_t moving_round;
     dp_hash moving_root; /* zero: from the seed */
@@ -100,8 +100,8 @@ void dp_train_applied(dp_node *node, const dp_event *event);
 
 /* ---- the trainer: train.c ---- */
 
-/* Reserves what training needs in a run whose records list at most so many contributions. DP_NOMEM;
- * close lets go of what there is. */
+/* Reserves memory for training in a run whose records list at most so many contributions. DP_NOMEM;
+ * close frees it. */
 DP_MUST dp_status dp_train_open(dp_node *node, uint32_t listed_max);
 void dp_train_close(dp_node *node);
 /* The trainer has frozen its work for an exchange; an exchange has changed its weights. */

@@ -250,7 +250,7 @@ bool dp_picker_unsure(const dp_picker *picker, const dp_hash *root)
     return false;
 }
 
-/* ---- what comes ---- */
+/* ---- messages ---- */
 
 /* Of data the manifest says the size. */
 static uint64_t bytes_max(const dp_picker *picker, dp_object_use use)

@@ -12,7 +12,7 @@
  * of measured chunk times is asked of another; when all remaining chunks are under way, those later
  * than that percentile are asked of a second holder (hedge; Dean and Barroso 2013), of all chunks
  * at most one in 16. A holder with two bad chunks is left alone for this object. An object without
- * holders waits: whoever learns of one calls dp_picker_holder. */
+ * holders waits: a caller that learns of one calls dp_picker_holder. */
 #ifndef DP_GOSSIP_TRANSFER_PICKER_H
 #define DP_GOSSIP_TRANSFER_PICKER_H
 
@@ -50,7 +50,7 @@ typedef struct dp_picker_config {
     const dp_members *members; /* must outlive this */
     uint32_t members_max;
     uint64_t seed;
-    /* no update, no state is longer: who gives a longer one is bad; 0: no bound */
+    /* no update, no state is longer: a holder that gives a longer one is bad; 0: no bound */
     uint64_t update_bytes_max;
     uint64_t state_bytes_max;
 } dp_picker_config;
@@ -60,7 +60,7 @@ void dp_picker_close(dp_picker *picker);
 
 /* Fetch this object unless it is wanted already; then only the priority may rise. size 0: not
  * known. A size that differs from what a holder tells makes that holder bad. DP_TOOBIG when
- * DP_WANTED_MAX are wanted. The caller knows what it has: a whole object must not be wanted. */
+ * DP_WANTED_MAX are wanted. The caller knows its own objects: a whole object must not be wanted. */
 DP_MUST dp_status dp_picker_want(dp_picker *picker, dp_time now, const dp_hash *root, uint64_t size,
                                  dp_object_use use, dp_priority priority, dp_out *out);
 /* A message tells how large a wanted object is. That binds its author (dp_claim_sized) and no
@@ -95,14 +95,14 @@ void dp_picker_info(dp_picker *picker, dp_time now, const dp_event *event, dp_ou
 void dp_picker_chunk(dp_picker *picker, dp_time now, const dp_event *event, dp_out *out);
 void dp_picker_object(dp_picker *picker, dp_time now, const dp_hash *root, dp_out *out);
 void dp_picker_link_up(dp_picker *picker, dp_time now, uint32_t member, dp_out *out);
-/* This member, who is not linked, is somebody else from now on. */
+/* The row of this member, which is not linked, belongs to another peer from now on. */
 void dp_picker_forget(dp_picker *picker, uint32_t member);
 void dp_picker_link_down(dp_picker *picker, dp_time now, uint32_t member, dp_out *out);
 void dp_picker_tick(dp_picker *picker, dp_time now, dp_out *out);
 dp_time dp_picker_wake(const dp_picker *picker);
 
-/* May one more request of this peer be served, of whatever kind? Takes it from what it has left of
- * this second. */
+/* May one more request of this peer be served, of any kind? Takes it from the peer's rest of this
+ * second. */
 bool dp_picker_serve_allows(dp_picker *picker, dp_time now, uint32_t member);
 
 /* A peer asks (INFO_GET, CHUNK_GET as decoded): becomes DP_DO_SERVE_* unless it asks too fast.
@@ -112,16 +112,16 @@ bool dp_picker_serve_info(dp_picker *picker, dp_time now, uint32_t member, const
 bool dp_picker_serve_chunk(dp_picker *picker, dp_time now, uint32_t member, const dp_hash *root,
                            uint32_t index, dp_out *out);
 
-/* Sum of the sizes known of what is wanted, less what has come. */
+/* Sum of the known sizes of wanted objects, less the bytes that have come. */
 uint64_t dp_picker_bytes_waiting(const dp_picker *picker);
-/* Of one object: what has come of it while it is fetched; 0 of any other. */
+/* Of one object: the bytes that have come while it is fetched; 0 of any other. */
 uint64_t dp_picker_bytes_of(const dp_picker *picker, const dp_hash *root);
 /* Bytes per second that came of late, while chunks were under way; 0: nothing was measured. */
 uint64_t dp_picker_rate(const dp_picker *picker);
 /* Chunks that came, ever, and those asked of a second holder because the first was late. */
 uint64_t dp_picker_came(const dp_picker *picker);
 uint64_t dp_picker_hedged(const dp_picker *picker);
-/* Sum of the sizes known of what is wanted; members that chunks are under way from. */
+/* Sum of the known sizes of wanted objects; the members from which chunks are under way. */
 uint64_t dp_picker_bytes_wanted(const dp_picker *picker);
 uint32_t dp_picker_sources(const dp_picker *picker);
 uint32_t dp_picker_count(const dp_picker *picker);

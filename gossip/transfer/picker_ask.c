@@ -6,7 +6,7 @@
 
 enum {
     HEDGE_COST = DP_HEDGE_SHARE, /* each chunk that came gives back one */
-    GUESSES = 4,    /* so many times dearer is a chunk of whom nobody said that it has it */
+    GUESSES = 4,    /* so many times dearer is a chunk of a member that is not a known holder */
     DOUBTS_MAX = 6, /* twice as dear after each that lacked it, so often */
     AHEAD_TRIPS =
         4 /* round trips that a chunk may take where one less is worth a request too early */
@@ -104,8 +104,8 @@ static uint32_t room_for(const dp_picker *picker, const dp_want *other, uint32_t
     return room;
 }
 
-/* Is somebody being asked of whom nobody said that it has it? One at a time: the chunks of an
- * object are asked for together, and a member that lacks one lacks all. */
+/* Is a member being asked that is not a known holder? One at a time: the chunks of an object are
+ * asked for together, and a member that lacks one lacks all. */
 static bool is_guessing(const dp_picker *picker, const dp_want *want)
 {
     for (uint32_t i = 0; picker->n_flights > 0 && i < DP_FLIGHTS_MAX; i++) {
@@ -118,8 +118,8 @@ static bool is_guessing(const dp_picker *picker, const dp_want *want)
     return false;
 }
 
-/* The holder with the fewest chunks under way, then the fastest, then whoever comes first from a
- * random start. */
+/* The holder with the fewest chunks under way, then the fastest, then the first one from a random
+ * start. */
 static uint32_t choose_holder(dp_picker *picker, const dp_want *want, uint32_t chunk)
 {
     const dp_rowset *linked = dp_members_linked(picker->members);
@@ -221,8 +221,8 @@ static uint32_t next_holder(const dp_picker *picker, const dp_want *want)
     return best;
 }
 
-/* The way, and not the line, is what its chunks take their time for. Behind a thin line size and
- * leaves may come after what was asked for with them, which is dropped then, and sent twice. */
+/* Its chunks take their time for the way, not for the line. Behind a thin line size and leaves may
+ * come after the chunks that were requested with them; these are dropped then, and sent twice. */
 static bool is_way_long(const dp_picker *picker, uint32_t member)
 {
     const uint64_t trip_us = dp_members_at(picker->members, member)->rtt.srtt_us;
@@ -232,7 +232,7 @@ static bool is_way_long(const dp_picker *picker, uint32_t member)
 }
 
 /* Chunks that this member alone can be asked for when it has told size and leaves. They count as
- * under way until then, and leave the room of what waits behind. */
+ * under way until then, and leave the room of the objects that wait behind. */
 static uint32_t ahead_of(const dp_picker *picker, const dp_want *want, uint32_t member)
 {
     const uint64_t chunks = dp_object_chunks(want->told);

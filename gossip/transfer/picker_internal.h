@@ -1,6 +1,6 @@
-/* The inside of the chunk picker, shared by picker.c (what is wanted, what comes), picker_ask.c
- * (whom to ask), picker_wait.c (how long to wait), picker_trust.c (whom to leave alone) and
- * picker_serve.c (serving, looking). Nobody else includes it. */
+/* The inside of the chunk picker, shared by picker.c (wanted objects, messages), picker_ask.c (the
+ * choice of a holder), picker_wait.c (how long to wait), picker_trust.c (holders to avoid) and
+ * picker_serve.c (serving, checks). No other file includes it. */
 #ifndef DP_GOSSIP_TRANSFER_PICKER_INTERNAL_H
 #define DP_GOSSIP_TRANSFER_PICKER_INTERNAL_H
 
@@ -24,7 +24,7 @@ typedef struct dp_want {
     bool all;   /* every linked member may hold it */
     dp_hash root;
     uint64_t size; /* 0: unknown */
-    uint64_t told; /* what somebody says that it has; 0: nobody */
+    uint64_t told; /* the size that a holder tells; 0: none */
     uint64_t order;
     dp_object_use use;
     dp_priority priority;
@@ -33,12 +33,12 @@ typedef struct dp_want {
     uint32_t failures;  /* waits in a row that ended in vain: the next ones are longer */
     uint32_t lacking;   /* answers that somebody lacks it */
     uint32_t asked_all; /* times that all were asked for size and leaves in vain */
-    uint32_t info_from; /* who was asked; DP_MEMBER_NONE: nobody */
+    uint32_t info_from; /* the member that was asked; DP_MEMBER_NONE: none */
     uint32_t ahead;     /* chunks that may be under way with the answer */
     uint32_t info_next; /* where the search for the next one starts */
     dp_time info_deadline;
     dp_time pause_until; /* after an error of our own disk */
-    dp_time forgive_at;  /* all who may have it said no: then they are asked again; zero: not so */
+    dp_time forgive_at;  /* all possible holders said no: then they are asked again; zero: not so */
     uint32_t forgiven;   /* times: each wait is twice the one before */
     /* is a holder linked? else everybody is asked from then on; NEVER: they are */
     dp_time lonely_at;
@@ -84,10 +84,10 @@ struct dp_picker {
     uint32_t hedge_room; /* in DP_HEDGE_SHARE parts of a chunk that may be asked of two */
     uint64_t n_came;     /* chunks, ever; */
     uint64_t n_hedged;   /* ... asked of a second holder */
-    dp_time rated;       /* until then what came is in rate_bytes and rate_us */
+    dp_time rated;       /* until then bytes that came are in rate_bytes and rate_us */
     uint64_t rate_bytes; /* of the last seconds in which chunks were under way, */
     uint64_t rate_us;    /* ... and these */
-    /* per member: twice what its chunks take, or were waited for in vain; 0: unknown */
+    /* per member: twice the time of its chunks, or of a wait in vain; 0: unknown */
     uint32_t *patience_us;
     uint32_t *chunk_us; /* per member: smoothed chunk time, doubled by a time-out; 0: unknown */
     uint8_t *windows;   /* per member: chunks under way at once beyond DP_FLIGHTS_PER_HOLDER */
@@ -117,16 +117,16 @@ static inline uint32_t dp_want_index(const dp_picker *picker, const dp_want *wan
 uint32_t dp_picker_flights_of(const dp_picker *picker, uint32_t member);
 /* member: linked. */
 bool dp_picker_may_ask(const dp_picker *picker, const dp_want *want, uint32_t member);
-/* Use what is free, objects in order of priority, then of arrival. */
+/* Uses the free room, objects in order of priority, then of arrival. */
 void dp_picker_fill(dp_picker *picker, dp_time now, dp_out *out);
 /* Of this want, this chunk, this member; DP_MEMBER_NONE: of any. */
 void dp_picker_end_flights(dp_picker *picker, uint32_t want, uint32_t chunk, uint32_t member);
 
 /* picker_wait.c. Is somebody linked but this member known to have it? */
 bool dp_picker_has_another(const dp_picker *picker, const dp_want *want, uint32_t member);
-/* Twice the 95th percentile, doubled for each wait in vain before. Where nobody else is known to
- * have it, at least what this member is known to need: behind a thin line among fast ones each
- * request that is given up too soon is one more copy before the next answer. */
+/* Twice the 95th percentile, doubled for each wait in vain before. Where no other holder is known,
+ * at least the known time of this member: behind a thin line among fast ones each request that is
+ * given up too soon is one more copy before the next answer. */
 uint64_t dp_picker_chunk_wait(dp_picker *picker, const dp_want *want, uint32_t member);
 /* When a last chunk is asked of a second holder: at the time by which most others had come. */
 uint64_t dp_picker_hedge_wait(dp_picker *picker, const dp_want *want);
@@ -150,7 +150,8 @@ void dp_picker_note_holder(const dp_picker *picker, uint32_t member, const char 
                            dp_out *out);
 /* A holder says that it has it not, or is too busy. */
 void dp_picker_lacks(const dp_picker *picker, dp_want *want, uint32_t member, dp_time now);
-/* Nobody may be asked because those who are linked lacked it: when that is forgiven. */
+/* No member may be asked because all linked ones lacked it: the time at which they may be asked
+ * again. */
 void dp_picker_plan_forgiving(const dp_picker *picker, dp_want *want, dp_time now);
 /* Members that lacked the object may be asked again, except liars. */
 void dp_picker_ask_lacking(dp_want *want);
@@ -161,8 +162,9 @@ void dp_picker_forgive(const dp_picker *picker, dp_want *want);
 /* weight more bad answers of a holder. */
 void dp_picker_blame(dp_picker *picker, dp_want *want, uint32_t member, uint32_t weight,
                      const char *cause, dp_out *out);
-/* Only liars are left. Their disks may be well again, and what a voter has accepted may need what
- * nobody else holds: they are asked again, ever more rarely, and one more lie is enough. */
+/* Only liars are left. Their disks may be well again, and an accepted record may need an object
+ * that no other node holds: they are asked again, at growing intervals, and one more lie is
+ * enough. */
 void dp_picker_plan_pardon(const dp_picker *picker, dp_want *want, dp_time now);
 void dp_picker_pardon(const dp_picker *picker, dp_want *want);
 

@@ -7,7 +7,7 @@ void dp_relay_came(dp_relay *relay, uint64_t wait_us)
     }
 }
 
-/* Long beyond any round, so that what is made of it overflows nowhere. */
+/* Long beyond any round, and small enough that sums with it do not overflow. */
 static uint64_t copy_us(const dp_relay_ask *ask)
 {
     const uint64_t most_us = UINT32_MAX * DP_SECOND;

@@ -6,9 +6,9 @@
  * others, and asks here again after 250 ms, 500 ms, 1 s, .. The voter tells all voters HAVE when it
  * has the update, and they ask it; a node that does not vote finds it when it asks around. The
  * uplink then carries one copy instead of one for each peer that asks. No peer is refused for
- * longer than DP_RELAY_COPIES times what one copy takes, and DP_RELAY_MORE_US, or half of the
- * round's time, whichever is less: so much a voter that is slow or silent costs, and not twice in a
- * row, since another is first the next time. */
+ * longer than DP_RELAY_COPIES times the time of one copy, and DP_RELAY_MORE_US, or half of the
+ * round's time, the shorter of the two: so much a voter that is slow or silent costs, and not twice
+ * in a row, since another is first the next time. */
 #ifndef DP_GOSSIP_TRANSFER_RELAY_H
 #define DP_GOSSIP_TRANSFER_RELAY_H
 
@@ -25,7 +25,7 @@ enum {
     /* Thin: a copy to each that may ask takes more than so many times as long as others' updates
      * took to come here (their median). Among equal lines the two are the same, since others send
      * as many copies; there a relay would only move the load. A line that is as thin downwards is
-     * not thin by this: what comes down takes it as long as what goes up, at the same time. */
+     * not thin by this: a download takes as long as an upload, at the same time. */
     DP_RELAY_THINNER = 2
 };
 #define DP_RELAY_MORE_US (500 * DP_MS)
@@ -53,8 +53,8 @@ typedef struct dp_relay_ask {
     uint32_t askers;   /* linked members */
     uint32_t voters;   /* of them */
     bool first_linked; /* is relay->first? */
-    bool is_voter;     /* is who asks? */
-    dp_peer peer;      /* who asks */
+    bool is_voter;     /* is the peer that asks? */
+    dp_peer peer;      /* the peer that asks */
     uint64_t round_us; /* the longest that a round may take */
     bool always;       /* for the simulator: as if the line were thin */
 } dp_relay_ask;

@@ -238,7 +238,7 @@ void dp_commit_saw(const dp_commit *commit, const dp_vote *vote)
     }
 }
 
-/* Too high a ballot for this early: whoever is honest about it says it again. */
+/* Too high a ballot for this early: an honest voter repeats it. */
 static bool is_early(dp_commit *commit, dp_time now, uint32_t ballot)
 {
     if (commit->began.us == 0) {

@@ -1,7 +1,7 @@
 /* Deciding the record of one slot: single-decree Paxos (Lamport 1998) among the voters of the slot,
  * as acceptor and as owner of ballots, with every promise and accept durable before it is spoken
- * of. It knows no chain and no blob: whether a record may be accepted and what to propose are asked
- * of the host; when to bid is the caller's decision (round.h).
+ * of. It knows no chain and no blob: the host decides whether a record may be accepted and gives
+ * the record to propose; when to bid is the caller's decision (round.h).
  *
  * A ballot has one owner, a pure function of run, fork, slot and voters: owner(b) = order[b mod
  * |V|], order by highest random weight. PREPARE and PROPOSE of anyone else are dropped. Ballot 0
@@ -47,7 +47,7 @@ typedef struct dp_commit_host {
     uint32_t (*store)(void *context, uint64_t slot, dp_view row);
     /* One voter signed two records in one ballot. */
     void (*proof)(void *context, const dp_vote *a, const dp_vote *b);
-    /* Every vote of another whose signature was checked. NULL: nobody wants to know. */
+    /* Every vote of another whose signature was checked. NULL: not needed. */
     void (*saw)(void *context, const dp_vote *vote);
 } dp_commit_host;
 
@@ -97,7 +97,7 @@ typedef struct dp_commit {
     dp_commit_state writing;
     dp_commit_bytes accepted;
     uint32_t op;         /* of the write under way, 0: none */
-    uint32_t promise_to; /* who waits for PROMISE, or DP_NOBODY */
+    uint32_t promise_to; /* the voter that waits for PROMISE, or DP_NOBODY */
     bool tell_accepted;
     int64_t seen;        /* highest ballot met in this slot */
     dp_time began;       /* first message of this slot; zero: none yet */
@@ -112,7 +112,7 @@ typedef struct dp_commit {
     uint32_t promised_by; /* bit per voter */
     dp_vote promises[DP_VOTERS_MAX];
     int64_t best;          /* highest accepted ballot in the promises */
-    dp_commit_bytes value; /* what is proposed */
+    dp_commit_bytes value; /* the proposed record */
     bool has_value;
     dp_time sent_at;
     /* votes of this slot */
@@ -141,8 +141,7 @@ void dp_commit_begin(dp_commit *commit, const dp_ledger *ledger, const dp_peer *
 DP_MUST dp_status dp_commit_message(dp_commit *commit, dp_time now, const dp_vote_msg *msg);
 /* True if op was this machine's. */
 bool dp_commit_stored(dp_commit *commit, dp_time now, uint32_t op, dp_status status);
-/* Something the judge or the value depends on may have changed. Also resends what waits for
- * answers. */
+/* An input of the judge or of the value may have changed. Also resends unanswered messages. */
 void dp_commit_poke(dp_commit *commit, dp_time now);
 
 /* This node owns ballot 0, has promised nothing, and has a value: propose it. False: not
@@ -155,7 +154,7 @@ bool dp_commit_bid(dp_commit *commit, dp_time now);
 bool dp_commit_echo(const dp_commit *commit, uint32_t voter, dp_vote *vote);
 
 uint32_t dp_commit_owner(const dp_commit *commit, uint32_t ballot);
-/* Of the highest ballot met in this slot, or of ballot 0: who is to propose. There are voters. */
+/* The owner of the highest ballot met in this slot, or of ballot 0. There are voters. */
 dp_peer dp_commit_owner_next(const dp_commit *commit);
 /* How many places after the owner of the highest ballot seen this node comes; 0 for that owner
  * itself. */

@@ -22,7 +22,7 @@ enum {
 };
 _Static_assert((int)DP_VOTE_MESSAGE_MAX <= (int)DP_MESSAGE_MAX, "a PROPOSE fits in one message");
 
-/* PREPARE, PROMISE, PROPOSE, ACCEPTED and NACK (ballot: what the sender has promised). */
+/* PREPARE, PROMISE, PROPOSE, ACCEPTED and NACK (ballot: the sender's promise). */
 typedef struct dp_vote_msg {
     dp_vote vote;
     dp_view record;  /* PROMISE, PROPOSE */

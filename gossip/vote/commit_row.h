@@ -1,4 +1,4 @@
-/* The durable vote row as values, for whoever stores it; drawn in commit.h. */
+/* The durable vote row as values, for the caller that stores it; drawn in commit.h. */
 #ifndef DP_GOSSIP_VOTE_COMMIT_ROW_H
 #define DP_GOSSIP_VOTE_COMMIT_ROW_H
 

@@ -122,7 +122,7 @@ const dp_vote *dp_witness_take(dp_witness *witness, const dp_vote *vote)
         keep(entry, PROMISE_LOW, vote, true);
         keep(entry, PROMISE_HIGH, vote, false);
     } else {
-        /* PREPARE and PROPOSE: the chain they are of, and what was proposed last. */
+        /* PREPARE and PROPOSE: their chain, and the last proposal. */
         keep(entry, PROPOSED, vote, false);
     }
     return NULL;

@@ -11,8 +11,8 @@
  *   ACCEPTED in ballot x, PROMISE in y > x that names nothing, an accept below x, or in x another
  *     record
  * So two certificates for one slot always hold a voter that some pair of these names, once all
- * votes behind them are seen: two majorities share a voter, and what it accepted in the lower
- * ballot it did not tell in the higher one. */
+ * votes behind them are seen: two majorities share a voter, and it did not tell in the higher
+ * ballot the record that it accepted in the lower one. */
 #ifndef DP_GOSSIP_VOTE_WITNESS_H
 #define DP_GOSSIP_VOTE_WITNESS_H
 
