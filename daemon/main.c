@@ -391,7 +391,7 @@ static void allow_files(void)
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
-        DP_IGNORE(setrlimit(RLIMIT_NOFILE, &files) != 0); /* Then it has what it had. */
+        DP_IGNORE(setrlimit(RLIMIT_NOFILE, &files) != 0); /* Then it keeps the limit that it had. */
     }
 }
 
@@ -401,7 +401,7 @@ int main(int argc, char **argv)
     dp_why why = {""};
     bool help = false;
     bool version = false;
-    umask(S_IRWXG | S_IRWXO); /* The store, its log and whatever comes later hold secrets. */
+    umask(S_IRWXG | S_IRWXO); /* The store, its log and later files hold secrets. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* A limit of file sizes is an error of the write. */
     hide_memory();

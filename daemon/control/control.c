@@ -48,8 +48,8 @@ struct dp_control {
     uint64_t garbage; /* clients cut for bytes that are not ours */
 };
 
-/* LOOK: tells what is there and costs next to nothing. ORDER: changes something, tells a secret, or
- * takes time of the disk or the trainer. */
+/* LOOK: only reads, and costs next to nothing. ORDER: changes something, tells a secret, or takes
+ * time of the disk or the trainer. */
 typedef enum method_kind { LOOK, ORDER } method_kind;
 
 typedef struct method_row {

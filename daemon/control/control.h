@@ -19,7 +19,7 @@ enum {
 DP_MUST dp_status dp_control_open(dp_control **control, dp_daemon *daemon, const char *path,
                                   dp_why *why);
 void dp_control_close(dp_control *control);
-/* Told by the event log, for those who follow. */
+/* Called by the event log, for clients that follow it. */
 void dp_control_on_entry(dp_control *control, const dp_event_log_entry *entry);
 void dp_control_on_round(dp_control *control, const dp_event_log_round *round);
 
@@ -44,7 +44,7 @@ void dp_call_fail(const dp_call *call, int exit, const char *code, const char *f
 void dp_call_follow_rounds(const dp_call *call);
 void dp_call_follow_events(const dp_call *call);
 bool dp_call_alive(const dp_call *call);
-/* Whether the user who asks may give orders; false after an error reply. */
+/* Whether the user of this client may give orders; false after an error reply. */
 bool dp_call_may_order(const dp_call *call);
 /* The name of the user whose process asks, or its number; "" where the system does not tell. */
 void dp_call_user(const dp_call *call, char *name, size_t size);

@@ -12,12 +12,13 @@
 #include "daemon/peer/driver.h"
 
 enum {
-    JOIN_CLOCK_MS = 3 * 1000,  /* since a clock was found that differs */
-    JOIN_CUT_MS = 15 * 1000,   /* who is there may cut us off for so long, overrun perhaps ... */
+    JOIN_CLOCK_MS = 3 * 1000, /* since a clock was found that differs */
+    JOIN_CUT_MS =
+        15 * 1000, /* the peer there may cut this node off for so long, overrun perhaps ... */
     JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
     JOIN_SLOW_MS = 40 * 1000,  /* ... or have let us connect; then there is more time, once */
     JOIN_LOOK_MS = 100,        /* whether it is admitted; */
-    JOIN_QUIET_MS = 3 * 1000,  /* who waits is told after so long, */
+    JOIN_QUIET_MS = 3 * 1000,  /* the waiting client is told after so long, */
     JOIN_TELL_MS = 30 * 1000   /* ... and then so often */
 };
 #define MEMBER_MS (365ULL * 24 * 3600 * 1000)
@@ -27,7 +28,7 @@ typedef struct joining {
     dp_call call;
     uv_timer_t timer;
     uint64_t started_ms;
-    uint64_t waited_ms; /* what the timer has been set to so far */
+    uint64_t waited_ms; /* the sum of the timer's settings so far */
     /* that waits to be admitted: to see whether the node has left meanwhile */
     const dp_driver *driver;
     uint64_t told_ms; /* that it waits */
@@ -103,8 +104,8 @@ static bool only_cut(const dp_transport_stats *stats)
            stats->dials_cut == stats->handshakes_failed;
 }
 
-/* Links come about, and each is ended at once: a member does so to one whose invite is revoked, or
- * that was put out. */
+/* Links come up, and each is ended at once: members do so to a node that was removed or came by a
+ * revoked invite. */
 static bool only_ended(const dp_transport_stats *stats)
 {
     return stats->handshakes > 1 && stats->links == 0;
@@ -386,8 +387,8 @@ static void join(dp_daemon *daemon, const dp_call *call, dp_view token, const ch
     dp_call_progress(call, "token", dp_driver_run_identity(daemon->driver)->name);
 }
 
-/* A token of the run that this node is in, whatever has become of the token since. Was the node
- * away for two rotations of the join secret, then the token has what it lacks. */
+/* A token of the run of this node, even if the token is revoked or used up. If the node was away
+ * for two rotations of the join secret, the token has the secret that it lacks. */
 static bool is_own_run(dp_daemon *daemon, dp_view token)
 {
     static dp_invite invite;

@@ -22,7 +22,7 @@ typedef struct leaving {
     dp_run_id run;
     char name[DP_TOKEN_NAME_MAX + 1];
     bool keep_data;
-    bool delete_run; /* its name was given: also when nobody is left who votes */
+    bool delete_run; /* its name was given: also when no voter is left */
     uint32_t ticks;
 } leaving;
 

@@ -70,7 +70,7 @@ static void pack_spent(dp_group *map, const dp_driver_view *view)
     dp_group_end(&spent);
 }
 
-/* Of the line: what the owner allows, and how long bulk has waited for that. */
+/* Of the line: the owner's limits, and how long bulk has waited for them. */
 static void pack_limits(dp_group *map, const dp_daemon *daemon, const dp_transport_stats *stats)
 {
     dp_bandwidth_limiter_view allowed;
@@ -105,7 +105,7 @@ static void pair_known(dp_group *map, const char *key, double value)
     }
 }
 
-/* How training goes, and what the last update was. */
+/* The state of training, and the last update. */
 static void pack_training(dp_group *map, const dp_driver_view *view, const dp_manifest *manifest)
 {
     dp_pair_bool(map, "trains", view->training);

@@ -157,8 +157,8 @@ static void pack_token(dp_packer *packer, const dp_daemon *daemon, const dp_invi
 
 /* ---- all of them ---- */
 
-/* Ids that are known here, each once: of what this node made, then of those who came, then of what
- * is revoked. */
+/* Ids that are known here, each once: of the invites that this node made, then of those of the
+ * members, then of the revoked ones. */
 typedef struct known {
     uint32_t n;
     uint32_t max;

@@ -11,7 +11,7 @@ typedef struct dp_export_form {
     /* "--gguf" or "--llmc": a file alone; "": a folder for transformers */
     char option[DP_EXPORT_TYPE_MAX];
     char type[DP_EXPORT_TYPE_MAX]; /* of that file's numbers */
-    unsigned umask;                /* of the user who asks */
+    unsigned umask;                /* of the user of the client */
 } dp_export_form;
 
 /* Replies to call in the end. path: absolute; made if absent. */

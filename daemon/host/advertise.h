@@ -33,8 +33,8 @@ typedef struct dp_cloud_port {
 bool dp_cloud_port_find(char *const *environment, uint16_t wanted, bool only_wanted,
                         dp_cloud_port *out);
 
-/* Of both families (with_v6) in turn, loopback last: it helps those who try things out on one
- * machine. Link-local ones are of no use to others. How many. */
+/* Of both families (with_v6) in turn, loopback last: it serves trials on one machine. Link-local
+ * ones are of no use to others. Returns their number. */
 uint32_t dp_advertise_interfaces(const uv_interface_address_t *list, int count, uint16_t port,
                                  bool with_v6, dp_address addresses[DP_ADDRS_MAX]);
 

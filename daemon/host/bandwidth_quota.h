@@ -66,7 +66,7 @@ uint32_t dp_bandwidth_quota_number(uint64_t wall_ms, uint32_t day, uint64_t *beg
 void dp_bandwidth_quota_init(dp_bandwidth_quota *month, uint32_t day, uint64_t wall_ms,
                              uint64_t now_ms);
 /* Time has passed. caps: bytes per month, at most DP_BANDWIDTH_QUOTA_CAP_MAX; 0: none. With another
- * day what was used counts in the month that it makes of this one. */
+ * day the used bytes count in the month that it makes of this one. */
 void dp_bandwidth_quota_pass(dp_bandwidth_quota *month,
                              const uint64_t caps[DP_BANDWIDTH_QUOTA_WAYS], uint32_t day,
                              uint64_t wall_ms, uint64_t now_ms);
@@ -74,7 +74,7 @@ void dp_bandwidth_quota_use(dp_bandwidth_quota *month, dp_bandwidth_quota_way wa
 /* Bytes per second that may pass now; UINT64_MAX without a cap, 0 when it is used up. */
 uint64_t dp_bandwidth_quota_rate(const dp_bandwidth_quota *month, dp_bandwidth_quota_way way,
                                  uint64_t cap);
-/* Until the count of now ends, by the clock or by what was lived. */
+/* Until the present count ends, by the clock or by the time that the daemon ran. */
 uint64_t dp_bandwidth_quota_left_ms(const dp_bandwidth_quota *month);
 
 /* u8 version 1 | u8 day | u16 n | n times {u32 number | u64 lived_ms | u64 used, each way} | u64

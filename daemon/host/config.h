@@ -27,7 +27,8 @@ typedef struct dp_config {
     char dir[DP_CONFIG_PATH_MAX];
     char socket[DP_CONFIG_PATH_MAX];
     char listen[DP_ADDRESS_TEXT_MAX + 8]; /* "ADDR:PORT"; port 0: any */
-    char advertise[DP_CONFIG_PATH_MAX];   /* what others dial (advertise.h); empty: by listen */
+    char advertise
+        [DP_CONFIG_PATH_MAX]; /* the addresses that others dial (advertise.h); empty: by listen */
     char name[DP_CONFIG_NAME_MAX + 1];
     char worker[DP_CONFIG_PATH_MAX];  /* path of dpnode-worker */
     char backend[DP_CONFIG_PATH_MAX]; /* of the trainer */
@@ -89,7 +90,7 @@ DP_MUST dp_status dp_config_set(dp_config *config, const char *name, const char 
 /* Of a setting that there is. */
 dp_setting_from dp_config_from(const dp_config *config, const char *name);
 /* Defaults, then DPNODE_<NAME> from the environment, then --name value and --name=value. argv[0] is
- * skipped. Where neither says what to listen on and what to advertise, the variables of clouds do
+ * skipped. Where neither gives listen and advertise, the variables of clouds do
  * (daemon/host/advertise.h). *help is set by --help, *version by --version. DP_BADARG with a
  * sentence. */
 DP_MUST dp_status dp_config_read(dp_config *config, int argc, char **argv, bool *help,

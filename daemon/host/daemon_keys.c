@@ -14,7 +14,7 @@ dp_status dp_daemon_load_identity(dp_daemon *daemon, dp_why *why)
     dp_buf_init(&file, 4096);
     dp_status status = dp_dir_read_secret(dir, name, &file, why);
     if (status == DP_DENIED) {
-        return status; /* why names the file, and what to do. */
+        return status; /* why names the file and the fix. */
     }
     if (status == DP_OK) {
         status = dp_identity_decode(dp_buf_view(&file), &daemon->identity);

@@ -8,7 +8,7 @@ typedef struct look_job {
     dp_store_thread_job job;
     dp_disk_reserve *reserve; /* NULL: it has closed */
     bool held;                /* when it looked ... */
-    bool held_now;            /* ... and when it had done what it could */
+    bool held_now;            /* ... and when it had finished */
 } look_job;
 
 struct dp_disk_reserve {

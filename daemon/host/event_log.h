@@ -17,7 +17,8 @@ enum {
     DP_EVENT_LOG_TEXT_MAX = 240,
     DP_EVENT_LOG_NAME_MAX = 40,
     DP_EVENT_LOG_LEFT_OUT_MAX = 8,
-    DP_EVENT_LOG_STRAGGLERS_MAX = 64, /* whose cause is kept until their round is decided */
+    DP_EVENT_LOG_STRAGGLERS_MAX =
+        64, /* the causes of so many are kept until their round is decided */
     DP_EVENT_LOG_FLUSH_MS = 500
 };
 
@@ -53,7 +54,7 @@ typedef struct dp_event_log_round {
     uint32_t parts_empty; /* of these without a result */
     uint32_t keep;  /* one element of so many in its updates; 0: as the manifest says, or unknown */
     dp_lines lines; /* how they were, by the record */
-    double update_norm;  /* |a| of this node's update in it, and what its codec left over; */
+    double update_norm; /* |a| of this node's update in it, and the rest that its codec left out; */
     double update_error; /* 0: not known */
     bool counted;        /* lists this node */
     bool live;           /* decided while this daemon watched, not read from the chain */
@@ -86,7 +87,8 @@ typedef struct dp_event_log_hooks {
 
 DP_MUST dp_status dp_event_log_open(dp_event_log **event_log, uv_loop_t *loop,
                                     dp_store_thread *store_thread, const dp_event_log_hooks *hooks);
-/* Hand what is not yet in the journal to the store thread; before the store thread closes. */
+/* Hands the entries that are not yet in the journal to the store thread; before the store thread
+ * closes. */
 void dp_event_log_flush(dp_event_log *event_log);
 void dp_event_log_close(dp_event_log *event_log);
 
@@ -98,8 +100,8 @@ void dp_event_log_add(dp_event_log *event_log, dp_log_level level, const char *n
  * unknown). */
 void dp_event_log_note(dp_event_log *event_log, const dp_note *note, const char *peer_name);
 
-/* The node waits for this one no more (DP_NOTE_STRAGGLER): kept until that round is added, whose
- * row then has this cause for it, if the record leaves it out. */
+/* The node no longer waits for this member (DP_NOTE_STRAGGLER): kept until that round is added; if
+ * the record leaves the member out, the round's row then has this cause. */
 void dp_event_log_straggler(dp_event_log *event_log, const dp_note *note);
 /* Rounds. The row is copied; the same (kind SYNC, round) replaces. */
 void dp_event_log_round_add(dp_event_log *event_log, const dp_event_log_round *round);

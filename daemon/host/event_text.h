@@ -7,7 +7,7 @@
 #include "gossip/node/node.h"
 
 dp_log_level dp_event_text_level(dp_note_code code);
-/* who: how its peer is called. Cut at size. */
+/* who: the name of its peer. Cut at size. */
 void dp_event_text_write(const dp_note *note, const char *who, char *text, size_t size);
 
 #endif

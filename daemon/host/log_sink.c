@@ -31,7 +31,7 @@ struct dp_log_sink {
     uint64_t told; /* of dropped, those that the log itself has told of */
     bool reopen;
     bool closing;
-    uint64_t until_ms; /* when closing: what is not written then stays unwritten */
+    uint64_t until_ms; /* when closing: lines that are not written by then are dropped */
     /* the writer's own */
     char path[PATH_MAX_BYTES];
     int fd; /* -1: none can be opened now */
@@ -47,7 +47,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * MS_PER_S + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* ---- who logs ---- */
+/* ---- callers that log ---- */
 
 static void put(dp_log_sink *self, const char *bytes, size_t size)
 {
@@ -132,8 +132,8 @@ static void look_at_file(dp_log_sink *self, bool reopen)
 
 /* ---- the writer ---- */
 
-/* A pipe whose reader sleeps makes us wait here and nobody else; the ring fills, and then lines are
- * dropped. */
+/* A pipe whose reader sleeps makes this thread wait and no other; the ring fills, and then lines
+ * are dropped. */
 static bool wait_for_room(dp_log_sink *self)
 {
     struct pollfd is = {.fd = self->fd, .events = POLLOUT};

@@ -35,7 +35,7 @@ DP_MUST dp_status dp_log_sink_open(dp_log_sink **sink, const dp_log_sink_config 
 void dp_log_sink_reopen(dp_log_sink *sink);
 /* Lines lost so far. Any thread. */
 uint64_t dp_log_sink_dropped(dp_log_sink *sink);
-/* Writes what waits, for DP_LOG_CLOSE_MS at most. Accepts NULL. */
+/* Writes the waiting lines, for DP_LOG_CLOSE_MS at most. Accepts NULL. */
 void dp_log_sink_close(dp_log_sink *sink);
 
 #endif

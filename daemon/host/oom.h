@@ -6,7 +6,7 @@
  *   version 1   <root>/memory/<group>/memory.oom_control   oom_kill N
  *   neither     /proc/vmstat                            oom_kill N
  *
- * A counter is compared with what it was DP_OOM_LOOK_MS to twice that before: a kill is counted
+ * A counter is compared with its value DP_OOM_LOOK_MS to twice that before: a kill is counted
  * when it is sent, and a process with much memory takes seconds to end; a kill that was counted an
  * hour ago was of another process. */
 #ifndef DP_DAEMON_HOST_OOM_H

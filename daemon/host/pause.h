@@ -19,8 +19,8 @@ typedef struct dp_pause {
 
 /* u8 version 1 | u64 since_ms | u8 size, user. */
 dp_view dp_pause_write(const dp_pause *pause, uint8_t out[DP_PAUSE_BYTES_MAX]);
-/* pause holds whatever the bytes are. DP_CORRUPT, DP_VERSION: since when and by whom are not
- * known. */
+/* The pause is in force even if the bytes cannot be read. DP_CORRUPT, DP_VERSION: its start and its
+ * author are not known. */
 DP_MUST dp_status dp_pause_read(dp_pause *pause, dp_view bytes);
 /* ", by alice, since 2026-11-23 10:55:02 UTC"; unknown parts are left out. */
 void dp_pause_text(const dp_pause *pause, char *text, size_t size);

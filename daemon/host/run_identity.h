@@ -36,8 +36,8 @@ void dp_run_identity_begin_secrets(dp_run_identity *facts);
 /* The credential of this node in that run was renewed. */
 DP_MUST dp_status dp_run_identity_renewed(dp_store *store, const dp_run_id *run,
                                           const dp_renewal *renewal);
-/* These secrets, and the newest of them in the facts and in run.member: of facts whose secrets they
- * are. */
+/* Stores these secrets of the run of facts, and the newest of them in the facts and in
+ * run.member. */
 DP_MUST dp_status dp_run_identity_rotated(dp_store *store, const char *dir,
                                           const dp_run_identity *facts);
 /* With the renewal, the secrets, and the invites that were made for it (issued.h). */

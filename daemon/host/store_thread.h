@@ -16,7 +16,7 @@ typedef struct dp_store_thread dp_store_thread;
 typedef struct dp_store_thread_job dp_store_thread_job;
 
 typedef enum dp_store_thread_class {
-    DP_STORE_THREAD_URGENT = 0, /* votes, records, pending rows: what a message waits for */
+    DP_STORE_THREAD_URGENT = 0, /* votes, records, pending rows: a message waits for them */
     DP_STORE_THREAD_BULK,       /* chunks, checkpoints, reads for peers, journal */
     DP_STORE_THREAD_CLASSES
 } dp_store_thread_class;

@@ -140,7 +140,8 @@ static const dp_suite *fastest(uint8_t id)
     };
     const dp_suite *plain = dp_suite_of(id);
 
-    /* Only what libsodium has too: it says whether the processor can, and steps in. */
+    /* Only the ciphers that libsodium has too: it tells whether the processor has the instructions,
+     * and is the fallback. */
     pthread_once(&once, start);
     return plain != NULL && usable && ciphers[id - 1] != NULL ? &own[id - 1] : plain;
 }

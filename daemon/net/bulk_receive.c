@@ -101,8 +101,8 @@ static void start_lot(dp_bulk *bulk, dp_bulk_lot *lot, uint32_t bytes)
 
 typedef enum found { FOUND_NOTHING, FOUND_LOT, FOUND_FAULT } found;
 
-/* Put the next records of one message into a lot. NOTHING: more bytes, or an end of what is under
- * way, are needed. */
+/* Put the next records of one message into a lot. NOTHING: it needs more bytes, or the end of a
+ * batch under way. */
 static found find_lot(dp_bulk *bulk)
 {
     dp_bulk_slab *slab = bulk->slab;

@@ -14,7 +14,7 @@ struct dp_crypto_pool {
     dp_list finished; /* guarded by lock */
     bool stop;        /* guarded by lock */
     uint32_t wanted;
-    uint32_t n_threads; /* loop thread only, as what follows */
+    uint32_t n_threads; /* loop thread only, as the next fields */
     bool closing;
 };
 
@@ -65,8 +65,8 @@ static void deliver(dp_crypto_pool *crypto_pool)
         dp_list_push_back(&finished, &job->link);
     }
     pthread_mutex_unlock(&crypto_pool->lock);
-    /* A done function may close the crypto pool, which delivers what ended meanwhile; ours stay
-     * ours. */
+    /* A done function may close the crypto pool, which delivers the jobs that ended meanwhile; the
+     * jobs of this call stay here. */
     while ((job = take_first(&finished)) != NULL) {
         job->done(job);
     }

@@ -35,7 +35,7 @@ DP_MUST dp_status dp_crypto_pool_open(dp_crypto_pool **crypto_pool, uv_loop_t *l
 /* Loop thread only. False: there is no thread, or none could be started, and job was not taken: run
  * it here. */
 DP_MUST bool dp_crypto_pool_post(dp_crypto_pool *crypto_pool, dp_crypto_pool_job *job);
-/* Finish what was posted (done is called for all), join the threads; memory goes when libuv has
+/* Finishes the posted jobs (done is called for all), joins the threads; memory goes when libuv has
  * closed the handle. May be called from a done function. */
 void dp_crypto_pool_close(dp_crypto_pool *crypto_pool);
 

@@ -27,7 +27,7 @@ typedef void dp_listener_accepted(void *context, int fd);
  * does not close the listener. */
 typedef bool dp_listener_make_room(void *context);
 
-/* Bind and listen. *error says what was wrong as a number of libuv's (uv_strerror), 0 after DP_OK.
+/* Bind and listen. *error is the error as a number of libuv's (uv_strerror), 0 after DP_OK.
  * DP_BUSY: the address is taken. DP_IO, DP_NOMEM. */
 DP_MUST dp_status dp_listener_open(dp_listener **listener, uv_loop_t *loop,
                                    const struct sockaddr *address, socklen_t size,

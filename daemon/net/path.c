@@ -7,7 +7,7 @@ static bool more_than_a_thousandth(uint64_t part, uint64_t whole)
     return part > 0 && part >= whole / 1000 + 1;
 }
 
-/* How much longer it takes than what is taken for a free path; 0: that is what it is. */
+/* The excess over the delay of a free path; 0: the path is free. */
 static uint64_t queue_us(const dp_path_sample *sample)
 {
     const uint64_t free_us = (uint64_t)sample->min_rtt_us * 5 / 4 + DP_PATH_QUEUE_US;
@@ -98,8 +98,8 @@ void dp_path_step(dp_path *path, const dp_path_sample *sample)
     const bool misses = sample->out_of_order_in != last.out_of_order_in;
     path->queue = queue_us(sample) > 0;
     path->clear = path->queue ? 0 : path->clear + 1;
-    /* Short of data for a quarter of the time: then the goodput says what we had, not what the path
-     * can. */
+    /* Short of data for a quarter of the time: then the goodput measures the data that there was,
+     * not the path. */
     if (sends && acked > 0 && busy_us >= took_us / 4 * 3) {
         path->goodput = acked * 1000000U / took_us;
         choose_pace(path);

@@ -40,9 +40,8 @@
 
 enum {
     DP_PATH_CONNECTIONS_MAX = 8,
-    /* A lot of 256 KiB is on a wire of 1 Gbit/s for 2.1 ms: on a path shorter than that we cannot
-     * be smoother than what we write at once, and nothing that pacing could help with is
-     * measurable. */
+    /* A lot of 256 KiB is on a wire of 1 Gbit/s for 2.1 ms: on a path shorter than that sending
+     * cannot be smoother than one batch, and no queue that pacing could help with is measurable. */
     DP_PATH_LONG_RTT_US = 2100,
     DP_PATH_QUEUE_US = 5000,
     DP_PATH_DRAIN_US = 100000,
@@ -88,7 +87,7 @@ typedef struct dp_path {
     uint32_t queues;  /* samples with a queue, up to DP_PATH_KNOWN */
     uint32_t stands;  /* samples in a row with a queue */
     uint64_t goodput; /* bytes per second in the last sample; 0: had too little to send */
-    uint64_t rate;    /* the same, or at the first queue what is delivered */
+    uint64_t rate;    /* the same, or at the first queue the delivered rate */
     bool queue;
 } dp_path;
 

@@ -75,7 +75,7 @@ static dp_port_row *oldest_of_the_largest(dp_port_pool *pool)
     return found;
 }
 
-/* The row whose place a newcomer takes; NULL: there is a free one. */
+/* The row that gives its place to a new connection; NULL: there is a free one. */
 static dp_port_row *gives_way(dp_port_pool *pool, const dp_port_from *from)
 {
     uint32_t count = 0;

@@ -1,6 +1,6 @@
-/* The places at the port that incoming connections hold until they have proved who they are: who
- * may have one, and which connection gives way when there are too many. Pure memory: knows
- * addresses, no sockets.
+/* The places at the port that incoming connections hold until they have proved their identity:
+ * which address may have one, and which connection gives way when there are too many. Pure memory:
+ * knows addresses, no sockets.
  *
  *   strangers   nothing but an address is known of them
  *   homes       as well, but a member proved itself from their address before: places in reserve,

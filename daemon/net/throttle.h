@@ -1,6 +1,6 @@
-/* A limit that the owner sets on one direction of this machine's line: a token bucket, and the line
- * of those who wait for it, served in turn. Arithmetic and a list: the time is an argument, and the
- * caller calls those who wait.
+/* A limit that the owner sets on one direction of this machine's line: a token bucket, and the
+ * queue of waiting connections, served in turn. Arithmetic and a list: the time is an argument, and
+ * the caller calls the waiting connections.
  *
  *   room     what may pass now, in bytes: it grows at the rate, up to a burst of 50 ms of it or 64
  *            KiB, and whatever passes pays for it afterwards, so that it may fall below nothing
@@ -48,9 +48,9 @@ typedef struct dp_throttle {
 } dp_throttle;
 
 void dp_throttle_init(dp_throttle *throttle);
-/* Another limit, at most DP_THROTTLE_RATE_MAX; 0: none, and those who wait have to be called. A
- * full burst is there at once where there was no limit; otherwise the room stays as it was, so that
- * a limit that often changes is none that leaks. */
+/* Another limit, at most DP_THROTTLE_RATE_MAX; 0: none, and the caller has to call the waiting
+ * connections. A full burst is there at once where there was no limit; otherwise the room stays as
+ * it was, so that a limit that often changes is none that leaks. */
 void dp_throttle_set(dp_throttle *throttle, uint64_t rate, uint64_t now_us);
 /* How many bytes may pass for this one now; UINT64_MAX without a limit. 0: it waits in line. */
 uint64_t dp_throttle_ask(dp_throttle *throttle, dp_throttle_place *place, uint64_t now_us);

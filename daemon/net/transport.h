@@ -13,8 +13,8 @@ enum {
     DP_TRANSPORT_CONNECTIONS_MAX = 1024, /* of these at the port: daemon/net/port.h */
     DP_TRANSPORT_TICK_MS = 250,
     /* Until the first byte of a connection that was accepted: a second. Counted in ticks, between
-     * which sockets are read, so that a machine that stood still for a while cuts nobody whose
-     * bytes have come. */
+     * which sockets are read, so that a machine that stood still for a while cuts no connection
+     * whose bytes have come. */
     DP_TRANSPORT_SILENT_TICKS = 1000 / DP_TRANSPORT_TICK_MS,
     DP_TRANSPORT_HANDSHAKE_MS = 5000,
     DP_TRANSPORT_RENEW_MS = 3600 * 1000, /* then a connection gets new keys: transport_renew.c */
@@ -106,14 +106,14 @@ DP_MUST dp_status dp_transport_open(dp_transport **transport, const dp_transport
  * closed them. */
 void dp_transport_close(dp_transport *transport);
 
-/* Could address be listened on, by its form alone? DP_BADARG: no, and why says what to write. */
+/* Could address be listened on, by its form alone? DP_BADARG: no, and why gives the form. */
 DP_MUST dp_status dp_transport_check(const char *address, dp_why *why);
 
 /* Could it be listened on now? Nobody is left listening. DP_BADARG, as above; DP_BUSY: taken. */
 DP_MUST dp_status dp_transport_try(const char *address, dp_why *why);
 
-/* "ADDR:PORT". *port: the bound one. DP_BUSY: taken; DP_BADARG: not an address; why says what to
- * do. */
+/* "ADDR:PORT". *port: the bound one. DP_BUSY: taken; DP_BADARG: not an address; why gives the
+ * fix. */
 DP_MUST dp_status dp_transport_listen(dp_transport *transport, const char *address, uint16_t *port,
                                       dp_why *why);
 

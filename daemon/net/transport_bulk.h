@@ -86,7 +86,7 @@ struct dp_bulk {
     /* sending */
     dp_list messages;
     uint32_t n_messages;
-    uint64_t waiting; /* bytes on the wire of what was taken and not yet written */
+    uint64_t waiting; /* bytes on the wire of records that were taken and not yet written */
     uint64_t at_once; /* bytes written without libuv's queue since it last told of a write */
     dp_bulk_piece pieces[DP_BULK_PIECES];
     uint32_t first_piece; /* of the ring; n_writing of the n_pieces are with libuv */
@@ -113,7 +113,7 @@ dp_bulk *dp_bulk_open(dp_conn *conn);
 void dp_bulk_close(dp_bulk *bulk);
 /* Its connection is closed next: the budget (held.h) has its part back. */
 void dp_bulk_give_back(const dp_bulk *bulk);
-/* Free what holds nothing. */
+/* Frees empty buffers. */
 void dp_bulk_trim(dp_bulk *bulk);
 /* A job has ended. True: it was the last one of a closed connection, and bulk is freed. */
 bool dp_bulk_job_done(dp_bulk *bulk);
@@ -121,7 +121,7 @@ bool dp_bulk_job_done(dp_bulk *bulk);
 /* bulk_send.c. Takes the bytes, which leaves message empty. DP_TOOBIG; DP_AGAIN: as much waits as
  * may; DP_NOMEM; then message is as before. */
 DP_MUST dp_status dp_bulk_send(dp_bulk *bulk, dp_buf *message);
-/* Seal and write what can be. Calls no hook. */
+/* Seals and writes as much as is possible. Calls no hook. */
 void dp_bulk_pump(dp_bulk *bulk);
 /* The connection's turn under the owner's limit has come. May call hooks. */
 void dp_bulk_write_on(dp_bulk *bulk);

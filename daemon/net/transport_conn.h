@@ -41,7 +41,7 @@ typedef struct dp_conn {
     dp_channel channel;
     bool channel_open; /* channel must be closed */
     bool connected;
-    bool met; /* what its clock said has been told */
+    bool met; /* the time of its clock has been told */
     bool outgoing;
     bool closing;
     bool writing;
@@ -57,7 +57,7 @@ typedef struct dp_conn {
     dp_throttle_place up, down; /* bulk: in the lines for the owner's limits */
     dp_addr addr;
     uint64_t deadline_ms; /* uv_now: dial or handshake must be over; 0 once it is */
-    uint64_t proved_ms;   /* uv_now: when the peer had proved who it is */
+    uint64_t proved_ms;   /* uv_now: when the peer had proved its identity */
     uint64_t moved;       /* bytes, both ways */
     bool replaced;        /* by a newer one of its link; the other end closes it */
     dp_dial dial;         /* outgoing */
@@ -69,7 +69,7 @@ typedef struct dp_conn {
     dp_bulk *bulk;
 } dp_conn;
 
-/* A peer that has proved who it is. */
+/* A peer that has proved its identity. */
 struct dp_link {
     dp_list item; /* in transport->links */
     dp_peer peer;
@@ -106,7 +106,7 @@ struct dp_transport {
     dp_buf spares[DP_TRANSPORT_SPARES_MAX];
     uint32_t n_spares;
     uint64_t spare_bytes;
-    dp_path_line line;          /* what leaves through this machine */
+    dp_path_line line;          /* bytes that leave this machine */
     dp_peer_memory peer_memory; /* of messages that arrive */
     /* a connection is dialled again when it is so old, or so much has gone over it */
     uint64_t renew_ms;
@@ -126,16 +126,16 @@ bool dp_conn_dial(dp_transport *transport, dp_dial *plan);
 /* A node that listens on one of several addresses also dials from it; address is the one that was
  * bound. */
 void dp_conn_set_source(dp_transport *transport, const struct sockaddr_storage *address);
-/* Wait for the first bytes of a connection that was accepted; most of what one costs, it costs only
+/* Waits for the first bytes of a connection that was accepted; most of its cost begins only
  * then. */
 void dp_conn_await(dp_conn *conn);
 void dp_conn_flush(dp_conn *conn);
-/* Write what waits if the kernel takes it now: the connection is closed next. */
+/* Writes the waiting bytes if the kernel takes them now: the connection is closed next. */
 void dp_conn_say_last(dp_conn *conn);
 /* Begin, or go on, to read; not 0: an error of libuv. */
 int dp_conn_read(dp_conn *conn);
 /* Tell the link level, unless it is closing already. */
-/* Tells hooks.met once what the clock of the other end said, if it has said so. False: no link is
+/* Tells hooks.met once the time of the other end's clock, if it has come. False: no link is
  * wanted. */
 bool dp_conn_met(dp_conn *conn, bool proved, bool refused);
 void dp_conn_lose(dp_conn *conn, dp_link_cause cause);
@@ -152,7 +152,7 @@ bool dp_port_make_room(dp_transport *transport);
 /* Bytes of an incoming connection were read: it may have proved that it holds the run's secret.
  * Closes others only, and calls no hook. */
 void dp_port_heard(dp_conn *conn);
-/* It has proved who it is, either way. */
+/* It has proved its identity, either way. */
 void dp_port_proved(dp_conn *conn);
 /* At each tick: cut those that were accepted and have not sent a byte. Calls no hook. */
 void dp_port_cut_silent(dp_transport *transport);
@@ -201,7 +201,7 @@ DP_MUST dp_status dp_transport_limits_open(dp_transport *transport);
 void dp_transport_limits_close(dp_transport *transport);
 /* Fills in the part of the statistics that the limits keep. */
 void dp_transport_limits(const dp_transport *transport, dp_transport_stats *stats);
-/* The socket is connected: what its path needs from the start. */
+/* The socket is connected: sets the options that its path needs from the start. */
 void dp_conn_set_options(dp_conn *conn);
 
 /* transport.c */

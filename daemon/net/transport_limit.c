@@ -35,7 +35,7 @@ static void on_meter(uv_timer_t *timer)
 {
     dp_transport *transport = timer->data;
     dp_throttle_place *place = NULL;
-    /* Each call takes one out of the line, or uses up a slice of what a burst has. */
+    /* Each call takes one out of the queue, or uses up a slice of a burst. */
     while ((place = dp_throttle_call(&transport->up, now_us())) != NULL) {
         dp_bulk_write_on(DP_LIST_ITEM(place, dp_conn, up)->bulk);
     }

@@ -80,7 +80,7 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
     dp_conn *conn = link->lanes[DP_LANE_CONTROL];
     const dp_status status = send_on(conn, bytes, DP_TRANSPORT_CONTROL_QUEUE);
     if (status ==
-        DP_AGAIN) { /* It does not read what it must: treat it as frozen, at the next tick. */
+        DP_AGAIN) { /* It does not read its messages: treats it as frozen, at the next tick. */
         conn->doom = DP_LINK_TIMEOUT;
         return DP_NOTFOUND;
     }

@@ -160,7 +160,7 @@ static void read_rows(dp_bandwidth_limiter *bandwidth_limiter)
     dp_buf_close(&buf);
 }
 
-/* ---- what holds ---- */
+/* ---- the valid limits ---- */
 
 static uint64_t value_of(const dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which)
 {
@@ -257,7 +257,7 @@ bool dp_bandwidth_limiter_why(const dp_bandwidth_limiter *bandwidth_limiter, cha
     return true;
 }
 
-/* A node of which nothing can be fetched, or that can fetch nothing, holds up who waits for it. */
+/* A node that can send no object, or can fetch none, holds up the nodes that wait for it. */
 static void rest_or_go_on(dp_bandwidth_limiter *bandwidth_limiter)
 {
     char why[128];

@@ -34,8 +34,8 @@ dp_limits dp_bandwidth_limiter_limits(const dp_bandwidth_limiter *bandwidth_limi
 /* Holds at once; to keep it is dp_bandwidth_limiter_keep. */
 void dp_bandwidth_limiter_change(dp_bandwidth_limiter *bandwidth_limiter, dp_bandwidth_config which,
                                  uint64_t value);
-/* Write what is kept; done is called once, on the loop. DP_AGAIN: the store thread takes no more,
- * and it is not called. */
+/* Writes the limits that are kept; done is called once, on the loop. DP_AGAIN: the store thread
+ * takes no more, and it is not called. */
 typedef void dp_bandwidth_limiter_kept(void *context, dp_status status);
 DP_MUST dp_status dp_bandwidth_limiter_keep(dp_bandwidth_limiter *bandwidth_limiter,
                                             dp_bandwidth_limiter_kept *done, void *context);
@@ -54,7 +54,7 @@ typedef struct dp_bandwidth_limiter_view {
     uint64_t
         rate[DP_BANDWIDTH_QUOTA_WAYS]; /* bytes per second of the month now; UINT64_MAX: no cap */
     dp_limits holds;                   /* bytes per second now, by line and month; 0: none */
-    dp_bandwidth_config by[DP_BANDWIDTH_QUOTA_WAYS]; /* who makes it, where there is one */
+    dp_bandwidth_config by[DP_BANDWIDTH_QUOTA_WAYS]; /* the user that sets it, where there is one */
     bool used_up;                                    /* one of the caps */
     dp_pause pause;                                  /* by the owner as well */
 } dp_bandwidth_limiter_view;

@@ -52,7 +52,7 @@ typedef struct dp_driver_view {
     uint32_t trainer_deaths;  /* in a row, of one cause (restart.h) */
     uint64_t trainer_next_ms; /* until it is started again; 0: it runs */
     uint64_t elements;
-    const char *device;  /* who computes; "": nobody, or not known */
+    const char *device;  /* the device that computes; "": none, or not known */
     bool training;       /* it is told to train; the two rates below are 0 otherwise */
     double tokens_per_s; /* 0: unknown */
     /* of the last outer step, in updates (compute/outer/consensus.h); 0: unknown */
@@ -64,10 +64,10 @@ typedef struct dp_driver_view {
     double loss; /* of the running local round, nats per token; 0: unknown */
     /* one element of so many in updates of the round to come; 0: as the manifest says */
     uint32_t keep;
-    double update_norm;  /* |a| of the last publication; 0: none, or not known */
-    double update_error; /* what its codec left over: |a - d| */
-    double part_error;   /* what encoding the last sum of a part has lost, by its norm; 0: none */
-    uint64_t counted;    /* rounds of this life of the daemon that list this node ... */
+    double update_norm;      /* |a| of the last publication; 0: none, or not known */
+    double update_error;     /* the rest that its codec left out: |a - d| */
+    double part_error;       /* the loss of encoding the last sum of a part, by its norm; 0: none */
+    uint64_t counted;        /* rounds of this life of the daemon that list this node ... */
     uint64_t counted_before; /* ... and those of the chain that it began with */
     uint64_t checkpoint_round;
     bool has_checkpoint;

@@ -39,7 +39,7 @@ static void send_message(dp_driver *driver, const dp_action *action)
         dp_transport_send_all(driver->transport, action->u.send.bytes);
         return;
     }
-    /* Dropped without a link; the protocol repeats what matters. */
+    /* Dropped without a link; the protocol repeats the messages that matter. */
     DP_IGNORE(dp_transport_send(driver->transport, &action->u.send.peer, DP_LANE_CONTROL,
                                 action->u.send.bytes));
 }

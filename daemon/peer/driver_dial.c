@@ -9,8 +9,9 @@
 #include "daemon/peer/driver_inside.h"
 
 enum {
-    LOOKUPS_MAX = 8,     /* at once: members choose the names, and each may keep a thread waiting */
-    LOOKUP_MS_MAX = 2000 /* then the dial begins with what is known; a late answer is dialled too */
+    LOOKUPS_MAX = 8, /* at once: members choose the names, and each may keep a thread waiting */
+    LOOKUP_MS_MAX =
+        2000 /* then the dial begins with the known addresses; a late answer is dialled too */
 };
 
 /* A dial that waits until the names among its addresses are known. */
@@ -48,7 +49,7 @@ static bool addr_of(const struct addrinfo *info, uint16_t port, dp_addr *addr)
     return false;
 }
 
-/* With what is known: the addresses found, and those behind the name that is still being looked
+/* With the known addresses: those found, and those behind the name that is still being looked
  * up. */
 static void dial_found(lookup *self)
 {

@@ -150,7 +150,7 @@ static bool on_renewed(void *context, const dp_peer *peer, dp_view hello, uint64
     if (!dp_hello_read(hello, &said) || said.renewal.until_ms == 0) {
         return false;
     }
-    if (driver->node == NULL) { /* Nothing is known yet but who signs what. */
+    if (driver->node == NULL) { /* Only the signing keys are known yet. */
         const dp_crypto crypto = dp_crypto_sodium(&driver->keys);
         return dp_renewal_fits(&said.renewal, &crypto, &driver->facts.run, peer, now_ms);
     }

@@ -43,7 +43,7 @@ enum {
 _Static_assert((int)DP_PARTS_MAX <= (int)DP_LISTED_DEFAULT,
                "a record has no more results than blobs");
 
-/* A command under way: what its answer means. */
+/* A command under way: the use of its answer. */
 typedef struct dp_driver_wait {
     dp_trainer_kind command;
     uint64_t round;
@@ -73,10 +73,10 @@ struct dp_driver {
     uv_timer_t *wake;
     uv_timer_t *tick;
     uint64_t redial_ms;
-    dp_wall wall;              /* clocks of others, and what follows from them (driver_clock.c) */
+    dp_wall wall;              /* clocks of others, and the correction by them (driver_clock.c) */
     dp_wall_view clock;        /* as of the last tick */
     uint64_t clock_told_ms[2]; /* uv_now, of somebody unknown and of a peer; 0: never */
-    dp_credential own;         /* what our certificate says */
+    dp_credential own;         /* from this node's certificate */
     dp_list lookups;           /* of names to dial (driver_dial.c) */
     uint32_t n_lookups;
     uint32_t remember_in; /* ticks until addresses of peers are saved */
@@ -111,7 +111,8 @@ struct dp_driver {
     bool training;         /* told to train, and not to stop since */
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
-    char device[DP_DRIVER_DEVICE_MAX]; /* who computes, as the trainer says; "": it does not */
+    char device
+        [DP_DRIVER_DEVICE_MAX]; /* the device that computes, as the trainer says; "": not told */
     uint32_t next_check;
     struct {
         dp_hash root;
@@ -123,7 +124,7 @@ struct dp_driver {
     dp_list held;                    /* of commands, in order */
     struct dp_driver_slices *slices; /* of the APPLY that waits for them; NULL: none */
     uint32_t n_behind;
-    dp_list behind; /* slices: that APPLY, and what came after it */
+    dp_list behind; /* slices: that APPLY, and the commands after it */
     uint32_t n_waits;
     dp_driver_wait waits[DP_DRIVER_WAITS_MAX];
     double loss;
@@ -165,15 +166,15 @@ bool dp_driver_post(dp_driver *driver, dp_store_thread_job *job, dp_store_thread
 void dp_driver_job_done(dp_driver *driver);
 void dp_driver_start_node(dp_driver *driver); /* the manifest is known: read the store, then run */
 
-/* driver_dial.c: a peer, or whoever answers (NULL); all addresses of the token, once; look-ups that
- * take too long. */
+/* driver_dial.c: a peer, or any node that answers (NULL); all addresses of the token, once;
+ * look-ups that take too long. */
 void dp_driver_dial(dp_driver *driver, const dp_peer *peer, const dp_addr *addrs, uint32_t n_addrs);
 void dp_driver_dial_token(dp_driver *driver);
 void dp_driver_dial_tick(dp_driver *driver);
 
-/* driver_clock.c: a handshake said what time it is there. peer NULL: it holds a token, and broke
- * off before it proved who it is. refused: its certificate is not valid by our clock. False: ours
- * is not valid by its clock, so that it will cut the link. */
+/* driver_clock.c: a handshake told the time of the other end. peer NULL: it holds a token, and
+ * broke off before it proved its identity. refused: its certificate is not valid by our clock.
+ * False: ours is not valid by its clock, so that it will cut the link. */
 bool dp_driver_met(dp_driver *driver, const dp_peer *peer, const dp_addr *addr, uint64_t peer_ms,
                    bool refused);
 void dp_driver_clock_tick(dp_driver *driver);
@@ -207,15 +208,16 @@ void dp_driver_watch_trainer(dp_driver *driver);
 void dp_driver_expect(dp_driver *driver, const dp_driver_wait *wait);
 /* The oldest command of a kind that an answer may belong to; false: none is under way. */
 bool dp_driver_answered(dp_driver *driver, dp_trainer_kind command, dp_driver_wait *wait);
-/* Tell who waits for this command that it could not be done. */
+/* Tells the caller of this command that it could not be done. */
 void dp_driver_command_failed(dp_driver *driver, const dp_driver_wait *wait, const char *what);
 
 /* trainer_commands.c */
 void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
 void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
 void dp_driver_commands_retry(
-    dp_driver *driver); /* what waits for memory or descriptors, each tick */
-void dp_driver_commands_drop(dp_driver *driver); /* the trainer is gone: forget what waits */
+    dp_driver *driver); /* commands that wait for memory or descriptors, each tick */
+void dp_driver_commands_drop(
+    dp_driver *driver); /* the trainer is gone: forgets the waiting commands */
 
 /* ADD of these, which follow on at others. */
 void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
@@ -243,7 +245,8 @@ void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, c
 /* The core waits for every part that it has asked for. */
 void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, dp_status status);
 void dp_driver_publication_retry(dp_driver *driver); /* those that wait for room, each tick */
-void dp_driver_publication_drop(dp_driver *driver);  /* the trainer is gone: forget what waits */
+void dp_driver_publication_drop(
+    dp_driver *driver); /* the trainer is gone: forgets the waiting commands */
 
 /* driver_answer.c */
 /* One of n_judges is over; NULL: nothing was measured. */

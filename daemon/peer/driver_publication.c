@@ -69,7 +69,7 @@ static bool is_new(const taken *self, const dp_hash *root)
     return false;
 }
 
-/* By now a row names what was staged before, or nothing ever will. */
+/* By now a row names the objects that were staged before, or none ever will. */
 static void let_go_before(const taken *self, dp_store *store)
 {
     const dp_pin pin = pin_of(self);

@@ -12,7 +12,7 @@ typedef struct restore_job {
     dp_node *node;
     dp_status status;
     const char *what; /* of a failure */
-    bool mended;      /* what is damaged has gone from the store: the next life can read it */
+    bool mended;      /* the damaged rows are deleted from the store: the next life can read it */
     uint64_t slot;    /* of the last record that was read */
     bool new_vote_key;
     bool has_checkpoint;

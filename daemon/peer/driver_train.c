@@ -110,8 +110,8 @@ static void drop_waits(dp_driver *driver, const char *why)
     }
 }
 
-/* A card that passes its self-test and then fails would cost life after life. A trainer of one's
- * own may know no backends, and what it tells of a device is its business. */
+/* A card that passes its self-test and then fails would cost life after life. Another trainer
+ * program may know no backends, and its device text is not interpreted. */
 static bool leaves_device(const dp_driver *driver)
 {
     static const char own[] = "dpnode-worker";

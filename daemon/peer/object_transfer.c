@@ -98,8 +98,8 @@ void dp_object_transfer_forget_fetch(dp_object_transfer *object_transfer, const 
     }
 }
 
-/* Remember what is being fetched; the oldest makes room, since the node asks again for what it
- * still wants. */
+/* Remembers the objects under way; the oldest makes room, since the node requests a wanted object
+ * again. */
 static bool remember_fetch(dp_object_transfer *object_transfer, const dp_hash *root, uint64_t size)
 {
     if (dp_object_transfer_find_fetch(object_transfer, root) != NULL) {
@@ -299,7 +299,7 @@ void dp_object_transfer_begin(dp_object_transfer *object_transfer, const dp_hash
     /* Urgent: in front of every chunk of this object. */
     if (!dp_object_transfer_post(object_transfer, &job->job, DP_STORE_THREAD_URGENT)) {
         dp_free(job);
-        set_begun(object_transfer, root); /* Nobody will say what is here. */
+        set_begun(object_transfer, root); /* No answer about stored objects will come. */
     }
 }
 

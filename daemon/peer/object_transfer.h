@@ -27,7 +27,8 @@ typedef struct dp_object_transfer_hooks {
     void (*object)(void *context, const dp_hash *root, uint64_t size);
     void (*manifest)(void *context, const dp_peer *peer, dp_view bytes);
     /* Asked to serve it, the store could not: it is no longer whole here. DP_BADHASH: bytes of it
-     * were damaged; DP_NOTFOUND: that was found out before. Not of what is being fetched. */
+     * were damaged; DP_NOTFOUND: that was found out before. Not of objects that are being
+     * fetched. */
     void (*lost)(void *context, const dp_hash *root, dp_status status);
 } dp_object_transfer_hooks;
 

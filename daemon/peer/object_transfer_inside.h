@@ -7,7 +7,7 @@
 #include "gossip/transfer/picker.h"
 
 enum {
-    HELD_BACK_MAX = DP_FLIGHTS_MAX, /* requests that wait for the store to say what is here */
+    HELD_BACK_MAX = DP_FLIGHTS_MAX, /* requests that wait for the store's list of chunks */
     GIVERS_MAX =
         DP_FLIGHTS_MAX, /* peers that have not answered all of an object that they were asked for */
     AHEADS_MAX = DP_FLIGHTS_MAX /* objects of which chunks are asked for with size and leaves */
@@ -59,7 +59,7 @@ struct dp_object_transfer {
     uint32_t n_jobs;
     fetch *fetches[DP_OBJECT_TRANSFER_FETCHES_MAX];
     uint32_t n_fetches;
-    const struct begin_job *telling; /* whose chunks that are here the node is being told of */
+    const struct begin_job *telling; /* objects whose stored chunks are being told to the node */
     asked_ahead aheads[AHEADS_MAX];  /* of the last objects asked about; next_ahead is the oldest */
     uint32_t next_ahead;
     serve serves[DP_OBJECT_TRANSFER_SERVES_MAX];

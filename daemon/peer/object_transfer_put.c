@@ -29,8 +29,8 @@ typedef struct put_job {
     uint8_t bytes[];
 } put_job;
 
-/* Chunks gather in one transaction, which is what makes writing them fast; but a fetch must go on
- * where SIGKILL ended it. */
+/* Chunks gather in one transaction, which makes the writes fast; but a fetch must go on where
+ * SIGKILL ended it. */
 static dp_status flush_in_time(dp_object_transfer *object_transfer, dp_store *store, size_t more)
 {
     const uint64_t now_ns = uv_hrtime();

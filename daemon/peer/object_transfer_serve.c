@@ -276,8 +276,8 @@ static uint32_t count_waiting(const dp_object_transfer *object_transfer, const d
     return count;
 }
 
-/* The queue is full: the last request of the peer with most of them goes, unless who asks now has
- * as many. */
+/* The queue is full: the last request of the peer with most of them is dropped, unless the asking
+ * peer has as many. */
 static bool make_room(dp_object_transfer *object_transfer, uint32_t count)
 {
     uint32_t most = 0;

@@ -37,8 +37,7 @@ typedef struct dp_wall {
 typedef struct dp_wall_roster {
     void *context;
     bool (*has)(void *context, const dp_peer *peer);
-    /* this node included; 0: not known yet, everybody who was met is looked at and nobody
-     * decides */
+    /* this node included; 0: not known yet, all met peers are compared and none decides */
     uint32_t members;
 } dp_wall_roster;
 
@@ -52,7 +51,7 @@ typedef struct dp_wall_view {
     int64_t correction_ms; /* to be added to this clock; 0: none */
 } dp_wall_view;
 
-/* peer has proved who it is, and its clock said peer_ms. steady_ms: a clock that never jumps, in
+/* peer has proved its identity, and its clock said peer_ms. steady_ms: a clock that never jumps, in
  * sleep neither. */
 void dp_wall_meet(dp_wall *wall, const dp_peer *peer, uint64_t peer_ms, uint64_t steady_ms);
 /* At most O(met * log met), and a question to the roster for each. */

@@ -19,7 +19,7 @@ typedef enum dp_death {
 enum {
     DP_RESTART_MIN_MS = 200, /* after the first death by DP_DEATH_OUTSIDE and DP_DEATH_OWN */
     DP_RESTART_LACK_MS =
-        1000, /* after the first by the other two: what is lacking takes longer to come back */
+        1000, /* after the first by the other two: a lack of memory or descriptors ends later */
     DP_RESTART_MAX_MS = 60 * 1000,
     DP_RESTART_FORGIVE_MS =
         60 * 1000, /* each such time that a trainer lives takes one death back, of every cause */

@@ -47,7 +47,7 @@ static void on_handle_closed(uv_handle_t *handle)
     dp_free(self);
 }
 
-/* The process is gone or must go: forget it, whatever it still says. */
+/* The process is gone or must go: forgets it, and drops its messages. */
 static void end_life(life *self)
 {
     if (self->trainer != NULL) {
@@ -309,7 +309,8 @@ static void on_restart(uv_timer_t *timer)
 {
     dp_trainer_process *trainer = timer->data;
     const dp_status status = trainer->life == NULL ? begin_life(trainer) : DP_OK;
-    if (status == DP_IO || status == DP_NOMEM) { /* No trainer is to blame for what this lacks. */
+    if (status == DP_IO ||
+        status == DP_NOMEM) { /* No trainer is to blame for this daemon's lack. */
         uv_timer_start(timer, on_restart, DP_TRAINER_RETRY_MS, 0);
     } else if (status != DP_OK) {
         start_again(trainer, DP_DEATH_MISSING);

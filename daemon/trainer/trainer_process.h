@@ -38,14 +38,14 @@ typedef struct dp_trainer_process_hooks {
 typedef struct dp_trainer_process_config {
     uv_loop_t *loop;
     const char *program;
-    const char *backend; /* who computes there; NULL or "auto": it is not told */
+    const char *backend; /* the device that computes; NULL or "auto": it is not told */
     uint64_t threads;
     uint64_t processes; /* that compute there; 0 or 1: it is not told */
     uint64_t nice;
     uint64_t celsius_max; /* 0: it is not told, as below */
     uint64_t watts_max;
     uint64_t end_ms;         /* 0: DP_TRAINER_END_MS */
-    const dp_oom_place *oom; /* who counts what the kernel kills; NULL: this machine's */
+    const dp_oom_place *oom; /* where the kernel counts its kills; NULL: this machine's */
     dp_trainer_process_hooks hooks;
 } dp_trainer_process_config;
 
@@ -60,8 +60,8 @@ DP_MUST dp_status dp_trainer_process_tell(dp_trainer_process *trainer, const dp_
                                           const int *fds, uint32_t n_fds);
 /* Kill it; it comes back like after any death. cause goes on "the trainer ...". */
 void dp_trainer_process_kill(dp_trainer_process *trainer, const char *cause);
-/* The same where it is not to blame: this daemon cannot give it what it needs, or store what it
- * made. */
+/* The same where it is not to blame: this daemon lacks memory or descriptors for it, or cannot
+ * store its result. */
 void dp_trainer_process_replace(dp_trainer_process *trainer, const char *cause);
 int dp_trainer_process_pid(const dp_trainer_process *trainer); /* 0: not running */
 uint32_t dp_trainer_process_restarts(const dp_trainer_process *trainer);

@@ -7,7 +7,7 @@
 enum { DP_TRAINER_WORDS_MAX = 16, DP_TRAINER_NUMBER_MAX = 24 };
 
 typedef struct dp_trainer_words {
-    char *at[DP_TRAINER_WORDS_MAX + 1]; /* ends with NULL; points into what it was made of */
+    char *at[DP_TRAINER_WORDS_MAX + 1]; /* ends with NULL; points into its sources */
     size_t n;
     char numbers[DP_TRAINER_WORDS_MAX][DP_TRAINER_NUMBER_MAX];
 } dp_trainer_words;
