@@ -87,7 +87,7 @@ void dp_write_u64(dp_writer *writer, uint64_t value);
 void dp_write_u128(dp_writer *writer, unsigned __int128 value);
 void dp_write_bytes(dp_writer *writer, const void *data, size_t size);
 void dp_write_view(dp_writer *writer, dp_view bytes);
-/* Lends what was written; DP_TOOBIG if it did not fit, then out is untouched. */
+/* Lends the written bytes; DP_TOOBIG if they did not fit, then out is untouched. */
 DP_MUST dp_status dp_writer_finish(const dp_writer *writer, dp_view *out);
 
 /* Lower-case hexadecimal. text holds 2 * size + 1 characters. */

@@ -12,7 +12,7 @@ extern uint32_t dp_broken_rule;
 #endif
 
 /* True if the rule of this row is broken. In the product this is the constant false, and the
- * compiler removes what depends on it. */
+ * compiler removes the code that depends on it. */
 static inline bool dp_broken(uint32_t rule)
 {
 #ifdef DP_BROKEN_RULES

@@ -26,7 +26,7 @@ static uint64_t read_count(dp_reader *reader, size_t size)
     return value;
 }
 
-/* Forms of what follows the head bytes 0xc0 to 0xdf. */
+/* Forms of the bytes after the head bytes 0xc0 to 0xdf. */
 typedef enum form_kind {
     FORM_REFUSED, /* 0xc1, which is never used, and the extension types. */
     FORM_FIXED,   /* That many bytes of number. */

@@ -55,8 +55,8 @@ const char *dp_status_text(dp_status status);
 
 enum { DP_WHY_MAX = 512 };
 
-/* A sentence for a person: what, where, what to do. Filled by functions that read what a person
- * wrote. */
+/* A sentence for a person: the error, its place, the fix. Filled by functions that read a person's
+ * input. */
 typedef struct dp_why {
     char text[DP_WHY_MAX];
 } dp_why;

@@ -25,7 +25,7 @@ void dp_client_close(dp_client *client); /* accepts a closed one */
 /* Begin a request; the caller packs one map of parameters, then calls dp_client_call. */
 dp_packer dp_client_begin(dp_client *client, const char *method);
 /* Send it and wait for its reply. on_notice may be NULL. 0 and *result (a new reference), or an
- * exit status: that of *error, or what on_notice gave (then error->code is empty). */
+ * exit status: that of *error, or the one that on_notice returned (then error->code is empty). */
 DP_MUST int dp_client_call(dp_client *client, const dp_packer *packer, dp_on_notice *on_notice,
                            void *context, json_t **result, dp_control_error *error);
 

@@ -62,7 +62,7 @@ struct dp_cmd {
     unsigned n_args;
 };
 
-/* Arguments after the verb's words. On failure *error says what is wrong with them. */
+/* Arguments after the verb's words. On failure *error tells the mistake. */
 DP_MUST dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
                                dp_control_error *error);
 void dp_cmd_help(const dp_verb *verb);

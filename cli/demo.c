@@ -46,7 +46,7 @@ static int fail(dp_control_error *error, int exit, const char *fix, const char *
     return exit;
 }
 
-/* Copy what the program prints to out; *good: it is the text that we know. */
+/* Copies the program's output to out; *good: it is the known text. */
 static bool copy_text(FILE *from, FILE *out, bool *good)
 {
     static uint8_t room[READ_BYTES];

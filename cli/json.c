@@ -42,7 +42,7 @@ static json_t *text_of(dp_view text)
     if (json != NULL) {
         return json;
     }
-    char *clean = dp_alloc(text.size + 1, 1); /* Not UTF-8: leave out what is not. */
+    char *clean = dp_alloc(text.size + 1, 1); /* Not UTF-8: leaves out the invalid bytes. */
     size_t used = 0;
     for (size_t at = 0; clean != NULL && at < text.size;) {
         bool valid = false;

@@ -12,7 +12,7 @@
  * finite become text and null. */
 json_t *dp_json_of(const dp_pack_value *value);
 
-/* Fields of an object, with a standard for what is absent or of another type. Borrowed from
+/* Fields of an object, with a default for fields that are absent or of another type. Borrowed from
  * object. */
 const char *dp_json_text(const json_t *object, const char *key, const char *standard);
 long long dp_json_int(const json_t *object, const char *key, long long standard);

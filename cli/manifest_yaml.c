@@ -185,7 +185,7 @@ static dp_status take_number(const reading *self, const yaml_mark_t *mark,
     return DP_OK;
 }
 
-/* Whether a preset of this section says what the key means, and the file does not. */
+/* Whether a preset of this section gives the key, and the file does not. */
 static bool is_of_preset(const reading *self, size_t key, const char *section)
 {
     const char *const name = key_name(self, key);

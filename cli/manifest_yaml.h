@@ -1,5 +1,5 @@
 /* A run manifest as a person writes it: YAML in, dp_manifest out, and for every mistake the line,
- * the column and what to do. Total: any bytes give a manifest or a sentence. YAML never travels;
+ * the column and the fix. Total: any bytes give a manifest or a sentence. YAML never travels;
  * base/run/manifest.h has the form that does.
  *
  *   name: kjv                    # and text: PATH, relative to the file
@@ -22,10 +22,9 @@ typedef struct dp_manifest_file {
     char text_path[DP_YAML_TEXT_MAX]; /* as written; "" if absent */
 } dp_manifest_file;
 
-/* file_name stands before line and column in *what. model: what model keys are that the file does
- * not give, as of a preset; NULL: their standards. DP_BADMSG: *what and *fix (may stay "") are
- * filled, *file is not to
- * be used. */
+/* file_name stands before line and column in *what. model: values of the model keys that the file
+ * does not give, as of a preset; NULL: their defaults. DP_BADMSG: *what and *fix (may stay "") are
+ * filled, *file is not to be used. */
 DP_MUST dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name,
                                         const dp_model_config *model, dp_manifest_file *file,
                                         dp_why *what, dp_why *fix);

@@ -18,9 +18,9 @@ void dp_path_socket(char path[DP_CLI_PATH_MAX]);
 void dp_path_program(const char *name, char path[DP_CLI_PATH_MAX]);
 /* path made absolute from the working directory. DP_TOOBIG. */
 DP_MUST dp_status dp_path_absolute(const char *path, char out[DP_CLI_PATH_MAX]);
-/* From now on nobody else may read what this process makes. First in main. */
+/* From now on only this user may read the files that this process makes. First in main. */
 void dp_path_be_private(void);
-/* The umask before that: of what the user asks for by name, as exports and shards. */
+/* The umask before that: for files that the user names, as exports and shards. */
 mode_t dp_path_user_umask(void);
 /* Make the folder and those above it. DP_IO, errno tells. */
 DP_MUST dp_status dp_path_make_folders(const char *path);

@@ -31,8 +31,8 @@ DP_MUST int dp_start_if_none(const dp_cmd *cmd, dp_client *client, bool *started
 
 /* Whether dp_start_if_none would start one, and in which directory. */
 bool dp_start_would(const dp_cmd *cmd, char dir[DP_CLI_PATH_MAX]);
-/* End the daemon that dp_start_if_none has started, because nothing came of what it was started
- * for. */
+/* Ends the daemon that dp_start_if_none has started, because the command for which it was started
+ * failed. */
 void dp_start_undo(const dp_cmd *cmd);
 
 #define DP_START_OPTIONS                                                                           \

@@ -64,9 +64,9 @@ typedef struct dp_cli_failure {
 /* Say why there was no answer, and give the exit status: no process, no memory, no such program
  * ... */
 int dp_cli_tool_missing(const dp_cmd *cmd, dp_status status);
-/* ... or the tool's own failure, whose reason is what it said. The first row of its exit status
- * counts, of the verb's (ended by an exit of 0, may be NULL), then of what all have: an option, a
- * path, a disk. unexpected: what to do about any other end. */
+/* ... or the tool's own failure, with its output as the reason. The first row of its exit status
+ * counts, of the verb's rows (ended by an exit of 0, may be NULL), then of the common ones: an
+ * option, a path, a disk. unexpected: the fix for any other end. */
 int dp_cli_tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const dp_cli_failure *rows,
                        const char *unexpected);
 

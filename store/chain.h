@@ -1,5 +1,5 @@
 /* The chain of decided records with their certificates, slot by slot. Checks their order and its
- * own disk, but not what a record says.
+ * own disk, but not the content of records.
  *
  * run: 32 bytes that name the chain; a forked chain has another name. The state head is different:
  * the slot of the newest checkpoint (ckpt.h), which may be behind the head of the chain or, in a
@@ -31,8 +31,8 @@ DP_MUST dp_status dp_chain_append(dp_store *store, const dp_hash *run, const dp_
  * slot on, and checkpoints of rounds above round, in the same transaction. DP_BADARG, DP_TOOBIG. */
 DP_MUST dp_status dp_chain_fork(dp_store *store, const dp_hash *run, const dp_chain_record *row,
                                 uint64_t round, uint64_t *dropped);
-/* Ends the chain with slot last: removes what follows, damaged or not, and rewrites a damaged head.
- * 0: removes all. DP_NOTFOUND: no record of last; DP_CORRUPT: it is damaged too. */
+/* Ends the chain with slot last: removes later records, damaged or not, and rewrites a damaged
+ * head. 0: removes all. DP_NOTFOUND: no record of last; DP_CORRUPT: it is damaged too. */
 DP_MUST dp_status dp_chain_cut(dp_store *store, const dp_hash *run, uint64_t last);
 /* The newest slot and its hash. DP_NOTFOUND: the chain is empty. DP_CORRUPT. */
 DP_MUST dp_status dp_chain_head(dp_store *store, const dp_hash *run, dp_chain_tip *head);

@@ -208,8 +208,8 @@ static dp_status forget_body(dp_store *store, void *context)
     return dp_query_run(&mark);
 }
 
-/* A chunk whose bytes are wrong counts as missing from now on. If the disk does not let us write
- * that down, the next reader finds out again. */
+/* A chunk whose bytes are wrong counts as missing from now on. If the disk does not take that note,
+ * the next reader finds out again. */
 static void forget(dp_store *store, const dp_hash *hash, int64_t id)
 {
     dp_hash copy = *hash;

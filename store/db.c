@@ -1,5 +1,5 @@
-/* Opens a store: both files, the disk reserve and the recovery of what a crash left. Transactions
- * on meta.db. One file is opened and checked in db_file.c, small values are in kv.c. */
+/* Opens a store: both files, the disk reserve and the recovery after a crash. Transactions on
+ * meta.db. One file is opened and checked in db_file.c, small values are in kv.c. */
 #include "store/db.h"
 
 #include <string.h>
@@ -107,8 +107,8 @@ static dp_status open_all(dp_store *store, dp_store_report *report, dp_why *why)
     if (status == DP_OK) {
         status = dp_store_recover(store, report);
     }
-    /* On a full disk the store still opens for reading; the next start drops what recovery could
-     * not. */
+    /* On a full disk the store still opens for reading; the next start drops the rows that recovery
+     * could not drop. */
     return status == DP_NOSPACE ? DP_OK : status;
 }
 

@@ -1,5 +1,5 @@
 /* The store directory of one node: two SQLite files, a lock and a disk reserve, opened, checked and
- * written transaction by transaction. It does not know what the bytes mean.
+ * written transaction by transaction. It does not know the meaning of the bytes.
  *
  *   lock       held with flock while the store is open; holds the pid as text
  *   meta.db    small rows: votes, chain, checkpoints, journal, index of objects (WAL,
@@ -92,7 +92,7 @@ DP_MUST dp_status dp_store_bump_incarnation(dp_store *store, uint64_t floor, uin
 
 /* Bytes in use in both files, without free pages. */
 DP_MUST dp_status dp_store_bytes(dp_store *store, uint64_t *bytes);
-/* DP_OK if an object of this size may be written (SAFETY R6). First drops what nothing refers to,
+/* DP_OK if an object of this size may be written (SAFETY R6). First drops unreferenced objects,
  * then checkpoints down to one per run, before it returns DP_NOSPACE. dp_object_begin and
  * dp_object_put call it. */
 DP_MUST dp_status dp_store_admit(dp_store *store, uint64_t bytes);

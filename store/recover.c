@@ -31,7 +31,7 @@ static dp_status is_wanted(dp_store *store, const dp_hash *hash)
     return status;
 }
 
-/* DP_OK: the row holds what its hash says. DP_BADHASH. */
+/* DP_OK: the row matches its hash. DP_BADHASH. */
 static dp_status verify_row(dp_store *store, int64_t id, const dp_hash *hash, uint32_t *size)
 {
     uint8_t *scratch = NULL;

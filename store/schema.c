@@ -63,8 +63,8 @@ const char *const dp_schema_meta[DP_STORE_VERSION] = {
 };
 
 /* data is the last column: a scan for ids and hashes then never follows the overflow pages. recipe
- * repeats what meta.db knows of a complete object, so that a lost meta.db costs no downloads;
- * leaves: the hashes in order. */
+ * repeats meta.db's rows of a complete object, so that a lost meta.db costs no downloads; leaves:
+ * the hashes in order. */
 const char *const dp_schema_chunks[DP_STORE_VERSION] = {
     "CREATE TABLE chunk(id INTEGER PRIMARY KEY, hash BLOB NOT NULL CHECK(length(hash)=32), size "
     "INTEGER NOT NULL,"

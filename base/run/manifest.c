@@ -13,8 +13,8 @@
         .max = (max_), .default_value = (default_)                                                 \
     }
 
-/* Limits of the model keep every tensor index, object and activation within what one node can hold
- * and hash. */
+/* Limits of the model keep every tensor index, object and activation within the size that one node
+ * can hold and hash. */
 static const dp_manifest_row rows[] = {
     ROW(layers, "model.layers", "", 1, 1, 128, 4, "Transformer blocks."),
     ROW(width, "model.width", "", 1, 8, 16384, 128, "Channels per token."),

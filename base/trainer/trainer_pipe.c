@@ -192,7 +192,8 @@ dp_status dp_memfd_map(int fd, uint64_t bytes_max, dp_view *bytes)
         *bytes = dp_view_of(NULL, 0);
         return DP_OK;
     }
-    /* Private: kernels before 6.7 refuse a shared mapping of what is sealed against writing. */
+    /* Private: kernels before 6.7 refuse a shared mapping of a file that is sealed against
+     * writing. */
     void *const at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (at == MAP_FAILED) {
         return socket_status(errno);

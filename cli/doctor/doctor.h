@@ -58,7 +58,7 @@ typedef struct dp_doctor_check {
 const dp_doctor_check *dp_doctor_machine(size_t *count);
 const dp_doctor_check *dp_doctor_node(size_t *count);
 
-/* Fill in what a finding says; the three are printf-like, and cut. */
+/* Fills in the text of a finding; the three are printf-like, and cut. */
 void dp_finding_what(dp_finding *out, dp_finding_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void dp_finding_why(dp_finding *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -103,7 +103,7 @@ static void look_daemon(const dp_doctor *doctor, dp_finding *out)
     }
 }
 
-/* ---- what computes ---- */
+/* ---- devices that compute ---- */
 
 /* Of the trainer, where more than one are set. */
 static void look_processes(const dp_doctor *doctor, dp_finding *out)
@@ -228,7 +228,8 @@ static void look_device(const dp_doctor *doctor, dp_finding *out)
         strcmp(dp_json_text(doctor->check, "backend", ""), "auto") == 0) {
         dp_finding_what(out, DP_FINDING_OK, "%s: %s; %s available; this machine has no GPU",
                         backend, dp_json_text(doctor->worker, "device", "?"), memory);
-    } else if (line[0] != '\0' && strcmp(backend, "cpu") == 0) { /* Else it names who computes. */
+    } else if (line[0] != '\0' &&
+               strcmp(backend, "cpu") == 0) { /* Else it names the device that computes. */
         out->level = DP_FINDING_WARN;
         dp_finding_why(out, "%s", line);
         dp_finding_fix(out, "dpnoded --backend cpu   # or correct the cause named above");
@@ -346,7 +347,7 @@ static void look_clock(const dp_doctor *doctor, dp_finding *out)
         dp_finding_what(out, DP_FINDING_FAIL, "this machine's clock is before 2026");
         dp_finding_why(out, "invites and certificates are checked against it");
         dp_finding_fix(out, "timedatectl set-ntp true");
-    } else if (clock != NULL) { /* By what others say in handshakes. */
+    } else if (clock != NULL) { /* By the clocks of others in handshakes. */
         dp_finding_what(out, DP_FINDING_WARN, "%s", dp_json_text(clock, "text", ""));
         dp_finding_why(out, "a node whose clock is far off finds its certificates expired or not "
                             "yet valid, and no peer accepts it");

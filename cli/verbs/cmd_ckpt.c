@@ -83,7 +83,7 @@ const dp_verb dp_verb_ckpt_verify = {
     .examples = "  dpnode ckpt verify\n",
 };
 
-/* A type is asked for here, since who calls is told before anything is read. */
+/* The type is checked here, so that the caller is told before anything is read. */
 static bool form_is_known(const dp_cmd *cmd, dp_control_error *error)
 {
     static const char *const types[] = {"f32", "bf16", "f16", "q8_0"}; /* llm.c: the first two */

@@ -18,7 +18,7 @@ static void add_files(dp_cli_words *words, const dp_cmd *cmd)
     }
 }
 
-/* what: that its input is not. */
+/* what: the text for an input that is not valid. */
 static int tool_failed(const dp_cmd *cmd, const dp_cli_tool *tool, const char *what)
 {
     char help[96];

@@ -10,14 +10,14 @@
 enum { MBIT_MAX = 100000, MONTH_DAY_MAX = 28, RATE_BYTES = 128, NOW_BYTES = 320 };
 #define MONTH_BYTES_MAX (UINT64_C(1) << 60)
 
-/* One row each of what is shown; kind says how its value is read and written. */
+/* One row for each shown value; kind says how the value is read and written. */
 static const struct limit {
     const char *option;
     const char *key;
     enum { MBIT, MONTH, DAY } kind;
     const char *used; /* of a month */
     const char *rate; /* that holds now, of "holds" ... */
-    const char *by;   /* ... and whose it is */
+    const char *by;   /* ... and the limit that sets it */
 } limits[] = {
     {"upload", "upload_mbit", MBIT, NULL, "upload_rate", "upload_by"},
     {"download", "download_mbit", MBIT, NULL, "download_rate", "download_by"},
@@ -84,7 +84,7 @@ static int ask(const dp_cmd *cmd, const uint64_t values[LIMITS], json_t **result
     return status;
 }
 
-/* A daemon of an older version leaves out what it does not know, and answers all the same. */
+/* A daemon of an older version leaves out unknown fields, and answers all the same. */
 static bool is_known(const dp_cmd *cmd, const json_t *result, dp_control_error *error)
 {
     char why[80];
@@ -126,7 +126,8 @@ static void describe_rate(const struct limit *limit, const json_t *result, char 
     }
 }
 
-/* "; 2.6 Mbit/s on average until the end": what is left of a month, over the time until it ends. */
+/* "; 2.6 Mbit/s on average until the end": the rest of a month's quota, over the time until it
+ * ends. */
 static void describe_mean(const json_t *month, uint64_t cap, uint64_t used,
                           char text[DP_PRINT_CELL_MAX])
 {

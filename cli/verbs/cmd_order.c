@@ -8,7 +8,7 @@
 #include "cli/json.h"
 #include "cli/print.h"
 
-/* Has the person said yes, by option or now? False: *error says what to do. */
+/* Has the person said yes, by option or now? False: *error gives the fix. */
 static bool agreed(const dp_cmd *cmd, const char *question, dp_control_error *error)
 {
     char answer[16] = "";
@@ -95,7 +95,7 @@ const dp_verb dp_verb_revoke = {
 
 /* ---- run fork ---- */
 
-/* Ask the person, then the daemon; print what it tells. round: NULL, or the parameter of that
+/* Asks the person, then the daemon; prints the reply. round: NULL, or the parameter of that
  * name. */
 static int order_chain(dp_cmd *cmd, const char *method, const uint64_t *round, const char *question,
                        const char *sequel)

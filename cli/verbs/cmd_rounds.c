@@ -18,7 +18,7 @@ typedef struct stream {
 
 /* ---- streams ---- */
 
-/* One call of rounds or events with their two options; none: what to say where there is nothing to
+/* One call of rounds or events with their two options; none: the text where there is nothing to
  * list. */
 static int run_stream(const dp_cmd *cmd, const char *method, dp_on_notice *on_notice,
                       const char *none)

@@ -108,7 +108,7 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
     return 0;
 }
 
-/* Of weights what is not said of the model is theirs, as it would be a preset's. */
+/* With weights, model keys that are not given are those of the weights, as with a preset. */
 static int read_manifest(const dp_run_source *source, const dp_model_config *model,
                          dp_manifest_file *file, dp_control_error *error)
 {

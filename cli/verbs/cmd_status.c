@@ -87,7 +87,7 @@ static void print_chain(const json_t *status, const json_t *run)
     const long long members = dp_json_int(run, "members", 0);
     if (alive <= members) {
         printf("  %lld/%lld members alive\n", alive, members);
-    } else { /* Those who have joined and stand in no record yet. */
+    } else { /* Nodes that have joined and stand in no record yet. */
         printf("  %lld nodes alive, %lld member%s\n", alive, members, members == 1 ? "" : "s");
     }
 }
@@ -107,7 +107,7 @@ static void print_trainer(const json_t *run)
     }
 }
 
-/* Memory for what peers send and fetch; a little of it is nothing to tell. */
+/* Memory for messages of peers and answers to them; a small amount is not shown. */
 static void print_held(const json_t *run)
 {
     const uint64_t held = (uint64_t)dp_json_int(run, "held", 0);
@@ -269,8 +269,8 @@ static void print_peer(dp_table *table, const json_t *peer)
     dp_table_cell(table, address != NULL ? address : "");
 }
 
-/* By what --sort orders: the least value of the reply's key comes first. A step has as many tokens
- * at each member (train.batch of the manifest), so the shortest step is the highest rate. */
+/* The order of --sort: the least value of the reply's key comes first. A step has as many tokens at
+ * each member (train.batch of the manifest), so the shortest step is the highest rate. */
 static const struct order {
     const char *name;
     const char *key;

@@ -8,7 +8,7 @@
 
 enum { NAMES_MAX = 512 };
 
-/* "ann, bob (left), carl" of those that came by a token; all of them, or those who are members. */
+/* "ann, bob (left), carl" of those that came by a token; all of them, or only the members. */
 static void name_all(const json_t *token, bool all, char text[NAMES_MAX])
 {
     size_t index = 0;

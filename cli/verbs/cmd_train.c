@@ -27,7 +27,7 @@ typedef struct training {
     dp_cli_tool tool; /* large */
 } training;
 
-/* ---- what the worker tells ---- */
+/* ---- messages of the worker ---- */
 
 static void close_line(training *t)
 {
@@ -51,7 +51,7 @@ static void print_step(training *t, const json_t *e)
     char left[DP_PRINT_CELL_MAX];
     dp_print_count(dp_json_real(e, "tokens_per_second", 0), rate);
     dp_print_span((uint64_t)dp_json_real(e, "eta_s", 0), left);
-    /* JSON has no word for what is no number. */
+    /* JSON has no value for NaN and infinity. */
     printf("%sstep %lld/%lld  loss %.4f  lr %.3g  %s tokens/s  skipped %lld  %s left",
            t->line_open ? "\r\033[K" : "", step, target, dp_json_real(e, "loss", (double)NAN),
            dp_json_real(e, "lr", 0), rate, dp_json_int(e, "skipped", 0), left);
