@@ -266,7 +266,7 @@ static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice
 {
     const uint64_t given = args->memory << 20;
     const uint64_t data = manifest->n_shards > 0 ? dp_manifest_data_bytes(manifest) : args->data;
-    /* The data stays in the machine's memory, which is not what a card's plan is about. */
+    /* The data stays in the machine's memory, which is not part of a card's plan. */
     const bool on_cpu = choice->backend == dp_backend_cpu();
     const uint32_t processes = on_cpu && args->processes > 1 ? (uint32_t)args->processes : 0;
     const dp_plan_request request = {.manifest = manifest,

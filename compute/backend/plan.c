@@ -272,7 +272,7 @@ static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *reques
                                used == 0 ? "" : " or ", levers[i].key, value) < 0);
         }
     }
-    if (plan->data > plan->budget / 4) { /* Else it is not what one would change. */
+    if (plan->data > plan->budget / 4) { /* Else the data is not worth a change. */
         snprintf(data, sizeof data, ", %.0f of them the data,", (double)plan->data / mib);
     }
     const char *const otherwise = plan->data >= plan->budget

@@ -1,6 +1,6 @@
 /* The memory plan of a training node: the memory that a model needs, the step of the recompute
  * ladder and the micro-batch that fit into a budget, and if none does, settings that would. Only
- * counts; gpt.h and optim.h allocate what is counted here. */
+ * counts; gpt.h and optim.h allocate the counted memory. */
 #ifndef DP_COMPUTE_BACKEND_PLAN_H
 #define DP_COMPUTE_BACKEND_PLAN_H
 

@@ -91,7 +91,7 @@ static void end_one(const dp_process_group *team, uint32_t rank)
 {
     close(team->others[rank].socket);
     DP_IGNORE(kill(team->others[rank].pid, SIGKILL) != 0);
-    DP_IGNORE(waitpid(team->others[rank].pid, NULL, 0) < 0); /* Gone is what it should be. */
+    DP_IGNORE(waitpid(team->others[rank].pid, NULL, 0) < 0); /* It is gone, as it should be. */
 }
 
 void dp_process_group_close(dp_process_group *team)

@@ -25,7 +25,7 @@ static size_t vector_bytes(const dp_process_group_member *m)
     return part_of(m)->setup.model->n_elements * sizeof(float);
 }
 
-/* ---- What ZeRO asks for. */
+/* ---- Functions for ZeRO. */
 
 static dp_status give(void *context, float *lane, dp_why *why)
 {

@@ -110,7 +110,7 @@ static void close_post(post *p)
     const dp_backend *const backend = p->member.backend;
     dp_engine *const engine = p->member.engine;
     if (engine != NULL) {
-        backend->close(engine); /* It asks the member who is gone until it is closed. */
+        backend->close(engine); /* It asks the member that is gone until it is closed. */
     }
     dp_process_group_member_close(&p->member);
     dp_gpt_close(gpt);

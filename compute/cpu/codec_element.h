@@ -43,9 +43,9 @@ DP_ELEMENT int8_t dp_element_step(float value, float scale, float most)
  * Why (after Markstein 1990): the first product is within 4 units of its last place, so the
  * remainder is exact (a scale has 11 bits), and the second step errs by 2^-20 of such a unit. A
  * value that is not scale (k + 1/2), which is a float for k below 2^12, lies at least one of its
- * own last bits beside it: more than half a unit of the quotient, and by 2^-11 of it more. So what
- * is rounded to an integer is k + 1/2 exactly where the quotient is, and on its side of it
- * elsewhere, here and in a quotient that is rounded once. */
+ * own last bits beside it: more than half a unit of the quotient, and by 2^-11 of it more. So the
+ * value that is rounded to an integer is k + 1/2 exactly where the quotient is, and on its side of
+ * it elsewhere, here and in a quotient that is rounded once. */
 DP_ELEMENT float dp_element_quotient(float value, float scale, float inverse)
 {
     const float first = value * inverse;

@@ -22,7 +22,7 @@ DP_INLINE dp_vec multiply_add(dp_vec a, dp_vec b, dp_vec sum)
 
 #include "compute/cpu/fast_panel.inl"
 
-/* One panel of b [columns][k]: squares first, then what is left below and beside them. */
+/* One panel of b [columns][k]: squares first, then the rest below and beside them. */
 static void pack_transposed(const float *b, size_t ld, size_t k, size_t columns, float *packed)
 {
     const size_t whole_k = k / DP_LANES * DP_LANES;

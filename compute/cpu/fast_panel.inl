@@ -1,6 +1,6 @@
 /* Rows of a times one packed panel of b: the innermost loops of all matrix products. The file that
- * includes this one says what a term is: spread() puts an element of a into all lanes,
- * multiply_add() adds its products with a vector of the panel. */
+ * includes this one defines a term: spread() puts an element of a into all lanes, multiply_add()
+ * adds its products with a vector of the panel. */
 
 /* Rows of a for the terms of a panel: element (row, depth) of a group at a[row * a_row + depth *
  * a_depth], one of them 1, the next group a_group further on. */
@@ -67,7 +67,7 @@ DP_INLINE void fetch_sums(const float *c)
     } while (0)
 
 /* sum [rows][DP_PANEL_VECS] = a * panel; rows and near, whether depths of a stand beside each
- * other, are constants. Meanwhile one line of what is next is asked for every few terms, and at
+ * other, are constants. Meanwhile one line of the next panel is asked for every few terms, and at
  * first also a row of c [rows], where the sums go, which may be far away. */
 DP_INLINE void multiply(size_t rows, bool near, const struct panel *p, const float *a,
                         size_t a_step, const float *next, const float *c, size_t ldc,
@@ -173,8 +173,8 @@ DP_INLINE struct rows rows_from(const struct rows *r, size_t row)
 }
 
 /* Any number of rows from DP_GROUP on, in order: those left over beyond whole groups begin early
- * and skip what is done. One or a few more than a group are two tails instead, which have more sums
- * than a tail alone would fill. */
+ * and skip finished rows. One or a few more than a group are two tails instead, which have more
+ * sums than a tail alone would fill. */
 static void rows_times_panel(const struct rows *r, struct panel *p, const struct target *first)
 {
     const size_t over = r->m % DP_GROUP;

@@ -3,8 +3,8 @@
 
 #define DP_PANEL_VECS (DP_PANEL / DP_LANES)
 
-/* Rows that are left over beyond whole groups: fewer sums, but still as many as hide what a sum
- * takes. */
+/* Rows that are left over beyond whole groups: fewer sums, but still as many as hide the latency of
+ * a sum. */
 #define DP_TAIL (DP_GROUP >= 6 ? DP_GROUP / 3 * 2 : DP_GROUP)
 
 /* Columns of c to which all terms are added before the next ones' turn: a slice of a hundred rows

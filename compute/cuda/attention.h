@@ -6,12 +6,12 @@
  * (attention_mma.cu) or, on sm_90a, by warpgroups with tiles that the copy engine brings
  * (attention_wgmma.cu). All else takes a plain path in fp32 (attention_plain.cu), right on every
  * card. Backward adds nothing atomically: dk and dv are summed over queries by one block for each
- * range of keys, dq over keys by another pass. On tensor cores what is multiplied is rounded to the
- * type (probabilities and their gradients too); sums are fp32 on all paths. Each has its own bits,
- * the same every time.
- * Errors: DP_BADARG for a type that is none, a head wider than DP_MODEL_HEAD_WIDTH_MAX, or kv_heads
- * that do not divide heads; DP_TOOBIG beyond 65535 rows, DP_MODEL_HEADS_MAX or
- * DP_MODEL_CONTEXT_MAX; DP_IO when a launch fails; then outputs hold anything. */
+ * range of keys, dq over keys by another pass. On tensor cores factors are rounded to the type
+ * (probabilities and their gradients too); sums are fp32 on all paths. Each has its own bits, the
+ * same every time. Errors: DP_BADARG for a type that is none, a head wider than
+ * DP_MODEL_HEAD_WIDTH_MAX, or kv_heads that do not divide heads; DP_TOOBIG beyond 65535 rows,
+ * DP_MODEL_HEADS_MAX or DP_MODEL_CONTEXT_MAX; DP_IO when a launch fails; then outputs hold
+ * anything. */
 #ifndef DP_COMPUTE_CUDA_ATTENTION_H
 #define DP_COMPUTE_CUDA_ATTENTION_H
 
@@ -54,7 +54,7 @@ typedef struct dp_cuda_attention {
     /* [rows][heads][length]: log of the sum of exp of a row's scores; written forward, read
      * backward */
     float *lse;
-    dp_cuda_attention_path path; /* what does not fit it takes PLAIN */
+    dp_cuda_attention_path path; /* shapes that do not fit it take PLAIN */
 } dp_cuda_attention;
 
 DP_MUST dp_status dp_cuda_attention_forward(const dp_cuda_attention *attention,

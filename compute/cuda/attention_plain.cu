@@ -3,7 +3,7 @@
  *
  * A warp has a few rows (queries, or in one half of backward keys) and goes through the other side
  * in tiles of 32: a lane scores one column of the tile, then the lanes share the width of the head
- * to add the tile's rows, weighted by what they scored. */
+ * to add the tile's rows, weighted by their scores. */
 #include "compute/cuda/attention_inside.cuh"
 #include "compute/cuda/reduce.cuh"
 #include "compute/model/model.h"

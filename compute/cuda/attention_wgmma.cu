@@ -44,7 +44,7 @@ template <typename T, int D> static size_t forward_shared(void)
            sizeof(forward_barriers);
 }
 
-/* ---- who asks */
+/* ---- the warps that ask */
 
 template <int D>
 static __device__ inline void ask(const forward_maps *maps, const dp_cuda_attention *a,
@@ -79,7 +79,7 @@ static __device__ inline void ask(const forward_maps *maps, const dp_cuda_attent
     }
 }
 
-/* ---- who computes */
+/* ---- the warps that compute */
 
 /* Scores of keys behind their query are minus infinity. query: of this thread's first row. */
 template <int COLUMNS>

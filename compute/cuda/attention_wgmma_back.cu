@@ -79,7 +79,7 @@ static __device__ inline rooms<D, COLUMNS> rooms_in(unsigned char *room)
     return r;
 }
 
-/* ---- who asks */
+/* ---- the warps that ask */
 
 /* The tiles that stay for this turn, by one thread. */
 template <int D, int COLUMNS>

@@ -144,7 +144,7 @@ static __device__ inline void dp_barrier_init(dp_barrier *barrier, int arrivals)
                  : "memory");
 }
 
-/* By who has made barriers, before the block meets: the copy engine sees them too. */
+/* By the thread that has made barriers, before the block meets: the copy engine sees them too. */
 static __device__ inline void dp_barriers_made(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -1,5 +1,5 @@
 /* Encoding: which kernels, and floats. codecs_blocks.cu has blocks under one scale, codecs_kept.cu
- * what keeps some elements. */
+ * the codecs that keep some elements. */
 #include "compute/cuda/codecs.h"
 
 #include "compute/cuda/codecs.cuh"

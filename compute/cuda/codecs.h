@@ -20,7 +20,7 @@ extern "C" {
 
 enum { DP_CUDA_RUN = 4096, DP_CUDA_KEPT_MAX = DP_CUDA_RUN / DP_CODEC_KEEP_MIN };
 
-/* A blob on the card; dp_codec with what finds its runs. */
+/* A blob on the card; dp_codec with the offsets of its runs. */
 typedef struct dp_cuda_blob {
     const uint8_t *bytes; /* header included, at 8 */
     /* its runs + 1: where each begins in bytes, then the end; NULL where all are as long */
@@ -44,7 +44,7 @@ DP_MUST dp_status dp_cuda_decode(float *d, size_t n, const dp_cuda_blob *blob, c
 /* The result of an encoding and its scratch memory. Codecs whose runs differ in length need a slot
  * for each run, and the offset of each run. */
 typedef struct dp_cuda_encoding {
-    uint8_t *out;    /* what follows the header: dp_codec_bytes_max - header bytes, at 8 */
+    uint8_t *out;    /* the bytes after the header: dp_codec_bytes_max - header bytes, at 8 */
     uint64_t *bytes; /* one: how much of it was written */
     /* 1: some a is not finite (fp32, bf16: or too large), and out may hold anything */
     uint32_t *bad;

@@ -11,7 +11,7 @@ enum {
     WARPS = DP_CODEC_THREADS / 32,
     GAP_WORDS = 48, /* 1504 bits: the most, with one of 16 kept */
     SCAN_THREADS = 1024,
-    LEFT_BLOCKS = 1024 /* that share what no warp could choose */
+    LEFT_BLOCKS = 1024 /* that share the elements that no warp could choose */
 };
 #define ALL 0xffffffffU
 #define INFINITY_BITS 0x7f800000U

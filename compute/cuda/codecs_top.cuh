@@ -115,7 +115,7 @@ static __device__ __forceinline__ bool dp_top_scan_run(const float *run, float *
                                                        uint32_t most[DP_TOP_OF_LANE])
 {
     const unsigned lane = threadIdx.x % 32;
-    float sum = 0; /* 0 times what is not finite is NaN, and so is a sum with it. */
+    float sum = 0; /* 0 times a value that is not finite is NaN, and so is a sum with it. */
 #pragma unroll 2
     for (unsigned at = 0; at < DP_TOP_OF_LANE; at++) {
         float own[DP_TOP_GROUP];

@@ -27,7 +27,7 @@ static __device__ inline dp_strip dp_strip_of(size_t rows, size_t per_strip)
             begin + threadIdx.x / DP_LANES, begin + per_strip < rows ? begin + per_strip : rows};
 }
 
-/* partial[strip][column], from what each thread summed. All threads of the block, once. */
+/* partial[strip][column], from the sums of each thread. All threads of the block, once. */
 static __device__ inline void dp_strip_keep(const float sum[DP_VECTOR], size_t width,
                                             float *partial)
 {

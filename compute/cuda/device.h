@@ -33,7 +33,7 @@ typedef struct dp_cuda_device {
     bool (*is_over)(void *context); /* polled while waiting; NULL: not polled (link.h) */
     void *is_over_context;
     bool lost;      /* a call failed in a way that stays */
-    bool capturing; /* what is put on the compute stream becomes a graph (graph.h) */
+    bool capturing; /* work on the compute stream becomes a graph (graph.h) */
     dp_why problem; /* of the last call that failed */
 } dp_cuda_device;
 
@@ -51,7 +51,7 @@ void dp_cuda_device_close(dp_cuda_device *device);
 /* All that was put on the stream is done. DP_IO: something failed on the way, or it is not done in
  * time. */
 DP_MUST dp_status dp_cuda_wait(dp_cuda_device *device, cudaStream_t stream);
-/* The same for what is before an event that was recorded. */
+/* The same for work before an event that was recorded. */
 DP_MUST dp_status dp_cuda_wait_for(dp_cuda_device *device, cudaEvent_t event);
 /* *came: the recorded event has come. Does not wait. DP_IO. */
 DP_MUST dp_status dp_cuda_has_come(dp_cuda_device *device, cudaEvent_t event, bool *came);

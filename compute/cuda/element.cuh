@@ -258,8 +258,8 @@ static __device__ inline float dp_rounded(dp_fp16 *, float x)
     return dp_to_float(dp_fp16{dp_fp16_bits(x)});
 }
 
-/* ---- functions that a card has an approximate instruction for; relative error below 2^-20 for
- * what is used here */
+/* ---- functions that a card has an approximate instruction for; relative error below 2^-20 for the
+ * uses here */
 
 static __device__ inline float dp_exp2(float x)
 {

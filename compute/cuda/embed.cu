@@ -15,7 +15,7 @@ enum {
 
 static_assert(1 << DIGIT_BITS == DIGITS, "a digit");
 
-/* Where the sort keeps what; all of n or of tiles * DIGITS words. */
+/* The memory of the sort; all of n or of tiles * DIGITS words. */
 typedef struct sort_room {
     uint32_t *keys[2];
     uint32_t *places[2];

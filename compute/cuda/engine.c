@@ -14,7 +14,7 @@
 
 enum {
     TOKENS_ENOUGH = 8192, /* of a micro-batch: products reach the card's speed */
-    RESERVE_DIVISOR = 20, /* of what is free stays so: a context grows, and fragments */
+    RESERVE_DIVISOR = 20, /* of free memory stays free: a context grows, and fragments */
     BF16_ARCH_MIN = 80,   /* Ampere */
     CACHE_PATH_MAX = 1024,
     MIB = 1024 * 1024

@@ -39,7 +39,7 @@ typedef struct dp_cuda_news {
 } dp_cuda_news;
 
 /* The encoding under way, on the side stream. Its staging in page-locked memory is a whole blob and
- * a whole vector, so that the card writes without anybody of the host who empties it meanwhile. */
+ * a whole vector, so that the card writes without a host thread that empties it meanwhile. */
 typedef struct dp_cuda_publication {
     bool begun; /* and not taken */
     bool there; /* made by the host, in blobs: nothing is under way */
@@ -71,8 +71,10 @@ struct dp_engine {
 
     float *vectors[DP_VECTORS]; /* NULL: there is none; alone: theta is x */
     float *grads;
-    float *staging; /* what other parts' engines send, until it is added; NULL: there are none */
-    void *typed;    /* weights of the type; NULL with fp32, where they are the vector itself */
+    float *
+        /* values that other parts' engines send, until they are added; NULL: there are none */
+        staging;
+    void *typed; /* weights of the type; NULL with fp32, where they are the vector itself */
     const float *typed_of; /* the vector that typed is of; NULL: of none as it is now */
     dp_cuda_news *news; /* two: of the calls on the compute stream, of the encoding on the other */
 
@@ -90,7 +92,7 @@ struct dp_engine {
     dp_buf blobs[2];         /* the same blobs where the host makes them; headers */
 };
 
-/* Bytes of the card by what they are for. */
+/* Bytes of the card by their use. */
 typedef struct dp_cuda_bytes {
     uint64_t weights; /* x and its typed copy */
     uint64_t gradients;
@@ -142,19 +144,19 @@ DP_MUST dp_status dp_cuda_mirror(dp_engine *e, float **mirror);
 /* n floats between card and host, done when it returns. */
 DP_MUST dp_status dp_cuda_fetch(dp_engine *e, float *to, const float *from);
 DP_MUST dp_status dp_cuda_put(dp_engine *e, float *to, const float *from);
-/* Clears news before, and reads it after what writes it. */
+/* Clears news before the kernels that write it, and reads it after them. */
 DP_MUST dp_status dp_cuda_news_clear(dp_engine *e);
 DP_MUST dp_status dp_cuda_news_read(dp_engine *e);
 
 /* ---- engine_parts.c */
 
-/* Of the card, for what other engines send. */
+/* Of the card, for values that other engines send. */
 size_t dp_cuda_stage_bytes(const dp_cuda_shape *shape);
 extern const dp_backend_parts dp_cuda_parts;
 
 /* ---- engine_encode.c */
 
-/* Before closing: waits for an encoding under way and gives back what it took. */
+/* Before closing: waits for an encoding under way and gives back its memory. */
 void dp_cuda_encode_forget(dp_engine *e);
 
 /* ---- engine_vectors.c, engine_train.c, engine_encode.c, engine_rounds.c: as backend.h says. */

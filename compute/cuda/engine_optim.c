@@ -8,7 +8,7 @@
 enum { NS_STEPS = 5, SHARES_MAX = 3 };
 #define NORM_MAX 1e18 /* as in optim.c */
 
-/* ---- Which pieces are whose. */
+/* ---- The pieces of each part. */
 
 /* Columns of a tensor that are one matrix to Muon. */
 typedef struct share {
@@ -238,7 +238,7 @@ dp_status dp_cuda_optimizer_norm(dp_cuda_optimizer *o, const float *x, double *n
 /* Vectors begin where the part does. */
 typedef struct job {
     dp_cuda_optimizer *o;
-    float *x; /* what the step moves: parameters or masters */
+    float *x; /* the values that the step moves: parameters or masters */
     const float *grads;
 } job;
 

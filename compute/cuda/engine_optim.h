@@ -21,7 +21,7 @@ typedef struct dp_cuda_optimizer {
     size_t first;
     size_t n;
     size_t n_pieces; /* of the part */
-    size_t n_adamw;  /* pieces that AdamW moves: all, or what Muon leaves */
+    size_t n_adamw;  /* pieces that AdamW moves: all, or those that Muon leaves */
 
     /* Of the card. */
     float *m;

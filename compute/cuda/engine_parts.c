@@ -83,7 +83,7 @@ static void lanes_of(const dp_engine *e, float *own, float *lanes[])
     }
 }
 
-/* Elements [at, at + n) of every part go to whom they belong. n: of the own. */
+/* Elements [at, at + n) of every part go to the engine of that part. n: of the own. */
 static dp_status exchange(dp_engine *e, size_t at, size_t n, float *const lanes[])
 {
     dp_cuda_move moves[2 * DP_PROCESS_BARRIER_PROCESSES_MAX];

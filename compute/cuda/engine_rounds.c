@@ -26,7 +26,7 @@ static void carve(dp_cuda_blobs *b, dp_cuda_arena *arena, const dp_view *views, 
 
 static dp_status put(dp_engine *e, const void *to, const void *from, size_t bytes)
 {
-    /* The kernels read what is written here, and so have it const. */
+    /* The kernels read the values that are written here, and so have them const. */
     void *target;
     memcpy(&target, &to, sizeof target);
     DP_TRY(DP_CUDA(&e->device, copy, target, from, bytes, DP_CUDA_TO_DEVICE, e->device.compute));

@@ -5,7 +5,8 @@
  * of either CUDA release that is about, and where the library is missing a sentence says which
  * package has it. The best algorithm of a shape is found by trying those that the library proposes,
  * once, and written down (gemm_cache.h), so that a run that starts again takes the same one and
- * gets the same bits. Algorithms whose sums depend on who is first are not asked for. */
+ * gets the same bits. Algorithms with sums that depend on the order of arrival are not asked
+ * for. */
 #ifndef DP_COMPUTE_CUDA_GEMM_H
 #define DP_COMPUTE_CUDA_GEMM_H
 

@@ -20,7 +20,7 @@ enum {
     DP_GEMM_CACHE_MAX = 1024, /* products; beyond that the table begins anew */
     DP_GEMM_CACHE_BYTES_MAX = 1024 * 20 * 17 + 256, /* of the file */
     DP_GEMM_ALGORITHM_WORDS = 8,
-    DP_GEMM_ALIGN = 16 /* bytes: what the widest loads of a kernel want */
+    DP_GEMM_ALIGN = 16 /* bytes: the alignment of a kernel's widest loads */
 };
 
 /* The properties that determine the best algorithm. Compared as bytes: no padding. */
@@ -52,13 +52,13 @@ typedef struct dp_gemm_cache {
 bool dp_gemm_is_aligned(const dp_cuda_product *product);
 dp_gemm_key dp_gemm_key_of(const dp_cuda_product *product);
 
-/* Takes over what the file has. Without a folder ("") nothing is read or written. DP_NOMEM. */
+/* Takes over the file's lines. Without a folder ("") nothing is read or written. DP_NOMEM. */
 DP_MUST dp_status dp_gemm_cache_open(dp_gemm_cache *cache, const char *folder, const char *file,
                                      const char *purpose);
 void dp_gemm_cache_close(dp_gemm_cache *cache);
 /* NULL when it is not there; lent until the next put. */
 const dp_gemm_found *dp_gemm_cache_get(const dp_gemm_cache *cache, const dp_gemm_key *key);
-/* Instead of what was there for this key. */
+/* Replaces the line of this key. */
 void dp_gemm_cache_put(dp_gemm_cache *cache, const dp_gemm_found *found);
 /* Puts it and writes the file. Another process that uses this card may have found one for the same
  * key meanwhile: then *found becomes that one. spoilt: the file's algorithm for the key is of no

@@ -16,7 +16,7 @@ enum {
         1 << 26,        /* m n k from which they are: below it a product is shorter than its launch,
                                and loading 24 kernels for it costs more than all its runs */
     PREPARED_MAX = 512, /* shapes of one engine; beyond that they are prepared anew */
-    WORKSPACE_BYTES = 32 * 1024 * 1024 /* what NVIDIA advises for Hopper; less elsewhere does */
+    WORKSPACE_BYTES = 32 * 1024 * 1024 /* NVIDIA's advice for Hopper; less is enough elsewhere */
 };
 
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == DP_GEMM_ALGORITHM_WORDS * sizeof(uint64_t),
@@ -231,7 +231,7 @@ void dp_cuda_gemm_close(dp_cuda_gemm *g)
     }
     dp_gemm_cache_close(&g->cache);
     dp_free(g->shapes);
-    dp_free(g); /* The library stays: it may have started what still runs. */
+    dp_free(g); /* The library stays: work that it started may still run. */
 }
 
 /* ---- A shape. */
@@ -256,7 +256,7 @@ static dp_status set(dp_cuda_gemm *g, prepared *p, cublasLtMatmulDescAttributes_
     return refused(g, g->lt.desc_set(p->desc, attribute, value, size), "MatmulDescSetAttribute");
 }
 
-/* Row-major [rows][columns] is column-major [columns][rows], which is what the library sees. */
+/* Row-major [rows][columns] is column-major [columns][rows], as the library sees it. */
 static dp_status describe(dp_cuda_gemm *g, prepared *p, const dp_cuda_product *product)
 {
     const cudaDataType_t in = type_of(product->in);

@@ -3,8 +3,8 @@
  * caller runs its work under a key, and this decides how.
  *
  * The first time the work runs as it is, because products look for their algorithm then; the second
- * time it is captured; from then on it is replayed, so it must read what changes from memory and do
- * the same for the same key. Work that finds, while it is captured (device->capturing), that it
+ * time it is captured; from then on it is replayed, so it must read changing values from memory and
+ * do the same for the same key. Work that finds, while it is captured (device->capturing), that it
  * must look for something once more says DP_BUSY: then it runs as it is, and is captured another
  * time. */
 #ifndef DP_COMPUTE_CUDA_GRAPH_H

@@ -3,7 +3,7 @@
  *
  * A kernel says __shared__ for static shared memory and DP_SHARED for the dynamic one, and is
  * internal (static). It gets everything by value or as pointers to device memory. It never spins on
- * what another block writes, and adds no float atomically (stream.h). */
+ * a value that another block writes, and adds no float atomically (stream.h). */
 #ifndef DP_COMPUTE_CUDA_LAUNCH_H
 #define DP_COMPUTE_CUDA_LAUNCH_H
 

@@ -26,7 +26,7 @@ typedef struct config {
     unsigned magic;
     unsigned version;
     int blocking;
-    int rest; /* 0: begin of what later releases have, which they look at by version */
+    int rest; /* 0: the start of the fields of later releases, which read them by version */
 } config;
 
 typedef struct unique_id {
@@ -129,8 +129,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000U + (uint64_t)now.tv_nsec / 1000000U;
 }
 
-/* Until NCCL has done on the host's side what was asked. DP_OK also where that failed: *error says
- * how. DP_CLOSED: somebody is gone; DP_TIMEOUT. */
+/* Until NCCL has finished the call on the host's side. DP_OK also where that failed: *error says
+ * how. DP_CLOSED: another process is gone; DP_TIMEOUT. */
 static dp_status settle(const dp_cuda_link *l, uint32_t wait_ms, int *error)
 {
     const uint64_t deadline = now_ms() + wait_ms;

@@ -2,8 +2,8 @@
  * with dlopen. Adds nothing: engine_parts.c decides which card adds which pieces in which order, so
  * the sums do not depend on which way NCCL goes or on its release. Knows no model.
  *
- * A link does not block: NCCL is asked again and again, and between two times whoever opened the
- * link is asked whether somebody is gone. Its communicator is ended by ncclCommAbort, which waits
+ * A link does not block: NCCL is asked again and again, and between two times the link's opener is
+ * asked whether another process is gone. Its communicator is ended by ncclCommAbort, which waits
  * for nobody. */
 #ifndef DP_COMPUTE_CUDA_LINK_H
 #define DP_COMPUTE_CUDA_LINK_H
@@ -26,8 +26,8 @@ typedef struct dp_cuda_move {
     size_t n;   /* floats; 0: nothing */
 } dp_cuda_move;
 
-/* "NCCL 2.21.5". file: "libnccl.so.2", or what a test says; so below. DP_UNSUPPORTED with a
- * sentence: it is not there, lacks a call or is too old. */
+/* "NCCL 2.21.5". file: "libnccl.so.2", or a test's file; so below. DP_UNSUPPORTED with a sentence:
+ * it is not there, lacks a call or is too old. */
 DP_MUST dp_status dp_cuda_link_library(const char *file, char name[DP_DEVICE_NAME_MAX],
                                        dp_why *why);
 /* For one link, by the first of those that will open it. DP_UNSUPPORTED with a sentence. */

@@ -114,7 +114,7 @@ DP_MUST dp_status dp_cuda_net_logits(dp_cuda_net *net, float **out);
 
 /* From tokens to last. */
 DP_MUST dp_status dp_cuda_net_forward(dp_cuda_net *net);
-/* Computes again what backward needs of a layer and the ladder has not kept. */
+/* Computes again the values of a layer that backward needs and the ladder has not kept. */
 DP_MUST dp_status dp_cuda_net_again(dp_cuda_net *net, size_t layer);
 /* True if norms and activations are dropped one by one. */
 static inline bool dp_cuda_net_drops_norms(const dp_cuda_net *net)

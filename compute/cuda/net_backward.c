@@ -58,8 +58,8 @@ static dp_status qkv_bias_grads(dp_cuda_net *net, size_t layer)
                                                           width, bias, net->scratch, net->stream));
 }
 
-/* dx = residual + what d_small is before the norm of x. d_bias: of the product that was added
- * before it; NULL: it has none. */
+/* dx = residual + the gradient before the norm of x, from d_small. d_bias: of the product that was
+ * added before it; NULL: it has none. */
 static dp_status norm_back(dp_cuda_net *net, size_t layer, dp_slot gain, const void *residual,
                            void *dx, float *d_bias)
 {

@@ -48,9 +48,9 @@ static inline size_t dp_cuda_norm_scratch(size_t rows, size_t width)
 }
 
 /* dx = residual + d(loss)/dx for dy; over all rows d_gain +=, d_bias +=, and d_sum += dx: the
- * gradient of a bias that was added to what the norm is of. residual: of the stream's type or NULL,
- * may be dx; d_bias NULL for RMSNorm, d_sum where nobody asks. x is what was normed (sum, where
- * there was an add). */
+ * gradient of a bias that was added to the norm's input. residual: of the stream's type or NULL,
+ * may be dx; d_bias NULL for RMSNorm, d_sum where it is not needed. x is the norm's input (sum,
+ * where there was an add). */
 DP_MUST dp_status dp_cuda_norm_backward(const dp_cuda_norm *norm, const void *dy,
                                         const void *residual, void *dx, float *d_gain,
                                         float *d_bias, float *d_sum, float *scratch,

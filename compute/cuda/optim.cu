@@ -1,4 +1,4 @@
-/* AdamW, norms and weights in bf16; optim_layer.cu has what follows the norms of tensors,
+/* AdamW, norms and weights in bf16; optim_layer.cu has the steps that follow the norms of tensors,
  * optim_muon.cu the rest. */
 #include "compute/cuda/optim.h"
 

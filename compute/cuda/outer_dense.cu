@@ -4,7 +4,7 @@
 
 #include "compute/cuda/launch.h"
 
-#define ANY DP_CODEC_KINDS, 0 /* whatever the blobs say */
+#define ANY DP_CODEC_KINDS, 0 /* with any blobs */
 enum {
     /* of a processor: without the word ptxas aims at four and spills where any codec may come */
     BLOCKS_MIN = 2

@@ -26,7 +26,7 @@ struct difference_of {
 };
 
 struct product_with {
-    float factor; /* 0: the result is 0, even of what is not finite */
+    float factor; /* 0: the result is 0, even of values that are not finite */
     __device__ float operator()(float x, float) const
     {
         return factor == 0.0F ? 0.0F : __fmul_rn(x, factor);

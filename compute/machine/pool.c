@@ -41,8 +41,8 @@ struct dp_pool {
     struct share *shares; /* [n_threads] */
 };
 
-/* First its own share, then what is left of the others'. Jobs over the same rows follow each other,
- * and so most rows stay in the cache of the core that wrote them. */
+/* First its own share, then the rest of the others'. Jobs over the same rows follow each other, and
+ * so most rows stay in the cache of the core that wrote them. */
 static void work(dp_pool *pool, size_t worker)
 {
     for (size_t i = 0; i < pool->n_threads; i++) {

@@ -3,9 +3,9 @@
  * never a hang.
  *
  * One word holds the number of arrivals (bits 0..7), whether the barrier is broken (bit 8) and how
- * often it has opened (the rest). It changes only by compare and swap, so that all who waited agree
- * whether it opened or broke. A process shows that it lives by a robust mutex that it holds from
- * enter to leave: the kernel releases it when the process dies, also by SIGKILL. */
+ * often it has opened (the rest). It changes only by compare and swap, so that all waiting
+ * processes agree whether it opened or broke. A process shows that it lives by a robust mutex that
+ * it holds from enter to leave: the kernel releases it when the process dies, also by SIGKILL. */
 #ifndef DP_COMPUTE_MACHINE_PROCESS_BARRIER_H
 #define DP_COMPUTE_MACHINE_PROCESS_BARRIER_H
 

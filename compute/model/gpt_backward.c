@@ -27,7 +27,7 @@ static bool norms_again(const dp_gpt *gpt)
     return gpt->recompute == DP_RECOMPUTE_NORMS || gpt->recompute == DP_RECOMPUTE_ATTENTION;
 }
 
-/* From behind the layer to the output of attention. Also fills what was dropped of norm2, act and
+/* From behind the layer to the output of attention. Also fills the dropped values of norm2, act and
  * qk. */
 static void to_attention_task(void *ctx, size_t index, size_t worker)
 {

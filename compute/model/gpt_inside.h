@@ -111,7 +111,7 @@ struct dp_gpt {
     size_t head_count;
     float scale;
     bool backward;
-    bool unwritten; /* gradients of products count as 0, whatever their memory holds */
+    bool unwritten; /* gradients of products count as 0, with any bytes in their memory */
     /* unwritten was true when the step began: it writes gradients and does not add */
     bool first_terms;
 };
@@ -190,7 +190,7 @@ DP_MUST dp_status dp_gpt_open_with(dp_gpt **out, const dp_model *model, size_t r
 /* ---- gpt_memory.c */
 
 /* Sets every buffer of gpt, from base on, and returns the floats they take. With base NULL it only
- * counts. Needs what dp_gpt_setup sets; layers may then be NULL. */
+ * counts. Needs the fields that dp_gpt_setup sets; layers may then be NULL. */
 size_t dp_gpt_carve(dp_gpt *gpt, float *base);
 /* Floats of the packs, kept or shared. */
 size_t dp_gpt_packed_floats(const dp_gpt *gpt);

@@ -7,7 +7,7 @@
 enum {
     ALIGN_FLOATS = DP_GPT_ALIGN_FLOATS,
     HEAD_FLOATS = 4 * 1024 * 1024, /* logits that live at once, unless one slice needs more */
-    HEAD_TOKENS_MIN = 2 * DP_GPT_SLICE_MAX /* whatever the vocabulary: products need rows */
+    HEAD_TOKENS_MIN = 2 * DP_GPT_SLICE_MAX /* with any vocabulary: products need rows */
 };
 
 /* Hands out pieces of one block; with base NULL it only counts. */

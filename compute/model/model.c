@@ -30,7 +30,7 @@ enum {
     GATES = 16
 }; /* which models have it; 0: all */
 
-/* One row per kind of tensor. A name starts with what HF calls the part of the model; layers put
+/* One row per kind of tensor. A name starts with HF's name for the part of the model; layers put
  * their number inside. */
 static const struct slot_row {
     const char *gpt2;

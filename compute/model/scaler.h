@@ -3,8 +3,8 @@
  * nothing itself: the engine takes the factor as its scale, dp_optim_step as loss_scale.
  *
  * A step whose gradients are not finite is skipped and halves the scale; so many good steps in a
- * row double it. The scale is a power of two, so that it changes no bits of what does not overflow,
- * and stays within the bounds below. */
+ * row double it. The scale is a power of two, so that it changes no bits of values that do not
+ * overflow, and stays within the bounds below. */
 #ifndef DP_COMPUTE_MODEL_SCALER_H
 #define DP_COMPUTE_MODEL_SCALER_H
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define DP_SCALER_START 65536.0F  /* 2^16 */
-#define DP_SCALER_MIN 1.0F        /* below it fp16 is not what is wrong */
+#define DP_SCALER_MIN 1.0F        /* below it fp16 is not the cause */
 #define DP_SCALER_MAX 16777216.0F /* 2^24 */
 
 enum { DP_SCALER_GOOD_STEPS = 1000 };

@@ -8,8 +8,8 @@ enum {
     GROUP = 16 /* counters that are treated together */
 };
 
-/* Salmon et al. 2011, table 2: multipliers, and what is added to the key: the golden ratio, sqrt(3)
- * - 1. */
+/* Salmon et al. 2011, table 2: multipliers, and the increments of the key: the golden ratio,
+ * sqrt(3) - 1. */
 #define MULTIPLY0 0xD2511F53U
 #define MULTIPLY1 0xCD9E8D57U
 #define WEYL0 0x9E3779B9U

@@ -96,7 +96,7 @@ static void measure_waiting(const dp_codec *codec, measured *m)
     m->n_waiting = 0;
 }
 
-/* One run, as those who get it read it. */
+/* One run, as its receivers read it. */
 static dp_status measure_run(const dp_codec *codec, dp_view runs, const float *g, size_t n,
                              measured *m)
 {
@@ -136,7 +136,7 @@ dp_status dp_part_reduce(const dp_codec *codec, dp_part_place place, const dp_pa
 {
     const size_t before = out->size;
     uint8_t *room;
-    measured m; /* Without what runs hold: they are filled when they come. */
+    measured m; /* Without the content of runs: they are filled when they come. */
     memset(m.squares, 0, sizeof m.squares);
     m.energy = (dp_codec_tally){0};
     m.n_waiting = 0;

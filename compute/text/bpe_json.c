@@ -1,5 +1,5 @@
-/* tokenizer.json: reading the parts that a byte-level BPE has, and refusing what would make other
- * tokens. */
+/* tokenizer.json: reading the parts that a byte-level BPE has, and refusing parts that would make
+ * other tokens. */
 #include <jansson.h>
 #include <string.h>
 
@@ -218,7 +218,7 @@ static dp_status read_merge(dp_bpe *bpe, const json_t *item, size_t index, dp_wh
                                             : "is one too many");
 }
 
-/* ---- What makes the pieces. */
+/* ---- Patterns that make the pieces. */
 
 static bool empty_or_null(const json_t *value)
 {
@@ -259,7 +259,7 @@ static bool plain_byte_level(const json_t *step, bool use_regex)
            flag(step, "use_regex", true) == use_regex;
 }
 
-/* Isolated matches, or what no match leaves removed: the same with patterns that match all text. */
+/* Isolated matches, or text between matches removed: the same with patterns that match all text. */
 static bool read_split(const json_t *step, dp_pretokenizer_kind *kind)
 {
     const char *const pattern =

@@ -15,7 +15,8 @@
 
 typedef enum dp_pretokenizer_kind {
     DP_PRETOKENIZER_GPT2, /* Radford et al. 2019; ByteLevel of Hugging Face's tokenizers */
-    /* digits in threes from the left, contractions in any case, line ends with what precedes */
+    /* digits in threes from the left, contractions in any case, line ends with the characters
+     * before them */
     DP_PRETOKENIZER_LLAMA3,
     DP_PRETOKENIZER_QWEN2, /* the same with single digits */
     DP_PRETOKENIZER_KINDS

@@ -1,5 +1,5 @@
 /* Opening and closing a trainer, its vectors and its progress. Shared fields are in
- * trainer_inside.h, which says what the other files do. */
+ * trainer_inside.h, which lists the other files. */
 #include "compute/trainer/trainer.h"
 
 #include <string.h>

@@ -165,15 +165,15 @@ DP_MUST dp_status dp_trainer_publish(dp_trainer *trainer, bool dense, dp_view *b
 
 /* The same in two calls, for a round of this density (dp_codec_of_round; DP_BADARG: not permitted,
  * nothing has changed). Between them only work, aim, lease and progress may be called. start fixes
- * what is published and may give DP_BUSY and DP_DIVERGED. ready: true if take returns without
- * waiting. take gives what publish gives, DP_DIVERGED included; after any status the publication
+ * the published work and may give DP_BUSY and DP_DIVERGED. ready: true if take returns without
+ * waiting. take gives the status of publish, DP_DIVERGED included; after any status the publication
  * has failed or is pending. */
 DP_MUST dp_status dp_trainer_publish_start(dp_trainer *trainer, bool dense, uint32_t keep);
 DP_MUST dp_status dp_trainer_publish_ready(dp_trainer *trainer, bool *ready);
 DP_MUST dp_status dp_trainer_publish_take(dp_trainer *trainer, dp_view *blob, dp_view *a);
 
-/* As dp_codec_error for the pending publication: |a|, and the norm of what the codec has left over.
- * DP_BADARG: none is pending; DP_IO. */
+/* As dp_codec_error for the pending publication: |a|, and the norm of the rest that the codec has
+ * left out. DP_BADARG: none is pending; DP_IO. */
 DP_MUST dp_status dp_trainer_codec_error(dp_trainer *trainer, double *norm, double *error);
 
 typedef struct dp_trainer_record {

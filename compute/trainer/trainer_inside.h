@@ -89,7 +89,7 @@ struct dp_trainer {
     dp_reach drawn;    /* samples behind it, those of the step under way included */
     dp_reach reach;    /* without these */
     uint32_t n_ranges;
-    dp_sample_range ranges[DP_LEASE_RANGES_MAX]; /* what is left of the lease */
+    dp_sample_range ranges[DP_LEASE_RANGES_MAX]; /* the rest of the lease */
     uint32_t *inputs;                            /* [rows_max][context], of an evaluation */
     uint32_t *targets;
 };

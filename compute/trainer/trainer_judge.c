@@ -207,7 +207,7 @@ void dp_trainer_remember(dp_trainer *t, const float *a)
     }
 }
 
-/* The first time there is what waits for its record, at most. */
+/* The first time there is at most the pending publication. */
 static dp_status find_own(dp_trainer *t)
 {
     t->judges = true;

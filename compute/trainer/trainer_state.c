@@ -119,7 +119,7 @@ static dp_status keep_pending(dp_trainer *t, dp_view a, dp_view blob)
     dp_buf_clear(&t->restored);
     DP_TRY(dp_buf_append(&t->restored, blob));
     DP_TRY(t->backend->load(t->engine, DP_VECTOR_A, a));
-    /* Only a holds what was published; open and frozen work is measured from theta, as before. */
+    /* Only a holds the published work; open and frozen work is measured from theta, as before. */
     DP_TRY(t->backend->copy(t->engine, DP_VECTOR_ANCHOR, DP_VECTOR_THETA));
     t->pending_blob = dp_buf_view(&t->restored);
     t->pending = true;

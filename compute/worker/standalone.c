@@ -13,8 +13,8 @@
 #include "compute/worker/standalone_file.h"
 #include "compute/worker/standalone_folder.h"
 
-/* Of a micro-batch: packing the weights for it is then a small part (plan.c), and it is what caches
- * hold. */
+/* Of a micro-batch: packing the weights for it is then a small part (plan.c), and caches hold
+ * it. */
 enum {
     TOKENS_ENOUGH = 2048,
     CARD_TOKENS_ENOUGH = 8192 /* as the CUDA engine's plan has it */
@@ -368,7 +368,7 @@ static size_t threads_of(const dp_standalone_job *job)
     return each > 0 ? each : 1;
 }
 
-/* DP_IO of a device is no file's; its own sentence says what it is. */
+/* DP_IO of a device is no file's; its own sentence names the fault. */
 static dp_status blame(const solo *s, dp_status status, dp_why *why)
 {
     const char *const problem = s->trainer != NULL ? dp_trainer_problem(s->trainer) : "";

@@ -1,5 +1,4 @@
-/* The newest checkpoint of a folder, measured on what was held out or on data from outside, or
- * exported. */
+/* The newest checkpoint of a folder, measured on held-out data or on other data, or exported. */
 #include <stdio.h>
 
 #include "compute/data/shard.h"

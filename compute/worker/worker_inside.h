@@ -48,7 +48,7 @@ typedef struct dp_worker {
     bool training;
     bool stopped;
     bool publishing;          /* a publication is encoded beside steps */
-    dp_trainer_msg published; /* its answer, without what depends on the blob */
+    dp_trainer_msg published; /* its answer, without the fields that depend on the blob */
     /* steps done or dropped that STEP has reported since the last publication or reset */
     uint64_t told_steps;
     uint64_t told_us;
