@@ -71,10 +71,8 @@ struct dp_engine {
 
     float *vectors[DP_VECTORS]; /* NULL: there is none; alone: theta is x */
     float *grads;
-    float *
-        /* values that other parts' engines send, until they are added; NULL: there are none */
-        staging;
-    void *typed; /* weights of the type; NULL with fp32, where they are the vector itself */
+    float *staging; /* values from other parts' engines, until they are added; NULL: none */
+    void *typed;    /* weights of the type; NULL with fp32, where they are the vector itself */
     const float *typed_of; /* the vector that typed is of; NULL: of none as it is now */
     dp_cuda_news *news; /* two: of the calls on the compute stream, of the encoding on the other */
 

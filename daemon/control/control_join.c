@@ -12,9 +12,8 @@
 #include "daemon/peer/driver.h"
 
 enum {
-    JOIN_CLOCK_MS = 3 * 1000, /* since a clock was found that differs */
-    JOIN_CUT_MS =
-        15 * 1000, /* the peer there may cut this node off for so long, overrun perhaps ... */
+    JOIN_CLOCK_MS = 3 * 1000,  /* since a clock was found that differs */
+    JOIN_CUT_MS = 15 * 1000,   /* the peer may cut this node off for so long, overrun perhaps ... */
     JOIN_REACH_MS = 20 * 1000, /* ... somebody must have answered with the manifest ... */
     JOIN_SLOW_MS = 40 * 1000,  /* ... or have let us connect; then there is more time, once */
     JOIN_LOOK_MS = 100,        /* whether it is admitted; */

@@ -27,8 +27,7 @@ typedef struct dp_config {
     char dir[DP_CONFIG_PATH_MAX];
     char socket[DP_CONFIG_PATH_MAX];
     char listen[DP_ADDRESS_TEXT_MAX + 8]; /* "ADDR:PORT"; port 0: any */
-    char advertise
-        [DP_CONFIG_PATH_MAX]; /* the addresses that others dial (advertise.h); empty: by listen */
+    char advertise[DP_CONFIG_PATH_MAX];   /* addresses for others to dial; empty: by listen */
     char name[DP_CONFIG_NAME_MAX + 1];
     char worker[DP_CONFIG_PATH_MAX];  /* path of dpnode-worker */
     char backend[DP_CONFIG_PATH_MAX]; /* of the trainer */

@@ -17,8 +17,7 @@ enum {
     DP_EVENT_LOG_TEXT_MAX = 240,
     DP_EVENT_LOG_NAME_MAX = 40,
     DP_EVENT_LOG_LEFT_OUT_MAX = 8,
-    DP_EVENT_LOG_STRAGGLERS_MAX =
-        64, /* the causes of so many are kept until their round is decided */
+    DP_EVENT_LOG_STRAGGLERS_MAX = 64, /* causes kept until their round is decided */
     DP_EVENT_LOG_FLUSH_MS = 500
 };
 

@@ -90,8 +90,7 @@ dp_status dp_tool_run(dp_daemon *daemon, const char *const *arguments, dp_tool_d
         return DP_IO;
     }
     uv_pipe_init(daemon->loop, &self->pipe, 0);
-    DP_IGNORE(uv_pipe_open(&self->pipe, ends[0]) !=
-              0); /* Fails only for a descriptor that is no pipe. */
+    DP_IGNORE(uv_pipe_open(&self->pipe, ends[0]) != 0); /* Fails only for other descriptors. */
     self->pipe.data = self;
     self->process.data = self;
     self->done = done;

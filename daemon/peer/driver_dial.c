@@ -9,9 +9,8 @@
 #include "daemon/peer/driver_inside.h"
 
 enum {
-    LOOKUPS_MAX = 8, /* at once: members choose the names, and each may keep a thread waiting */
-    LOOKUP_MS_MAX =
-        2000 /* then the dial begins with the known addresses; a late answer is dialled too */
+    LOOKUPS_MAX = 8,     /* at once: members choose the names, and each may keep a thread waiting */
+    LOOKUP_MS_MAX = 2000 /* then the known addresses are dialled; a late answer is dialled too */
 };
 
 /* A dial that waits until the names among its addresses are known. */

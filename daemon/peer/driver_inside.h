@@ -111,8 +111,7 @@ struct dp_driver {
     bool training;         /* told to train, and not to stop since */
     uint32_t trainer_life; /* counts deaths, so that late jobs of an earlier life are dropped */
     uint64_t elements;
-    char device
-        [DP_DRIVER_DEVICE_MAX]; /* the device that computes, as the trainer says; "": not told */
+    char device[DP_DRIVER_DEVICE_MAX]; /* the trainer's device; "": not told */
     uint32_t next_check;
     struct {
         dp_hash root;
@@ -216,8 +215,7 @@ void dp_driver_command_trainer(dp_driver *driver, const dp_action *action);
 void dp_driver_open_model(dp_driver *driver); /* OPEN with manifest, tokenizer and data */
 void dp_driver_commands_retry(
     dp_driver *driver); /* commands that wait for memory or descriptors, each tick */
-void dp_driver_commands_drop(
-    dp_driver *driver); /* the trainer is gone: forgets the waiting commands */
+void dp_driver_commands_drop(dp_driver *driver); /* the trainer is gone: forgets them */
 
 /* ADD of these, which follow on at others. */
 void dp_driver_command_slice(dp_driver *driver, uint64_t round, uint32_t at,
@@ -245,8 +243,7 @@ void dp_driver_publication_store(dp_driver *driver, const dp_trainer_msg *msg, c
 /* The core waits for every part that it has asked for. */
 void dp_driver_reduce_failed(dp_driver *driver, uint64_t round, uint32_t part, dp_status status);
 void dp_driver_publication_retry(dp_driver *driver); /* those that wait for room, each tick */
-void dp_driver_publication_drop(
-    dp_driver *driver); /* the trainer is gone: forgets the waiting commands */
+void dp_driver_publication_drop(dp_driver *driver);  /* the trainer is gone: forgets them */
 
 /* driver_answer.c */
 /* One of n_judges is over; NULL: nothing was measured. */

@@ -34,8 +34,7 @@ enum {
     DP_CERT_SERIAL_BYTES = 16,
     DP_CHAIN_CERTS_MAX = 5, /* in a credential */
     DP_CREDENTIAL_BYTES_MAX = DP_CHAIN_CERTS_MAX * DP_CERT_BYTES,
-    DP_INVITE_CHAIN_CERTS_MAX =
-        DP_CHAIN_CERTS_MAX - 1, /* an INVITE and the certificates above it */
+    DP_INVITE_CHAIN_CERTS_MAX = DP_CHAIN_CERTS_MAX - 1, /* an INVITE and those above it */
     DP_INVITE_CHAIN_BYTES_MAX = DP_INVITE_CHAIN_CERTS_MAX * DP_CERT_BYTES,
     DP_INVITE_ID_BYTES = 16,
     DP_CERT_ABOVE_MAX = (DP_CHAIN_CERTS_MAX - 1) / 2, /* nodes above the subject */

@@ -21,8 +21,7 @@
 enum {
     DP_DENSITY_SLOW = 3,
     DP_DENSITY_FREE = 8,
-    DP_DENSITY_SLOW_SHARE =
-        4, /* of a round: a voter that waits longer than a quarter for updates is slow */
+    DP_DENSITY_SLOW_SHARE = 4, /* of a round: longer than a quarter for updates is slow */
     DP_DENSITY_FREE_SHARE = 16
 };
 

@@ -59,10 +59,9 @@ typedef struct dp_ledger {
     dp_run_id run;
     uint8_t root_key[DP_PUBLIC_KEY_BYTES];
     uint32_t voters_max;
-    uint32_t alpha; /* Q16, of the manifest */
-    bool unclipped; /* a mean of gradients: by the manifest nothing is clipped */
-    bool
-        stale; /* an update that came too late for a round may count in the next: by the manifest */
+    uint32_t alpha;      /* Q16, of the manifest */
+    bool unclipped;      /* a mean of gradients: by the manifest nothing is clipped */
+    bool stale;          /* a late update may count in the next round: by the manifest */
     uint32_t listed_max; /* contributions in one record, by the manifest: 32, or more, in lists */
     dp_hash fork;
     /* ids that were the fork before it, oldest first; the oldest may be forgotten */

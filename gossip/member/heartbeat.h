@@ -32,8 +32,8 @@ typedef struct dp_heartbeat_voter {
     dp_time direct;  /* of the newest beat on the voter's own link */
     /* of the newest beat that somebody else brought first, with its next line; zero: none */
     dp_time passed;
-    dp_peer
-        via; /* the peer that brought it, voter or not: it hears this voter, or a node that does */
+    /* the peer that brought it, voter or not: it hears this voter, or a node that does */
+    dp_peer via;
     uint64_t slot;
     uint64_t round;
     uint64_t wall_ms;

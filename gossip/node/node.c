@@ -192,8 +192,7 @@ static void on_object(dp_node *node, const dp_event *event)
     const dp_hash *root = &event->u.object.root;
 
     dp_assert(node->started);
-    dp_train_came(
-        node, root); /* The row of the publication keeps it, whatever the outcome of the round. */
+    dp_train_came(node, root); /* The row of the publication keeps it after the round too. */
     if (!is_of_use(node, root)) {
         /* Its last piece was being written when it was given up. Nothing else would ever let go of
          * it. */

@@ -36,9 +36,8 @@ struct dp_mix {
     bool abort_wanted;        /* PREPARING: once the row is there */
     bool rebuilding;          /* MIXING again an exchange that was committed in an earlier life */
     unsigned __int128 energy; /* of the own blob of x */
-    uint32_t
-        kept; /* Q16: the share of F that APPLY and RESTORE have left since it was frozen for x */
-    uint32_t op; /* of the row being written; 0: none, write again at write_at */
+    uint32_t kept; /* Q16: share of F that APPLY and RESTORE have left since its freeze for x */
+    uint32_t op;   /* of the row being written; 0: none, write again at write_at */
     dp_time write_at;
     dp_time since;
     dp_time progress;

@@ -23,16 +23,14 @@ enum {
     DP_GARBAGE_PER_STEP = 64,   /* so many in one step, whose actions are bounded */
     DP_PARTS_OF_OTHERS_MAX = 2, /* that a node works for at a time, beside its own */
     DP_RESULTS_MAX = 128,       /* words of owners that are followed in one round */
-    DP_RESULTS_OF_OWNER_MAX =
-        /* of these, told by PART for one part by its owner, or by the next in line: a node that
-         * was restarted, or had to sum again */
-    2,
+    /* of these, told by PART for one part by its owner, or by the next in line: a node that was
+     * restarted, or had to sum again */
+    DP_RESULTS_OF_OWNER_MAX = 2,
     DP_RESULTS_OF_OTHERS_MAX = 1, /* ... by all others: a record is judged with the rest */
     DP_HINTS_MAX = 32,            /* collectors that announce that they sum this node's part */
     DP_SUMS_MAX = DP_SITE_SUMS_MAX +
                   DP_PARTS_MAX, /* sums of sites: for this node's part, and by it for others' */
-    DP_SITE_WAITS =
-        2, /* of a node in line, for a part that another node near to this one fetches */
+    DP_SITE_WAITS = 2,          /* of a node in line, for a part that another near node fetches */
     /* round trips that are mostly the time to write one batch (daemon/net/path.h) */
     DP_SITE_RTT_US = 2100,
     DP_SITE_RTT_US_BUSY = 10000, /* ... with the delay that two busy processors may add, where */

@@ -73,8 +73,7 @@ void dp_round_open_slot(dp_node *node, bool new_round)
         round->states[i].known =
             round->states[i].known && round->states[i].round == node->ledger.round;
     }
-    dp_node_repeat_now(
-        node); /* Sends the new slot's voters at once the announcements that they need. */
+    dp_node_repeat_now(node); /* The new slot's voters need the announcements at once. */
     dp_node_changed(node);
 }
 

@@ -5,10 +5,9 @@
 enum { DOUBLINGS_MAX = 5, RATED_BYTES_MIN = 64 * 1024 };
 #define INFO_WAIT_US (250 * DP_MS)
 #define INFO_WAIT_US_MAX (500 * DP_MS)
-#define NEAR_US (5 * DP_MS)  /* time that a chunk may take on a near line without a queue */
-#define LOOK_US (50 * DP_MS) /* a late chunk is looked at again no sooner */
-#define RATED_US_MAX                                                                               \
-    (8 * DP_SECOND) /* of time with chunks under way, then the earlier rate counts half */
+#define NEAR_US (5 * DP_MS)          /* time that a chunk may take on a near line without a queue */
+#define LOOK_US (50 * DP_MS)         /* a late chunk is looked at again no sooner */
+#define RATED_US_MAX (8 * DP_SECOND) /* of transfer, then the earlier rate counts half */
 #define GUESS_BYTES_PER_SECOND 1000000ULL /* before anything was measured */
 
 static dp_span *span_of(dp_picker *picker, uint64_t size)
