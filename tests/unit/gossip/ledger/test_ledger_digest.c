@@ -1,0 +1,146 @@
+/* Two ledgers that differ in anything that members must agree on have unlike digests. */
+#include <stddef.h>
+
+#include "gossip/ledger/ledger.h"
+#include "tests/lib/check.h"
+
+typedef struct field {
+    const char *name;
+    size_t offset;
+    size_t size;
+} field;
+
+#define FIELD(type, name)                                                                          \
+    {                                                                                              \
+#name, offsetof(type, name), sizeof(((type *)0)->name)                                     \
+    }
+
+enum { MEMBERS = 2 };
+
+static dp_ledger ledger;
+static dp_roster_entry roster[MEMBERS];
+
+static void open_sample(void)
+{
+    ledger = (dp_ledger){.has_before = true,
+                         .slot = 9,
+                         .round = 8,
+                         .n_voters = 2,
+                         .n_roster = MEMBERS,
+                         .n_members = MEMBERS,
+                         .roster = roster,
+                         .judges_invites = true,
+                         .n_revoked = 1,
+                         .pool = {.n = 1},
+                         .pace = {.bounded = true},
+                         .epoch = {.epoch = 1}};
+    memset(roster, 0, sizeof roster);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        roster[i].lease.n = 1;
+        roster[i].strict = true;
+    }
+}
+
+static void every_byte_counts(uint8_t *at, const field *fields, size_t n)
+{
+    const dp_hash before = dp_ledger_digest(&ledger);
+
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < fields[i].size; k++) {
+            at[fields[i].offset + k] ^= 0x10;
+            const dp_hash after = dp_ledger_digest(&ledger);
+            if (dp_hash_equal(&before, &after)) {
+                fail_msg("%s is not in the digest", fields[i].name);
+            }
+            at[fields[i].offset + k] ^= 0x10;
+        }
+    }
+    const dp_hash again = dp_ledger_digest(&ledger);
+    assert_true(dp_hash_equal(&before, &again));
+}
+
+static void what_holds_for_the_chain_is_in_the_digest(void **state)
+{
+    static const field fields[] = {
+        FIELD(dp_ledger, run),
+        FIELD(dp_ledger, fork),
+        FIELD(dp_ledger, slot),
+        FIELD(dp_ledger, head),
+        FIELD(dp_ledger, time_ms),
+        FIELD(dp_ledger, round),
+        FIELD(dp_ledger, base),
+        FIELD(dp_ledger, base_before),
+        FIELD(dp_ledger, state_before),
+        FIELD(dp_ledger, tokens),
+        FIELD(dp_ledger, clip_median),
+        FIELD(dp_ledger, pace.speed),
+        FIELD(dp_ledger, voters[0].peer),
+        FIELD(dp_ledger, voters[0].key),
+        FIELD(dp_ledger, voters[1].peer),
+        FIELD(dp_ledger, voters[1].key),
+        FIELD(dp_ledger, pool.cursor),
+        FIELD(dp_ledger, pool.lost),
+        FIELD(dp_ledger, pool.ranges[0].first),
+        FIELD(dp_ledger, pool.ranges[0].count),
+        FIELD(dp_ledger, revoked[0].id),
+        FIELD(dp_ledger, epoch.commitment),
+    };
+
+    (void)state;
+    open_sample();
+    every_byte_counts((uint8_t *)&ledger, fields, sizeof fields / sizeof fields[0]);
+}
+
+static void what_holds_for_a_member_is_in_the_digest(void **state)
+{
+    static const field fields[] = {
+        FIELD(dp_roster_entry, peer),
+        FIELD(dp_roster_entry, caps),
+        FIELD(dp_roster_entry, invite),
+        FIELD(dp_roster_entry, admitted_slot),
+        FIELD(dp_roster_entry, admitted_round),
+        FIELD(dp_roster_entry, included),
+        FIELD(dp_roster_entry, touched),
+        FIELD(dp_roster_entry, w),
+        FIELD(dp_roster_entry, counted_ms),
+        FIELD(dp_roster_entry, owed),
+        FIELD(dp_roster_entry, owed_round),
+        FIELD(dp_roster_entry, fenced),
+        FIELD(dp_roster_entry, gone),
+        FIELD(dp_roster_entry, lease.reach.leased),
+        FIELD(dp_roster_entry, lease.reach.own),
+        FIELD(dp_roster_entry, lease.granted),
+        FIELD(dp_roster_entry, lease.ranges[0].first),
+        FIELD(dp_roster_entry, lease.ranges[0].count),
+    };
+
+    (void)state;
+    open_sample();
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        every_byte_counts((uint8_t *)&roster[i], fields, sizeof fields / sizeof fields[0]);
+    }
+}
+
+static void the_state_root_names_round_vector_and_ledger(void **state)
+{
+    const dp_hash one = {.bytes = {1}};
+    const dp_hash two = {.bytes = {2}};
+    const dp_hash root = dp_state_root(5, &one, &two);
+    const dp_hash others[] = {dp_state_root(6, &one, &two), dp_state_root(5, &two, &two),
+                              dp_state_root(5, &one, &one), dp_state_root(5, &two, &one)};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_false(dp_hash_equal(&root, &others[i]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_holds_for_the_chain_is_in_the_digest),
+        cmocka_unit_test(what_holds_for_a_member_is_in_the_digest),
+        cmocka_unit_test(the_state_root_names_round_vector_and_ledger),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
