@@ -47,6 +47,7 @@ void dp_node_changed(dp_node *node)
 void dp_node_repeat_now(dp_node *node)
 {
     node->repeat_at = node->now;
+    node->changed = true;
 }
 
 void dp_node_reopen(dp_node *node)

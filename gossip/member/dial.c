@@ -178,6 +178,7 @@ static void hasten(dp_members *members, dp_time now)
 {
     const bool alone = is_alone(members);
 
+    dp_assert(members->count > 0);
     for (uint32_t i = 1; alone && !members->alone && i < members->count; i++) {
         dp_row *const row = &members->rows[i];
         if (!row->dialling) {

@@ -30,7 +30,7 @@ bool dp_members_mute(const dp_members *members, const dp_row *row, dp_time now)
         const dp_idle *idle = &members->beat->idle;
         /* Since the end of an idle run it is pinged at the full rate. */
         last.us = last.us > idle->changed.us ? last.us : idle->changed.us;
-        most_us = idle->idle                           ? 2 * DP_IDLE_SUMMARY_US
+        most_us = idle->idle                           ? 3 * DP_IDLE_SUMMARY_US
                   : dp_heartbeat_quorum(members->beat) ? 3 * dp_members_summary_us(members)
                                                        : MUTE_US;
     }

@@ -110,6 +110,7 @@ void dp_heartbeat_init(dp_heartbeat *beat, const dp_heartbeat_config *config)
 {
     const uint32_t pace = config->pace > 0 ? config->pace : 1;
 
+    dp_assert(pace <= 4);
     *beat = (dp_heartbeat){
         .run = config->run,
         .self = config->self,

@@ -333,8 +333,7 @@ dp_time dp_members_wake(dp_members *members)
         dp_members_dial_find(members);
     }
     wake = dp_time_min(wake, members->guests_at);
-    if (!dp_members_large(members) &&
-        members->linked.count - members->n_guests + 1 < members->n_alive) {
+    if (!dp_members_large(members)) {
         wake = dp_time_min(wake, members->far_at);
     }
     return dp_time_min(wake, members->dial_next);

@@ -181,6 +181,7 @@ static uint32_t least_measured(const dp_members *members, dp_time now)
  * is old; else one with few measurements. DP_MEMBER_NONE after one turn of the table. */
 static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
 {
+    const uint64_t summary_us = dp_members_summary_us(members);
     const uint32_t turns =
         2 * (dp_members_large(members) ? members->order_count + 1 : members->count);
     for (uint32_t turn = 0; turn < turns; turn++) {
@@ -205,9 +206,10 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
         const dp_member *const member = &members->rows[index].member;
         const bool silent =
             member->heard.us == 0 || dp_time_between(member->heard, now) >= members->period_us;
-        const bool stale =
-            hungry ? dp_time_between(members->rows[index].acked, now) >= members->period_us
-                   : dp_time_between(member->summary_at, now) >= dp_members_summary_us(members);
+        const uint64_t acked_us = dp_time_between(members->rows[index].acked, now);
+        const bool stale = hungry ? acked_us >= members->period_us
+                                  : dp_time_between(member->summary_at, now) >= summary_us ||
+                                        acked_us >= 2 * summary_us; /* Its pings need no ACK. */
         if (index != 0 && (silent || (stale && member->linked)) &&
             dp_members_watches(members, index) && !is_probed(members, index)) {
             return index;

@@ -466,6 +466,9 @@ dp_time dp_node_wake(const dp_node *node)
     if (!node->started || node->reopening) {
         return DP_NEVER;
     }
+    if (node->changed) {
+        return node->now; /* The turns of the last step did not reach the end. */
+    }
     wake = dp_time_min(wake, dp_heartbeat_wake(&node->beat));
     wake = dp_time_min(wake, dp_members_wake(node->members));
     wake = dp_time_min(wake, dp_picker_wake(node->picker));

@@ -46,6 +46,7 @@ bool dp_round_anybody_works(const dp_node *node)
     const uint32_t n = dp_round_watched_count(node);
     uint32_t i = 0;
 
+    dp_assert(n > 0);
     while (i < n && !dp_round_works(node, dp_round_watched_at(node, i))) {
         i++;
     }

@@ -21,6 +21,7 @@ void dp_round_have_soon(dp_node *node)
 {
     const uint64_t share_us = dp_deadline_length(&node->round->deadline) / 64;
 
+    dp_assert(node->round->n_claims <= node->round->claims_max);
     if (node->round->have_at.us == 0) {
         node->round->have_at =
             dp_time_after(node->now, share_us < DP_HAVE_US_MAX ? share_us : DP_HAVE_US_MAX);
@@ -53,6 +54,7 @@ void dp_round_have_tick(dp_node *node)
         return;
     }
     node->round->have_at = (dp_time){0};
+    dp_assert(have.n == 0 && node->round->n_claims <= node->round->claims_max);
     if (self == DP_NOBODY || DP_BUGGIFY_HALF(node, DP_BUG_LOST_HAVE)) {
         return;
     }

@@ -11,6 +11,8 @@
 #include "gossip/round/round.h"
 #include "gossip/round/turn.h"
 
+#define LOOK_AGAIN_US (20 * DP_MS)
+
 uint64_t dp_round_hard_us(const dp_node *node)
 {
     return dp_deadline_hard(&node->round->deadline) /
@@ -291,12 +293,19 @@ void dp_round_tick(dp_node *node)
     dp_round_decided(node);
 }
 
+/* An instant that was met and changed nothing is looked at again: the obstacle to the round may be
+ * gone. */
+static dp_time sooner(const dp_node *node, dp_time wake, dp_time instant)
+{
+    return dp_time_min(wake, instant.us > node->now.us ? instant
+                                                       : dp_time_after(node->now, LOOK_AGAIN_US));
+}
+
 dp_time dp_round_wake(const dp_node *node)
 {
     const dp_round *round = node->round;
-    dp_time wake = node->repeat_at;
+    dp_time wake = sooner(node, node->repeat_at, node->kind->wake(node));
 
-    wake = dp_time_min(wake, node->kind->wake(node));
     if (node->commit->self == DP_NOBODY) {
         return wake;
     }
@@ -307,15 +316,13 @@ dp_time dp_round_wake(const dp_node *node)
         wake = dp_time_min(wake, round->have_at);
     }
     if (round->bid_at.us != 0) {
-        wake = dp_time_min(wake, round->bid_at);
+        wake = sooner(node, wake, round->bid_at);
     }
     if (round->close_at.us == 0 && round->enough_at.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(round->enough_at, round->grace_us));
+        wake = sooner(node, wake, dp_time_after(round->enough_at, round->grace_us));
     }
     if (round->close_at.us == 0 && round->opened.us != 0) {
-        wake = dp_time_min(wake, dp_time_after(round->opened, dp_round_hard_us(node)));
+        wake = sooner(node, wake, dp_time_after(round->opened, dp_round_hard_us(node)));
     }
-    /* An instant already met that changed nothing is looked at again: the obstacle to the round may
-     * be gone. */
-    return wake.us > node->now.us ? wake : dp_time_after(node->now, 20 * DP_MS);
+    return wake;
 }

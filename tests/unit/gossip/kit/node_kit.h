@@ -198,6 +198,27 @@ static inline void kit_reopen(kit_world *world)
     }
 }
 
+/* Ticks a node that has told a later wake: whatever it does now, it would have done too late. */
+static inline void kit_tick_early(kit_world *world, kit_node *node)
+{
+    dp_event event = {
+        .type = DP_EV_TICK, .now = {.us = world->now_us}, .wall_ms = 5000 + world->now_us / 1000};
+    const uint64_t wake_us = dp_node_wake(node->node).us;
+
+    if (wake_us <= world->now_us) {
+        return;
+    }
+    dp_node_step(node->node, &event, world->actions);
+    for (uint32_t i = 0; i < world->actions->count; i++) {
+        const dp_action *action = &world->actions->items[i];
+        print_error("node %u at %llu us, wake %llu us: action %d, message %d\n", node->index,
+                    (unsigned long long)world->now_us, (unsigned long long)wake_us,
+                    (int)action->type,
+                    action->type == DP_DO_SEND ? dp_msg_type_of(action->u.send.bytes) : -1);
+    }
+    assert_int_equal(world->actions->count, 0);
+}
+
 /* So much time passes: a step of training per KIT_STEP_MS, a tick whenever a node wants one. */
 static inline void kit_run_ms(kit_world *world, uint64_t ms)
 {
@@ -221,6 +242,11 @@ static inline void kit_run_ms(kit_world *world, uint64_t ms)
         }
         kit_drain(world);
         kit_reopen(world);
+        for (uint32_t i = 0; world->early_ticks && i < world->n; i++) {
+            if (world->nodes[i].node != NULL) {
+                kit_tick_early(world, &world->nodes[i]);
+            }
+        }
     }
 }
 

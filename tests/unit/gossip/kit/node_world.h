@@ -119,6 +119,7 @@ typedef struct kit_world {
     uint64_t state_bytes; /* what a state is said to weigh; a blob has 8 */
     uint32_t states_fetched;
     bool mute_states; /* nobody gives one */
+    bool early_ticks; /* nodes are ticked before their wake, too, and then have nothing to do */
 } kit_world;
 
 static inline kit_event *kit_push(kit_world *world, uint32_t to, dp_event_type type)

@@ -199,9 +199,9 @@ static void who_always_speaks_first_is_measured_all_the_same(void **state)
         mesh_run_for(m, 20 * DP_MS);
         measured += mesh_sees(m, 0, 1)->rtt.samples == 4;
     }
-    CHECK(measured > 200);                       /* Enough, and no more of these for a while: */
-    CHECK(mesh_sees(m, 0, 1)->rtt.samples >= 5); /* all four may be of one busy moment. */
-    CHECK(mesh_sees(m, 0, 1)->rtt.samples <= 7);
+    CHECK(measured > 60);                        /* Enough, and no more of these for a while: */
+    CHECK(mesh_sees(m, 0, 1)->rtt.samples >= 6); /* all four may be of one busy moment, */
+    CHECK(mesh_sees(m, 0, 1)->rtt.samples <= 9); /* and a link that never answers is mute. */
     mesh_close(m);
 }
 

@@ -30,6 +30,8 @@ static void updates_that_come_together_are_told_in_one_message(void **state)
     assert_in_range(world->sent[DP_MSG_HAVE], once, 2 * once);
     /* Each author to all, and once again; nobody sends on what all have heard from its author. */
     assert_in_range(world->sent[DP_MSG_READY], once, 3 * once);
+    kit_run_ms(world, 10000);
+    assert_int_equal(world->sent[DP_MSG_RELAY], 0); /* All are linked, and no link is mute. */
     kit_close(world);
 }
 
