@@ -41,22 +41,10 @@ static uint32_t claim_of(const dp_node *node, const dp_part_source *source, cons
     return UINT32_MAX;
 }
 
-/* A member, or a new node that the record admits because it lists it. */
-static bool is_member_then(const dp_node *node, const dp_part_word *word)
-{
-    bool is = dp_ledger_member(&node->ledger, &word->owner) != NULL;
-
-    for (uint32_t i = 0; i < word->n && !is; i++) {
-        is = dp_peer_equal(&word->sources[i].peer, &word->owner);
-    }
-    return is;
-}
-
 bool dp_part_round_may_name(const dp_node *node, const dp_result *result, const uint32_t *ready,
                             uint32_t n)
 {
-    bool may =
-        dp_round_may_contribute(node, &result->word.owner) && is_member_then(node, &result->word);
+    bool may = dp_round_may_contribute(node, &result->word.owner);
 
     dp_assert(n <= DP_CLAIMS_MAX);
     for (uint32_t i = 0; i < result->word.n && may; i++) {

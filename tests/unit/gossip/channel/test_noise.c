@@ -330,6 +330,38 @@ static void closing_leaves_no_key_behind(void **state)
     CHECK(sodium_is_zero((const uint8_t *)&a, sizeof a) == 1);
 }
 
+static dp_status second_message_with(uint8_t second_psk)
+{
+    uint8_t keys[4][32];
+    uint8_t psks[2 * 32];
+    dp_noise sides[2];
+
+    for (unsigned i = 0; i < 4; i++) {
+        memset(keys[i], (int)(i + 1), sizeof keys[i]);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        memset(psks, 8, 32);
+        memset(psks + 32, i == 0 ? 9 : second_psk, 32);
+        const dp_noise_setup setup = {.name = "Noise_XXpsk0+psk2_25519_ChaChaPoly_BLAKE2b",
+                                      .initiator = i == 1,
+                                      .psks = psks,
+                                      .n_psks = 2,
+                                      .static_secret = keys[2 * i],
+                                      .ephemeral_secret = keys[2 * i + 1]};
+        CHECK_OK(dp_noise_init(&sides[i], &setup));
+    }
+    CHECK_OK(pass(&sides[1], &sides[0]));
+    return pass(&sides[0], &sides[1]);
+}
+
+static void of_two_pre_shared_keys_both_count(void **state)
+{
+    (void)state;
+    CHECK_OK(second_message_with(9));
+    CHECK_STATUS(second_message_with(10), DP_BADSIG);
+    CHECK_STATUS(second_message_with(8), DP_BADSIG); /* The first is no second. */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +374,7 @@ int main(void)
         cmocka_unit_test(rekeying_moves_both_sides_alike),
         cmocka_unit_test(unknown_names_and_missing_keys_are_refused),
         cmocka_unit_test(closing_leaves_no_key_behind),
+        cmocka_unit_test(of_two_pre_shared_keys_both_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,6 +172,44 @@ static void messages_come_back_as_they_were(void **state)
     }
 }
 
+static void no_byte_of_a_word_can_be_another_and_all_of_it_comes_back(void **state)
+{
+    const dp_crypto crypto = kit_crypto(0);
+    const dp_rotation word = word_of(0x0102, 1);
+    uint8_t bytes[DP_ROTATION_BYTES];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    (void)state;
+    dp_rotation_write(&writer, &word);
+    assert_int_equal(writer.size, sizeof bytes);
+    for (size_t at = 0; at <= sizeof bytes; at++) {
+        dp_rotation read;
+        bytes[at % sizeof bytes] ^= at < sizeof bytes;
+        dp_reader reader = dp_reader_of(dp_view_of(bytes, sizeof bytes));
+        dp_rotation_read(&reader, &read);
+        assert_int_equal(dp_rotation_verify(&read, &crypto, &ledger.run), at == sizeof bytes);
+        bytes[at % sizeof bytes] ^= at < sizeof bytes;
+    }
+    dp_reader reader = dp_reader_of(dp_view_of(bytes, sizeof bytes));
+    dp_rotation read;
+    dp_rotation_read(&reader, &read);
+    assert_int_equal(read.next.epoch, 0x0102);
+    assert_true(dp_hash_equal(&read.next.commitment, &word.next.commitment));
+    assert_true(dp_peer_equal(&read.by, &word.by));
+    const dp_run_id other = {{9}};
+    assert_false(dp_rotation_verify(&read, &crypto, &other));
+    const dp_secret secret = secret_of(3, 7);
+    dp_secret changed = secret;
+    const dp_hash named = dp_secret_commitment(&ledger.run, &secret);
+    for (uint32_t i = 0; i < 3; i++) { /* Of its run, its epoch and its bytes. */
+        changed = secret;
+        changed.epoch ^= i == 0;
+        changed.bytes[5] ^= i == 1;
+        const dp_hash hash = dp_secret_commitment(i == 2 ? &other : &ledger.run, &changed);
+        assert_false(dp_hash_equal(&hash, &named));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +221,7 @@ int main(void)
             a_record_has_a_rotation_only_with_a_config_part_and_a_fork_has_none, setup, teardown),
         cmocka_unit_test_setup_teardown(the_two_newest_secrets_are_held, setup, teardown),
         cmocka_unit_test_setup_teardown(messages_come_back_as_they_were, setup, teardown),
+        cmocka_unit_test(no_byte_of_a_word_can_be_another_and_all_of_it_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

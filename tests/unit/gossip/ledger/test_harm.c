@@ -264,6 +264,32 @@ static void one_voter_alone_does_not_fill_the_table(void **state)
     assert_true(dp_harms_want(&harms, &ledger, &last)); /* It is not alone there. */
 }
 
+static void no_byte_of_a_word_can_be_another(void **state)
+{
+    const dp_harm harm = word_of(1, ACCUSED, 77);
+    const dp_crypto crypto = kit_crypto(1);
+    uint8_t bytes[DP_HARM_MESSAGE_BYTES];
+    uint8_t key[DP_PUBLIC_KEY_BYTES];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    (void)state;
+    kit_vote_key(1, key);
+    dp_harm_write(&writer, &harm);
+    assert_int_equal(writer.size, sizeof bytes);
+    for (size_t at = 0; at < sizeof bytes; at++) {
+        dp_harm read;
+        bytes[at] ^= 1;
+        const bool reads = dp_harm_read(dp_view_of(bytes, sizeof bytes), &read) == DP_OK;
+        const bool is_voter = reads && dp_peer_equal(&read.voter, &harm.voter);
+        /* Another voter has another key. */
+        assert_true(!is_voter || !dp_harm_verify(&read, key, &crypto, &ledger.run, &ledger.fork));
+        bytes[at] ^= 1;
+    }
+    assert_true(dp_harm_verify(&harm, key, &crypto, &ledger.run, &ledger.fork));
+    assert_false(dp_harm_verify(&harm, key, &crypto, &(dp_run_id){{9}}, &ledger.fork));
+    assert_false(dp_harm_verify(&harm, key, &crypto, &ledger.run, &(dp_hash){{9}}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +309,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_voter_alone_does_not_fill_the_table, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_table_takes_no_more_and_keeps_what_it_has, setup,
                                         teardown),
+        cmocka_unit_test(no_byte_of_a_word_can_be_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

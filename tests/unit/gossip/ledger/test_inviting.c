@@ -317,6 +317,31 @@ static void a_revocation_without_a_list_calls_for_one(void **state)
     assert_false(dp_inviting_due(&ledger));
 }
 
+static void no_byte_of_a_word_can_be_another_and_all_of_it_comes_back(void **state)
+{
+    const dp_crypto crypto = kit_crypto(1);
+    dp_invite_revoke word = {.until_ms = 0x0102030405060708, .by = kit_peer(1)};
+    uint8_t bytes[2 + DP_INVITE_REVOKE_BYTES];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_invite_revoke read = {0};
+
+    (void)state;
+    word.id = id_of(9);
+    assert_true(dp_invite_revoke_sign(&word, &crypto, DP_KEY_IDENTITY, &ledger.run));
+    dp_invite_revoke_msg_write(&writer, &word);
+    assert_int_equal(writer.size, sizeof bytes);
+    assert_int_equal(dp_invite_revoke_msg_read(dp_view_of(bytes, sizeof bytes), &read), DP_OK);
+    assert_memory_equal(&read, &word, sizeof read);
+    assert_true(dp_invite_revoke_verify(&read, &crypto, &ledger.run));
+    assert_false(dp_invite_revoke_verify(&read, &crypto, &(dp_run_id){{9}}));
+    for (size_t at = 0; at < sizeof bytes; at++) {
+        bytes[at] ^= 1;
+        assert_true(dp_invite_revoke_msg_read(dp_view_of(bytes, sizeof bytes), &read) != DP_OK ||
+                    !dp_invite_revoke_verify(&read, &crypto, &ledger.run));
+        bytes[at] ^= 1;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +365,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_chain_without_lists_has_the_digest_that_it_had, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_revocation_without_a_list_calls_for_one, setup, teardown),
+        cmocka_unit_test(no_byte_of_a_word_can_be_another_and_all_of_it_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -579,6 +579,74 @@ static void wakes_do_not_spin(void **state)
     group_close(g);
 }
 
+/* A node that is no voter has no beat of its own to wake for. */
+static void it_wakes_when_the_opinion_may_change_and_no_sooner(void **state)
+{
+    (void)state;
+    const dp_time t = {100 * DP_SECOND};
+    const dp_time later = {103 * DP_SECOND};
+    group *const g = group_of(4, 3);
+    dp_heartbeat *const beat = &g->beats[3];
+    CHECK(dp_heartbeat_wake(beat).us == DP_NEVER.us);
+    beat->pace = 3;
+    beat->fallback_us = 7 * DP_SECOND;
+    beat->seen_since = t; /* The second beat counts. */
+    beat->seen_at = later;
+    CHECK(dp_heartbeat_wake(beat).us == t.us + 6 * DP_HEARTBEAT_US);
+    beat->quorum = true; /* The beats seen may be stale. */
+    CHECK(dp_heartbeat_wake(beat).us == later.us + 3 * DP_HEARTBEAT_US);
+    beat->idle.idle = true;
+    CHECK(dp_heartbeat_wake(beat).us == later.us + DP_IDLE_BEAT_US);
+    beat->seen_since = (dp_time){0}; /* They are: the fallback. */
+    CHECK(dp_heartbeat_wake(beat).us == later.us + 7 * DP_SECOND);
+    beat->changed = t; /* Not before the hold time is over. */
+    beat->hold_us = 60 * DP_SECOND;
+    CHECK(dp_heartbeat_wake(beat).us == t.us + 60 * DP_SECOND);
+    beat->hold_us = 10 * DP_SECOND;
+    CHECK(dp_heartbeat_wake(beat).us == later.us + 7 * DP_SECOND);
+    beat->beat_at = t; /* Its own beat is no opinion. */
+    CHECK(dp_heartbeat_wake(beat).us == t.us);
+    beat->beat_at = (dp_time){t.us + DP_SECOND};
+    beat->hold_us = 60 * DP_SECOND;
+    CHECK(dp_heartbeat_wake(beat).us == t.us + DP_SECOND);
+    beat->n_voters = 0;
+    CHECK(dp_heartbeat_wake(beat).us == DP_NEVER.us);
+    group_close(g);
+}
+
+/* The signature is over all of it: no bit of a beat can be another. */
+static void no_bit_of_a_beat_can_be_changed_and_every_field_arrives(void **state)
+{
+    (void)state;
+    group *const g = group_of(3, 3);
+    const dp_peer from = mesh_peer(1);
+    uint8_t bytes[DP_HEARTBEAT_BYTES];
+    dp_heartbeat *const own = &g->beats[1];
+    own->incarnation = 0x0102030405060708;
+    own->sequence = 0x1112131415161718;
+    dp_heartbeat_clock(own, 0x2122232425262728);
+    dp_out_begin(&g->out, g->actions);
+    dp_heartbeat_tick(own, (dp_time){g->now}, 0x3132333435363738, 0x4142434445464748, &g->out);
+    assert_int_equal(g->actions->count, 1);
+    memcpy(bytes, g->actions->items[0].u.send.bytes.data, sizeof bytes);
+    for (size_t at = 0; at < sizeof bytes; at++) {
+        bytes[at] ^= 1;
+        dp_out_begin(&g->out, g->actions);
+        CHECK(dp_heartbeat_message(&g->beats[0], (dp_time){g->now}, &from,
+                                   dp_view_of(bytes, sizeof bytes), &g->out) != DP_OK);
+        bytes[at] ^= 1;
+    }
+    CHECK_OK(dp_heartbeat_message(&g->beats[0], (dp_time){g->now}, &from,
+                                  dp_view_of(bytes, sizeof bytes), &g->out));
+    const dp_heartbeat_voter *const voter = &g->beats[0].voters[1];
+    CHECK(voter->incarnation == 0x0102030405060708 && voter->sequence == 0x1112131415161719);
+    CHECK(voter->wall_ms == 0x2122232425262728 && voter->arrived.us == g->now);
+    CHECK(voter->slot == 0x3132333435363738 && voter->round == 0x4142434445464748);
+    CHECK(!voter->quorum && voter->heard == 2 && voter->direct.us == g->now);
+    assert_memory_equal(voter->message, bytes, sizeof bytes);
+    group_close(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -603,6 +671,8 @@ int main(void)
         cmocka_unit_test(an_idle_run_has_rare_beats_and_nobody_is_missed),
         cmocka_unit_test(who_dies_in_an_idle_run_is_missed_soon_after_its_end),
         cmocka_unit_test(wakes_do_not_spin),
+        cmocka_unit_test(it_wakes_when_the_opinion_may_change_and_no_sooner),
+        cmocka_unit_test(no_bit_of_a_beat_can_be_changed_and_every_field_arrives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

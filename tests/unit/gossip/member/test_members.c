@@ -407,6 +407,173 @@ static void open_survives_every_failed_allocation(void **state)
     CHECK(fail_each_allocation(open_and_close, NULL) >= 3);
 }
 
+static bool admit_all(void *context, const dp_peer *peer, dp_view credential, uint64_t wall_ms,
+                      dp_admitted *grants)
+{
+    (void)context;
+    (void)peer;
+    (void)credential;
+    (void)wall_ms;
+    *grants = (dp_admitted){.caps = 5, .uses = 6, .invite = {{7}}};
+    return true;
+}
+
+static void a_credential_is_kept_up_to_its_largest_size(void **state)
+{
+    static uint8_t bytes[DP_CREDENTIAL_MAX + 1];
+    const dp_peer peer = mesh_peer(1);
+    dp_members_config config = {.self = mesh_peer(0),
+                                .incarnation = 1,
+                                .crypto = mesh_crypto(0),
+                                .members_max = 2,
+                                .admit = admit_all};
+    dp_actions *const actions = calloc(1, sizeof *actions);
+    dp_out out;
+
+    (void)state;
+    assert_non_null(actions);
+    CHECK_OK(dp_out_open(&out));
+    for (uint32_t size = DP_CREDENTIAL_MAX - 1; size <= DP_CREDENTIAL_MAX + 1; size++) {
+        const bool fits = size <= DP_CREDENTIAL_MAX;
+        const dp_view credential = dp_view_of(bytes, size);
+        const dp_addr addr = mesh_addr(1);
+        dp_members *members = NULL;
+        config.credential = credential;
+        CHECK_STATUS(dp_members_open(&members, &config), fits ? DP_OK : DP_BADARG);
+        config.credential = dp_view_of(bytes, 1);
+        if (!fits) {
+            CHECK_OK(dp_members_open(&members, &config));
+        }
+        dp_out_begin(&out, actions);
+        dp_members_start(members, (dp_time){DP_SECOND}, 1, &out);
+        const uint32_t index = dp_members_link_up(members, (dp_time){DP_SECOND}, 1, &peer, &addr,
+                                                  credential, true, &out);
+        const dp_member *const member = dp_members_at(members, index);
+        CHECK(member->credential_bytes == (fits ? size : 0));
+        CHECK(member->caps == (fits ? 5 : 0) && member->uses == (fits ? 6 : 0));
+        CHECK(member->invite.bytes[0] == (fits ? 7 : 0));
+        CHECK(dp_members_link_up(members, (dp_time){DP_SECOND}, 1, &(dp_peer){{9}}, &addr,
+                                 credential, true, &out) == DP_MEMBER_NONE);
+        dp_members_close(members);
+    }
+    dp_out_close(&out);
+    free(actions);
+}
+
+static void open_takes_what_is_in_bounds_and_nothing_else(void **state)
+{
+    const dp_members_config good = {.self = mesh_peer(0),
+                                    .incarnation = 1,
+                                    .members_max = DP_MEMBERS_MAX,
+                                    .n_addrs = DP_ADDRS_MAX,
+                                    .admit = admit_all};
+    dp_members *members = NULL;
+
+    (void)state;
+    CHECK_OK(dp_members_open(&members, &good));
+    dp_members_close(members);
+    for (uint32_t what = 0; what < 4; what++) {
+        dp_members_config bad = good;
+        bad.members_max = what == 0 ? 1 : what == 1 ? DP_MEMBERS_MAX + 1 : 2;
+        bad.n_addrs = what == 2 ? DP_ADDRS_MAX + 1 : 0;
+        bad.admit = what == 3 ? NULL : admit_all;
+        CHECK_STATUS(dp_members_open(&members, &bad), DP_BADARG);
+    }
+}
+
+/* Between half of the interval and one and a half first, then between three and five quarters. */
+static void tables_are_compared_at_instants_spread_around_the_interval(void **state)
+{
+    uint64_t least[2] = {UINT64_MAX, UINT64_MAX};
+    uint64_t most[2] = {0, 0};
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        mesh *const m = mesh_of(1, seed);
+        dp_members *const members = m->nodes[0].members;
+        uint64_t before = m->now;
+        for (uint32_t k = 0; k < 2; k++) {
+            const uint64_t wait = members->sync_at.us - before;
+            least[k] = wait < least[k] ? wait : least[k];
+            most[k] = wait > most[k] ? wait : most[k];
+            before = members->sync_at.us;
+            CHECK(dp_members_wake(members).us <= before);
+            dp_out_begin(&m->out, m->actions);
+            dp_members_tick(members, (dp_time){before - 1}, 1, &m->out);
+            CHECK(members->sync_at.us == before);
+            dp_members_tick(members, (dp_time){before}, 1, &m->out);
+            CHECK(members->sync_at.us > before);
+        }
+        mesh_close(m);
+    }
+    CHECK(least[0] >= DP_SYNC_US / 2 && least[0] < DP_SYNC_US * 3 / 4);
+    CHECK(most[0] < DP_SYNC_US * 3 / 2 && most[0] > DP_SYNC_US * 5 / 4);
+    CHECK(least[1] >= DP_SYNC_US * 3 / 4 && least[1] < DP_SYNC_US);
+    CHECK(most[1] < DP_SYNC_US * 5 / 4 && most[1] > DP_SYNC_US);
+}
+
+/* One thing after the other is due, each sooner than the one before. */
+static void it_wakes_for_what_is_due_first(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(3, 21);
+    dp_members *const members = m->nodes[0].members;
+    mesh_join_all(m);
+    mesh_run_for(m, 3 * DP_SECOND);
+    const uint64_t now = m->now;
+    dp_time *const due[] = {&members->sync_at,
+                            &members->probe_at,
+                            &members->guests_at,
+                            &members->probes[1].deadline,
+                            &members->relayed[1].deadline,
+                            &members->dial_next,
+                            &members->far_at};
+    enum { DUE = sizeof due / sizeof due[0] };
+    members->push = members->greets = members->dial_stale = false;
+    assert_int_equal(members->urgent.count, 0);
+    for (uint32_t i = 0; i < DP_PROBES_MAX; i++) {
+        members->probes[i].target = i == 1 ? 1 : DP_MEMBER_NONE;
+    }
+    for (uint32_t i = 0; i < DP_RELAYED_MAX; i++) {
+        members->relayed[i].requester = i == 1 ? 1 : DP_MEMBER_NONE;
+    }
+    members->n_relayed = 1;
+    for (uint32_t i = 0; i < DUE; i++) {
+        *due[i] = DP_NEVER;
+    }
+    CHECK(dp_members_wake(members).us == DP_NEVER.us);
+    for (uint64_t i = 0; i < DUE; i++) {
+        *due[i] = (dp_time){now + (20 - i) * DP_SECOND};
+        CHECK(dp_members_wake(members).us == due[i]->us);
+    }
+    for (uint32_t i = 0; i < DUE; i++) {
+        *due[i] = DP_NEVER;
+    }
+    dp_out_begin(&m->out, m->actions);
+    members->rows[0].member.heard = (dp_time){now};
+    dp_members_accuse(members, 1, DP_CAUSE_SILENCE, (dp_time){now}, &m->out);
+    dp_members_accuse(members, 2, DP_CAUSE_SILENCE, (dp_time){now}, &m->out);
+    CHECK(members->rows[2].member.state == DP_MEMBER_SUSPECT);
+    const dp_time end = dp_members_suspicion_end(members, 2);
+    CHECK(end.us > now);
+    members->dial_stale = false;
+    for (uint32_t i = 0; i < DUE; i++) {
+        *due[i] = DP_NEVER;
+    }
+    CHECK(dp_members_wake(members).us == end.us);
+    members->rows[0].member.heard = end; /* Time has had its say. */
+    CHECK(dp_members_wake(members).us == DP_NEVER.us);
+    members->rows[0].member.heard = (dp_time){now};
+    members->push = true; /* At once. */
+    CHECK(dp_members_wake(members).us == now);
+    members->push = false;
+    members->greets = true;
+    CHECK(dp_members_wake(members).us == now);
+    members->started = false;
+    CHECK(dp_members_wake(members).us == DP_NEVER.us);
+    mesh_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -428,6 +595,10 @@ int main(void)
         cmocka_unit_test(who_is_alive_and_no_member_makes_room_for_a_member_alone),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
+        cmocka_unit_test(a_credential_is_kept_up_to_its_largest_size),
+        cmocka_unit_test(open_takes_what_is_in_bounds_and_nothing_else),
+        cmocka_unit_test(tables_are_compared_at_instants_spread_around_the_interval),
+        cmocka_unit_test(it_wakes_for_what_is_due_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,15 @@
 /* Whole nodes together: a founder alone, three that join, crashes and stragglers. */
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
+#include "gossip/catchup/proof.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
+#include "gossip/member/members_internal.h"
 #include "gossip/node/node.h"
+#include "gossip/pairs/mix_internal.h"
 #include "gossip/round/round.h"
 #include "gossip/training/training.h"
+#include "gossip/transfer/picker_internal.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
 static void a_founder_alone_commits_rounds(void **state)
@@ -589,6 +593,67 @@ static void the_discount_halves_every_four_rounds_and_ends_after_sixteen(void **
     }
 }
 
+/* One part of the node after the other is due, each sooner than the one before. */
+static void a_node_wakes_for_the_part_that_is_due_first(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    dp_round *round = node->round;
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    const uint64_t now = node->now.us;
+    round->have_at = round->bid_at = round->enough_at = round->close_at = (dp_time){0};
+    node->commit->phase = DP_COMMIT_IDLE;
+    node->members->sync_at = node->members->guests_at = node->members->far_at = DP_NEVER;
+    node->members->push = node->members->greets = node->members->dial_stale = false;
+    node->members->n_relayed = 0;
+    for (uint32_t i = 0; i < DP_PROBES_MAX; i++) {
+        node->members->probes[i].target = DP_MEMBER_NONE;
+    }
+    node->members->dial_next = node->members->probe_at = DP_NEVER;
+    node->beat.seen_at = (dp_time){now + 200 * DP_SECOND};
+    node->beat.beat_at = DP_NEVER;
+    node->beat.changed = (dp_time){0};
+    node->mix->started = false;
+    node->catchup->asked_at = (dp_time){0};
+    node->train->training = false;
+    round->opened = (dp_time){0};
+    node->repeat_at = (dp_time){now + 100 * DP_SECOND};
+    assert_int_equal(dp_node_wake(node).us, now + 100 * DP_SECOND);
+    node->beat.beat_at = (dp_time){now + 90 * DP_SECOND};
+    assert_int_equal(dp_node_wake(node).us, now + 90 * DP_SECOND);
+    node->members->sync_at = (dp_time){now + 80 * DP_SECOND};
+    assert_int_equal(dp_node_wake(node).us, now + 80 * DP_SECOND);
+    node->picker->wants[0] =
+        (dp_want){.used = true, .info_from = DP_MEMBER_NONE, .lonely_at = {now + 70 * DP_SECOND}};
+    node->picker->queue[0] = 0;
+    node->picker->n_wanted = 1;
+    assert_int_equal(dp_node_wake(node).us, now + 70 * DP_SECOND);
+    node->mix->started = true;
+    node->mix->write_at = (dp_time){now + 60 * DP_SECOND};
+    assert_int_equal(dp_node_wake(node).us, now + 60 * DP_SECOND);
+    node->catchup->asked_at = (dp_time){now + 50 * DP_SECOND};
+    const uint64_t records = dp_catchup_wake(node).us;
+    assert_true(records > now + 50 * DP_SECOND && records < now + 55 * DP_SECOND);
+    assert_int_equal(dp_node_wake(node).us, records);
+    node->standing.state = DP_TRAINER_EMPTY;
+    node->train->barred = (dp_time){now + 40 * DP_SECOND};
+    assert_int_equal(dp_node_wake(node).us, now + 40 * DP_SECOND);
+    bool *const failed[] = {&node->chain->failed, &node->train->row_failed, &node->proof->failed};
+    for (uint32_t i = 0; i < 3; i++) {
+        *failed[i] = true; /* The disk is tried again. */
+        assert_int_equal(dp_node_wake(node).us, now + DP_REPEAT_US);
+        *failed[i] = false;
+    }
+    node->reopening = true;
+    assert_int_equal(dp_node_wake(node).us, DP_NEVER.us);
+    node->reopening = false;
+    node->started = false;
+    assert_int_equal(dp_node_wake(node).us, DP_NEVER.us);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -619,6 +684,7 @@ int main(void)
         cmocka_unit_test(data_and_states_are_not_let_go_of_as_blobs),
         cmocka_unit_test(an_own_contribution_without_a_step_is_not_claimed),
         cmocka_unit_test(messages_of_junk_are_counted_and_change_nothing),
+        cmocka_unit_test(a_node_wakes_for_the_part_that_is_due_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,10 @@
 #include "gossip/node/node.h"
 #include "gossip/pairs/mix_internal.h"
 #include "gossip/pairs/mix_msg.h"
+#include "gossip/parts/part_round.h"
 #include "gossip/round/round.h"
 #include "gossip/transfer/picker_internal.h"
-#include "tests/unit/gossip/kit/node_kit.h"
+#include "tests/unit/gossip/kit/part_kit.h"
 
 static kit_world *three(void)
 {
@@ -365,6 +366,157 @@ static void the_check_notices_fetches_that_do_not_add_up(void **state)
     kit_close(world);
 }
 
+static void a_view_has_every_figure_of_its_node(void **state)
+{
+    kit_world *world = kit_parted(3);
+    dp_node *node = world->nodes[0].node;
+    dp_node_view view;
+
+    (void)state;
+    node->rejected = 31;
+    node->ledger.tokens = 32;
+    node->train->mixed = 33;
+    node->train->diverged = 34;
+    node->train->training = false;
+    node->chain->listed_last = 35;
+    node->proof->culprit = kit_peer(5);
+    node->parts->site.n = 36;
+    node->parts->results_near = 37;
+    node->parts->sums_made = 38;
+    node->parts->sums_taken = 39;
+    node->picker->n_came = 40;
+    node->picker->n_hedged = 41;
+    memset(&view, 0xa5, sizeof view);
+    dp_node_look(node, &view);
+    assert_int_equal(view.mode, DP_MODE_SYNC);
+    assert_int_equal(view.slot, node->ledger.slot);
+    assert_true(view.slot > 0 && dp_hash_equal(&view.head, &node->ledger.head));
+    assert_int_equal(view.round, node->ledger.round);
+    assert_int_equal(view.applied, node->standing.applied);
+    assert_true(view.applied > 0 && node->standing.has_theta);
+    assert_true(dp_hash_equal(&view.state_root, &node->standing.state_root));
+    assert_int_equal(view.tokens, 32);
+    assert_int_equal(view.members, 3);
+    assert_int_equal(view.alive, 3);
+    assert_int_equal(view.idle, 0);
+    assert_int_equal(view.voters, 3);
+    assert_true(view.is_voter && view.quorum && !view.training);
+    const dp_peer owner = dp_commit_owner_next(node->commit);
+    assert_true(dp_peer_equal(&view.ballot_owner, &owner));
+    assert_true(dp_peer_equal(&view.culprit, &node->proof->culprit));
+    assert_int_equal(view.listed_last, 35);
+    assert_int_equal(view.exchanges, 33);
+    assert_int_equal(view.rejected, 31);
+    assert_int_equal(view.near, 36);
+    assert_int_equal(view.results_near, 37);
+    assert_int_equal(view.sums_made, 38);
+    assert_int_equal(view.sums_taken, 39);
+    assert_int_equal(view.diverged, 34);
+    assert_int_equal(view.bytes_waiting, dp_picker_bytes_waiting(node->picker));
+    assert_int_equal(view.chunks, 40);
+    assert_int_equal(view.chunks_hedged, 41);
+    assert_int_equal(view.leaving, DP_LEAVING_NOT);
+    node->train->training = true;
+    node->standing.has_theta = false;
+    node->leaving = true;
+    node->standing.state = DP_TRAINER_OFF;
+    node->commit->key_lost = true;
+    dp_node_look(node, &view);
+    assert_true(view.training && dp_hash_is_zero(&view.state_root) && !view.is_voter);
+    assert_int_equal(view.idle, 1);
+    assert_true(view.leaving != DP_LEAVING_NOT);
+    kit_close(world);
+}
+
+static void a_view_of_what_is_fetched_counts_bytes_and_holders(void **state)
+{
+    kit_world *world = three();
+    dp_picker *picker = world->nodes[0].node->picker;
+    dp_node_view view;
+
+    (void)state;
+    picker->wants[0] = (dp_want){.used = true, .size = 5000};
+    picker->n_wanted = 1;
+    picker->queue[0] = 0;
+    picker->flights[0] = (dp_flight){.used = true, .member = 1};
+    picker->flights[1] = (dp_flight){.used = true, .member = 2};
+    picker->flights[2] = (dp_flight){.used = true, .member = 1};
+    dp_node_look(world->nodes[0].node, &view);
+    assert_int_equal(view.bytes_waiting, 5000);
+    assert_int_equal(view.bytes_wanted, 5000);
+    assert_int_equal(view.sources, 2);
+    memset(picker->flights, 0, 3 * sizeof picker->flights[0]);
+    picker->wants[0].used = false;
+    picker->n_wanted = 0;
+    kit_close(world);
+}
+
+static void a_view_of_a_member_has_every_figure_of_its_row(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+    dp_member *member = &node->members->rows[1].member;
+    dp_roster_entry *entry = NULL;
+    dp_member_view view;
+
+    (void)state;
+    for (uint32_t i = 0; i < node->ledger.n_roster; i++) {
+        entry = dp_peer_equal(&node->ledger.roster[i].peer, &member->peer) ? &node->ledger.roster[i]
+                                                                           : entry;
+    }
+    assert_non_null(entry);
+    entry->caps = 3;
+    entry->included = 51;
+    member->caps = 5;
+    member->incarnation = 52;
+    member->rtt.srtt_us = 53;
+    member->summary.round = 54;
+    member->summary.step_us = 55;
+    member->n_addrs = 2;
+    member->addrs[0] = (dp_addr){.family = 4, .ip = {1}, .port = 56};
+    member->addrs[1] = (dp_addr){.family = 4, .ip = {2}, .port = 57};
+    memset(&view, 0xa5, sizeof view);
+    assert_true(dp_node_member(node, 1, &view));
+    assert_true(dp_peer_equal(&view.peer, &member->peer));
+    assert_int_equal(view.state, DP_MEMBER_ALIVE);
+    assert_true(view.linked && view.in_roster && view.voter);
+    assert_int_equal(view.caps, 3);
+    assert_int_equal(view.incarnation, 52);
+    assert_int_equal(view.rtt_us, 53);
+    assert_int_equal(view.round, 54);
+    assert_int_equal(view.included, 51);
+    assert_int_equal(view.step_us, 55);
+    assert_int_equal(view.n_addrs, 2);
+    assert_memory_equal(view.addrs, member->addrs, sizeof view.addrs);
+    node->standing.step_us = 58;
+    node->standing.applied = 59;
+    assert_true(dp_node_member(node, 0, &view));
+    assert_int_equal(view.step_us, 58);
+    assert_int_equal(view.round, 59);
+    kit_close(world);
+}
+
+static void a_row_of_the_roster_is_shown_whole(void **state)
+{
+    kit_world *world = three();
+    dp_node *node = world->nodes[0].node;
+    dp_roster_entry *entry = &node->ledger.roster[1];
+    dp_roster_view view;
+
+    (void)state;
+    entry->invite = (dp_invite_id){{61}};
+    entry->invite_above = (dp_invite_id){{62}};
+    entry->gone = DP_REMOVE_LEFT;
+    assert_true(dp_node_roster(node, 1, &view));
+    assert_true(dp_peer_equal(&view.peer, &entry->peer));
+    assert_memory_equal(&view.invite, &entry->invite, sizeof view.invite);
+    assert_memory_equal(&view.invite_above, &entry->invite_above, sizeof view.invite_above);
+    assert_int_equal(view.gone, DP_REMOVE_LEFT);
+    assert_true(dp_node_roster(node, 2, &view));
+    assert_false(dp_node_roster(node, 3, &view));
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +531,10 @@ int main(void)
         cmocka_unit_test(the_check_notices_an_exchange_that_its_rows_do_not_bear_out),
         cmocka_unit_test(the_check_notices_members_that_the_table_does_not_count),
         cmocka_unit_test(the_check_notices_fetches_that_do_not_add_up),
+        cmocka_unit_test(a_view_has_every_figure_of_its_node),
+        cmocka_unit_test(a_view_of_what_is_fetched_counts_bytes_and_holders),
+        cmocka_unit_test(a_view_of_a_member_has_every_figure_of_its_row),
+        cmocka_unit_test(a_row_of_the_roster_is_shown_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

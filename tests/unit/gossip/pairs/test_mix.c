@@ -577,6 +577,65 @@ static void open_survives_every_failed_allocation(void **state)
     pool_close(p);
 }
 
+static void run_to(pool *p, dp_mix_state wanted)
+{
+    while (p->nodes[0].mix->state != wanted && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, 100);
+    }
+    assert_int_equal(p->nodes[0].mix->state, wanted);
+}
+
+/* The row is being written when the exchange is not wanted any more. */
+static void what_was_given_up_while_its_row_was_written_spoils_no_later_exchange(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 1);
+    dp_mix *const mix = p->nodes[0].mix;
+    give(p);
+    run_to(p, DP_MIX_PREPARING);
+    dp_out_begin(&p->out, p->actions);
+    dp_mix_want_abort(mix, pool_now(p), true, &p->out);
+    pool_perform(p, 0);
+    CHECK(mix->state == DP_MIX_PREPARING && mix->abort_wanted);
+    while (mix->aborted == 0 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, DP_MS);
+    }
+    CHECK(mix->state == DP_MIX_IDLE && !mix->abort_wanted && !mix->fetched);
+    CHECK(!mix->other_prepared && !mix->rebuilding && mix->op == 0);
+    while (pool_done(p) < 2 && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, 10 * DP_MS);
+    }
+    CHECK(pool_done(p) >= 2 && mix->aborted == 1);
+    pool_close(p);
+}
+
+static void a_blob_counts_as_checked_once_and_when_it_is_here(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 1);
+    dp_mix *const mix = p->nodes[0].mix;
+    give(p);
+    run_to(p, DP_MIX_FETCHING);
+    CHECK(!mix->fetched);
+    const dp_hash root = mix->x.other.root;
+    const dp_hash strange = {{1, 2, 3}};
+    dp_out_begin(&p->out, p->actions);
+    CHECK(!dp_mix_checked(mix, pool_now(p), &root, true, 1, &p->out));
+    CHECK(!dp_mix_object(mix, pool_now(p), &strange, &p->out));
+    while (!mix->fetched && p->now < 60 * DP_SECOND) {
+        pool_run_for(p, 100);
+    }
+    dp_out_begin(&p->out, p->actions);
+    CHECK(!dp_mix_object(mix, pool_now(p), &root, &p->out));
+    CHECK(!dp_mix_checked(mix, pool_now(p), &strange, true, 1, &p->out));
+    CHECK(mix->state == DP_MIX_FETCHING);
+    run_to(p, DP_MIX_PREPARED);
+    dp_out_begin(&p->out, p->actions);
+    CHECK(!dp_mix_checked(mix, pool_now(p), &root, true, 1, &p->out));
+    CHECK(mix->state == DP_MIX_PREPARED);
+    pool_close(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,6 +658,8 @@ int main(void)
         cmocka_unit_test(a_freeze_that_comes_too_late_leaves_only_what_the_newest_row_needs),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
+        cmocka_unit_test(what_was_given_up_while_its_row_was_written_spoils_no_later_exchange),
+        cmocka_unit_test(a_blob_counts_as_checked_once_and_when_it_is_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

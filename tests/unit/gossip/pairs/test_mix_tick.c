@@ -70,6 +70,38 @@ static void two_without_weight_do_not_exchange(void **state)
     pool_close(p);
 }
 
+static void it_wakes_for_what_is_due_first(void **state)
+{
+    (void)state;
+    pool *const p = pool_of(2, 1);
+    dp_mix *const mix = p->nodes[0].mix;
+    const uint64_t t = 100 * DP_SECOND;
+    mix->next_at = (dp_time){t};
+    mix->now.gossip = mix->trainer = true;
+    CHECK(mix->state == DP_MIX_IDLE && dp_mix_wake(mix).us == t);
+    mix->trainer = false;
+    CHECK(dp_mix_wake(mix).us == DP_NEVER.us);
+    mix->n_outcomes = 1; /* Its other side is told until it answers. */
+    mix->nudge_at = (dp_time){t - 1};
+    CHECK(dp_mix_wake(mix).us == t - 1);
+    mix->trainer = true;
+    CHECK(dp_mix_wake(mix).us == t - 1);
+    mix->write_at = (dp_time){t - 2}; /* A row that failed is written again. */
+    CHECK(dp_mix_wake(mix).us == t - 2);
+    mix->state = DP_MIX_ASKED;
+    mix->retry_at = (dp_time){t - 3};
+    mix->progress = (dp_time){t - 9 - DP_MIX_WAIT_US};
+    CHECK(dp_mix_wake(mix).us == t - 3); /* No time ends a doubt. */
+    mix->state = DP_MIX_PREPARED;
+    CHECK(dp_mix_wake(mix).us == t - 9);
+    mix->started = false;
+    CHECK(dp_mix_wake(mix).us == DP_NEVER.us);
+    mix->started = true;
+    mix->state = DP_MIX_IDLE;
+    mix->n_outcomes = 0;
+    pool_close(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -77,6 +109,7 @@ int main(void)
         cmocka_unit_test(who_hears_a_majority_is_a_partner_only_where_the_run_exchanges_in_pairs),
         cmocka_unit_test(members_outside_the_roster_are_no_partners),
         cmocka_unit_test(two_without_weight_do_not_exchange),
+        cmocka_unit_test(it_wakes_for_what_is_due_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

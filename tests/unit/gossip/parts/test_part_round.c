@@ -1,5 +1,7 @@
 /* Rounds of parts among a few whole nodes: which node adds up which part, and which objects are
  * dropped. test_part_talk.c tests the messages about parts. */
+#include "gossip/parts/part_round.h"
+#include "gossip/parts/part_wait.h"
 #include "tests/unit/gossip/kit/part_kit.h"
 
 /* Until node 0 has published and no record lists that yet. */
@@ -462,6 +464,70 @@ static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)
     kit_close(world);
 }
 
+/* It asks the author for the object, and is asked itself by one that has no link to the author. */
+static void who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author(void **state)
+{
+    kit_world *world = kit_parted(3);
+    dp_node *node = world->nodes[0].node;
+    const dp_peer author = kit_peer(2);
+    uint8_t bytes[64];
+
+    (void)state;
+    kit_run_rounds(world, 1);
+    world->nodes[0].adds_late = true; /* So the round stays open. */
+    const uint32_t reduces = world->nodes[0].reduces;
+    for (uint32_t i = 0; i < 1000 && world->nodes[0].reduces == reduces; i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    dp_claim *claim = dp_round_claim_of(node, &author);
+    assert_non_null(claim);
+    claim->ready.parts.refs[claim->ready.parts.n - 1].root = (dp_hash){{77}};
+    for (uint32_t strange = 0; strange < 2; strange++) {
+        const dp_hash root = {{(uint8_t)(77 + strange)}};
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_wire_write_info_get(&writer, &root);
+        const dp_actions *actions = kit_tell(world, 1, 0, dp_view_of(bytes, writer.size));
+        assert_int_equal(kit_asks(actions, &root), strange == 0);
+        assert_int_equal(dp_picker_wants(node->picker, &root), strange == 0);
+    }
+    kit_close(world);
+}
+
+/* Until the round is ripe for what the parts wait for; then for its end as well. */
+static void a_round_of_parts_wakes_for_what_is_due_first(void **state)
+{
+    kit_world *world = kit_parted(3);
+    dp_node *node = world->nodes[0].node;
+    dp_part_round *parts = node->parts;
+    dp_round *round = node->round;
+    const uint64_t now = node->now.us;
+    const dp_part_wait wait = dp_part_round_wait(node, DP_PARTS_MAX);
+
+    (void)state;
+    parts->ripe_at = round->enough_at = round->opened = (dp_time){0};
+    parts->wake_at = (dp_time){now + 900 * DP_SECOND};
+    assert_int_equal(dp_part_round_wake(node).us, now + 900 * DP_SECOND);
+    assert_int_equal(node->kind->wake(node).us, now + 900 * DP_SECOND);
+    round->opened = (dp_time){now + 30 * DP_SECOND};
+    assert_int_equal(node->kind->wake(node).us, now + 30 * DP_SECOND + dp_round_hard_us(node));
+    round->enough_at = (dp_time){now + 20 * DP_SECOND};
+    round->grace_us = 3 * DP_SECOND;
+    assert_int_equal(node->kind->wake(node).us, now + 23 * DP_SECOND);
+    parts->ripe_at = (dp_time){now - 1};
+    const uint64_t close = now - 1 + dp_part_wait_close(&wait);
+    assert_true(close > now);
+    assert_int_equal(dp_part_round_wake(node).us, close);
+    assert_int_equal(node->kind->wake(node).us, close);
+    parts->wake_at = (dp_time){now + 1};
+    assert_int_equal(node->kind->wake(node).us, now + 1);
+    parts->wake_at = (dp_time){now}; /* Met already. */
+    assert_int_equal(node->kind->wake(node).us, now + 20 * DP_MS);
+    parts->wake_at = (dp_time){now + 900 * DP_SECOND};
+    node->now.us = close; /* It is over. */
+    assert_int_equal(dp_part_round_wake(node).us, now + 900 * DP_SECOND);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +550,8 @@ int main(void)
         cmocka_unit_test(a_sum_on_its_way_when_its_round_is_decided_goes_on_coming),
         cmocka_unit_test(what_counts_somebody_who_is_revoked_is_added_up_anew),
         cmocka_unit_test(a_voter_hears_of_a_dead_author_from_who_counted_it),
+        cmocka_unit_test(who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author),
+        cmocka_unit_test(a_round_of_parts_wakes_for_what_is_due_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

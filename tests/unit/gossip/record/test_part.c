@@ -1,6 +1,7 @@
 #include "gossip/record/part.h"
 
 #include "gossip/core/msg.h"
+#include "gossip/record/part_sum.h"
 #include "tests/unit/gossip/kit/chain_kit.h"
 
 static dp_part_layout layout_of(const uint32_t *rates, uint32_t n)
@@ -194,6 +195,69 @@ static void a_rate_near_the_median_is_told_as_the_median(void **state)
     }
 }
 
+static bool list_reads(uint32_t n, uint64_t bytes)
+{
+    static uint8_t room[1 + (DP_PARTS_MAX + 1) * (DP_HASH_BYTES + 8)];
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_part_list read;
+
+    dp_write_u8(&writer, (uint8_t)n);
+    for (uint32_t i = 0; i < n; i++) {
+        dp_write_bytes(&writer, (dp_hash){{(uint8_t)i}}.bytes, DP_HASH_BYTES);
+        dp_write_u64(&writer, i + 1 == n ? bytes : 1);
+    }
+    dp_reader reader = dp_reader_of(dp_view_of(room, writer.size));
+    return dp_part_list_read(&reader, &read) && read.n == n && read.refs[n - 1].bytes == bytes;
+}
+
+static void a_list_is_read_up_to_its_bounds_and_not_beyond(void **state)
+{
+    (void)state;
+    assert_true(list_reads(1, 1));
+    assert_true(list_reads(DP_PARTS_MAX, DP_OBJECT_BYTES_MAX));
+    assert_false(list_reads(0, 1));
+    assert_false(list_reads(DP_PARTS_MAX + 1, 1));
+    assert_false(list_reads(1, 0));
+    assert_false(list_reads(1, (uint64_t)DP_OBJECT_BYTES_MAX + 1));
+}
+
+/* Signed, written and read: no bit of a message can be another, and the word comes back whole. */
+static void no_bit_of_a_word_can_be_changed_and_every_field_comes_back(void **state)
+{
+    const dp_crypto crypto = kit_crypto(1);
+    const dp_hash run = {{1}};
+    const dp_hash fork = {{2}};
+
+    (void)state;
+    for (uint32_t sums = 0; sums < 2; sums++) {
+        static uint8_t room[4096];
+        static dp_part_word read;
+        dp_part_word word = word_of(3);
+        memset(word.base.bytes, 6, sizeof word.base.bytes);
+        if (sums == 1) {
+            word.n_sums = 1;
+            word.sums[0] = (dp_site_sum){.collector = 1, .from = 6, .root = {{7}}, .bytes = 11};
+            dp_part_word site = dp_site_sum_word(&word, 0);
+            const dp_crypto collector = kit_crypto(1);
+            assert_true(dp_site_sum_sign(&site, &collector, &run, &fork));
+            memcpy(word.sums[0].signature, site.signature, sizeof site.signature);
+        }
+        assert_true(dp_part_sign(&word, &crypto, &run, &fork));
+        dp_writer writer = dp_writer_of(room, sizeof room);
+        dp_part_msg_write(&writer, &word);
+        memset(&read, 0, sizeof read);
+        assert_int_equal(dp_part_msg_read(dp_view_of(room, writer.size), &read), DP_OK);
+        assert_memory_equal(&read, &word, sizeof word);
+        assert_true(dp_part_verify(&read, &crypto, &run, &fork));
+        for (size_t at = 0; at < writer.size; at++) {
+            room[at] ^= 1;
+            assert_true(dp_part_msg_read(dp_view_of(room, writer.size), &read) != DP_OK ||
+                        !dp_part_verify(&read, &crypto, &run, &fork));
+            room[at] ^= 1;
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +270,8 @@ int main(void)
         cmocka_unit_test(a_word_of_nothing_or_of_somebody_twice_is_refused),
         cmocka_unit_test(a_signature_covers_whose_contributions_are_in_the_part),
         cmocka_unit_test(a_list_names_its_objects_and_their_sizes),
+        cmocka_unit_test(a_list_is_read_up_to_its_bounds_and_not_beyond),
+        cmocka_unit_test(no_bit_of_a_word_can_be_changed_and_every_field_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

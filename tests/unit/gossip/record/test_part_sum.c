@@ -222,6 +222,34 @@ static void a_hint_names_nobody_or_two_at_least(void **state)
     assert_int_equal(dp_collect_read(dp_view_of(room, writer.size), &back), DP_BADMSG);
 }
 
+static void no_byte_of_a_collectors_word_can_be_another_and_all_of_it_comes_back(void **state)
+{
+    const dp_part_word word = word_with_sums();
+    const dp_crypto crypto = kit_crypto(0);
+    dp_part_word said = dp_site_sum_word(&word, 0);
+    dp_part_word read;
+
+    (void)state;
+    memset(&read, 0, sizeof read);
+    memcpy(said.signature, word.sums[0].signature, sizeof said.signature);
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_site_sum_msg_write(&writer, &said);
+    assert_int_equal(dp_site_sum_msg_read(dp_view_of(room, writer.size), &read), DP_OK);
+    assert_true(dp_site_sum_verify(&read, &crypto, &run_id, &fork_id));
+    assert_false(dp_site_sum_verify(&read, &crypto, &fork_id, &fork_id));
+    assert_false(dp_site_sum_verify(&read, &crypto, &run_id, &run_id));
+    assert_true(dp_peer_equal(&read.owner, &said.owner) && dp_hash_equal(&read.base, &said.base));
+    assert_true(dp_hash_equal(&read.root, &said.root) && read.bytes == said.bytes);
+    assert_true(read.round == said.round && read.part == said.part && read.n == said.n);
+    assert_memory_equal(read.sources, said.sources, said.n * sizeof said.sources[0]);
+    for (size_t at = 0; at < writer.size; at++) {
+        room[at] ^= 1;
+        assert_true(dp_site_sum_msg_read(dp_view_of(room, writer.size), &read) != DP_OK ||
+                    !dp_site_sum_verify(&read, &crypto, &run_id, &fork_id));
+        room[at] ^= 1;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +259,7 @@ int main(void)
         cmocka_unit_test(sums_are_of_two_at_least_none_in_two_and_in_one_order),
         cmocka_unit_test(a_collector_s_word_has_itself_and_another_in_it),
         cmocka_unit_test(a_hint_names_nobody_or_two_at_least),
+        cmocka_unit_test(no_byte_of_a_collectors_word_can_be_another_and_all_of_it_comes_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

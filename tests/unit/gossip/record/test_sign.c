@@ -4,6 +4,7 @@
 
 #include "gossip/record/record.h"
 #include "gossip/round/round_msg.h"
+#include "gossip/vote/commit_msg.h"
 #include "tests/unit/gossip/kit/mesh.h"
 
 typedef struct field {
@@ -206,6 +207,166 @@ static void nothing_of_what_a_voter_holds_may_be_changed(void **state)
     assert_false(have_holds(&have));
 }
 
+static uint8_t room[4096];
+
+static dp_view ready_bytes(const dp_ready *ready)
+{
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    dp_ready_msg_write(&writer, ready);
+    assert_false(writer.full);
+    return dp_view_of(room, writer.size);
+}
+
+static void every_field_of_a_ready_comes_back(void **state)
+{
+    dp_ready ready = sample_ready(false);
+    dp_ready read;
+
+    (void)state;
+    ready.base = (dp_hash){{1, 2}};
+    ready.root = (dp_hash){{3, 4}};
+    ready.tokens = 0x1112131415161718;
+    ready.carried = 0x0122232425262728;
+    ready.reach = (dp_reach){.leased = 0x0132333435363738, .own = 0x0142434445464748};
+    ready.steps = 0x51525354;
+    ready.loss_micro = 0x01626364;
+    ready.state_root = (dp_hash){{5, 6}};
+    for (uint32_t parted = 0; parted < 2; parted++) {
+        if (parted == 1) {
+            ready.parted = true;
+            ready.energy = ((unsigned __int128)0x0102030405060708 << 32) + 9;
+            ready.rate = 0x01727374;
+            ready.parts = (dp_part_list){.n = 2, .refs = {{{{7}}, 70}, {{{8}}, 80}}};
+            ready.root = dp_part_list_root(&ready.parts);
+            ready.bytes = dp_part_list_bytes(&ready.parts);
+        }
+        memset(&read, 0, sizeof read);
+        assert_int_equal(dp_ready_msg_read(ready_bytes(&ready), &read), DP_OK);
+        assert_true(dp_peer_equal(&read.peer, &ready.peer) && read.round == ready.round);
+        assert_true(dp_hash_equal(&read.base, &ready.base) && read.bytes == ready.bytes);
+        assert_true(dp_hash_equal(&read.root, &ready.root) && read.tokens == ready.tokens);
+        assert_true(read.carried == ready.carried && read.steps == ready.steps);
+        assert_true(read.reach.leased == ready.reach.leased && read.reach.own == ready.reach.own);
+        assert_true(read.loss_micro == ready.loss_micro && read.parted == ready.parted);
+        assert_true(dp_hash_equal(&read.state_root, &ready.state_root));
+        assert_true(read.energy == ready.energy && read.rate == ready.rate);
+        assert_memory_equal(read.signature, ready.signature, sizeof read.signature);
+        assert_int_equal(read.parts.n, ready.parts.n);
+        for (uint32_t p = 0; p < read.parts.n; p++) {
+            assert_true(dp_hash_equal(&read.parts.refs[p].root, &ready.parts.refs[p].root));
+            assert_true(read.parts.refs[p].bytes == ready.parts.refs[p].bytes);
+        }
+    }
+}
+
+static void every_field_of_a_voters_words_comes_back(void **state)
+{
+    dp_state_msg told = {.voter = mesh_peer(1), .round = 0x0102030405060708, .root = {{3, 4}}};
+    dp_voter_ok_msg offer = {.peer = mesh_peer(2), .key = {5, 6}, .head = {{7, 8}}};
+    static dp_have_msg have;
+    static dp_have_msg held;
+    dp_state_msg told_back;
+    dp_voter_ok_msg offered;
+
+    (void)state;
+    memset(told.signature, 9, sizeof told.signature);
+    memset(offer.signature, 10, sizeof offer.signature);
+    dp_writer writer = dp_writer_of(room, sizeof room);
+    dp_state_msg_write(&writer, &told);
+    assert_int_equal(dp_state_msg_read(dp_view_of(room, writer.size), &told_back), DP_OK);
+    assert_memory_equal(&told_back, &told, sizeof told);
+    writer = dp_writer_of(room, sizeof room);
+    dp_voter_ok_msg_write(&writer, &offer);
+    assert_int_equal(dp_voter_ok_msg_read(dp_view_of(room, writer.size), &offered), DP_OK);
+    assert_memory_equal(&offered, &offer, sizeof offer);
+    have = (dp_have_msg){.voter = mesh_peer(3), .round = 0x0102030405060708};
+    memset(have.signature, 11, sizeof have.signature);
+    for (uint32_t n = 1; n <= DP_HAVE_MAX; n += DP_HAVE_MAX - 1) {
+        static uint8_t large[DP_ROUND_MESSAGE_MAX];
+        for (uint32_t i = 0; i < n; i++) {
+            have.roots[i] = (dp_hash){{(uint8_t)i, 12}};
+        }
+        have.n = n;
+        memset(&held, 0, sizeof held);
+        writer = dp_writer_of(large, sizeof large);
+        dp_have_msg_write(&writer, &have);
+        assert_false(writer.full);
+        assert_int_equal(dp_have_msg_read(dp_view_of(large, writer.size), &held), DP_OK);
+        assert_memory_equal(&held, &have, sizeof held);
+        large[2 + 32 + 8]++; /* One more than there is room for, or than there are. */
+        assert_int_not_equal(dp_have_msg_read(dp_view_of(large, writer.size), &held), DP_OK);
+    }
+}
+
+static void every_field_of_a_vote_comes_back(void **state)
+{
+    static dp_vote_msg msg;
+    static dp_vote_msg read;
+    const dp_view record = dp_view_text("a record");
+
+    (void)state;
+    for (uint32_t type = DP_MSG_PREPARE; type <= DP_MSG_NACK; type++) {
+        const bool with_record = type == DP_MSG_PROMISE || type == DP_MSG_PROPOSE;
+        const bool is_nack = type == DP_MSG_NACK;
+        const bool with_hash = with_record || type == DP_MSG_ACCEPTED;
+        msg = (dp_vote_msg){.vote = {.type = (uint8_t)type,
+                                     .voter = 3,
+                                     .fork = {{1, 2}},
+                                     .slot = 0x0102030405060708,
+                                     .prev = {{3, 4}},
+                                     .ballot = 0x01121314}};
+        msg.vote.accepted = type == DP_MSG_PROMISE ? 0x01020304 : 0;
+        msg.vote.hash = with_hash ? dp_record_hash(record) : (dp_hash){{0}};
+        memset(msg.vote.signature, is_nack ? 0 : 5, sizeof msg.vote.signature);
+        msg.record = with_record ? record : (dp_view){0};
+        if (type == DP_MSG_PROPOSE) {
+            msg.n_just = DP_VOTERS_MAX;
+            for (uint32_t i = 0; i < DP_VOTERS_MAX; i++) {
+                msg.just[i] = msg.vote;
+                msg.just[i].type = DP_MSG_PROMISE;
+                msg.just[i].voter = (uint8_t)(i + 1);
+                msg.just[i].accepted = i + 1;
+                msg.just[i].hash = (dp_hash){{(uint8_t)i, 7}};
+                memset(msg.just[i].signature, (int)i + 8, sizeof msg.just[i].signature);
+            }
+        }
+        dp_writer writer = dp_writer_of(room, sizeof room);
+        dp_vote_msg_write(&writer, &msg);
+        assert_false(writer.full);
+        memset(&read, 0, sizeof read);
+        assert_int_equal(dp_vote_msg_read(dp_view_of(room, writer.size), &read), DP_OK);
+        assert_true(read.vote.type == type && read.vote.voter == 3);
+        assert_true(dp_hash_equal(&read.vote.fork, &msg.vote.fork));
+        assert_true(dp_hash_equal(&read.vote.prev, &msg.vote.prev));
+        assert_true(dp_hash_equal(&read.vote.hash, &msg.vote.hash));
+        assert_true(read.vote.slot == msg.vote.slot && read.vote.ballot == msg.vote.ballot);
+        assert_true(read.vote.accepted == msg.vote.accepted && read.n_just == msg.n_just);
+        assert_memory_equal(read.vote.signature, msg.vote.signature, DP_SIGNATURE_BYTES);
+        assert_true(dp_view_equal(read.record, msg.record));
+        for (uint32_t i = 0; i < read.n_just; i++) {
+            assert_memory_equal(&read.just[i], &msg.just[i], sizeof read.just[i]);
+        }
+    }
+}
+
+static void the_end_of_a_fork_is_signed_for_its_run_its_loser_and_its_survivor(void **state)
+{
+    const dp_crypto crypto = mesh_crypto(2);
+    const dp_peer root = mesh_peer(2);
+    const dp_hash loser = {{1}};
+    const dp_hash survivor = {{2}};
+    uint8_t signature[DP_SIGNATURE_BYTES];
+
+    (void)state;
+    assert_true(dp_stop_sign(&crypto, &run, &loser, &survivor, signature));
+    assert_true(dp_stop_verify(&crypto, &run, root.bytes, &loser, &survivor, signature));
+    assert_false(dp_stop_verify(&crypto, &fork_id, root.bytes, &loser, &survivor, signature));
+    assert_false(dp_stop_verify(&crypto, &run, root.bytes, &survivor, &survivor, signature));
+    assert_false(dp_stop_verify(&crypto, &run, root.bytes, &loser, &loser, signature));
+    assert_false(dp_stop_verify(&crypto, &run, mesh_peer(1).bytes, &loser, &survivor, signature));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +376,10 @@ int main(void)
         cmocka_unit_test(nothing_of_a_life_may_be_changed),
         cmocka_unit_test(nothing_of_a_state_or_an_offer_to_vote_may_be_changed),
         cmocka_unit_test(nothing_of_what_a_voter_holds_may_be_changed),
+        cmocka_unit_test(every_field_of_a_ready_comes_back),
+        cmocka_unit_test(every_field_of_a_voters_words_comes_back),
+        cmocka_unit_test(every_field_of_a_vote_comes_back),
+        cmocka_unit_test(the_end_of_a_fork_is_signed_for_its_run_its_loser_and_its_survivor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Leaving for good: whom a node that wants to go still waits for. */
 #include "gossip/context/context.h"
 #include "gossip/requests/leave.h"
+#include "gossip/requests/request_msg.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
 static dp_leaving leaving(const kit_world *world, uint32_t index)
@@ -176,6 +177,25 @@ static void who_was_removed_may_link_for_a_minute_and_then_no_more(void **state)
     kit_close(world);
 }
 
+static void a_word_about_an_earlier_life_comes_back_whole(void **state)
+{
+    dp_fence_ask ask = {.fence = {.peer = kit_peer(3), .incarnation = 0x0102030405060708},
+                        .asker = kit_peer(4)};
+    dp_fence_ask read = {0};
+    uint8_t bytes[512];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+
+    (void)state;
+    memset(ask.exchange, 5, sizeof ask.exchange);
+    memset(ask.signature, 6, sizeof ask.signature);
+    dp_fence_msg_write(&writer, &ask);
+    assert_int_equal(dp_fence_msg_read(dp_view_of(bytes, writer.size), &read), DP_OK);
+    assert_memory_equal(&read, &ask, sizeof read);
+    for (size_t size = 0; size < writer.size; size++) {
+        assert_int_not_equal(dp_fence_msg_read(dp_view_of(bytes, size), &read), DP_OK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +208,7 @@ int main(void)
         cmocka_unit_test(a_voter_that_hears_no_majority_does_not_wait_for_a_record),
         cmocka_unit_test(the_last_member_goes_by_its_own_record),
         cmocka_unit_test(who_was_removed_may_link_for_a_minute_and_then_no_more),
+        cmocka_unit_test(a_word_about_an_earlier_life_comes_back_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

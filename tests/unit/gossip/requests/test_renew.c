@@ -247,6 +247,31 @@ static void a_newcomer_believes_what_is_signed_and_a_member_its_chain(void **sta
     kit_close(world);
 }
 
+static void no_byte_of_a_renewal_can_be_another(void **state)
+{
+    const dp_crypto crypto = kit_crypto(0);
+    const dp_run_id run = kit_run();
+    const dp_peer peer = kit_peer(1);
+    const dp_renewal renewal = renewal_of(1, 2, 0x010203);
+    uint8_t bytes[2 + DP_RENEWAL_BYTES];
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_renewal read = {0};
+
+    (void)state;
+    dp_renewal_msg_write(&writer, &renewal);
+    assert_int_equal(writer.size, sizeof bytes);
+    assert_int_equal(dp_renewal_msg_read(dp_view_of(bytes, sizeof bytes), &read), DP_OK);
+    assert_memory_equal(&read, &renewal, sizeof read);
+    assert_true(dp_renewal_fits(&read, &crypto, &run, &peer, 50));
+    assert_false(dp_renewal_fits(&read, &crypto, &(dp_run_id){{9}}, &peer, 50));
+    for (size_t at = 0; at < sizeof bytes; at++) {
+        bytes[at] ^= 1;
+        assert_true(dp_renewal_msg_read(dp_view_of(bytes, sizeof bytes), &read) != DP_OK ||
+                    !dp_renewal_fits(&read, &crypto, &run, &peer, 50));
+        bytes[at] ^= 1;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +284,7 @@ int main(void)
         cmocka_unit_test(with_the_root_key_a_node_renews_itself),
         cmocka_unit_test(who_is_gone_or_about_to_be_gets_none),
         cmocka_unit_test(a_newcomer_believes_what_is_signed_and_a_member_its_chain),
+        cmocka_unit_test(no_byte_of_a_renewal_can_be_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

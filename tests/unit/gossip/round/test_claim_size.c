@@ -150,6 +150,25 @@ static void few_large_updates_are_decoded_at_a_time_and_one_always(void **state)
     kit_close(world);
 }
 
+static void a_lie_about_a_length_has_the_round_looked_at(void **state)
+{
+    kit_world *world = silent();
+    dp_node *node = world->nodes[0].node;
+    const dp_hash roots[2] = {object_of(5), object_of(6)};
+
+    (void)state;
+    assert_true(tell(world, 1, &roots[0], TRUTH));
+    assert_true(tell(world, 2, &roots[1], 1000));
+    for (uint32_t i = 0; i < 2; i++) {
+        node->changed = false;
+        memset(world->actions, 0, sizeof *world->actions);
+        dp_out_begin(&node->out, world->actions);
+        dp_claim_sized(node, &roots[i], TRUTH);
+        assert_int_equal(node->changed, i == 1);
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +176,7 @@ int main(void)
         cmocka_unit_test(who_tells_a_thousand_bytes_gives_no_more),
         cmocka_unit_test(who_names_an_object_rightly_gets_it_fetched_whatever_others_say),
         cmocka_unit_test(what_is_longer_than_any_update_of_the_run_is_not_followed),
+        cmocka_unit_test(a_lie_about_a_length_has_the_round_looked_at),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,25 @@ static void who_sends_for_long_or_opens_late_trains_less_and_never_nothing(void 
     assert_int_equal(dp_deadline_part(round, UINT64_MAX, UINT64_MAX), round / 4);
 }
 
+static void the_longer_grace_is_given_in_rounds_of_a_period_that_doubles(void **state)
+{
+    static const struct {
+        uint32_t missed; /* from so many on */
+        uint32_t period;
+    } steps[] = {{5, 6}, {11, 12}, {23, 24}, {47, 48}, {95, 96}, {191, 192}, {383, 192}};
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        const uint32_t before = i > 0 ? steps[i - 1].period : 0;
+        for (uint64_t round = 1; round < 800; round++) {
+            assert_int_equal(dp_deadline_is_owed(steps[i].missed, round),
+                             round % steps[i].period == 0);
+            assert_int_equal(dp_deadline_is_owed(steps[i].missed - 1, round),
+                             before > 0 && round % before == 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +188,7 @@ int main(void)
         cmocka_unit_test(a_thin_line_needs_two_copies_time_where_two_fetch),
         cmocka_unit_test(each_part_leaves_once_and_the_own_ones_do_not),
         cmocka_unit_test(who_sends_for_long_or_opens_late_trains_less_and_never_nothing),
+        cmocka_unit_test(the_longer_grace_is_given_in_rounds_of_a_period_that_doubles),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

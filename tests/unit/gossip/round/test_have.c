@@ -68,12 +68,34 @@ static void what_comes_later_is_told_later(void **state)
     kit_close(world);
 }
 
+static void a_voter_counts_itself_among_those_that_hold_what_it_tells(void **state)
+{
+    kit_world *world = kit_together(NODES);
+    const dp_node *node = world->nodes[1].node;
+    uint32_t told = 0;
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    for (uint32_t step = 0; step < 100; step++) {
+        world->nodes[4].trains = false; /* The others wait for it. */
+        kit_run_ms(world, KIT_STEP_MS);
+        for (uint32_t i = 0; i < node->round->n_claims; i++) {
+            const dp_claim *claim = &node->round->claims[i];
+            assert_true(!claim->have_told || (claim->have >> node->commit->self & 1U) != 0);
+            told += claim->have_told ? 1 : 0;
+        }
+    }
+    assert_true(told > 0);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_that_come_together_are_told_in_one_message),
         cmocka_unit_test(the_ready_of_a_voter_reaches_those_that_do_not_hear_it),
         cmocka_unit_test(what_comes_later_is_told_later),
+        cmocka_unit_test(a_voter_counts_itself_among_those_that_hold_what_it_tells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

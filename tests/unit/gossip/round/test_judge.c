@@ -394,6 +394,26 @@ static void every_judgement_has_words(void **state)
     }
 }
 
+/* Judged before the update that it may be of, and told after it. */
+static void who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy(void **state)
+{
+    const dp_peer author = peer_of(0);
+    const dp_peer thief = peer_of(1);
+    dp_peer exposed;
+
+    for (uint32_t more = 0; more < 2; more++) {
+        const dp_judged found = aligned(USUAL);
+        dp_judged copy = found;
+        assert_int_equal(setup(state), 0);
+        flip_bits(&copy, DP_JUDGE_COPY_BITS - 1 + more);
+        assert_int_equal(dp_judge_update(&judge, &thief, 1, (dp_time){20}, &copy, &exposed),
+                         DP_FOUND_GOOD);
+        assert_int_equal(dp_judge_update(&judge, &author, 1, (dp_time){10}, &found, &exposed),
+                         DP_FOUND_GOOD);
+        assert_int_equal(dp_peer_equal(&exposed, &thief), more == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +440,7 @@ int main(void)
         cmocka_unit_test(
             suspects_share_three_percent_of_a_voters_training_and_get_four_windows_at_least),
         cmocka_unit_test(every_judgement_has_words),
+        cmocka_unit_test(who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,6 +287,51 @@ static void a_member_of_which_nothing_is_heard_is_late_and_not_forgotten(void **
     kit_close(world);
 }
 
+/* One thing after the other is due, each sooner than the one before. */
+static void a_voter_wakes_for_what_is_due_first_and_others_for_less(void **state)
+{
+    kit_world *world = kit_open(3);
+    dp_node *node = world->nodes[0].node;
+    dp_round *round = node->round;
+
+    (void)state;
+    kit_link_all(world);
+    kit_run_ms(world, 4000);
+    const uint64_t now = node->now.us;
+    const uint32_t self = node->commit->self;
+    const dp_commit_phase phase = node->commit->phase;
+    round->have_at = round->bid_at = round->enough_at = round->close_at = (dp_time){0};
+    round->opened = (dp_time){0};
+    node->commit->phase = DP_COMMIT_IDLE;
+    node->repeat_at = (dp_time){now + 100 * DP_SECOND};
+    assert_int_equal(dp_round_wake(node).us, now + 100 * DP_SECOND);
+    round->opened = (dp_time){now + 30 * DP_SECOND};
+    assert_int_equal(dp_round_wake(node).us, now + 30 * DP_SECOND + dp_round_hard_us(node));
+    round->enough_at = (dp_time){now + 20 * DP_SECOND};
+    round->grace_us = 3 * DP_SECOND;
+    assert_int_equal(dp_round_wake(node).us, now + 23 * DP_SECOND);
+    round->bid_at = (dp_time){now + 19 * DP_SECOND};
+    assert_int_equal(dp_round_wake(node).us, now + 19 * DP_SECOND);
+    round->have_at = (dp_time){now + 18 * DP_SECOND};
+    assert_int_equal(dp_round_wake(node).us, now + 18 * DP_SECOND);
+    node->commit->phase = DP_COMMIT_PREPARING;
+    assert_int_equal(dp_round_wake(node).us, now + DP_COMMIT_RESEND_US);
+    node->commit->phase = DP_COMMIT_IDLE;
+    node->commit->self = DP_NOBODY;
+    assert_int_equal(dp_round_wake(node).us, now + 100 * DP_SECOND);
+    node->commit->self = self;
+    round->have_at = round->bid_at = (dp_time){0};
+    round->close_at = (dp_time){now}; /* It is closed: no grace and no deadline are waited for. */
+    assert_int_equal(dp_round_wake(node).us, now + 100 * DP_SECOND);
+    round->bid_at = (dp_time){now}; /* Met already, in vain. */
+    assert_int_equal(dp_round_wake(node).us, now + 20 * DP_MS);
+    round->bid_at = (dp_time){0};
+    node->repeat_at = (dp_time){now};
+    assert_int_equal(dp_round_wake(node).us, now);
+    node->commit->phase = phase;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_round_waits_for_a_member_that_no_link_joins),
         cmocka_unit_test(one_that_no_link_joins_and_that_does_not_work_is_not_waited_for),
         cmocka_unit_test(an_empty_word_through_others_costs_what_a_straggler_costs),
+        cmocka_unit_test(a_voter_wakes_for_what_is_due_first_and_others_for_less),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,39 @@ static void a_trainer_s_rest_ends_once_when_its_time_is_over(void **state)
     kit_close(world);
 }
 
+static void a_trainer_has_the_node_woken_when_its_part_of_the_round_is_over(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+    dp_train *train = node->train;
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    for (uint32_t i = 0; i < 1000 && dp_train_undecided(node); i++) {
+        kit_run_ms(world, KIT_STEP_MS);
+    }
+    node->standing.state = DP_TRAINER_SET;
+    train->training = true;
+    node->standing.uplink = 0;
+    node->round->opened = node->now;
+    const uint64_t due = node->now.us + (uint64_t)node->manifest.round_ms * DP_MS;
+    assert_int_equal(dp_train_wake(node).us, due);
+    train->training = false;
+    assert_int_equal(dp_train_wake(node).us, DP_NEVER.us);
+    train->training = true;
+    node->round->opened = (dp_time){0};
+    assert_int_equal(dp_train_wake(node).us, DP_NEVER.us);
+    node->round->opened = node->now;
+    node->now.us = due;
+    assert_int_equal(dp_train_wake(node).us, DP_NEVER.us);
+    node->standing.state = DP_TRAINER_EMPTY;
+    train->barred = (dp_time){due + 1};
+    assert_int_equal(dp_train_wake(node).us, due + 1);
+    train->barred = (dp_time){due};
+    assert_int_equal(dp_train_wake(node).us, DP_NEVER.us);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +170,7 @@ int main(void)
         cmocka_unit_test(a_part_is_not_due_because_nobody_is_at_work),
         cmocka_unit_test(a_trainer_s_rest_ends_once_when_its_time_is_over),
         cmocka_unit_test(parts_leave_a_thin_line_before_the_round_is_over),
+        cmocka_unit_test(a_trainer_has_the_node_woken_when_its_part_of_the_round_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,3 +1,4 @@
+#include "gossip/transfer/picker_internal.h"
 #include "tests/unit/gossip/kit/fetcher.h"
 
 #include "tests/lib/allocfail.h"
@@ -630,6 +631,40 @@ static void all_guests_together_are_served_as_much_as_one_member(void **state)
     fetcher_close(f);
 }
 
+static void it_wakes_for_what_is_due_first(void **state)
+{
+    (void)state;
+    fetcher *const f = fetcher_of(2);
+    dp_picker *const picker = f->picker;
+    dp_want *const want = &picker->wants[1];
+    dp_flight *const flight = &picker->flights[2];
+    dp_time *const due[] = {&want->lonely_at,   &want->pardon_at,     &want->forgive_at,
+                            &want->pause_until, &want->info_deadline, &flight->deadline,
+                            &flight->hedge_at};
+    CHECK(dp_picker_wake(picker).us == DP_NEVER.us);
+    *want = (dp_want){.used = true, .info_from = 1, .lonely_at = DP_NEVER};
+    picker->queue[0] = 1;
+    picker->n_wanted = 1;
+    want->info_deadline = DP_NEVER;
+    *flight = (dp_flight){.used = true, .deadline = DP_NEVER, .hedge_at = DP_NEVER};
+    picker->n_flights = 1;
+    CHECK(dp_picker_wake(picker).us == DP_NEVER.us);
+    for (uint64_t i = 0; i < sizeof due / sizeof due[0]; i++) {
+        *due[i] = (dp_time){(20 - i) * DP_SECOND};
+        CHECK(dp_picker_wake(picker).us == due[i]->us);
+    }
+    flight->used = false;
+    CHECK(dp_picker_wake(picker).us == want->info_deadline.us);
+    want->begun = true; /* Nobody is asked for its size any more. */
+    CHECK(dp_picker_wake(picker).us == want->pause_until.us);
+    want->begun = false;
+    want->info_from = DP_MEMBER_NONE;
+    CHECK(dp_picker_wake(picker).us == want->pause_until.us);
+    picker->n_wanted = picker->n_flights = 0;
+    want->used = false;
+    fetcher_close(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -657,6 +692,7 @@ int main(void)
         cmocka_unit_test(all_guests_together_are_served_as_much_as_one_member),
         cmocka_unit_test(what_is_not_asked_of_everybody_is_told_apart),
         cmocka_unit_test(open_survives_every_failed_allocation),
+        cmocka_unit_test(it_wakes_for_what_is_due_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

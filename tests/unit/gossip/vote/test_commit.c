@@ -590,6 +590,36 @@ static void random_schedules_never_choose_two_records(void **state)
     assert_true(chosen > 150); /* Else the schedules decide too little to say anything. */
 }
 
+/* Nobody can choose a slot, a chain or a run in which it is first. */
+static void the_order_of_the_ballots_is_another_in_another_slot_fork_or_run(void **state)
+{
+    static dp_commit commit;
+    dp_ledger ledger;
+    const dp_crypto crypto = kit_crypto(0);
+    const dp_commit_host host = {0};
+    const dp_peer self = kit_peer(0);
+    uint32_t orders[5][DP_VOTERS_MAX];
+
+    (void)state;
+    kit_ledger(&ledger);
+    kit_voters(&ledger, DP_VOTERS_MAX);
+    for (uint32_t i = 0; i < 5; i++) {
+        dp_run_id run = ledger.run;
+        run.bytes[31] ^= i == 1;
+        ledger.fork.bytes[31] ^= i == 2;
+        ledger.slot += i == 3;
+        dp_commit_init(&commit, &host, &crypto, &run, NULL);
+        dp_commit_begin(&commit, &ledger, &self);
+        memcpy(orders[i], commit.order, sizeof orders[i]);
+        ledger.fork.bytes[31] ^= i == 2;
+        ledger.slot -= i == 3;
+        for (uint32_t k = 0; k < i; k++) { /* The last is the first again. */
+            assert_int_equal(memcmp(orders[i], orders[k], sizeof orders[i]) == 0, i == 4 && k == 0);
+        }
+    }
+    dp_ledger_close(&ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -607,6 +637,7 @@ int main(void)
         cmocka_unit_test(a_proposal_of_ballot_zero_that_was_lost_is_sent_again),
         cmocka_unit_test(only_those_who_have_not_promised_are_asked_again),
         cmocka_unit_test(random_schedules_never_choose_two_records),
+        cmocka_unit_test(the_order_of_the_ballots_is_another_in_another_slot_fork_or_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

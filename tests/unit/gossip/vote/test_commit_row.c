@@ -138,6 +138,30 @@ static void a_row_that_says_what_cannot_be_is_refused(void **state)
     assert_int_equal(dp_commit_row_read(dp_view_of(bytes, writer.size), &row), DP_VERSION);
 }
 
+static void every_field_of_a_row_comes_back(void **state)
+{
+    const dp_commit_row rows[2] = {{.fork = {{1, 2}},
+                                    .slot = 0x0102030405060708,
+                                    .prev = {{3, 4}},
+                                    .promised = INT32_MAX,
+                                    .accepted = 0x01020304,
+                                    .record = dp_view_text("a record")},
+                                   {.promised = -1, .accepted = -1}};
+
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_commit_row read;
+        dp_commit_row_write(&writer, &rows[i]);
+        assert_int_equal(dp_commit_row_read(dp_view_of(bytes, writer.size), &read), DP_OK);
+        assert_true(dp_hash_equal(&read.fork, &rows[i].fork));
+        assert_true(dp_hash_equal(&read.prev, &rows[i].prev));
+        assert_true(read.slot == rows[i].slot && read.promised == rows[i].promised);
+        assert_true(read.accepted == rows[i].accepted);
+        assert_true(dp_view_equal(read.record, rows[i].record));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +170,7 @@ int main(void)
         cmocka_unit_test(a_row_of_a_later_slot_keeps_its_voter_silent_until_then),
         cmocka_unit_test(a_row_of_a_fork_that_has_ended_holds_nothing_back),
         cmocka_unit_test(a_row_that_says_what_cannot_be_is_refused),
+        cmocka_unit_test(every_field_of_a_row_comes_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

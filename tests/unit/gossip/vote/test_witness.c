@@ -135,15 +135,15 @@ static kit_world *three(void)
     return world;
 }
 
-/* Another record for the slot decided last, and this voter's signature under it. */
-static dp_view rival_of(kit_world *world, uint32_t liar, uint32_t ballot_more, uint8_t *room,
-                        size_t capacity)
+/* Another record for this slot of the chain, and this voter's signature under it. */
+static dp_view rival_at(kit_world *world, uint64_t slot, uint32_t liar, uint32_t ballot_more,
+                        uint8_t *room, size_t capacity)
 {
     static dp_record record;
     static uint8_t bytes[DP_RECORD_BYTES_MAX];
     uint8_t cert_bytes[DP_CERT_OF_RECORD_BYTES_MAX];
     const dp_node *node = world->nodes[0].node;
-    const kit_record *last = &world->nodes[0].records[node->ledger.slot - 1];
+    const kit_record *last = &world->nodes[0].records[slot];
     const dp_crypto crypto = kit_crypto(liar);
     const dp_peer peer = kit_peer(liar);
     dp_cert_of_record cert;
@@ -171,6 +171,14 @@ static dp_view rival_of(kit_world *world, uint32_t liar, uint32_t ballot_more, u
     dp_decide_msg_write(&writer, record.slot, cert_view, encoded);
     assert_false(writer.full);
     return dp_view_of(room, writer.size);
+}
+
+/* ... for the slot before the newest. */
+static dp_view rival_of(kit_world *world, uint32_t liar, uint32_t ballot_more, uint8_t *room,
+                        size_t capacity)
+{
+    return rival_at(world, world->nodes[0].node->ledger.slot - 1, liar, ballot_more, room,
+                    capacity);
 }
 
 static void a_second_certificate_of_a_decided_slot_convicts_who_signed_both(void **state)
@@ -456,6 +464,26 @@ static void wishes_and_offers_about_nobody_take_no_place(void **state)
     kit_close(world);
 }
 
+static void a_second_certificate_of_the_newest_slot_convicts_too(void **state)
+{
+    static uint8_t room[DP_VOTE_MESSAGE_MAX + DP_CERT_OF_RECORD_BYTES_MAX];
+    kit_world *world = three();
+    const dp_node *node = world->nodes[0].node;
+    const kit_record *last = &world->nodes[0].records[node->ledger.slot];
+    dp_cert_of_record cert;
+
+    (void)state;
+    assert_int_equal(dp_cert_of_record_decode(&cert, dp_view_of(last->cert, last->cert_size)),
+                     DP_OK);
+    const dp_peer culprit = node->ledger.voters[cert.seals[0].voter].peer;
+    kit_send(world, 1, 0,
+             rival_at(world, node->ledger.slot, kit_index(&culprit), 0, room, sizeof room));
+    kit_drain(world);
+    assert_int_equal(kit_look(world, 0).mode, DP_MODE_HALTED);
+    assert_true(dp_peer_equal(&node->proof->culprit, &culprit));
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,6 +503,7 @@ int main(void)
         cmocka_unit_test(a_voter_cannot_use_up_the_ballots),
         cmocka_unit_test(requests_for_records_are_served_at_a_bounded_rate),
         cmocka_unit_test(wishes_and_offers_about_nobody_take_no_place),
+        cmocka_unit_test(a_second_certificate_of_the_newest_slot_convicts_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
