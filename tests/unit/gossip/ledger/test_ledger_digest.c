@@ -33,6 +33,7 @@ static void open_sample(void)
                          .n_revoked = 1,
                          .pool = {.n = 1},
                          .pace = {.bounded = true},
+                         .density = {.densest = 4, .sparsest = 64},
                          .epoch = {.epoch = 1}};
     memset(roster, 0, sizeof roster);
     for (uint32_t i = 0; i < MEMBERS; i++) {
@@ -83,7 +84,12 @@ static void what_holds_for_the_chain_is_in_the_digest(void **state)
         FIELD(dp_ledger, pool.ranges[0].first),
         FIELD(dp_ledger, pool.ranges[0].count),
         FIELD(dp_ledger, revoked[0].id),
+        FIELD(dp_ledger, epoch.epoch),
         FIELD(dp_ledger, epoch.commitment),
+        FIELD(dp_ledger, density.keep),
+        FIELD(dp_ledger, density.before),
+        FIELD(dp_ledger, density.n_slow),
+        FIELD(dp_ledger, density.n_free),
     };
 
     (void)state;

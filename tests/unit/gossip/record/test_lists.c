@@ -193,6 +193,15 @@ static void messages_come_back_and_nothing_else_does(void **state)
     assert_int_equal(dp_list_get_msg_read(dp_view_of(bytes, writer.size), &read), DP_BADMSG);
     bytes[2 + 32] = DP_LISTS_MAX + 1;
     assert_int_equal(dp_list_get_msg_read(dp_view_of(bytes, writer.size), &read), DP_BADMSG);
+    get.n = DP_LISTS_MAX; /* As many as there can be. */
+    for (uint32_t i = 0; i < DP_LISTS_MAX; i++) {
+        get.hashes[i] = (dp_hash){{(uint8_t)i, 4}};
+    }
+    writer = dp_writer_of(bytes, sizeof bytes);
+    dp_list_get_msg_write(&writer, &get);
+    assert_int_equal(writer.size, DP_LIST_GET_BYTES_MAX);
+    assert_int_equal(dp_list_get_msg_read(dp_view_of(bytes, writer.size), &read), DP_OK);
+    assert_memory_equal(&read, &get, sizeof read);
     writer = dp_writer_of(bytes, sizeof bytes);
     dp_list_msg_write(&writer, list_at(record_of(1, 32), 0));
     assert_int_equal(writer.size, DP_LIST_MESSAGE_MAX);
