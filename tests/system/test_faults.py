@@ -77,7 +77,7 @@ class Faults(SystemTest):
         wait_for(lambda: node.run()["round"] >= self.first.run()["round"] - 2, PATIENCE_S, "it follows the chain")
         self.counted(node)
         self.assertEqual(node.run()["trainer_restarts"], 0) # what is lacking is no fault of its trainer's
-        self.assertFalse([t for t in texts(node) if "does not decode" in t])
+        self.assertFalse([t for t in texts(node) if "cannot be decoded" in t])
 
     def test_36_a_trainer_without_memory_says_so_and_is_replaced(self):
         node = self.pair()
@@ -89,7 +89,7 @@ class Faults(SystemTest):
         self.counted(node)
         self.assertEqual(node.run()["trainer_restarts"], 1)
         self.assertEqual(self.state_of_second(), "alive")
-        self.assertFalse([t for t in texts(self.first) + texts(node) if "does not decode" in t])
+        self.assertFalse([t for t in texts(self.first) + texts(node) if "cannot be decoded" in t])
 
     def test_36_slices_that_do_not_follow_on_and_a_death_between_two_cost_no_state(self):
         script, order = self.bad_worker()
