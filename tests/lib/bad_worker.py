@@ -22,7 +22,7 @@ PACKET_MAX = 64 * 1024
 FDS_MAX = 34
 APPLIED = b"\xa4type\x0f" # DP_TRAINER_APPLIED is 15; the key and its value as msgpack
 ROOT = b"\xa4root\xc4\x20"
-ADD = b"\xa4type\x1d" # 29
+ADD = b"\xa4type\x1c" # DP_TRAINER_ADD is 28
 AT = b"\xa2at" # its last key
 
 
