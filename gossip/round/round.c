@@ -148,8 +148,9 @@ static void pass_on(dp_node *node, const dp_ready *ready, dp_view bytes)
     const bool carrier = is_carrier(node, &ready->peer);
 
     for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
-        const bool deaf =
-            by == DP_NOBODY ? carrier : i != by && (node->beat.voters[i].heard >> by & 1U) == 0;
+        const bool deaf = by == DP_NOBODY
+                              ? carrier
+                              : i != by && ((uint32_t)node->beat.voters[i].heard >> by & 1U) == 0;
         if (i != node->commit->self && deaf) {
             dp_node_send(node, &node->ledger.voters[i].peer, bytes);
         }
