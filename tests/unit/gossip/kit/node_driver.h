@@ -306,6 +306,7 @@ static inline void kit_obey(kit_world *world, kit_node *node, const dp_action *a
 {
     kit_event *item;
 
+    node->last[action->type] = *action;
     switch ((int)action->type) {
     case DP_DO_SEND:
         kit_count_haves(node, action->u.send.bytes);

@@ -100,6 +100,8 @@ typedef struct kit_node {
     uint32_t renewals;
     dp_secrets secrets; /* the last ones */
     uint32_t errs;      /* so many states that its trainer makes now will not be those of others */
+    dp_action
+        last[DP_DO_SECRETS + 1]; /* the last action of each kind; what it points to may be gone */
 } kit_node;
 
 typedef struct kit_world {

@@ -1,0 +1,301 @@
+/* The orders to the trainer: to apply a round, to train, to publish, to save, to take up work after
+ * a start. A test compares each field. */
+#include "base/trainer/trainer_msg.h"
+#include "gossip/catchup/chain.h"
+#include "gossip/context/context.h"
+#include "tests/unit/gossip/kit/part_kit.h"
+
+static void a_round_is_applied_as_its_record_says(void **state)
+{
+    (void)state;
+    for (uint32_t parted = 0; parted < 2; parted++) {
+        kit_world *world = parted ? kit_parted(3) : kit_together(3);
+        kit_run_rounds(world, 2);
+        const kit_node *node = &world->nodes[0];
+        const dp_action *apply = &node->last[DP_DO_APPLY];
+        const dp_history_row *row = dp_chain_row(node->node, apply->u.apply.round);
+        assert_non_null(row);
+        assert_int_equal(apply->u.apply.tokens, row->tokens);
+        assert_true(row->tokens > 0);
+        assert_int_equal(apply->u.apply.alpha, row->alpha);
+        assert_int_equal(apply->u.apply.lambda, 65536);
+        assert_int_equal(apply->u.apply.settle, DP_SETTLE_INCLUDED);
+        assert_int_equal(apply->u.apply.clip, row->own_clip);
+        assert_true(row->own && row->own_clip > 0);
+        assert_int_equal(apply->u.apply.contributors, 3);
+        assert_int_equal(apply->u.apply.taken, row->own_taken);
+        assert_int_equal(apply->u.apply.taken, parted ? dp_part_all(row->cuts.n) : 0);
+        assert_int_equal(apply->u.apply.n_items, 3);
+        assert_memory_equal(&apply->u.apply.cuts, &row->cuts, sizeof row->cuts);
+        const dp_apply_item *items = node->node->train->apply_items;
+        uint64_t all = 0;
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_true(dp_hash_equal(&items[i].root, &row->items[i].root));
+            assert_int_equal(items[i].bytes, 8);
+            assert_int_equal(items[i].q, row->items[i].q);
+            assert_int_equal(items[i].first, parted ? row->cuts.first[i] : 0);
+            assert_int_equal(items[i].end, parted ? dp_part_end(&row->cuts, i) : DP_PART_WHOLE);
+            all += items[i].q;
+        }
+        assert_true(all > 0);
+        kit_close(world);
+    }
+}
+
+/* The row in memory that a record has left. */
+static void what_is_remembered_of_a_round_stands_in_its_record(void **state)
+{
+    kit_world *world = kit_together(3);
+    const dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    kit_run_rounds(world, 2);
+    const dp_record *record = kit_newest(world);
+    const dp_history_row *row = dp_chain_row(node, record->round);
+    const dp_history_row *before = dp_chain_row(node, record->round - 1);
+    assert_true(row != NULL && before != NULL);
+    assert_int_equal(row->slot, record->slot);
+    assert_int_equal(row->tokens, record->tokens_total);
+    assert_int_equal(row->alpha, record->alpha);
+    assert_int_equal(row->n, 3);
+    assert_int_equal(row->contributors, 3);
+    assert_int_equal(row->cuts.n, 0);
+    assert_true(row->touched && row->own && !row->waits);
+    assert_int_equal(row->gap, 0);
+    assert_int_equal(row->own_age, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        const dp_listed *listed = &record->listed[i];
+        assert_true(dp_peer_equal(&row->items[i].peer, &listed->peer));
+        assert_true(dp_hash_equal(&row->items[i].root, &listed->root));
+        assert_int_equal(row->items[i].bytes, listed->bytes);
+        assert_int_equal(row->items[i].q, listed->q);
+        assert_int_equal(row->items[i].clip, listed->clip);
+        if (dp_peer_equal(&listed->peer, &node->self)) {
+            assert_true(dp_hash_equal(&row->own_root, &listed->root));
+            assert_int_equal(row->own_clip, listed->clip);
+            assert_true(dp_hash_equal(&node->chain->own_root, &listed->root));
+            assert_int_equal(node->chain->own_clip, listed->clip);
+        }
+    }
+    assert_int_equal(node->chain->own_round, record->round);
+    assert_int_equal(node->chain->listed_last, 3);
+    assert_int_equal(node->chain->gap, 0);
+    assert_true(node->chain->decided_at.us > 0 && node->chain->decided_at.us <= node->now.us);
+    const dp_hash digest = dp_ledger_digest(&node->ledger);
+    if (node->ledger.slot == record->slot) {
+        assert_true(dp_hash_equal(&row->digest, &digest));
+    }
+    assert_true(before->certified && before->proven);
+    assert_true(dp_hash_equal(&before->root, &record->state_root));
+    kit_close(world);
+}
+
+static void a_node_that_is_not_listed_has_a_gap_of_as_many_rounds(void **state)
+{
+    kit_world *world = kit_together(3);
+    const dp_node *node = world->nodes[2].node;
+    const uint64_t round = node->ledger.round;
+
+    (void)state;
+    kit_command(world, 2, DP_COMMAND_PAUSE);
+    kit_run_ms(world, 6000);
+    assert_true(node->ledger.round >= round + 6);
+    const dp_history_row *row = dp_chain_row(node, node->ledger.round);
+    const dp_history_row *before = dp_chain_row(node, node->ledger.round - 1);
+    assert_true(!row->own && row->gap == before->gap + 1 && !row->touched);
+    assert_int_equal(node->chain->gap, row->gap);
+    assert_int_equal(node->chain->listed_last, 2);
+    assert_true(node->chain->own_round < node->ledger.round);
+    kit_close(world);
+}
+
+static void a_state_is_saved_with_its_round_its_slot_and_both_roots(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    kit_run_rounds(world, 2);
+    const kit_node *node = &world->nodes[0];
+    const dp_action *save = &node->last[DP_DO_SAVE];
+    const dp_history_row *row = dp_chain_row(node->node, save->u.save.round);
+    assert_int_equal(save->type, DP_DO_SAVE);
+    assert_non_null(row);
+    assert_int_equal(save->u.save.slot, row->slot);
+    assert_true(row->certified && dp_hash_equal(&save->u.save.state_root, &row->root));
+    assert_true(dp_hash_equal(&save->u.save.tensor_root, &world->root_of_round[row->round]));
+    kit_close(world);
+}
+
+static void training_goes_on_from_where_this_node_stands_in_its_lease(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    kit_run_rounds(world, 2);
+    const kit_node *node = &world->nodes[0];
+    const dp_action *train = &node->last[DP_DO_TRAIN];
+    const dp_lease *lease = dp_ledger_lease(&node->node->ledger, &node->node->self);
+    dp_sample_range ranges[DP_LEASE_RANGES_MAX];
+    assert_int_equal(train->type, DP_DO_TRAIN);
+    assert_int_equal(train->u.train.round, node->node->standing.applied + 1);
+    assert_int_equal(train->u.train.tokens, node->node->ledger.tokens);
+    assert_true(train->u.train.reach.leased >= lease->reach.leased);
+    assert_true(train->u.train.reach.own >= lease->reach.own && train->u.train.reach.own > 0);
+    assert_int_equal(train->u.train.n_ranges,
+                     dp_lease_after(lease, train->u.train.reach.leased, ranges));
+    assert_memory_equal(train->u.train.ranges, ranges, train->u.train.n_ranges * sizeof ranges[0]);
+    kit_close(world);
+}
+
+static void a_publication_is_of_the_next_round_and_its_cuts(void **state)
+{
+    (void)state;
+    for (uint32_t parted = 0; parted < 2; parted++) {
+        kit_world *world = parted ? kit_parted(3) : kit_together(3);
+        kit_run_rounds(world, 2);
+        const kit_node *node = &world->nodes[0];
+        const dp_action *publish = &node->last[DP_DO_PUBLISH];
+        const dp_pending *pending = &node->node->train->pending;
+        assert_int_equal(publish->type, DP_DO_PUBLISH);
+        assert_int_equal(publish->u.publish.round, pending->ready.round);
+        assert_false(publish->u.publish.dense);
+        assert_int_equal(publish->u.publish.cuts.n, parted ? 3 : 0);
+        assert_memory_equal(&publish->u.publish.cuts, &pending->cuts, sizeof pending->cuts);
+        const dp_action *keep = &node->last[DP_DO_OBJECT_KEEP];
+        assert_int_equal(keep->type, DP_DO_OBJECT_KEEP);
+        assert_int_equal(keep->u.keep.use, DP_USE_BLOB);
+        kit_close(world);
+    }
+}
+
+/* Of the publication under way: all of it comes back from the row that the disk has. */
+static void after_a_start_the_publication_is_what_it_was(void **state)
+{
+    (void)state;
+    for (uint32_t parted = 0; parted < 2; parted++) {
+        kit_world *world = parted ? kit_parted(3) : kit_together(3);
+        kit_run_rounds(world, 1);
+        for (uint32_t i = 0; i < 1000 && !(world->nodes[0].node->train->pending.has &&
+                                           world->nodes[0].node->train->pending.durable &&
+                                           dp_train_undecided(world->nodes[0].node));
+             i++) {
+            kit_run_ms(world, KIT_STEP_MS);
+        }
+        const dp_pending before = world->nodes[0].node->train->pending;
+        assert_true(before.has && before.durable && before.made_here && before.ready.tokens > 0);
+        const dp_action *store = &world->nodes[0].last[DP_DO_STORE];
+        if (store->u.store.kind == DP_STORE_PENDING) {
+            assert_true(dp_hash_equal(&store->u.store.keep[0], &before.a_root));
+            assert_true(dp_hash_equal(&store->u.store.keep[1], &before.blob_root));
+        }
+        dp_part_list parts;
+        assert_int_equal(
+            dp_train_pending_parts(
+                dp_view_of(world->nodes[0].pending, world->nodes[0].pending_size), &parts),
+            DP_OK);
+        assert_int_equal(parts.n, before.ready.parts.n);
+        kit_kill(world, 0);
+        kit_boot(world, 0);
+        const dp_node *node = world->nodes[0].node;
+        const dp_pending *after = &node->train->pending;
+        assert_true(after->has && after->durable && !after->made_here);
+        assert_memory_equal(&after->ready, &before.ready, sizeof before.ready);
+        assert_true(dp_hash_equal(&after->a_root, &before.a_root));
+        assert_int_equal(after->a_bytes, before.a_bytes);
+        assert_int_equal(after->slot, before.slot);
+        assert_true(dp_hash_equal(&after->f_root, &before.f_root));
+        assert_int_equal(after->f_order, before.f_order);
+        assert_true(dp_hash_equal(&after->blob_root, &before.blob_root));
+        assert_memory_equal(&after->cuts, &before.cuts, sizeof before.cuts);
+        assert_int_equal(node->standing.published_tokens, before.ready.tokens);
+        assert_true(node->train->revived);
+        kit_link_all(world);
+        kit_run_rounds(world, 1);
+        const dp_action *restore = &world->nodes[0].last[DP_DO_TRAINER_RESTORE];
+        assert_int_equal(restore->type, DP_DO_TRAINER_RESTORE);
+        assert_false(restore->u.restore.frozen);
+        assert_int_equal(restore->u.restore.round, before.ready.round);
+        assert_true(dp_hash_equal(&restore->u.restore.a_root, &before.a_root));
+        assert_true(dp_hash_equal(&restore->u.restore.blob_root, &before.blob_root));
+        assert_true(dp_hash_equal(&restore->u.restore.ready_root, &before.ready.root));
+        assert_memory_equal(&restore->u.restore.cuts, &before.cuts, sizeof before.cuts);
+        assert_int_equal(restore->u.restore.tokens, before.ready.tokens + before.ready.carried);
+        assert_int_equal(restore->u.restore.lambda, 65536);
+        kit_close(world);
+    }
+}
+
+static void a_trainer_is_told_of_a_state_where_it_stands(void **state)
+{
+    kit_world *world = kit_together(3);
+
+    (void)state;
+    kit_run_rounds(world, 2);
+    const uint64_t saved = world->nodes[0].saved_round;
+    assert_true(saved > 0);
+    kit_kill(world, 0);
+    kit_boot(world, 0);
+    kit_link_all(world);
+    kit_run_ms(world, 200);
+    const dp_action *load = &world->nodes[0].last[DP_DO_TRAINER_LOAD];
+    assert_int_equal(load->type, DP_DO_TRAINER_LOAD);
+    assert_int_equal(load->u.load.round, saved);
+    assert_true(dp_hash_equal(&load->u.load.root, &world->root_of_round[saved]));
+    assert_int_equal(world->nodes[0].node->train->moving_round, saved);
+    assert_true(
+        dp_hash_equal(&world->nodes[0].node->train->moving_root, &world->root_of_round[saved]));
+    kit_close(world);
+}
+
+static void a_trainer_that_goes_takes_all_of_its_state_with_it(void **state)
+{
+    kit_world *world = kit_together(1);
+    dp_node *node = world->nodes[0].node;
+    dp_event down = {.type = DP_EV_TRAINER_DOWN};
+
+    (void)state;
+    kit_run_ms(world, 1000);
+    node->standing.applying = true;
+    node->train->publishing = true;
+    node->train->training = true;
+    node->train->train_round = 7;
+    node->train->steps = 8;
+    kit_event_in(world, 0, &down);
+    assert_false(node->standing.has_theta || node->standing.applying);
+    assert_false(node->train->publishing || node->train->training);
+    assert_int_equal(node->train->train_round, 0);
+    assert_int_equal(node->train->steps, 0);
+    assert_int_equal(node->standing.state, DP_TRAINER_OFF);
+    kit_close(world);
+}
+
+static void
+the_share_of_work_that_is_kept_halves_in_four_rounds_and_ends_after_sixteen(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_train_lambda(0), 65536);
+    assert_int_equal(dp_train_lambda(1), 55109);
+    assert_int_equal(dp_train_lambda(3), 38968);
+    assert_int_equal(dp_train_lambda(4), 32768);
+    assert_int_equal(dp_train_lambda(5), 55109 / 2);
+    assert_int_equal(dp_train_lambda(DP_GAP_MAX), 4096);
+    assert_int_equal(dp_train_lambda(DP_GAP_MAX + 1), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_round_is_applied_as_its_record_says),
+        cmocka_unit_test(what_is_remembered_of_a_round_stands_in_its_record),
+        cmocka_unit_test(a_node_that_is_not_listed_has_a_gap_of_as_many_rounds),
+        cmocka_unit_test(a_state_is_saved_with_its_round_its_slot_and_both_roots),
+        cmocka_unit_test(training_goes_on_from_where_this_node_stands_in_its_lease),
+        cmocka_unit_test(a_publication_is_of_the_next_round_and_its_cuts),
+        cmocka_unit_test(after_a_start_the_publication_is_what_it_was),
+        cmocka_unit_test(a_trainer_is_told_of_a_state_where_it_stands),
+        cmocka_unit_test(a_trainer_that_goes_takes_all_of_its_state_with_it),
+        cmocka_unit_test(
+            the_share_of_work_that_is_kept_halves_in_four_rounds_and_ends_after_sixteen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
