@@ -88,6 +88,33 @@ static void the_ring_keeps_its_place_when_its_count_saturates(void **state)
     CHECK(span.count % DP_SPAN_SAMPLES == UINT32_MAX % DP_SPAN_SAMPLES);
 }
 
+/* Beside the samples sorted anew each time. */
+static void percentiles_hold_while_samples_of_any_size_come_and_go(void **state)
+{
+    dp_span span = {0};
+    uint32_t ring[DP_SPAN_SAMPLES] = {0};
+    uint32_t seed = 7;
+
+    (void)state;
+    for (uint32_t i = 0; i < 10 * DP_SPAN_SAMPLES; i++) {
+        uint32_t sorted[DP_SPAN_SAMPLES];
+        seed = seed * 1664525 + 1013904223;
+        ring[i % DP_SPAN_SAMPLES] = seed >> 20; /* Some are equal. */
+        dp_span_add(&span, seed >> 20);
+        const uint32_t n = i + 1 < DP_SPAN_SAMPLES ? i + 1 : DP_SPAN_SAMPLES;
+        for (uint32_t k = 0; k < n; k++) {
+            uint32_t at = k;
+            for (; at > 0 && sorted[at - 1] > ring[k]; at--) {
+                sorted[at] = sorted[at - 1];
+            }
+            sorted[at] = ring[k];
+        }
+        for (uint32_t percent = 1; percent <= 100; percent += 9) {
+            CHECK(dp_span_percentile(&span, percent) == sorted[(percent * n + 99) / 100 - 1]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +124,7 @@ int main(void)
         cmocka_unit_test(the_least_forgets_what_is_long_ago),
         cmocka_unit_test(percentiles_are_by_nearest_rank_over_the_last_samples),
         cmocka_unit_test(the_ring_keeps_its_place_when_its_count_saturates),
+        cmocka_unit_test(percentiles_hold_while_samples_of_any_size_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
