@@ -355,6 +355,32 @@ static void the_digest_covers_leases_and_the_place_in_the_chain(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void what_is_left_of_a_lease_after_a_place_in_it_begins_there(void **state)
+{
+    const dp_lease lease = {.reach = {.leased = 100},
+                            .granted = 100 + 5 + 7 + 9,
+                            .n = 3,
+                            .ranges = {{.first = 10, .count = 5},
+                                       {.first = 30, .count = 7},
+                                       {.first = 50, .count = 9}}};
+    dp_sample_range out[DP_LEASE_RANGES_MAX] = {{0}};
+
+    (void)state;
+    for (uint64_t used = 0; used <= 21; used++) {
+        const uint32_t n = dp_lease_after(&lease, 100 + used, out);
+        uint64_t left = 0;
+        assert_int_equal(n, used < 5 ? 3 : used < 12 ? 2 : used < 21 ? 1 : 0);
+        for (uint32_t i = 0; i < n; i++) {
+            left += out[i].count;
+        }
+        assert_int_equal(left, 21 - used);
+        assert_true(n == 0 || out[0].first == (used < 5    ? 10 + used
+                                               : used < 12 ? 30 + used - 5
+                                                           : 50 + used - 12));
+    }
+    assert_int_equal(lease.ranges[0].first, 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +396,7 @@ int main(void)
         TEST(who_claims_much_alone_is_granted_little_more_than_others),
         TEST(a_lease_is_a_members_share_of_a_pass_or_two_rounds),
         TEST(the_digest_covers_leases_and_the_place_in_the_chain),
+        cmocka_unit_test(what_is_left_of_a_lease_after_a_place_in_it_begins_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
