@@ -106,7 +106,7 @@ class BadToken(SystemTest):
         wait_for(lambda: second.run().get("counted", 0) > 0, 30, "node2 is counted")
         third = self.folder.node("node3").start()
         error = self.fails("E0211", 75, third.ask, "join", token)
-        self.assertIn("2, members.max", error["why"])
+        self.assertIn("2 members, members.max", error["why"])
         second.kill()
         away = node.run()["round"]
         wait_for(lambda: node.run()["round"] > away + 4, 60, "rounds without node2")
