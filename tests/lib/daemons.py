@@ -1,12 +1,14 @@
 """Real daemons on loopback for the demo and the system tests: start, ask, follow, kill, clean up. Standard library only."""
 
 import ctypes
+import glob
 import json
 import os
 import random
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import threading
@@ -24,6 +26,19 @@ class CliError(Exception):
         super().__init__(f"{error.get('code', '?')} {error.get('what', text)}: {error.get('why', '')} (status {status})")
         self.status = status
         self.error = error
+
+
+def stored_addresses(node):
+    """Of the peers in a copy of the node's database; None while the copy is torn."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in glob.glob(os.path.join(node.dir, "**", "meta.db*"), recursive=True):
+            if not path.endswith("-shm"):
+                shutil.copy(path, folder)
+        try:
+            with sqlite3.connect(os.path.join(folder, "meta.db")) as db:
+                return " ".join(row[0] for row in db.execute("SELECT addresses FROM peer"))
+        except sqlite3.DatabaseError:
+            return None
 
 
 def wait_for(condition, seconds, what):

@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import systemtest  # noqa: E402
+from daemons import stored_addresses  # noqa: E402
 from systemtest import BINARIES, TINY, CliError, SystemTest, tiny_text, wait_for  # noqa: E402
 
 SHIM = os.path.join(BINARIES, "libdpclock.so")
@@ -53,6 +54,8 @@ class Clock(SystemTest):
             node.ask("join", "-", "--name", name, stdin=token)
         for node in nodes:
             self.counted(node)
+        # A node that is refused for its clock learns of nobody: it has to know from before where both are.
+        wait_for(lambda: all(f":{other.port}" in (stored_addresses(nodes[2]) or "") for other in nodes[:2]), PATIENCE_S, "third knows both")
         return nodes
 
     def doctor(self, node):
