@@ -2,6 +2,7 @@
  * another one, and whose state it believes. */
 #include "gossip/catchup/catchup.h"
 #include "gossip/catchup/chain.h"
+#include "gossip/catchup/proof.h"
 #include "gossip/context/context.h"
 #include "gossip/member/members_internal.h"
 #include "gossip/node/node.h"
@@ -262,6 +263,32 @@ static void updates_that_a_loaded_state_holds_are_not_fetched_any_more(void **st
     kit_close(world);
 }
 
+static void a_record_that_may_not_follow_is_counted_and_ends_its_message(void **state)
+{
+    static uint8_t room[DP_MESSAGE_MAX];
+    kit_world *world = kit_together(3);
+    dp_node *const node = world->nodes[0].node;
+    const kit_record *const old = &world->nodes[0].records[world->nodes[0].slots];
+    const dp_peer first = kit_peer(1);
+    const uint64_t rejected = node->rejected;
+    dp_writer writer = dp_writer_of(room, sizeof room);
+
+    (void)state;
+    dp_wire_begin_records(&writer, node->ledger.slot + 1);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_true(dp_wire_add_record(&writer, dp_view_text("no record at all"),
+                                       dp_view_of(old->cert, old->cert_size)));
+    }
+    node->proof->record_asked_at = (dp_time){0};
+    memset(world->actions, 0, sizeof *world->actions);
+    dp_out_begin(&node->out, world->actions);
+    assert_int_equal(dp_catchup_records(node, dp_view_of(room, writer.size), &first), DP_OK);
+    assert_int_equal(node->rejected, rejected + 1);
+    assert_int_equal(node->catchup->size, 0);
+    assert_int_equal(node->proof->record_asked_at.us, node->now.us);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +300,7 @@ int main(void)
         cmocka_unit_test(updates_that_a_loaded_state_holds_are_not_fetched_any_more),
         cmocka_unit_test(a_state_that_the_chain_does_not_certify_is_not_fetched),
         cmocka_unit_test(a_state_is_taken_however_long_somebody_says_that_it_is),
+        cmocka_unit_test(a_record_that_may_not_follow_is_counted_and_ends_its_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * what is kept and told of a double vote. */
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/equivocation.h"
+#include "gossip/catchup/fork.h"
 #include "gossip/catchup/proof.h"
 #include "gossip/catchup/saved.h"
 #include "gossip/context/context.h"
@@ -339,6 +340,75 @@ static void a_decided_record_is_told_once_after_it_is_written(void **state)
     kit_close(world);
 }
 
+static void a_fork_beyond_the_largest_is_refused_before_it_is_read(void **state)
+{
+    static uint8_t bytes[DP_FORK_BYTES_MAX + 1];
+    kit_world *world = kit_together(1);
+    dp_node *node = begin(world);
+    const dp_peer peer = kit_peer(1);
+
+    (void)state;
+    assert_int_equal(dp_fork_take(node, dp_view_of(bytes, sizeof bytes), &peer), DP_TOOBIG);
+    const dp_status status = dp_fork_take(node, dp_view_of(bytes, sizeof bytes - 1), &peer);
+    assert_true(status != DP_OK && status != DP_TOOBIG);
+    kit_close(world);
+}
+
+static void a_stop_that_ends_no_chain_or_a_halt_by_votes_is_not_taken(void **state)
+{
+    kit_world *world = kit_together(1);
+    dp_node *node = begin(world);
+
+    (void)state;
+    for (uint32_t what = 0; what < 3; what++) {
+        dp_stop stop = {.has = true, .loser = {{1}}, .survivor = {{(uint8_t)(what == 0 ? 1 : 2)}}};
+        assert_true(dp_stop_sign(&node->config.crypto, &node->run, &stop.loser, &stop.survivor,
+                                 stop.signature));
+        node->forks->stop.has = false;
+        node->halted = what == 1;
+        node->proof->row_size = what == 1 ? 1 : 0;
+        node->proof->row[0] = 1; /* Of votes. */
+        assert_int_equal(dp_proof_of_votes(node), what == 1);
+        assert_int_equal(dp_fork_stop(node, &stop), DP_OK);
+        assert_int_equal(node->forks->stop.has, what == 2);
+        stop.signature[0] ^= 1;
+        node->forks->stop.has = false;
+        assert_int_equal(dp_fork_stop(node, &stop), DP_BADSIG);
+    }
+    kit_close(world);
+}
+
+/* A peer whose summary names another chain is told of the FORK or the STOP that this node has. */
+static void a_fork_is_told_again_to_those_on_another_chain(void **state)
+{
+    kit_world *world = kit_together(2);
+    dp_node *node = begin(world);
+    const dp_peer peer = kit_peer(1);
+    dp_member *member =
+        (dp_member *)(uintptr_t)dp_members_at(node->members, dp_node_member_index(node, &peer));
+
+    (void)state;
+    member->summary.fork = dp_fork_tag(&node->ledger.fork) + 1;
+    node->forks->repeat_at = (dp_time){0};
+    dp_fork_repeat(node);
+    assert_int_equal(world->actions->count, 0); /* There is nothing to tell. */
+    node->forks->stop.has = true;
+    node->forks->repeat_at = (dp_time){node->now.us + 1};
+    dp_fork_repeat(node);
+    assert_int_equal(world->actions->count, 0);
+    node->forks->repeat_at = node->now;
+    dp_fork_repeat(node);
+    assert_int_equal(world->actions->count, 1);
+    assert_int_equal(dp_msg_type_of(world->actions->items[0].u.send.bytes), DP_MSG_STOP);
+    assert_true(node->forks->repeat_at.us > node->now.us);
+    node->forks->repeat_at = node->now;
+    member->summary.fork--;
+    dp_fork_repeat(node);
+    assert_int_equal(world->actions->count, 1);
+    node->forks->stop.has = false;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -350,6 +420,9 @@ int main(void)
         cmocka_unit_test(votes_that_are_seen_convict_and_the_proof_is_written_told_and_restored),
         cmocka_unit_test(a_proof_that_nobody_signed_puts_the_next_of_its_sender_off),
         cmocka_unit_test(a_decided_record_is_told_once_after_it_is_written),
+        cmocka_unit_test(a_fork_beyond_the_largest_is_refused_before_it_is_read),
+        cmocka_unit_test(a_stop_that_ends_no_chain_or_a_halt_by_votes_is_not_taken),
+        cmocka_unit_test(a_fork_is_told_again_to_those_on_another_chain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

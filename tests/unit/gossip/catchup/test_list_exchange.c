@@ -377,6 +377,48 @@ static void what_is_missing_is_asked_of_one_voter_after_the_other(void **state)
     kit_close(world);
 }
 
+/* The voter that proposed the record, promised it, or voted for it. */
+static void the_first_that_is_asked_for_lists_is_known_to_have_them(void **state)
+{
+    static dp_actions actions;
+    kit_world *world = listing(3);
+    dp_node *node = world->nodes[2].node;
+    dp_commit *commit = node->commit;
+    static uint8_t copy[DP_RECORD_WHOLE_MAX];
+    const kit_record *at = &world->nodes[2].records[world->nodes[2].slots];
+    const dp_view voted = dp_record_voted(dp_view_of(at->record, at->record_size));
+    const dp_hash hash = dp_record_hash(voted);
+    dp_view whole;
+
+    (void)state;
+    memcpy(copy, voted.data, voted.size);
+    for (uint32_t v = 0; v < commit->n; v++) {
+        for (uint32_t how = 0; how < 3 && v != commit->self; how++) {
+            dp_lists_close(&node->list_exchange->lists);
+            assert_int_equal(dp_lists_open(&node->list_exchange->lists, 64), DP_OK);
+            memset(&node->list_exchange->asked_for, 0, sizeof node->list_exchange->asked_for);
+            memset(commit->votes, 0, sizeof commit->votes);
+            memset(commit->promises, 0, sizeof commit->promises);
+            commit->has_waiting = how == 0;
+            commit->waiting.vote.voter = (uint8_t)v;
+            commit->waiting.vote.hash = hash;
+            commit->promised_by = how == 1 ? 1U << v : 0;
+            commit->promises[v].hash = hash;
+            commit->voted = how == 2 ? 1U << v : 0;
+            commit->votes[v].hash = hash;
+            node->now = dp_time_after(node->now, DP_SECOND);
+            dp_out_begin(&node->out, &actions);
+            assert_int_equal(dp_list_join(node, dp_view_of(copy, voted.size), true, &whole),
+                             DP_AGAIN);
+            assert_int_equal(actions.count, 1);
+            assert_true(dp_peer_equal(&actions.items[0].u.send.peer, &node->ledger.voters[v].peer));
+        }
+    }
+    commit->voted = commit->promised_by = 0;
+    commit->has_waiting = false;
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +434,7 @@ int main(void)
         cmocka_unit_test(the_lists_of_what_was_accepted_outlast_those_of_many_proposals),
         cmocka_unit_test(a_vote_whose_lists_are_spoilt_on_the_disk_counts_as_lost),
         cmocka_unit_test(what_is_missing_is_asked_of_one_voter_after_the_other),
+        cmocka_unit_test(the_first_that_is_asked_for_lists_is_known_to_have_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -481,6 +481,27 @@ static void addresses_that_cannot_be_are_refused_with_a_sentence(void **state)
     CHECK(dp_address_equal(&home, &home));
 }
 
+static void the_key_of_an_invite_is_made_of_its_secret_its_run_and_its_epoch(void **state)
+{
+    dp_invite invite = {.psk_epoch = 3};
+    uint8_t keys[5][DP_PSK_BYTES];
+
+    (void)state;
+    memset(keys, 0, sizeof keys);
+    for (uint32_t i = 0; i < 4; i++) {
+        dp_invite other = invite;
+        other.join_secret[0] ^= i == 1;
+        other.run.bytes[0] ^= i == 2;
+        other.psk_epoch = i == 3 ? 4 : 3;
+        dp_invite_psk(&other, keys[i]);
+        for (uint32_t k = 0; k < i; k++) {
+            assert_memory_not_equal(keys[i], keys[k], DP_PSK_BYTES);
+        }
+    }
+    dp_psk_derive(invite.join_secret, &invite.run, 3, keys[4]);
+    assert_memory_equal(keys[4], keys[0], DP_PSK_BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +525,7 @@ int main(void)
         cmocka_unit_test(mutated_tokens_never_pass_as_something_else),
         cmocka_unit_test(addresses_come_back_as_typed),
         cmocka_unit_test(addresses_that_cannot_be_are_refused_with_a_sentence),
+        cmocka_unit_test(the_key_of_an_invite_is_made_of_its_secret_its_run_and_its_epoch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

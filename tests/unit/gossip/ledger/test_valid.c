@@ -513,6 +513,34 @@ static void rounds_in_a_blob_are_counted_from_the_last_inclusion(void **state)
     assert_int_equal(dp_ledger_rounds(&old, 100), 4);
 }
 
+/* Of the credential, as the admission check has read it, and of the record. */
+static void a_new_member_has_what_its_admission_grants(void **state)
+{
+    const dp_hash hash = {{7}};
+    dp_admitted grants = {.caps = DP_CAP_TRAIN, .uses = 3, .until_ms = 12345};
+
+    (void)state;
+    memset(grants.invite.bytes, 21, sizeof grants.invite.bytes);
+    memset(grants.invite_above.bytes, 22, sizeof grants.invite_above.bytes);
+    memset(grants.x_public, 23, sizeof grants.x_public);
+    admit(4, 0, 1);
+    record.prev = ledger.head;
+    const uint64_t round = record.round;
+    dp_ledger_apply(&ledger, &record, &hash, &grants);
+    const dp_peer peer = kit_peer(4);
+    const dp_roster_entry *entry = dp_ledger_member(&ledger, &peer);
+    assert_non_null(entry);
+    assert_int_equal(entry->caps, DP_CAP_TRAIN);
+    assert_memory_equal(&entry->invite, &grants.invite, sizeof entry->invite);
+    assert_memory_equal(&entry->invite_above, &grants.invite_above, sizeof entry->invite_above);
+    assert_memory_equal(entry->x_public, grants.x_public, sizeof entry->x_public);
+    assert_true(entry->strict);
+    assert_int_equal(entry->until_ms, 12345);
+    assert_int_equal(entry->counted_ms, record.time_ms);
+    assert_int_equal(entry->admitted_slot, record.slot);
+    assert_int_equal(entry->admitted_round, round);
+}
+
 int main(void)
 {
 #define RULE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -546,6 +574,7 @@ int main(void)
         cmocka_unit_test(the_digest_does_not_depend_on_the_map),
         RULE(the_digest_has_every_bit_of_the_middle_clip),
         cmocka_unit_test(rounds_in_a_blob_are_counted_from_the_last_inclusion),
+        RULE(a_new_member_has_what_its_admission_grants),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

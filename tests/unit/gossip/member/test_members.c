@@ -574,6 +574,81 @@ static void it_wakes_for_what_is_due_first(void **state)
     mesh_close(m);
 }
 
+/* Another peer takes the row of the one silent for longest, unless a probe is about that one. */
+static void a_row_that_a_probe_is_about_is_not_given_away(void **state)
+{
+    (void)state;
+    for (uint32_t what = 0; what < 4; what++) {
+        mesh *const m = mesh_of(1, 14);
+        dp_members *const members = m->nodes[0].members;
+        for (uint32_t i = 1; i < MESH_NODES_MAX; i++) {
+            const dp_peer peer = mesh_peer(i);
+            CHECK(dp_members_enter(members, &peer, 0) == i);
+            dp_members_mark(members, i, i != 2, false);
+        }
+        members->probes[1].target = what == 1 ? 2 : DP_MEMBER_NONE;
+        members->relayed[1].requester = what == 2 ? 2 : what == 3 ? 4 : DP_MEMBER_NONE;
+        members->relayed[1].target = what == 2 ? 5 : 2; /* Of a free place it says nothing. */
+        const dp_peer other = mesh_peer(MESH_NODES_MAX);
+        CHECK(dp_members_add(members, &other, (dp_view){0}, 0, NULL, 0) ==
+              (what == 0 ? 2 : DP_MEMBER_NONE));
+        members->probes[1].target = DP_MEMBER_NONE;
+        members->relayed[1].requester = DP_MEMBER_NONE;
+        mesh_close(m);
+    }
+}
+
+static void a_new_mode_or_trainer_is_pushed_until_it_was_told(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(1, 14);
+    dp_members *const members = m->nodes[0].members;
+    dp_summary summary = {.mode = DP_MODE_SYNC, .round = 5};
+
+    dp_members_tell(members, &summary);
+    for (uint32_t what = 0; what < 4; what++) {
+        members->push = false;
+        summary.mode = what == 1 ? DP_MODE_PAUSED : summary.mode;
+        summary.has_trainer = what == 2 || summary.has_trainer;
+        summary.round += what == 3;
+        dp_members_tell(members, &summary);
+        CHECK(members->push == (what == 1 || what == 2));
+        dp_members_tell(members, &summary);
+        CHECK(members->push == (what == 1 || what == 2));
+        CHECK(members->rows[0].member.summary.round == summary.round);
+        CHECK(members->summary.mode == summary.mode && members->rows[0].member.has_summary);
+    }
+    mesh_close(m);
+}
+
+static void a_stranger_that_links_takes_no_row_of_one_that_lives(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(1, 14);
+    dp_members *const members = m->nodes[0].members;
+    const dp_peer other = mesh_peer(MESH_NODES_MAX);
+    const dp_addr addr = mesh_addr(MESH_NODES_MAX);
+
+    for (uint32_t i = 1; i < MESH_NODES_MAX; i++) {
+        const dp_peer peer = mesh_peer(i);
+        CHECK(dp_members_enter(members, &peer, 0) == i);
+        dp_members_mark(members, i, i != 2, false);
+    }
+    members->rows[2].member.state = DP_MEMBER_ALIVE;
+    dp_members_recount(members);
+    dp_out_begin(&m->out, m->actions);
+    CHECK(dp_members_link_up(members, mesh_now(m), 1, &other, &addr, (dp_view){0}, false,
+                             &m->out) == DP_MEMBER_NONE);
+    CHECK(m->actions->count == 1 && m->actions->items[0].type == DP_DO_HANGUP);
+    CHECK(dp_peer_equal(&m->actions->items[0].u.peer, &other));
+    members->rows[2].member.state = DP_MEMBER_DEAD;
+    dp_members_recount(members);
+    dp_out_begin(&m->out, m->actions);
+    CHECK(dp_members_link_up(members, mesh_now(m), 1, &other, &addr, (dp_view){0}, false,
+                             &m->out) == 2);
+    mesh_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,6 +674,9 @@ int main(void)
         cmocka_unit_test(open_takes_what_is_in_bounds_and_nothing_else),
         cmocka_unit_test(tables_are_compared_at_instants_spread_around_the_interval),
         cmocka_unit_test(it_wakes_for_what_is_due_first),
+        cmocka_unit_test(a_row_that_a_probe_is_about_is_not_given_away),
+        cmocka_unit_test(a_new_mode_or_trainer_is_pushed_until_it_was_told),
+        cmocka_unit_test(a_stranger_that_links_takes_no_row_of_one_that_lives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

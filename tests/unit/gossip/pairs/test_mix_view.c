@@ -511,6 +511,81 @@ static void a_decision_that_could_not_be_written_is_written_again_after_a_second
     pool_close(p);
 }
 
+/* Its acceptance may have been lost; before there is one, nothing is answered. */
+static void an_offer_that_comes_again_is_answered_once_its_terms_are_known(void **state)
+{
+    pool *const p = linked_pool();
+    dp_mix *const mix = begin_at(p);
+    const dp_peer peer = mesh_peer(1);
+    uint8_t bytes[DP_MIX_MESSAGE_MAX];
+    const dp_mix_msg offer = {.type = DP_MSG_MIX_OFFER,
+                              .id = dp_mix_id_of(&peer, 8, 34),
+                              .number = 34,
+                              .base = pool_base,
+                              .terms = {.incarnation = 8}};
+
+    (void)state;
+    dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+    dp_mix_msg_write(&writer, &offer);
+    for (int state_of = DP_MIX_FREEZING; state_of <= DP_MIX_MIXING; state_of++) {
+        mix->x = row_of(4, false, DP_MIX_MARK_PREPARED);
+        mix->x.id = offer.id;
+        mix->state = (dp_mix_state)state_of;
+        (void)begin_at(p);
+        CHECK_OK(dp_mix_message(mix, pool_now(p), 1, dp_view_of(bytes, writer.size), &p->out));
+        const bool answers = state_of == DP_MIX_FETCHING || state_of == DP_MIX_PREPARED;
+        CHECK(p->actions->count == (answers ? 1 : 0));
+        CHECK(mix->state == (dp_mix_state)state_of);
+    }
+    mix->state = DP_MIX_IDLE;
+    pool_close(p);
+}
+
+/* The responder's terms, its ticket, and its word for the voters. */
+static void an_acceptance_is_taken_as_its_author_signed_it(void **state)
+{
+    pool *const p = linked_pool();
+    dp_mix *const mix = begin_at(p);
+    const dp_crypto crypto = mesh_crypto(1);
+    const dp_peer self = mix->config.self;
+    uint8_t bytes[DP_MIX_MESSAGE_MAX];
+
+    (void)state;
+    for (uint32_t forged = 0; forged < 2; forged++) {
+        const dp_mix_row sample = row_of(4, true, DP_MIX_MARK_PREPARED);
+        dp_mix_msg ack = {.type = DP_MSG_MIX_ACK,
+                          .id = sample.id,
+                          .ticket = 99,
+                          .prepared = true,
+                          .base = pool_base,
+                          .terms = sample.other};
+        dp_fence_ask life = {.fence = {.peer = mesh_peer(1), .incarnation = 8}, .asker = self};
+        memcpy(life.exchange, sample.id.bytes, sizeof life.exchange);
+        CHECK(dp_life_sign(&life, &crypto, &mix->config.run));
+        memcpy(ack.life, life.signature, sizeof ack.life);
+        ack.life[3] ^= (uint8_t)forged;
+        mix->x = sample;
+        mix->x.ticket = 0;
+        mix->x.other = (dp_mix_terms){.bytes = 0};
+        memset(mix->x.life, 0, sizeof mix->x.life);
+        mix->other_prepared = mix->fetched = false;
+        dp_mix_enter(mix, DP_MIX_OFFERED, pool_now(p));
+        (void)begin_at(p);
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_mix_msg_write(&writer, &ack);
+        CHECK_OK(dp_mix_message(mix, pool_now(p), 1, dp_view_of(bytes, writer.size), &p->out));
+        CHECK(mix->state == (forged ? DP_MIX_OFFERED : DP_MIX_FETCHING));
+        CHECK(mix->x.ticket == (forged ? 0 : 99) && mix->other_prepared == !forged);
+        CHECK(dp_hash_equal(&mix->x.other.root, &sample.other.root) == !forged);
+        CHECK((memcmp(mix->x.life, life.signature, sizeof mix->x.life) == 0) == !forged);
+        if (!forged) {
+            dp_mix_abort(mix, pool_now(p), false, &p->out);
+        }
+        mix->state = DP_MIX_IDLE;
+    }
+    pool_close(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +602,8 @@ int main(void)
         cmocka_unit_test(what_is_kept_of_the_work_shrinks_by_each_fade),
         cmocka_unit_test(what_is_given_up_while_its_row_is_written_ends_when_the_row_is_there),
         cmocka_unit_test(a_decision_that_could_not_be_written_is_written_again_after_a_second),
+        cmocka_unit_test(an_offer_that_comes_again_is_answered_once_its_terms_are_known),
+        cmocka_unit_test(an_acceptance_is_taken_as_its_author_signed_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,6 +196,18 @@ static void a_word_about_an_earlier_life_comes_back_whole(void **state)
     }
 }
 
+static void a_node_that_was_never_a_member_has_left_at_once(void **state)
+{
+    kit_world *world = kit_open(2); /* Not linked: node 1 stays a stranger. */
+
+    (void)state;
+    kit_run_ms(world, 500);
+    kit_command(world, 1, DP_COMMAND_LEAVE);
+    assert_int_equal(kit_look(world, 1).mode, DP_MODE_LEFT);
+    assert_int_equal(leaving(world, 1), DP_LEAVING_FREE);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +221,7 @@ int main(void)
         cmocka_unit_test(the_last_member_goes_by_its_own_record),
         cmocka_unit_test(who_was_removed_may_link_for_a_minute_and_then_no_more),
         cmocka_unit_test(a_word_about_an_earlier_life_comes_back_whole),
+        cmocka_unit_test(a_node_that_was_never_a_member_has_left_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -293,6 +293,33 @@ static void who_waits_for_admission_gets_no_secret(void **state)
     kit_close(world);
 }
 
+/* Of a chain that was given up: the number is the same, and the secret is not the one named. */
+static void a_secret_of_the_same_epoch_that_the_chain_does_not_name_is_asked_for(void **state)
+{
+    kit_world *world = kit_together(2);
+    dp_node *node = world->nodes[0].node;
+    dp_secrets *held = &rotate_of(world, 0)->held;
+
+    (void)state;
+    assert_int_equal(give(world, 0, fresh), DP_OK);
+    kit_run_ms(world, 3000);
+    assert_int_equal(node->ledger.epoch.epoch, 1);
+    for (uint32_t what = 0; what < 4; what++) {
+        held->n = what == 3 ? 0 : 1;
+        held->items[0].epoch = what == 2 ? 2 : 1; /* A later one is of a chain that goes on. */
+        memcpy(held->items[0].bytes, fresh, sizeof fresh);
+        held->items[0].bytes[0] ^= what != 0;
+        rotate_of(world, 0)->asked_at = (dp_time){0};
+        memset(world->actions, 0, sizeof *world->actions);
+        dp_out_begin(&node->out, world->actions);
+        dp_rotate_repeat(node);
+        const dp_action *send = kit_find(world->actions, DP_DO_SEND);
+        assert_int_equal(send != NULL, what == 1 || what == 3);
+        assert_true(send == NULL || dp_msg_type_of(send->u.send.bytes) == DP_MSG_SECRET_GET);
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_word_that_is_over_is_taken_from_nobody_again),
         cmocka_unit_test(an_epoch_whose_secret_nobody_has_is_followed_by_the_next),
         cmocka_unit_test(who_waits_for_admission_gets_no_secret),
+        cmocka_unit_test(a_secret_of_the_same_epoch_that_the_chain_does_not_name_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,6 +346,37 @@ static void only_who_may_revokes(void **state)
     kit_close(world);
 }
 
+static void a_voter_that_is_dead_for_long_stays_where_nobody_can_take_its_place(void **state)
+{
+    static dp_record draft;
+    static dp_admitted admitted[DP_CONFIG_ADMIT_MAX];
+    kit_world *world = kit_together(5);
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    assert_int_equal(node->ledger.n_voters, 5);
+    node->now.us += 2 * DP_VOTER_DEAD_US;
+    const uint32_t last = node->commit->self == 4 ? 3 : 4;
+    for (uint32_t dead = 0; dead < 3; dead++) {
+        node->round->n_offers = 0;
+        for (uint32_t i = 0; i < 5; i++) {
+            node->round->voter_seen[i] = node->now;
+        }
+        for (uint32_t k = 0; k < dead; k++) {
+            node->round->voter_seen[last - k] = (dp_time){node->now.us - DP_VOTER_DEAD_US};
+        }
+        memset(&draft, 0, sizeof draft);
+        dp_config_draft(node, &draft, admitted);
+        /* Of two that are dead both go, and the count falls by two. */
+        assert_int_equal(draft.config.n_voters, dead == 2 ? 3 : 0);
+        assert_int_equal(draft.has_config, dead == 2);
+        for (uint32_t i = 0; i < draft.config.n_voters; i++) {
+            assert_true(draft.config.voters[i].kept);
+        }
+    }
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +392,7 @@ int main(void)
         cmocka_unit_test(the_claim_of_who_was_removed_between_rounds_is_not_listed),
         cmocka_unit_test(fences_stand_in_a_record_in_order_of_key),
         cmocka_unit_test(only_who_may_revokes),
+        cmocka_unit_test(a_voter_that_is_dead_for_long_stays_where_nobody_can_take_its_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -376,6 +376,31 @@ static void what_may_not_be_listed_is_not_counted_as_held(void **state)
     kit_close(world);
 }
 
+static void what_a_record_named_becomes_a_claim_when_its_author_tells_of_it(void **state)
+{
+    kit_world *world = still();
+    dp_node *node = world->nodes[OWN].node;
+    const dp_claim *claim = claim_by(world, 1);
+    dp_ready ready = claim->ready;
+
+    (void)state;
+    ready.reach.own += 100;
+    node->round->claims[0].ready.reach = ready.reach;
+    node->round->claims[0].evidence = true;
+    dp_round_index_claims(node);
+    assert_null(dp_round_claim_of(node, &ready.peer));
+    dp_round_ready(node, &ready, true, false);
+    assert_true(claim->evidence && !node->changed);
+    dp_round_ready(node, &ready, false, false);
+    assert_true(!claim->evidence && node->changed);
+    assert_true(dp_round_claim_of(node, &ready.peer) == claim);
+    assert_int_equal(node->round->n_claims, 1);
+    node->changed = false;
+    dp_round_ready(node, &ready, false, false);
+    assert_false(node->changed);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +413,7 @@ int main(void)
         cmocka_unit_test(what_nobody_near_holds_is_shown_to_all),
         cmocka_unit_test(a_record_is_accepted_when_all_is_here_and_as_it_says),
         cmocka_unit_test(what_may_not_be_listed_is_not_counted_as_held),
+        cmocka_unit_test(what_a_record_named_becomes_a_claim_when_its_author_tells_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

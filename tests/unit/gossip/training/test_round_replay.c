@@ -282,6 +282,29 @@ the_share_of_work_that_is_kept_halves_in_four_rounds_and_ends_after_sixteen(void
     assert_int_equal(dp_train_lambda(DP_GAP_MAX + 1), 0);
 }
 
+static void each_exchange_is_counted_and_the_next_publication_has_none(void **state)
+{
+    kit_world *world = kit_together(1);
+    dp_node *node = world->nodes[0].node;
+    dp_event mixed = {.type = DP_EV_MIXED};
+    dp_event frozen = {.type = DP_EV_FROZEN};
+
+    (void)state;
+    const uint64_t before = node->train->mixed;
+    node->train->exchanges = 0;
+    kit_event_in(world, 0, &mixed);
+    kit_event_in(world, 0, &mixed);
+    assert_int_equal(node->train->mixed, before + 2);
+    assert_int_equal(node->train->exchanges, 2);
+    assert_int_equal(kit_look(world, 0).exchanges, before + 2);
+    node->train->steps = 5;
+    kit_event_in(world, 0, &frozen);
+    assert_int_equal(node->train->steps, 0);
+    kit_run_ms(world, 1500);
+    assert_int_equal(node->train->exchanges, 0);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_trainer_that_goes_takes_all_of_its_state_with_it),
         cmocka_unit_test(
             the_share_of_work_that_is_kept_halves_in_four_rounds_and_ends_after_sixteen),
+        cmocka_unit_test(each_exchange_is_counted_and_the_next_publication_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
