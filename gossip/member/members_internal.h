@@ -47,7 +47,7 @@ typedef struct dp_row {
     /* dialling */
     bool dialling;
     uint32_t dials_failed;
-    bool let_go;       /* its last link was closed in order: others watch it */
+    bool let_go; /* its last link was closed in order, or it spoke to others since: they watch it */
     bool closing;      /* hung up here, and the driver has not yet said so */
     dp_time linked_at; /* the last time */
     dp_time dial_at;   /* next try, or end of patience while dialling */

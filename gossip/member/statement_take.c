@@ -184,6 +184,9 @@ static dp_status said(dp_members *members, dp_time now, uint64_t wall_ms, uint32
     row->down = statement->kind != DP_STATEMENT_ALIVE;
     if (statement->kind == DP_STATEMENT_ALIVE) {
         take_addrs(members, row, statement, guest, now);
+        /* It speaks to nodes that it is linked to now, and they watch it. Probes from here would
+         * fail through helpers that have no link to it either. */
+        row->let_go = row->let_go || !row->member.linked;
         dp_members_state_set(members, index, DP_MEMBER_ALIVE, now, reborn ? "restarted" : "says so",
                              out);
     } else if (statement->kind == DP_STATEMENT_LEFT) {

@@ -211,6 +211,37 @@ static void a_broken_connection_and_silence_are_noted_as_that(void **state)
     }
 }
 
+/* Does node 0 watch it, in a run too large for links to everybody? */
+static bool watches_in_a_large_run(mesh *m, uint32_t index)
+{
+    dp_members *const members = m->nodes[0].members;
+    const uint32_t n_known = members->n_known;
+
+    members->n_known = DP_FULL_MESH_MAX + 1;
+    const bool watches = dp_members_watches(members, index);
+    members->n_known = n_known;
+    return watches;
+}
+
+/* It has other links now. Probes from here would go through helpers without a link to it, and end
+ * in accusations of a member that lives. */
+static void after_a_lost_link_a_word_by_others_ends_the_watch_in_a_large_run(void **state)
+{
+    mesh *const m = linked(4);
+    const dp_peer peer = mesh_peer(3);
+    const uint32_t index = dp_members_find(m->nodes[0].members, &peer);
+
+    (void)state;
+    CHECK(watches_in_a_large_run(m, index));
+    mesh_block(m, 0, 3, true);
+    mesh_part(m, 0, 3, DP_LINK_RESET);
+    mesh_run_for(m, DP_MS);
+    CHECK(!mesh_sees(m, 0, 3)->linked && watches_in_a_large_run(m, index));
+    CHECK_OK(tell(m, own_word(3, DP_STATEMENT_ALIVE, 2), false));
+    CHECK(mesh_state(m, 0, 3) == DP_MEMBER_ALIVE && !watches_in_a_large_run(m, index));
+    mesh_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +253,7 @@ int main(void)
         cmocka_unit_test(a_goodbye_needs_the_signature_and_stays_until_a_later_life),
         cmocka_unit_test(a_list_with_a_false_count_flags_or_more_at_its_end_is_refused),
         cmocka_unit_test(a_broken_connection_and_silence_are_noted_as_that),
+        cmocka_unit_test(after_a_lost_link_a_word_by_others_ends_the_watch_in_a_large_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
