@@ -134,6 +134,8 @@ void dp_node_reopen(dp_node *node);
 /* A message to one peer, over a voter that hears it when there is no link. message is copied. */
 void dp_node_send(dp_node *node, const dp_peer *to, dp_view message);
 void dp_node_send_voters(dp_node *node, dp_view message);
+/* To the voters that this node has a link to; false: there is none. */
+DP_MUST bool dp_node_send_linked_voters(dp_node *node, dp_view message);
 void dp_node_send_all(dp_node *node, dp_view message);
 
 /* ---- held.c ---- */

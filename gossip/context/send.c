@@ -50,6 +50,23 @@ void dp_node_send_voters(dp_node *node, dp_view message)
     }
 }
 
+bool dp_node_send_linked_voters(dp_node *node, dp_view message)
+{
+    const dp_view kept = dp_out_keep(&node->out, message);
+    bool sent = false;
+
+    dp_assert(message.size > 0);
+    for (uint32_t i = 0; i < node->ledger.n_voters; i++) {
+        const dp_peer *voter = &node->ledger.voters[i].peer;
+        const uint32_t index = dp_node_member_index(node, voter);
+        if (index != 0 && index != DP_MEMBER_NONE && dp_members_at(node->members, index)->linked) {
+            dp_out_send(&node->out, voter, kept);
+            sent = true;
+        }
+    }
+    return sent;
+}
+
 void dp_node_send_all(dp_node *node, dp_view message)
 {
     const dp_view kept = dp_out_keep(&node->out, message);

@@ -32,6 +32,19 @@ static bool may_offer(const dp_node *node)
                    DP_PUBLIC_KEY_BYTES) != 0);
 }
 
+/* In a large run each voter has links to many candidates, so nobody has to carry their offers to
+ * the rest. */
+static void send_offer(dp_node *node, dp_view message)
+{
+    const bool large = dp_members_count(node->members) > DP_FULL_MESH_MAX;
+
+    if (needs_fork(node)) {
+        dp_node_send_all(node, message);
+    } else if (!large || !dp_node_send_linked_voters(node, message)) {
+        dp_node_send_voters(node, message);
+    }
+}
+
 static void tell_offer(dp_node *node)
 {
     dp_voter_ok_msg offer = {.peer = node->self, .head = node->ledger.head};
@@ -44,11 +57,7 @@ static void tell_offer(dp_node *node)
     if (dp_voter_ok_sign(&node->config.crypto, &node->run, &offer.head, offer.key,
                          offer.signature)) {
         dp_voter_ok_msg_write(&writer, &offer);
-        if (needs_fork(node)) {
-            dp_node_send_all(node, dp_view_of(writer.data, writer.size));
-        } else {
-            dp_node_send_voters(node, dp_view_of(writer.data, writer.size));
-        }
+        send_offer(node, dp_view_of(writer.data, writer.size));
     }
 }
 

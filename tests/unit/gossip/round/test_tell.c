@@ -1,0 +1,75 @@
+/* Offers to vote: to which voters, and over which links. */
+#include "gossip/member/members_internal.h"
+#include "gossip/round/round.h"
+#include "tests/unit/gossip/kit/node_kit.h"
+
+enum { VOTERS = 5, NODES = 6 }; /* one member does not vote: their number is odd */
+
+typedef struct offers {
+    uint32_t on_links;
+    uint32_t carried; /* by a voter, to another */
+} offers;
+
+/* The offers that it tells now, in a run of so many known members. */
+static offers told_among(kit_world *world, uint32_t candidate, uint32_t members)
+{
+    dp_node *node = world->nodes[candidate].node;
+    const uint32_t count = node->members->count;
+    offers found = {0};
+
+    node->members->count = members;
+    dp_out_begin(&node->out, world->actions);
+    dp_round_tell(node);
+    node->members->count = count;
+    for (uint32_t i = 0; i < world->actions->count; i++) {
+        const dp_action *action = &world->actions->items[i];
+        if (action->type != DP_DO_SEND) {
+            continue;
+        }
+        const dp_view bytes = action->u.send.bytes;
+        const bool relay = dp_msg_type_of(bytes) == DP_MSG_RELAY;
+        found.on_links += dp_msg_type_of(bytes) == DP_MSG_VOTER_OK ? 1 : 0;
+        found.carried += relay && bytes.data[DP_RELAY_HEAD_BYTES] == DP_MSG_VOTER_OK ? 1 : 0;
+    }
+    return found;
+}
+
+static uint32_t candidate_of(const kit_world *world)
+{
+    uint32_t candidate = 0;
+
+    while (world->nodes[candidate].node->commit->self != DP_NOBODY) {
+        candidate++;
+    }
+    assert_in_range(candidate, 0, NODES - 1);
+    return candidate;
+}
+
+static void an_offer_is_carried_to_voters_without_a_link_in_a_small_run_alone(void **state)
+{
+    kit_world *world = kit_together(NODES);
+
+    (void)state;
+    kit_run_ms(world, 3000);
+    const uint32_t candidate = candidate_of(world);
+    const dp_node *node = world->nodes[candidate].node;
+    assert_int_equal(node->ledger.n_voters, VOTERS);
+    assert_int_equal(told_among(world, candidate, NODES).on_links, VOTERS);
+    kit_cut(world, candidate, kit_index(&node->ledger.voters[2].peer));
+    kit_run_ms(world, 2000); /* Its beats on that link are old by then. */
+    const offers small = told_among(world, candidate, NODES);
+    assert_int_equal(small.on_links, VOTERS - 1);
+    assert_true(small.carried > 0);
+    const offers large = told_among(world, candidate, DP_FULL_MESH_MAX + 1);
+    assert_int_equal(large.on_links, VOTERS - 1);
+    assert_int_equal(large.carried, 0);
+    kit_close(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_offer_is_carried_to_voters_without_a_link_in_a_small_run_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
