@@ -191,6 +191,12 @@ void dp_measure_stored(dp_host *host, uint64_t slot)
 
 /* ---- the whole ---- */
 
+/* By then all nodes of the start have come, and the links that they had too many are closed. */
+static uint64_t all_started(const dp_sim *sim)
+{
+    return (40 + sim->plan.nodes / 40) * DP_SECOND;
+}
+
 /* In a large run a node keeps few links, unless it is a voter; who was one lets go of them bit by
  * bit. */
 static void check_links(dp_sim *sim, uint32_t index, uint32_t links)
@@ -200,9 +206,8 @@ static void check_links(dp_sim *sim, uint32_t index, uint32_t links)
     dp_measure_host *book = &sim->measured[index];
     dp_node_view view;
 
-    const uint64_t all_started = (40 + sim->plan.nodes / 40) * DP_SECOND;
     const bool many = links > MOST + SLACK && links >= book->links &&
-                      sim->plan.nodes > 2 * DP_FULL_MESH_MAX && sim->now_us > all_started;
+                      sim->plan.nodes > 2 * DP_FULL_MESH_MAX && sim->now_us > all_started(sim);
     book->crowded = many ? book->crowded + 1 : 0;
     book->links = links;
     if (book->crowded < LOOKS) {
@@ -214,8 +219,38 @@ static void check_links(dp_sim *sim, uint32_t index, uint32_t links)
     }
 }
 
+static uint64_t node_us(const dp_sim *sim)
+{
+    uint64_t us = sim->totals.node_us;
+
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        us += dp_host_up(&sim->hosts[i]) ? sim->now_us - sim->hosts[i].up_since : 0;
+    }
+    return us;
+}
+
+static void leave_out_the_start(dp_sim *sim)
+{
+    dp_measure *const measure = &sim->measure;
+
+    if (measure->from_us != 0 || sim->now_us < all_started(sim) ||
+        sim->options.until_us < 2 * all_started(sim)) {
+        return;
+    }
+    measure->from_us = sim->now_us;
+    measure->node_us = node_us(sim);
+    memset(measure->messages, 0, sizeof measure->messages);
+    memset(measure->bytes, 0, sizeof measure->bytes);
+    measure->chunks = 0;
+    measure->chunks_afar = 0;
+    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
+        sim->measured[i].out_bytes = 0;
+    }
+}
+
 void dp_measure_look(dp_sim *sim)
 {
+    leave_out_the_start(sim);
     for (uint32_t a = 0; a < sim->plan.nodes; a++) {
         uint32_t links = 0;
         if (!dp_host_up(&sim->hosts[a])) {
@@ -235,10 +270,12 @@ void dp_measure_look(dp_sim *sim)
 
 void dp_measure_finish(dp_sim *sim)
 {
-    for (uint32_t i = 0; i < sim->plan.nodes; i++) {
-        if (sim->measured[i].out_bytes > sim->measure.busiest_bytes) {
-            sim->measure.busiest_bytes = sim->measured[i].out_bytes;
-        }
+    const double run_s = (double)(sim->now_us - sim->measure.from_us) / 1e6;
+
+    sim->measure.node_us = sim->totals.node_us - sim->measure.node_us;
+    for (uint32_t i = 0; i < sim->plan.nodes && run_s > 0; i++) {
+        const double rate = (double)sim->measured[i].out_bytes / run_s;
+        sim->measure.busiest = rate > sim->measure.busiest ? rate : sim->measure.busiest;
     }
 }
 
@@ -259,8 +296,8 @@ void dp_measure_add(dp_measure *sum, const dp_measure *one)
     }
     sum->chunks += one->chunks;
     sum->chunks_afar += one->chunks_afar;
-    sum->busiest_bytes =
-        one->busiest_bytes > sum->busiest_bytes ? one->busiest_bytes : sum->busiest_bytes;
+    sum->node_us += one->node_us;
+    sum->busiest = one->busiest > sum->busiest ? one->busiest : sum->busiest;
     sum->links_most = one->links_most > sum->links_most ? one->links_most : sum->links_most;
     sum->links_sum += one->links_sum;
     sum->links_looks += one->links_looks;
@@ -287,11 +324,10 @@ void dp_measure_print(FILE *out, const dp_measure *measure, const dp_sim_totals 
     static const char *const names[DP_TRAFFIC_COUNT] = {"membership_traffic", "round_traffic",
                                                         "record_traffic", "object_traffic",
                                                         "exchange_traffic"};
-    const double node_s = (double)totals->node_us / 1e6;
-    const double run_s = (double)totals->ended_us / 1e6;
+    const double node_s = (double)measure->node_us / 1e6;
 
-    fprintf(out, ",\"node_seconds\":%.1f,\"messages\":%" PRIu64 ",\"steps\":%" PRIu64, node_s,
-            totals->messages, totals->steps);
+    fprintf(out, ",\"node_seconds\":%.1f,\"messages\":%" PRIu64 ",\"steps\":%" PRIu64,
+            (double)totals->node_us / 1e6, totals->messages, totals->steps);
     for (uint32_t i = 0; i < DP_TRAFFIC_COUNT && node_s > 0; i++) {
         fprintf(out, ",\"%s\":{\"messages_per_node_s\":%.2f,\"bytes_per_node_s\":%.1f}", names[i],
                 (double)measure->messages[i] / node_s, (double)measure->bytes[i] / node_s);
@@ -299,7 +335,7 @@ void dp_measure_print(FILE *out, const dp_measure *measure, const dp_sim_totals 
     fprintf(out, ",\"chunks\":%" PRIu64 ",\"chunks_afar\":%" PRIu64, measure->chunks,
             measure->chunks_afar);
     fprintf(out, ",\"busiest_bytes_per_s\":%.0f,\"links_mean\":%.1f,\"links_most\":%u",
-            run_s > 0 ? (double)measure->busiest_bytes / run_s : 0,
+            measure->busiest,
             measure->links_looks > 0 ? (double)measure->links_sum / (double)measure->links_looks
                                      : 0,
             measure->links_most);

@@ -37,13 +37,16 @@ typedef struct dp_delays {
 } dp_delays;
 
 typedef struct dp_measure {
+    /* Traffic counts from here on: the start is left out of a run of twice its length and more. */
+    uint64_t from_us;
+    uint64_t node_us;                    /* that nodes ran since */
     uint64_t messages[DP_TRAFFIC_COUNT]; /* put on a link */
     uint64_t bytes[DP_TRAFFIC_COUNT];
-    uint64_t chunks;        /* chunks of objects put on a link, */
-    uint64_t chunks_afar;   /* ... to another site */
-    uint64_t busiest_bytes; /* of the node that sent most */
-    uint32_t links_most;    /* of one node, looked at each second */
-    uint64_t links_sum;     /* over all looks */
+    uint64_t chunks;      /* chunks of objects put on a link, */
+    uint64_t chunks_afar; /* ... to another site */
+    double busiest;       /* bytes per second of the node that sent most */
+    uint32_t links_most;  /* of one node, looked at each second */
+    uint64_t links_sum;   /* over all looks */
     uint64_t links_looks;
     uint64_t false_suspicions; /* of a node that ran and was not stopped */
     uint64_t false_evictions;  /* the same, held for dead */
