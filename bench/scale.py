@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """How a run of dpnode grows with its nodes, as the simulator sees it: one row of a table per number of nodes.
 
-    python3 bench/scale.py --dpsim build/release/dpsim [--nodes 10,32,64,100,320,1000] [--until 300] [--round 10] [--churn 5]
+    python3 bench/scale.py --dpsim build/release/dpsim [--nodes 10,32,64,100,320,1000] [--until 140] [--round 30] [--changes 10]
 
-Bytes are what a node puts on its links, per second that it runs. "dead" is from a kill to the first word of it at each other
-node, "record" from the first node that has a record on disk to each other one that had the record before it.
+All members stand in the chain from the start, and --changes of them die or come back per minute, whatever their number. Bytes are
+what a node puts on its links, per second that it runs, without the first seconds in which all start. "dead" is from a kill to the
+first word of it at each other node, "record" from the first node that has a record on disk to each other one that had the record
+before it.
 """
 import argparse
 
@@ -12,7 +14,7 @@ import simulated
 
 
 def run(nodes, args):
-    more = ["--churn", str(args.churn)]
+    more = ["--enrolled", "--churn", f"{min(100 * args.changes / nodes, 1000):.1f}"]
     return simulated.run(args, nodes, more + (["--loss", str(args.loss)] if args.loss else []))
 
 
@@ -23,18 +25,18 @@ def row(nodes, result, cpu_s, rss_kib):
     times = f"{dead['p50_s']:.2f} / {dead['p99_s']:.2f}" if dead["samples"] else "none"
     return (f"| {nodes} | {result['rounds']} | {result['links_mean']:.0f} / {result['links_most']} | "
             + " | ".join(f"{part:,.0f}" for part in parts)
-            + f" | {result['busiest_bytes_per_s'] / 1000:,.0f} | {times} | {record['p50_s']:.2f} / {record['p99_s']:.2f} | "
+            + f" | {sum(parts):,.0f} | {result['busiest_bytes_per_s'] / 1000:,.0f} | {times} | {record['p50_s']:.2f} / {record['p99_s']:.2f} | "
             f"{result['node_seconds'] / cpu_s:,.0f} | {rss_kib / 1024:,.0f} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    simulated.options(parser, "10,32,64,100,320,1000", 300, 10)
-    parser.add_argument("--churn", type=float, default=5)
+    simulated.options(parser, "10,32,64,100,320,1000", 140, 30)
+    parser.add_argument("--changes", type=float, default=10)
     parser.add_argument("--loss", type=float, default=0)
     args = parser.parse_args()
     simulated.head("nodes", "rounds", "links, mean / most", "membership, B/s", "rounds, B/s", "records, B/s", "objects, B/s",
-                   "busiest node, kB/s", "dead, s, p50 / p99", "record, s, p50 / p99", "node-seconds per CPU second", "MiB")
+                   "all, B/s", "busiest node, kB/s", "dead, s, p50 / p99", "record, s, p50 / p99", "node-seconds per CPU second", "MiB")
     for nodes in simulated.numbers(args.nodes):
         print(row(nodes, *run(nodes, args)), flush=True)
 

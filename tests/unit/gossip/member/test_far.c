@@ -8,7 +8,20 @@ static void tell(mesh *m, uint32_t node, uint64_t round, dp_mode mode)
                     &(dp_summary){.mode = mode, .has_trainer = true, .round = round});
 }
 
-/* n nodes, linked but for 0 and 1, all at round 7. */
+/* The voters, as all that know them have them. */
+static void let_vote(mesh *m, uint32_t from, uint32_t end)
+{
+    for (uint32_t i = 0; i < m->n; i++) {
+        dp_members *const members = m->nodes[i].members;
+        for (uint32_t k = from; k < end; k++) {
+            const dp_peer peer = mesh_peer(k);
+            const uint32_t index = dp_members_find(members, &peer);
+            dp_members_mark(members, index, members->rows[index].member.in_roster, true);
+        }
+    }
+}
+
+/* n nodes, linked but for 0 and 1, all at round 7. 1 votes. */
 static mesh *apart(uint32_t n)
 {
     mesh *const m = mesh_of(n, 3);
@@ -24,8 +37,10 @@ static mesh *apart(uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         tell(m, i, 7, DP_MODE_SYNC);
     }
-    mesh_run_for(m, 2 * DP_SECOND);
+    mesh_run_for(m, DP_SECOND);
     CHECK(!mesh_sees(m, 0, 1)->linked && mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
+    let_vote(m, 1, 2);
+    mesh_run_for(m, 2 * DP_SECOND);
     return m;
 }
 
@@ -77,6 +92,8 @@ static void a_single_member_between_them_is_enough(void **state)
     for (uint32_t i = 0; i < 7; i++) {
         tell(m, i, 7, DP_MODE_SYNC);
     }
+    mesh_run_for(m, DP_SECOND);
+    let_vote(m, 0, 7);
     mesh_run_for(m, 8 * DP_SECOND);
     for (uint64_t round = 8; round < 12; round++) {
         for (uint32_t i = 0; i < 7; i++) {
@@ -119,6 +136,7 @@ static void a_link_that_nothing_comes_through_counts_as_none(void **state)
 
     mesh_join_all(m);
     mesh_run_for(m, 2 * DP_SECOND);
+    let_vote(m, 1, 2);
     mesh_block(m, 0, 1, true);
     tell(m, 1, 8, DP_MODE_SYNC);
     mesh_run_for(m, 6 * DP_SECOND);
@@ -238,6 +256,28 @@ static void no_more_than_three_in_a_quarter_of_a_second_are_sent(void **state)
     mesh_close(m);
 }
 
+static void two_that_do_not_vote_tell_each_other_nothing(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(4, 3);
+
+    mesh_block(m, 0, 1, true);
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t k = i + 1; k < 4; k++) {
+            if (k != 1) {
+                mesh_join(m, i, k);
+            }
+        }
+    }
+    mesh_run_for(m, DP_SECOND);
+    let_vote(m, 2, 4);
+    tell(m, 1, 7, DP_MODE_SYNC);
+    mesh_run_for(m, 4 * DP_SECOND);
+    CHECK(!mesh_sees(m, 0, 1)->has_summary && mesh_state(m, 0, 1) == DP_MEMBER_ALIVE);
+    CHECK(mesh_sees(m, 2, 1)->summary.round == 7);
+    mesh_close(m);
+}
+
 static void where_all_are_linked_none_is_sent(void **state)
 {
     (void)state;
@@ -267,6 +307,7 @@ int main(void)
         cmocka_unit_test(one_that_is_brought_again_counts_for_nothing),
         cmocka_unit_test(what_comes_on_a_link_is_not_replaced),
         cmocka_unit_test(no_more_than_three_in_a_quarter_of_a_second_are_sent),
+        cmocka_unit_test(two_that_do_not_vote_tell_each_other_nothing),
         cmocka_unit_test(where_all_are_linked_none_is_sent),
     };
 
