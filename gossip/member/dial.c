@@ -227,11 +227,25 @@ static void end_mute(dp_members *members, dp_time now, dp_out *out)
     }
     for (uint32_t k = 0; k < members->linked.count; k++) {
         dp_row *const row = &members->rows[members->linked.at[k]];
-        if (!row->closing && dp_members_mute(members, row, now) && dp_out_room(out, 1)) {
+        if (!row->closing && dp_members_mute(row, now) && dp_out_room(out, 1)) {
             row->closing = true;
             dp_out_add(out, DP_DO_HANGUP)->u.peer = row->member.peer;
         }
     }
+}
+
+dp_time dp_members_part_wake(const dp_members *members)
+{
+    const uint32_t n = is_alone(members) ? members->linked.count : 0;
+    dp_time wake = members->guests_at;
+
+    for (uint32_t k = 0; k < n; k++) {
+        const dp_row *const row = &members->rows[members->linked.at[k]];
+        dp_time mute = dp_members_mute_at(row);
+        mute.us = mute.us > members->unsure_until.us ? mute.us : members->unsure_until.us;
+        wake = row->closing ? wake : dp_time_min(wake, mute);
+    }
+    return wake;
 }
 
 void dp_members_part(dp_members *members, dp_time now, dp_out *out)

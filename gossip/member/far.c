@@ -20,23 +20,16 @@
 
 enum { FAR_CARRIERS = 2 };
 #define FAR_US_MIN (250 * DP_MS)
-/* Of a node without a quorum, which pings each link every second. */
-#define MUTE_US (3 * DP_SECOND)
+#define MUTE_US (3 * DP_SECOND) /* a PING is answered at once */
 
-bool dp_members_mute(const dp_members *members, const dp_row *row, dp_time now)
+dp_time dp_members_mute_at(const dp_row *row)
 {
-    dp_time last = row->acked.us > row->linked_at.us ? row->acked : row->linked_at;
-    uint64_t most_us = MUTE_US;
+    return row->asked.us == 0 ? DP_NEVER : dp_time_after(row->asked, MUTE_US);
+}
 
-    if (members->beat != NULL) {
-        const dp_idle *idle = &members->beat->idle;
-        /* Since the end of an idle run it is pinged at the full rate. */
-        last.us = last.us > idle->changed.us ? last.us : idle->changed.us;
-        most_us = idle->idle                           ? 3 * DP_IDLE_SUMMARY_US
-                  : dp_heartbeat_quorum(members->beat) ? 3 * dp_members_summary_us(members)
-                                                       : MUTE_US;
-    }
-    return dp_time_between(last, now) > most_us;
+bool dp_members_mute(const dp_row *row, dp_time now)
+{
+    return dp_time_reached(now, dp_members_mute_at(row));
 }
 
 static bool is_far(const dp_members *members, uint32_t index, dp_time now)
@@ -44,8 +37,8 @@ static bool is_far(const dp_members *members, uint32_t index, dp_time now)
     const dp_row *const row = &members->rows[index];
 
     return (row->member.voter || members->rows[0].member.voter) &&
-           (!row->member.linked || dp_members_mute(members, row, now)) && !row->removed &&
-           !row->down && !dp_members_is_guest(members, index) && row->member.credential_bytes > 0 &&
+           (!row->member.linked || dp_members_mute(row, now)) && !row->removed && !row->down &&
+           !dp_members_is_guest(members, index) && row->member.credential_bytes > 0 &&
            (row->member.state == DP_MEMBER_ALIVE || row->member.state == DP_MEMBER_SUSPECT);
 }
 
@@ -129,7 +122,7 @@ dp_status dp_members_far_message(dp_members *members, dp_time now, uint32_t from
     }
     dp_row *const row = &members->rows[index];
     /* Newer statements come on a link. */
-    if (index == 0 || (row->member.linked && !dp_members_mute(members, row, now)) || row->removed ||
+    if (index == 0 || (row->member.linked && !dp_members_mute(row, now)) || row->removed ||
         said.incarnation < row->member.incarnation || !is_newer(&said, row)) {
         return DP_OK;
     }

@@ -227,6 +227,7 @@ uint32_t dp_members_link_up(dp_members *members, dp_time now, uint64_t wall_ms, 
     row->down = row->removed;
     row->let_go = false;
     row->linked_at = now;
+    row->asked = (dp_time){0};
     members->dial_stale = true;
     if (row->removed) {
         members->guests_at = dp_time_min(members->guests_at, row->guest_until);
@@ -301,7 +302,7 @@ void dp_members_tick(dp_members *members, dp_time now, uint64_t wall_ms, dp_out 
     if (dp_time_reached(now, members->sync_at)) {
         uint32_t picked = 0;
         if (dp_members_pick(members, 0, 0, &picked, 1) == 1) {
-            dp_members_sync_send(members, picked, true, out);
+            dp_members_compare_send(members, picked, out);
         }
         const uint64_t every_us = members->quiet ? DP_IDLE_SYNC_US : DP_SYNC_US;
         members->sync_at =
@@ -332,7 +333,7 @@ dp_time dp_members_wake(dp_members *members)
     if (members->dial_stale) {
         dp_members_dial_find(members);
     }
-    wake = dp_time_min(wake, members->guests_at);
+    wake = dp_time_min(wake, dp_members_part_wake(members));
     if (!dp_members_large(members)) {
         wake = dp_time_min(wake, members->far_at);
     }

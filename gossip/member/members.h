@@ -44,6 +44,11 @@ enum {
 #define DP_DIAL_US_MIN (250 * DP_MS)
 #define DP_DIAL_US_MAX (30 * DP_SECOND)
 #define DP_DIAL_US_ALONE DP_SECOND /* the most while no majority is heard, but in a large run */
+/* A SYNC: u8 kind | u16 count | entries; of kind COMPARE: u8 kind | u16 0 | u64 nonce | u64 sum, to
+ * which only a table that differs is the answer, as an ANSWER_WANTED. sum: over all rows with a
+ * statement, the first 8 bytes of H("dpnode/table/1", u64 nonce | 32 peer | u64 incarnation | u32
+ * revision | u8 kind of the statement | u8 1 if it is taken for dead), modulo 2^64. */
+enum { DP_SYNC_LIST = 0, DP_SYNC_ANSWER_WANTED = 1, DP_SYNC_COMPARE = 2 };
 #define DP_SYNC_US (20 * DP_SECOND)
 
 /* One row of the table, to read. */

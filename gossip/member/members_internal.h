@@ -33,6 +33,7 @@ typedef struct dp_row {
     bool is_new;         /* the chain has admitted it just now */
     bool down;     /* said so itself (DOWN, LEFT): only a new statement or a new link revives it */
     dp_time acked; /* last ACK of its own, which brought riders */
+    dp_time asked; /* first PING on its link since then; zero: none */
     /* own statement of the subject: ALIVE, LEFT or DOWN; size 0: none */
     uint16_t statement_bytes;
     dp_statement_kind statement_kind;
@@ -166,6 +167,7 @@ void dp_members_dial_later(dp_members *members, dp_row *row, dp_time now);
 void dp_members_dial(dp_members *members, dp_time now, dp_out *out);
 /* Hangs up on those that were removed and have had their time. */
 void dp_members_part(dp_members *members, dp_time now, dp_out *out);
+dp_time dp_members_part_wake(const dp_members *members);
 /* Looks for dial_next again. */
 void dp_members_dial_find(dp_members *members);
 
@@ -203,9 +205,6 @@ dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_m
 dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
                           dp_reader *reader, dp_out *out);
 
-/* A SYNC: u8 flags | u16 count | entries; a flag: */
-enum { DP_SYNC_ANSWER_WANTED = 1 };
-
 /* statement_send.c */
 void dp_members_own_alive(dp_members *members);
 /* Floods this node's statement about itself. */
@@ -217,11 +216,16 @@ void dp_members_statement_send(const dp_members *members, const dp_row *row, boo
 void dp_members_flood(dp_members *members, dp_view statement, dp_view credential, uint32_t subject,
                       uint32_t from, dp_out *out);
 void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, dp_out *out);
+/* Asks it whether its table is the same. */
+void dp_members_compare_send(dp_members *members, uint32_t to, dp_out *out);
+uint64_t dp_members_table_sum(const dp_members *members, uint64_t nonce);
 
 /* far.c */
 /* Of a linked row: its other end has answered no ping for a while, and TCP has not given it up: a
  * way that is cut without a word. */
-bool dp_members_mute(const dp_members *members, const dp_row *row, dp_time now);
+bool dp_members_mute(const dp_row *row, dp_time now);
+/* When it will be mute, unless an answer comes; DP_NEVER: no ping is open. */
+dp_time dp_members_mute_at(const dp_row *row);
 /* Round, mode or trainer of this node: those without a link hear of it soon. */
 void dp_members_far_changed(dp_members *members);
 void dp_members_far_tick(dp_members *members, dp_time now, dp_out *out);

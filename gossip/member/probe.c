@@ -208,8 +208,7 @@ static uint32_t next_target(dp_members *members, bool hungry, dp_time now)
             member->heard.us == 0 || dp_time_between(member->heard, now) >= members->period_us;
         const uint64_t acked_us = dp_time_between(members->rows[index].acked, now);
         const bool stale = hungry ? acked_us >= members->period_us
-                                  : dp_time_between(member->summary_at, now) >= summary_us ||
-                                        acked_us >= 2 * summary_us; /* Its pings need no ACK. */
+                                  : dp_time_between(member->summary_at, now) >= summary_us;
         if (index != 0 && (silent || (stale && member->linked)) &&
             dp_members_watches(members, index) && !is_probed(members, index)) {
             return index;

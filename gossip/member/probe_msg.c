@@ -44,11 +44,13 @@ static void read_belief(dp_members *members, uint32_t from, dp_reader *reader, d
 void dp_members_send_ping(dp_members *members, uint32_t to, uint32_t sequence, dp_time now,
                           dp_out *out)
 {
-    const dp_member *const member = &members->rows[to].member;
+    dp_row *const row = &members->rows[to];
+    const dp_member *const member = &row->member;
     dp_writer writer = dp_out_writer(out, DP_MSG_PING, PING_BYTES);
     dp_view message;
 
     dp_assert(to > 0 && to < members->count);
+    row->asked = row->asked.us == 0 ? now : row->asked;
     dp_write_u32(&writer, sequence);
     dp_summary_write(&writer, &members->summary);
     write_belief(&writer, member);
@@ -182,6 +184,7 @@ dp_status dp_members_ack(dp_members *members, dp_time now, uint32_t from, dp_rea
     }
     if (!indirect) {
         members->rows[from].acked = now;
+        members->rows[from].asked = (dp_time){0};
     }
     if (!indirect && nack == 0) {
         answer_relayed(members, from, sequence, now, out);

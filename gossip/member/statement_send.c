@@ -108,6 +108,48 @@ void dp_members_leave(dp_members *members, dp_time now, uint64_t wall_ms, bool f
     }
 }
 
+/* The nonce is new for each comparison, so nobody can prepare rows that cancel each other. */
+uint64_t dp_members_table_sum(const dp_members *members, uint64_t nonce)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < members->count; i++) {
+        const dp_row *const row = &members->rows[i];
+        const dp_member *const member = &row->member;
+        if (row->removed || row->statement_bytes == 0 || dp_members_is_guest(members, i)) {
+            continue;
+        }
+        uint8_t bytes[8 + DP_PUBLIC_KEY_BYTES + 8 + 4 + 2];
+        dp_writer writer = dp_writer_of(bytes, sizeof bytes);
+        dp_write_u64(&writer, nonce);
+        dp_write_bytes(&writer, member->peer.bytes, sizeof member->peer.bytes);
+        dp_write_u64(&writer, member->incarnation);
+        dp_write_u32(&writer, member->revision);
+        dp_write_u8(&writer, (uint8_t)row->statement_kind);
+        dp_write_u8(&writer, member->state == DP_MEMBER_DEAD ? 1 : 0);
+        const dp_hash hash = dp_hash_of("dpnode/table/1", dp_view_of(bytes, writer.size));
+        dp_reader reader = dp_reader_of(dp_view_of(hash.bytes, sizeof hash.bytes));
+        sum += dp_read_u64(&reader);
+    }
+    return sum;
+}
+
+void dp_members_compare_send(dp_members *members, uint32_t to, dp_out *out)
+{
+    const uint64_t nonce = dp_rng_next(&members->rng);
+    dp_writer writer = dp_out_writer(out, DP_MSG_SYNC, DP_MSG_HEAD_BYTES + 3 + 16);
+    dp_view message;
+
+    dp_assert(to > 0 && to < members->count);
+    dp_write_u8(&writer, DP_SYNC_COMPARE);
+    dp_write_u16(&writer, 0);
+    dp_write_u64(&writer, nonce);
+    dp_write_u64(&writer, dp_members_table_sum(members, nonce));
+    if (dp_out_message(out, &writer, &message)) {
+        dp_out_send(out, &members->rows[to].member.peer, message);
+    }
+}
+
 void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, dp_out *out)
 {
     dp_assert(to < members->count);
@@ -119,7 +161,7 @@ void dp_members_sync_send(dp_members *members, uint32_t to, bool answer_wanted, 
     dp_view message;
     uint32_t count = 0;
 
-    dp_write_u8(&writer, answer_wanted ? DP_SYNC_ANSWER_WANTED : 0);
+    dp_write_u8(&writer, answer_wanted ? DP_SYNC_ANSWER_WANTED : DP_SYNC_LIST);
     const size_t count_at = writer.size;
     dp_write_u16(&writer, 0);
     /* The own row always, then on from where the last SYNC stopped. */

@@ -255,14 +255,30 @@ dp_status dp_members_statement(dp_members *members, dp_time now, uint64_t wall_m
     return said(members, now, wall_ms, from, &statement, bytes, credential, index, out);
 }
 
+static dp_status compared(dp_members *members, uint32_t from, dp_reader *reader, dp_out *out)
+{
+    const uint64_t nonce = dp_read_u64(reader);
+    const uint64_t sum = dp_read_u64(reader);
+
+    DP_TRY(dp_reader_finish(reader));
+    if (dp_members_table_sum(members, nonce) != sum) {
+        dp_members_sync_send(members, from, true, out);
+    }
+    return DP_OK;
+}
+
 dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, uint32_t from,
                           dp_reader *reader, dp_out *out)
 {
-    const uint8_t flags = dp_read_u8(reader);
+    const uint8_t kind = dp_read_u8(reader);
     const uint16_t count = dp_read_u16(reader);
 
-    if (reader->failed || flags > DP_SYNC_ANSWER_WANTED || count > DP_SYNC_ENTRIES_MAX) {
+    if (reader->failed || kind > DP_SYNC_COMPARE || count > DP_SYNC_ENTRIES_MAX ||
+        (kind == DP_SYNC_COMPARE && count > 0)) {
         return DP_BADMSG;
+    }
+    if (kind == DP_SYNC_COMPARE) {
+        return compared(members, from, reader, out);
     }
     members->reading_list = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -275,7 +291,7 @@ dp_status dp_members_sync(dp_members *members, dp_time now, uint64_t wall_ms, ui
     }
     members->reading_list = false;
     DP_TRY(dp_reader_finish(reader));
-    if (flags == DP_SYNC_ANSWER_WANTED) {
+    if (kind == DP_SYNC_ANSWER_WANTED) {
         dp_members_sync_send(members, from, false, out);
     }
     return DP_OK;

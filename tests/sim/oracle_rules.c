@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gossip/core/msg.h"
+#include "gossip/member/members.h"
 #include "gossip/member/statement.h"
 #include "gossip/record/lists.h"
 #include "gossip/record/wire.h"
@@ -125,8 +126,9 @@ void dp_oracle_accusations(dp_host *host, dp_view message)
 
     dp_read_view(&r, DP_MSG_HEAD_BYTES);
     if (dp_msg_type_of(message) == DP_MSG_SYNC) {
-        dp_read_u8(&r);
+        const bool compare = dp_read_u8(&r) == DP_SYNC_COMPARE;
         count = dp_read_u16(&r);
+        dp_read_view(&r, compare ? 16 : 0); /* nonce and sum */
     }
     while (count-- > 0 && !r.failed) {
         accusation(host->sim, &r);

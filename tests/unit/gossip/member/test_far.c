@@ -153,6 +153,27 @@ static void a_link_that_nothing_comes_through_counts_as_none(void **state)
     mesh_close(m);
 }
 
+static void a_link_is_mute_from_its_first_unanswered_ping_and_not_for_lack_of_pings(void **state)
+{
+    (void)state;
+    mesh *const m = mesh_of(2, 9);
+    mesh_join(m, 0, 1);
+    mesh_run_for(m, DP_SECOND);
+    dp_members *const members = m->nodes[0].members;
+    const dp_row *const row = &members->rows[1];
+    CHECK(!dp_members_mute(row, dp_time_after(mesh_now(m), 60 * DP_SECOND)));
+    dp_out_begin(&m->out, m->actions);
+    dp_members_send_ping(members, 1, 0, mesh_now(m), &m->out);
+    const dp_time first = mesh_now(m);
+    dp_members_send_ping(members, 1, 0, dp_time_after(first, 2 * DP_SECOND), &m->out);
+    CHECK(!dp_members_mute(row, dp_time_after(first, 3 * DP_SECOND - 1)));
+    CHECK(dp_members_mute(row, dp_time_after(first, 3 * DP_SECOND)));
+    mesh_perform(m, 0);
+    mesh_run_for(m, DP_SECOND / 10);
+    CHECK(!dp_members_mute(row, dp_time_after(first, 60 * DP_SECOND))); /* It has answered. */
+    mesh_close(m);
+}
+
 static void nobody_tells_it_for_another(void **state)
 {
     (void)state;
@@ -302,6 +323,7 @@ int main(void)
         cmocka_unit_test(a_new_round_or_mode_reaches_them_in_half_a_second),
         cmocka_unit_test(a_single_member_between_them_is_enough),
         cmocka_unit_test(a_link_that_nothing_comes_through_counts_as_none),
+        cmocka_unit_test(a_link_is_mute_from_its_first_unanswered_ping_and_not_for_lack_of_pings),
         cmocka_unit_test(nobody_tells_it_for_another),
         cmocka_unit_test(a_summary_of_a_stranger_or_with_a_guest_in_it_is_refused),
         cmocka_unit_test(one_that_is_brought_again_counts_for_nothing),

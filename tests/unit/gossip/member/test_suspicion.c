@@ -170,7 +170,7 @@ static void a_list_with_a_false_count_flags_or_more_at_its_end_is_refused(void *
                      DP_BADMSG);
     }
     CHECK(!members->reading_list);
-    bytes[2] = 2;
+    bytes[2] = 3;
     CHECK_STATUS(dp_members_message(members, now, 1, 1, dp_view_of(bytes, list.size), &m->out),
                  DP_BADMSG);
     bytes[2] = 0;
@@ -209,6 +209,65 @@ static void a_broken_connection_and_silence_are_noted_as_that(void **state)
         assert_string_equal(noted(m, DP_MEMBER_DEAD), cause);
         mesh_close(m);
     }
+}
+
+/* A COMPARE of node 0, as node 1 takes it: what it answers, or nothing. */
+static dp_view answer_to_compare(mesh *m, dp_view message)
+{
+    const dp_peer asker = mesh_peer(0);
+    dp_members *members = m->nodes[1].members;
+
+    dp_out_begin(&m->out, m->actions);
+    CHECK_OK(dp_members_message(members, mesh_now(m), 1, dp_members_find(members, &asker), message,
+                                &m->out));
+    CHECK(m->actions->count <= 1);
+    return m->actions->count == 0 ? (dp_view){0} : m->actions->items[0].u.send.bytes;
+}
+
+static void equal_tables_are_compared_in_one_short_message_and_unlike_ones_are_told(void **state)
+{
+    mesh *const m = linked(5);
+    dp_members *members = m->nodes[0].members;
+    uint8_t bytes[64];
+
+    (void)state;
+    dp_out_begin(&m->out, m->actions);
+    dp_members_compare_send(members, 1, &m->out);
+    CHECK(m->actions->count == 1);
+    const dp_view sent = m->actions->items[0].u.send.bytes;
+    CHECK(sent.size == DP_MSG_HEAD_BYTES + 3 + 16);
+    memcpy(bytes, sent.data, sent.size);
+    const dp_view compare = dp_view_of(bytes, sent.size);
+    CHECK(answer_to_compare(m, compare).size == 0);
+    const dp_peer peer = mesh_peer(3);
+    dp_row *const row = &m->nodes[1].members->rows[dp_members_find(m->nodes[1].members, &peer)];
+    row->member.revision++; /* It has refuted something since. */
+    const dp_view answer = answer_to_compare(m, compare);
+    CHECK(dp_msg_type_of(answer) == DP_MSG_SYNC && answer.data[2] == DP_SYNC_ANSWER_WANTED);
+    row->member.revision--;
+    CHECK(answer_to_compare(m, compare).size == 0);
+    bytes[DP_MSG_HEAD_BYTES + 3]++; /* A sum under another nonce says nothing of this one. */
+    CHECK(answer_to_compare(m, compare).size > 0);
+    mesh_close(m);
+}
+
+static void a_comparison_with_entries_or_of_another_length_is_refused(void **state)
+{
+    mesh *const m = linked(3);
+    dp_members *members = m->nodes[0].members;
+    uint8_t bytes[32] = {DP_MSG_SYNC, DP_MSG_VERSION, DP_SYNC_COMPARE};
+
+    (void)state;
+    for (size_t size = 2; size < sizeof bytes; size++) {
+        dp_out_begin(&m->out, m->actions);
+        CHECK_STATUS(
+            dp_members_message(members, mesh_now(m), 1, 1, dp_view_of(bytes, size), &m->out),
+            size == 2 + 3 + 16 ? DP_OK : DP_BADMSG);
+    }
+    bytes[3] = 1;
+    CHECK_STATUS(dp_members_message(members, mesh_now(m), 1, 1, dp_view_of(bytes, 21), &m->out),
+                 DP_BADMSG);
+    mesh_close(m);
 }
 
 /* Does node 0 watch it, in a run too large for links to everybody? */
@@ -253,6 +312,8 @@ int main(void)
         cmocka_unit_test(a_goodbye_needs_the_signature_and_stays_until_a_later_life),
         cmocka_unit_test(a_list_with_a_false_count_flags_or_more_at_its_end_is_refused),
         cmocka_unit_test(a_broken_connection_and_silence_are_noted_as_that),
+        cmocka_unit_test(equal_tables_are_compared_in_one_short_message_and_unlike_ones_are_told),
+        cmocka_unit_test(a_comparison_with_entries_or_of_another_length_is_refused),
         cmocka_unit_test(after_a_lost_link_a_word_by_others_ends_the_watch_in_a_large_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
