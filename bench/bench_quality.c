@@ -3,11 +3,18 @@
  * whether what the design builds on holds. Losses, not times, so other work on the machine does not
  * matter.
  *
- * bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE] [--jobs N] [--only
- *               NAME,NAME] [--seeds N] [--steps N] [--inner N] [--lr X] [--width N] [--layers N]
- *               [--alpha N] [--mu N] --short   one seed and the configurations that define the
- *               order (the default)
+ * bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE] [--jobs N]
+ *               [--only NAME,NAME] [--seeds N] [--seed N] [--steps N] [--inner N] [--lr X]
+ *               [--optimizer adamw|muon] [--width N] [--layers N] [--heads N] [--context N]
+ *               [--rows N] [--nodes N] [--split alike|parts] [--eval N] [--points N] [--alpha N]
+ *               [--mu N]
+ *   --short   one seed and the configurations that define the order (the default)
  *   --long    all of them, three seeds, four times the steps: some hours
+ *   --seed    the first of the seeds
+ *   --rows    sequences of each node and step
+ *   --nodes   of each configuration that has more than one; ddp has the batch of so many
+ *   --split parts   each node has a part of the text of its own; ddp and single have the whole text
+ *   --eval    tokens of the held-out text behind each loss; --points: losses of a curve, or twice
  *   --alpha, --mu   of the outer step, in 1e-3, instead of those of the table: to tune them
  * Exit status 1 when a claim does not hold. */
 #include <stdio.h>
@@ -170,7 +177,10 @@ typedef struct settings {
     const char *plot;
     const char *only;
     uint32_t seeds;
+    uint32_t seed; /* the first */
     uint32_t jobs;
+    uint32_t nodes; /* of all plans that have more than one; 0: as in the table */
+    quality_split split;
     uint32_t alpha_milli; /* of all but ddp and single; 0: as in the table */
     uint32_t mu_milli;
     bool whole;
@@ -192,6 +202,21 @@ static void fill_in_what_ships(void)
             plan->beta_milli = m.feedback_beta_milli;
             plan->alpha_milli = m.alpha_milli;
             plan->mu_milli = m.outer_mu_milli;
+        }
+    }
+}
+
+static void adapt_plans(const settings *s)
+{
+    for (size_t i = 0; i < N_PLANS; i++) {
+        quality_plan *const plan = &plans[i];
+        plan->split = s->split;
+        if (plan->workers > 1) {
+            plan->workers = s->nodes > 0 ? s->nodes : plan->workers;
+            plan->alpha_milli = s->alpha_milli > 0 ? s->alpha_milli : plan->alpha_milli;
+            plan->mu_milli = s->mu_milli > 0 ? s->mu_milli : plan->mu_milli;
+        } else if (plan->kind == QUALITY_AS_ONE) {
+            plan->batches = s->nodes;
         }
     }
 }
@@ -221,14 +246,7 @@ typedef struct task {
 
 static void do_task(const settings *s, const quality_text *text, const task *t)
 {
-    quality_plan plan = *t->plan;
-    if (s->alpha_milli > 0 && plan.workers > 1) {
-        plan.alpha_milli = s->alpha_milli;
-    }
-    if (s->mu_milli > 0 && plan.workers > 1) {
-        plan.mu_milli = s->mu_milli;
-    }
-    quality_run(&s->scale, &plan, text, t->seed, t->result);
+    quality_run(&s->scale, t->plan, text, t->seed, t->result);
     if (!s->json) {
         fprintf(stderr, "%s, seed %llu: loss %.4f, %.0f s of CPU\n", t->plan->name,
                 (unsigned long long)t->seed, t->result->loss, t->result->cpu_s);
@@ -268,7 +286,7 @@ static int report(const settings *s, const task *tasks, size_t n)
         rows[n_rows++] =
             (quality_row){.plan = tasks[i].plan, .results = tasks[i].result, .n = s->seeds};
     }
-    quality_print(rows, n_rows, s->json);
+    quality_print(rows, n_rows, s->scale.inner, s->json);
     const unsigned broken = quality_check(rows, n_rows, s->whole ? 1 : SHORT_SLACK, s->json);
     dp_why why = {{0}};
     if (s->plot != NULL && quality_plot(rows, n_rows, s->plot, &why) != DP_OK) {
@@ -289,8 +307,8 @@ static int run_all(const settings *s, const quality_text *text)
     }
     size_t n = 0;
     for (size_t i = 0; i < N_PLANS; i++) {
-        for (uint32_t seed = 1; is_wanted(s, &plans[i], i) && seed <= s->seeds; seed++) {
-            tasks[n] = (task){.plan = &plans[i], .seed = seed, .result = &results[n]};
+        for (uint32_t k = 0; is_wanted(s, &plans[i], i) && k < s->seeds; k++) {
+            tasks[n] = (task){.plan = &plans[i], .seed = s->seed + k, .result = &results[n]};
             n++;
         }
     }
@@ -299,21 +317,70 @@ static int run_all(const settings *s, const quality_text *text)
     return good && n > 0 ? report(s, tasks, n) : 1;
 }
 
-static bool parse_value(settings *s, const char *name, const char *value)
+/* *known: the option is one of those that have a number. False: its value is none, or too much. */
+static bool parse_number(settings *s, const char *name, const char *value, bool *known)
 {
+    quality_scale *const scale = &s->scale;
     const struct {
         const char *name;
         uint32_t *to;
         uint32_t most;
-    } numbers[] = {{"--seeds", &s->seeds, QUALITY_SEEDS_MAX}, {"--jobs", &s->jobs, 256},
-                   {"--steps", &s->scale.steps, 1000000},     {"--inner", &s->scale.inner, 10000},
-                   {"--width", &s->scale.width, 1024},        {"--layers", &s->scale.layers, 32},
-                   {"--alpha", &s->alpha_milli, 4000},        {"--mu", &s->mu_milli, 990}};
+    } numbers[] = {{"--seeds", &s->seeds, QUALITY_SEEDS_MAX},
+                   {"--seed", &s->seed, 1000000},
+                   {"--jobs", &s->jobs, 256},
+                   {"--steps", &scale->steps, 1000000},
+                   {"--inner", &scale->inner, 10000},
+                   {"--width", &scale->width, 1024},
+                   {"--layers", &scale->layers, 32},
+                   {"--heads", &scale->heads, 256},
+                   {"--context", &scale->context, 4096},
+                   {"--rows", &scale->rows, 4096},
+                   {"--nodes", &s->nodes, QUALITY_WORKERS},
+                   {"--eval", &scale->eval_tokens, 1 << 24},
+                   {"--points", &scale->points, QUALITY_POINTS_MAX / 2},
+                   {"--alpha", &s->alpha_milli, 4000},
+                   {"--mu", &s->mu_milli, 990}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (strcmp(name, numbers[i].name) == 0) {
-            *numbers[i].to = (uint32_t)strtoul(value, NULL, 10);
-            return *numbers[i].to >= 1 && *numbers[i].to <= numbers[i].most;
+            char *end;
+            const unsigned long number = strtoul(value, &end, 10);
+            *known = true;
+            *numbers[i].to = number <= numbers[i].most ? (uint32_t)number : 0;
+            return *end == '\0' && *numbers[i].to >= 1;
         }
+    }
+    *known = false;
+    return true;
+}
+
+static bool parse_word(settings *s, const char *name, const char *value, bool *known)
+{
+    const bool is_optimizer = strcmp(name, "--optimizer") == 0;
+    *known = is_optimizer || strcmp(name, "--split") == 0;
+    if (is_optimizer) {
+        const bool muon = strcmp(value, "muon") == 0;
+        s->scale.optimizer = muon ? DP_OPTIM_MUON : DP_OPTIM_ADAMW;
+        return muon || strcmp(value, "adamw") == 0;
+    }
+    const bool parts = *known && strcmp(value, "parts") == 0;
+    s->split = parts ? QUALITY_PARTS : s->split;
+    return !*known || parts || strcmp(value, "alike") == 0;
+}
+
+static bool parse_value(settings *s, const char *name, const char *value)
+{
+    bool known;
+    if (!parse_number(s, name, value, &known)) {
+        return false;
+    }
+    if (known) {
+        return true;
+    }
+    if (!parse_word(s, name, value, &known)) {
+        return false;
+    }
+    if (known) {
+        return true;
     }
     if (strcmp(name, "--lr") == 0) {
         s->scale.lr_nano = (uint32_t)(strtod(value, NULL) * 1e9 + 0.5);
@@ -348,7 +415,7 @@ static bool parse(int argc, char **argv, settings *s)
             i++;
         }
     }
-    return s->scale.steps >= s->scale.inner && s->scale.inner > 5;
+    return s->scale.steps >= s->scale.inner && s->scale.inner > OVERLAP && s->nodes != 1;
 }
 
 int main(int argc, char **argv)
@@ -364,15 +431,19 @@ int main(int argc, char **argv)
                             .eval_tokens = 32768,
                             .points = 8},
                   .seeds = 1,
+                  .seed = 1,
                   .jobs = 2};
     if (!parse(argc, argv, &s)) {
         puts("usage: bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE]\n"
-             "                     [--jobs N] [--only NAME,NAME] [--seeds N] [--steps N] [--inner "
-             "N]\n"
-             "                     [--lr X] [--width N] [--layers N] [--alpha N] [--mu N]");
+             "                     [--jobs N] [--only NAME,NAME] [--seeds N] [--seed N]\n"
+             "                     [--steps N] [--inner N] [--lr X] [--optimizer adamw|muon]\n"
+             "                     [--width N] [--layers N] [--heads N] [--context N] [--rows N]\n"
+             "                     [--nodes N] [--split alike|parts] [--eval N] [--points N]\n"
+             "                     [--alpha N] [--mu N]");
         return 64;
     }
     fill_in_what_ships();
+    adapt_plans(&s);
     quality_text text = {0};
     dp_why why = {{0}};
     if (quality_text_open(&text, s.text, &why) != DP_OK) {

@@ -33,30 +33,60 @@ static const quality_row *find(const quality_row *rows, size_t n_rows, const cha
     return NULL;
 }
 
-static void print_row(const quality_row *row, const quality_row *ddp, bool json)
+/* Losses of all seeds, and the curve of each: what one node has sent to all others, by the share of
+ * the whole that one copy had then. */
+static void print_seeds(const quality_row *row)
+{
+    printf("\"losses\":[");
+    for (uint32_t i = 0; i < row->n; i++) {
+        printf("%s%.5f", i == 0 ? "" : ",", row->results[i].loss);
+    }
+    printf("],\"curves\":[");
+    for (uint32_t i = 0; i < row->n; i++) {
+        const quality_result *const one = &row->results[i];
+        const double copies = one->bytes > 0 ? one->sent / one->bytes : 0;
+        for (uint32_t k = 0; k < one->n_points; k++) {
+            const quality_point *const point = &one->points[k];
+            printf("%s{\"tokens\":%.0f,\"bytes\":%.6f,\"sent\":%.6f,\"loss\":%.5f}",
+                   k > 0   ? ","
+                   : i > 0 ? ",["
+                           : "[",
+                   point->tokens, point->bytes, point->bytes * copies, point->loss);
+        }
+        putchar(']');
+    }
+    printf("]}\n");
+}
+
+static void print_json(const quality_row *row, double gap, uint32_t inner)
 {
     const quality_result *const one = &row->results[0];
-    const double loss = quality_loss(row);
-    const double gap = ddp != NULL ? loss - quality_loss(ddp) : 0;
     double least;
     double most;
     quality_loss_range(row, &least, &most);
-    if (json) {
-        printf("{\"configuration\":\"%s\",\"seeds\":%u,\"loss\":%.4f,\"least\":%.4f,\"most\":%.4f,"
-               "\"gap_to_ddp\":%.4f,\"bytes_per_param_step\":%.6f,\"bytes_formula\":%.6f,"
-               "\"workers\":%u,\"sent_per_param_step\":%.6f,"
-               "\"parameters\":%.0f,\"tokens\":%.0f,\"rounds\":%.0f,\"cpu_s\":%.1f}\n",
-               row->plan->name, row->n, loss, least, most, gap, one->bytes, one->bytes_formula,
-               row->plan->workers, one->sent, one->parameters, one->tokens, one->rounds,
-               one->cpu_s);
-        return;
-    }
+    printf("{\"configuration\":\"%s\",\"seeds\":%u,\"loss\":%.4f,\"least\":%.4f,\"most\":%.4f,"
+           "\"gap_to_ddp\":%.4f,\"bytes_per_param_step\":%.6f,\"bytes_formula\":%.6f,"
+           "\"workers\":%u,\"nodes\":%u,\"sent_per_param_step\":%.6f,\"sent\":%.6f,"
+           "\"parameters\":%.0f,\"tokens\":%.0f,\"rounds\":%.0f,\"cpu_s\":%.1f,\"eval_s\":%.2f,",
+           row->plan->name, row->n, quality_loss(row), least, most, gap, one->bytes,
+           one->bytes_formula, row->plan->workers, quality_nodes(row->plan), one->sent,
+           one->sent * inner, one->parameters, one->tokens, one->rounds, one->cpu_s, one->eval_s);
+    print_seeds(row);
+}
+
+static void print_row(const quality_row *row, double gap)
+{
+    const quality_result *const one = &row->results[0];
+    const double loss = quality_loss(row);
+    double least;
+    double most;
+    quality_loss_range(row, &least, &most);
     printf("| %-22s | %9.5f | %9.5f | %9.5f | %.4f | %.4f..%.4f | %+.4f | %8.0f | %5.0f |\n",
            row->plan->name, one->bytes, one->bytes_formula, one->sent, loss, least, most, gap,
            one->tokens, one->cpu_s);
 }
 
-void quality_print(const quality_row *rows, size_t n_rows, bool json)
+void quality_print(const quality_row *rows, size_t n_rows, uint32_t inner, bool json)
 {
     const quality_row *const ddp = find(rows, n_rows, "ddp");
     if (!json) {
@@ -64,7 +94,12 @@ void quality_print(const quality_row *rows, size_t n_rows, bool json)
              "to ddp | tokens | CPU s |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     }
     for (size_t i = 0; i < n_rows; i++) {
-        print_row(&rows[i], ddp, json);
+        const double gap = ddp != NULL ? quality_loss(&rows[i]) - quality_loss(ddp) : 0;
+        if (json) {
+            print_json(&rows[i], gap, inner);
+        } else {
+            print_row(&rows[i], gap);
+        }
     }
 }
 

@@ -21,7 +21,8 @@ double quality_loss(const quality_row *row);
 /* Least and most of the seeds. */
 void quality_loss_range(const quality_row *row, double *least, double *most);
 
-void quality_print(const quality_row *rows, size_t n_rows, bool json);
+/* JSON: "sent" is of inner steps, which is a round where rounds are not single steps. */
+void quality_print(const quality_row *rows, size_t n_rows, uint32_t inner, bool json);
 /* One line per claim that the rows at hand allow; returns how many do not hold. The allowed
  * differences of loss are meant for means of seeds in long runs; slack: the factor by which they
  * are widened. */

@@ -1,6 +1,5 @@
 #include "bench/quality_run.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,48 +55,9 @@ typedef struct run {
     uint64_t sums_bytes;
 } run;
 
-/* Bits of the gap before an entry, by a Rice code: b low bits, a stop bit and floor(g / 2^b) ones.
- * Gaps between random places are geometric with p = 1 / keep; b is near the log2 of their
- * median. */
-static double gap_bits(double keep)
-{
-    const double b = log2(keep) - 1;
-    const double stay = pow(1 - 1 / keep, pow(2, b));
-    return b + 1 + stay / (1 - stay);
-}
-
-double quality_bytes_of(const quality_plan *plan, double n)
-{
-    const double runs = n / DP_CODEC_RUN;
-    const double block = dp_codec_row_of(plan->codec)->block_default;
-    const double kept = plan->keep > 0 ? DP_CODEC_RUN / plan->keep : 0;
-    const double centroids = 2.0 * plan->bits; /* of two bytes */
-    double payload = 0;
-    switch (plan->codec) {
-    case DP_CODEC_FP32:
-        payload = 4 * n;
-        break;
-    case DP_CODEC_BF16:
-        payload = 2 * n;
-        break;
-    case DP_CODEC_INT8:
-        payload = n + 2 * n / block;
-        break;
-    case DP_CODEC_INT4:
-        payload = n / 2 + 2 * n / block;
-        break;
-    case DP_CODEC_SPARSE:
-        payload = runs * (centroids + kept * (plan->bits + gap_bits(plan->keep)) / 8);
-        break;
-    case DP_CODEC_KINDS:
-        break;
-    }
-    return DP_CODEC_HEADER_BYTES + payload;
-}
-
 static uint32_t rows_of(const quality_scale *scale, const quality_plan *plan)
 {
-    return plan->kind == QUALITY_AS_ONE ? scale->rows * QUALITY_BATCHES : scale->rows;
+    return plan->kind == QUALITY_AS_ONE ? scale->rows * quality_nodes(plan) : scale->rows;
 }
 
 static dp_status manifest_of(const quality_scale *scale, const quality_plan *plan, dp_view shard,
@@ -114,6 +74,9 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     m.model_seed = seed;
     m.batch_rows = rows_of(scale, plan);
     m.lr_nano = scale->lr_nano;
+    if (scale->optimizer != 0) {
+        m.optimizer = scale->optimizer;
+    }
     /* The tokens that the schedule sees: all committed tokens, in gossip the worker's own. */
     const bool own = plan->kind == QUALITY_GOSSIP && plan->every == 0;
     const uint64_t seen_by = own ? 1 : plan->workers;
@@ -440,6 +403,7 @@ static dp_status compare(run *r)
 static dp_status loss_of(run *r, double *loss)
 {
     const double rotated = (double)r->shards.rotated_workers / r->n;
+    const double start = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
     *loss = 0;
     for (int i = 0; i < 2; i++) {
         const double share = i == 0 ? 1 - rotated : rotated;
@@ -450,6 +414,7 @@ static dp_status loss_of(run *r, double *loss)
             *loss += share * score.loss;
         }
     }
+    r->result->eval_s += bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     return DP_OK;
 }
 
@@ -653,7 +618,7 @@ static void sum_up(run *r)
     out->tokens = (double)r->tokens;
     out->rounds = (double)r->round;
     out->bytes = (double)r->workers[0].bytes / out->parameters / steps;
-    const double others = r->plan->kind == QUALITY_AS_ONE ? QUALITY_BATCHES - 1.0 : r->n - 1.0;
+    const double others = quality_nodes(r->plan) - 1.0;
     const double sums = (double)r->sums_bytes / out->parameters / steps;
     out->sent = r->plan->parts           ? 2 * out->bytes * others / r->n
                 : r->plan->sums_keep > 0 ? (out->bytes + sums) * others / r->n

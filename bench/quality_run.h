@@ -13,7 +13,7 @@
 #include "gossip/ledger/weights.h"
 
 enum {
-    QUALITY_BATCHES = 4, /* of one worker, in the single batch of QUALITY_AS_ONE */
+    QUALITY_BATCHES = 4, /* of one worker, in the single batch of QUALITY_AS_ONE by default */
     QUALITY_POINTS_MAX = 64,
     QUALITY_AWAY = 20,
     QUALITY_AFTER = 4 /* rounds in which a model that a return has damaged would still be worse */
@@ -29,8 +29,9 @@ typedef struct quality_scale {
     uint32_t steps; /* of a worker at full speed */
     uint32_t inner; /* of them in a round */
     uint32_t lr_nano;
-    uint32_t eval_tokens; /* held-out text behind each point of a curve */
-    uint32_t points;      /* of a curve, at most QUALITY_POINTS_MAX */
+    dp_optim_kind optimizer; /* 0: AdamW */
+    uint32_t eval_tokens;    /* held-out text behind each point of a curve */
+    uint32_t points;         /* of a curve, at most QUALITY_POINTS_MAX */
 } quality_scale;
 
 typedef enum quality_kind {
@@ -73,6 +74,7 @@ typedef struct quality_plan {
     dp_view start;              /* state bytes that the workers begin with; empty: a new model */
     dp_buf *end;                /* not NULL: gets those that they end with */
     uint32_t workers;
+    uint32_t batches; /* QUALITY_AS_ONE: as many as it has nodes; 0: QUALITY_BATCHES */
     dp_codec_kind codec;
     uint32_t keep; /* sparse: one element of so many travels; else 0 */
     uint32_t bits; /* ... with so many bits */
@@ -121,6 +123,7 @@ typedef struct quality_result {
     double sent;
     double bytes_formula; /* the same from codec, density and size */
     double cpu_s;
+    double eval_s; /* of cpu_s, for losses of held-out text: work that no node does */
     uint32_t n_points;
     quality_point points[QUALITY_POINTS_MAX];
 } quality_result;
@@ -130,6 +133,8 @@ typedef struct quality_result {
 void quality_run(const quality_scale *scale, const quality_plan *plan, const quality_text *text,
                  uint64_t seed, quality_result *result);
 
+/* As many nodes as the plan stands for. */
+uint32_t quality_nodes(const quality_plan *plan);
 /* Bytes of one publication of n parameters. Sparse: entries at random places; what clusters takes a
  * little more or less. */
 double quality_bytes_of(const quality_plan *plan, double n);
