@@ -124,7 +124,6 @@ static quality_plan plan_of(const group *g, const data *d)
                           .workers = g->workers,
                           .codec = m.codec,
                           .keep = thins ? m.codec_keep : 0,
-                          .bits = thins ? m.codec_bits : 0,
                           .beta_milli = m.feedback_beta_milli,
                           .alpha_milli = m.alpha_milli,
                           .mu_milli = m.outer_mu_milli,

@@ -71,6 +71,7 @@ static void open_trainer(bench *b, const shape *s, dp_codec_kind codec, size_t t
     m.vocab = VOCAB;
     m.batch_rows = ROWS;
     m.codec = codec;
+    m.codec_keep_most = 0;
     m.n_shards = 1;
     m.shards[0] = (dp_manifest_shard){
         .root = dp_object_hash(shard, NULL), .bytes = shard.size, .tokens = b->tokens};

@@ -38,17 +38,16 @@ enum { SHORT_SLACK = 2, LONG_STEPS = 4 };
 enum { BETA = 950, ALPHA = 1000, ETA = 500, MU = 800, OVERLAP = 5 };
 
 #define SPARSE_OF(workers_, keep_)                                                                 \
-    .workers = (workers_), .codec = DP_CODEC_SPARSE, .keep = (keep_), .bits = 2,                   \
-    .alpha_milli = ALPHA
+    .workers = (workers_), .codec = DP_CODEC_SPARSE, .keep = (keep_), .alpha_milli = ALPHA
 #define SPARSE(keep_) SPARSE_OF(4, keep_)
 
 /* The step is 3 with the gain of a sum's codec. */
 #define SPARSE_SUMS(workers_)                                                                      \
-    .workers = (workers_), .codec = DP_CODEC_SPARSE, .keep = 64, .bits = 2, .sums_keep = 32,       \
+    .workers = (workers_), .codec = DP_CODEC_SPARSE, .keep = 64, .sums_keep = 32,                  \
     .alpha_milli = 1200
 
 /* The first N_SHORT define the order. Before them all is what ships: the first mode, as a manifest
- * without keys has it. */
+ * without keys has it, on free lines: the densest of its span. */
 static quality_plan plans[] = {
     {.name = "shipped", .workers = 4},
     {.name = "ddp",
@@ -198,7 +197,6 @@ static void fill_in_what_ships(void)
         if (strcmp(plan->name, "shipped") == 0 || strcmp(plan->name, "return") == 0) {
             plan->codec = m.codec;
             plan->keep = m.codec_keep;
-            plan->bits = m.codec_bits;
             plan->beta_milli = m.feedback_beta_milli;
             plan->alpha_milli = m.alpha_milli;
             plan->mu_milli = m.outer_mu_milli;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A round of real daemons against the bound of its line: four hosts of tests/lib/netlab.sh (root), each with a trainer whose step is short
-beside what its update takes on the line, with round.reduce parts and whole, in turn. Takes the options of bench_wan.py.
+beside what its update takes on the line, in rounds of parts (members.trust members) and of whole updates (open, which voters evaluate first), in
+turn. Takes the options of bench_wan.py.
 
     python3 bench/bench_round.py --binaries build/release [--nodes 4] [--wan 100mbit] [--delay 50ms] [--rounds 6] [--reduces parts,whole] [--first] [--json]
 
@@ -175,6 +176,7 @@ def main():
     rows = []
     for reduce in options.reduces.split(","):
         options.reduce = reduce
+        options.trust = "members" if reduce == "parts" else "open"
 
         def measure(folder):
             nodes, records, carried = run(options, folder)

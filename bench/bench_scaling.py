@@ -35,6 +35,7 @@ text: {text}
 model: {{layers: 2, width: 128, heads: 4, context: 128, vocab: 512}}
 train: {{batch: 16, warmup_tokens: 4000, total_tokens: 100000000}}
 round: {{time: {round}, mode: {mode}}}
+members: {{trust: {trust}}}
 vote: {{uptime: 0}}
 """
 WORDS = ("light", "and", "darkness", "were", "over", "the", "deep", "waters", "said", "let", "there", "be", "evening", "morning")
@@ -107,7 +108,7 @@ def measure(args, nodes, folder):
     file = os.path.join(folder, "run.yaml")
     write_text(text, 60000)
     with open(file, "w", encoding="utf-8") as out:
-        out.write(MANIFEST.format(text=text, round=args.round, mode=args.mode))
+        out.write(MANIFEST.format(text=text, round=args.round, mode=args.mode, trust="members" if args.mode in ("ddp", "gossip") else "open"))
     child = subprocess.Popen([os.path.join(args.binaries, "dpnode"), "swarm", "-n", str(nodes), "--json", "--dir",
                               os.path.join(folder, "s"), file], stdout=subprocess.PIPE, text=True)
     sockets, rounds, before, joined, paused = [], [], None, None, 0.0

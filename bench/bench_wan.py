@@ -3,7 +3,7 @@
 
     python3 bench/bench_wan.py --binaries build/release [--nodes 4] [--wan 100mbit] [--delay 50ms] [--steps 30] [--rounds 5]
                                [--model KEY=VALUE,...] [--batch 8] [--text FILE] [--mode sparse] [--settle N] [--sites N] [--json]
-                               [--keep 64] [--keep-most 128 --longest SECONDS]
+                               [--keep 32] [--span --longest SECONDS]
 
 A round ends after --steps optimizer steps of each node. Over so many rounds after the first three in which all are counted:
   utilisation  share of its training time in which a trainer computed local steps, from its totals, per node (null: its trainer was down at the
@@ -13,8 +13,8 @@ A round ends after --steps optimizer steps of each node. Over so many rounds aft
   up, down     kB that a node's line carried in each direction per round, IP headers and all, the mean of all nodes
   keep         updates were of one element of so many, in the last round; error: what their codec left over, of their norm, the mean of
                what the nodes tell of their last one; loss: of the last round, which depends on how much was trained
-With --keep-most it runs twice, without that span of densities and then with it (round.codec_keep_most), and prints the ratios: round.time,
-which is --longest, is what lines are slow by. --settle: rounds behind slow lines that are not measured, for densities to move; until then
+Without --keep updates are of 1 of 32 to 1 of 128 elements, as the lines permit. With --span it runs twice, with --keep and then without, and prints
+the ratios: round.time, which is --longest, is what lines are slow by. --settle: rounds behind slow lines that are not measured, for densities to move; until then
 lines carry --joining, so that who joins has the state soon. --sites: hosts are at so many places in turn, and have a free line to those at the same one.
 All nodes share this machine's processors, so a step takes longer than it would alone; --steps and --model set how long."""
 import argparse
@@ -42,8 +42,9 @@ MANIFEST = """name: wan
 text: {text}
 model: {{{model}}}
 train: {{batch: {batch}, warmup_tokens: 4000, total_tokens: 1000000000}}
-round: {{time: {longest}, steps_max: {steps}, mode: {mode}, reduce: {reduce}{sums}{density}}}
+round: {{time: {longest}, steps_max: {steps}, mode: {mode}{density}}}
 vote: {{uptime: 0}}
+members: {{trust: {trust}}}
 """
 
 
@@ -79,13 +80,12 @@ def joined(nodes, manifest, text, **more):
 
 
 def density_of(options, span):
-    words = "" if options.keep is None else f", codec_keep: {options.keep}"
-    return words + (f", codec_keep_most: {options.keep_most}" if span else "")
+    return "" if options.keep is None or span else f", codec_keep: {options.keep}"
 
 
 def manifest_of(options, text, span=False):
     return MANIFEST.format(text=text, model=options.model.replace("=", ": ").replace(",", ", "), batch=options.batch, steps=options.steps,
-                           longest=options.longest, mode=options.mode, reduce=options.reduce, sums=", site_sums: on" if options.sums else "",
+                           longest=options.longest, mode=options.mode, trust=options.trust,
                            density=density_of(options, span))
 
 
@@ -206,9 +206,9 @@ def arguments():
     parser.add_argument("--sites", type=int, default=0)
     parser.add_argument("--joining", help="rate of lines until all are counted; standard: as --wan")
     parser.add_argument("--keep", type=int, help="round.codec_keep")
-    parser.add_argument("--keep-most", type=int, help="round.codec_keep_most")
-    parser.add_argument("--reduce", default="whole", help="parts: owners add up parts of updates")
-    parser.add_argument("--sums", action="store_true", help="with --reduce parts: round.site_sums")
+    parser.add_argument("--span", action="store_true", help="with --keep, and then without")
+    parser.add_argument("--trust", default="open", choices=["open", "members"], help="members.trust; with members, and modes other than sparse and "
+                        "stale, owners add up parts of updates")
     parser.add_argument("--arguments", default="", help="of every dpnoded, besides")
     parser.add_argument("--patience", type=int, default=300, help="seconds that a round may take before it counts as stuck")
     parser.add_argument("--json", action="store_true")
@@ -222,7 +222,9 @@ def main():
         parser.error("--rounds wants at least 2")
     if os.geteuid() != 0:
         sys.exit("bench_wan: hosts of netlab.sh take root")
-    if options.keep_most is not None:
+    if options.span:
+        if options.keep is None:
+            parser.error("--span is compared with a --keep")
         in_lab(options, lambda folder: compare(options, folder))
         return
     one = in_lab(options, lambda folder: run(options, folder, False))

@@ -26,7 +26,7 @@ double quality_bytes_of(const quality_plan *plan, double n)
     const double runs = n / DP_CODEC_RUN;
     const double block = dp_codec_row_of(plan->codec)->block_default;
     const double kept = plan->keep > 0 ? DP_CODEC_RUN / plan->keep : 0;
-    const double centroids = 2.0 * plan->bits; /* of two bytes */
+    const double centroids = 2.0 * DP_CODEC_BITS_DEFAULT; /* of two bytes */
     double payload = 0;
     switch (plan->codec) {
     case DP_CODEC_FP32:
@@ -42,7 +42,7 @@ double quality_bytes_of(const quality_plan *plan, double n)
         payload = n / 2 + 2 * n / block;
         break;
     case DP_CODEC_SPARSE:
-        payload = runs * (centroids + kept * (plan->bits + gap_bits(plan->keep)) / 8);
+        payload = runs * (centroids + kept * (DP_CODEC_BITS_DEFAULT + gap_bits(plan->keep)) / 8);
         break;
     case DP_CODEC_KINDS:
         break;

@@ -89,9 +89,8 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     m.codec = plan->codec;
     if (plan->keep > 0) {
         m.codec_keep = plan->keep;
-        m.codec_bits = plan->bits;
-        m.codec_keep_most = plan->keep_most;
     }
+    m.codec_keep_most = plan->keep_most;
     m.outer_mu_milli = plan->mu_milli;
     m.feedback_beta_milli = plan->beta_milli;
     m.alpha_milli = plan->alpha_milli;
@@ -327,7 +326,6 @@ static dp_status sum_up_parts(run *r, decision *d)
     dp_codec codec = dp_codec_default(DP_CODEC_SPARSE);
     float *const room = dp_alloc(n, sizeof *room);
     codec.keep = r->plan->sums_keep;
-    codec.bits = r->plan->bits;
     if (r->left == NULL) {
         r->left = dp_alloc(n, sizeof *r->left);
     }

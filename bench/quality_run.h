@@ -77,7 +77,6 @@ typedef struct quality_plan {
     uint32_t batches; /* QUALITY_AS_ONE: as many as it has nodes; 0: QUALITY_BATCHES */
     dp_codec_kind codec;
     uint32_t keep; /* sparse: one element of so many travels; else 0 */
-    uint32_t bits; /* ... with so many bits */
     /* down to one of so many where lines are slow, as in the middle half of the rounds, and free in
      * the others; 0: keep always */
     uint32_t keep_most;
@@ -91,7 +90,7 @@ typedef struct quality_plan {
     /* Owners add up sparse updates of their parts, and their sums keep one element of so many, with
      * error feedback of the owners; 0: everybody fetches every update. Owners stay the same. */
     uint32_t sums_keep;
-    bool sums;   /* ... of two sites, sums of which travel (round.site_sums) */
+    bool sums;   /* ... of two sites, sums of which travel (site_sums of the manifest) */
     bool unlike; /* steps per round as 1 : 1/2 : 1/4 : 1 */
     /* the two slow ones of these come too late for every round that does not wait for them */
     bool slow_late;

@@ -71,9 +71,10 @@ static size_t key_count(const reading *self)
 static dp_status unknown_key(const reading *self, const yaml_mark_t *mark, const char *key)
 {
     dp_nearest nearest = {.word = key};
-    if (dp_manifest_gone(key) != NULL) {
-        DP_IGNORE(dp_why_set(self->fix, DP_OK, "delete %s", key)); /* As below. */
-        return complain(self, mark, "%s", dp_manifest_gone(key));
+    const dp_manifest_gone *const gone = dp_manifest_gone_find(key);
+    if (gone != NULL) {
+        DP_IGNORE(dp_why_set(self->fix, DP_OK, "%s", gone->instead)); /* As below. */
+        return complain(self, mark, "%s is gone: %s", key, gone->now);
     }
     for (size_t i = 0; i < key_count(self); i++) {
         const char *const dot = strchr(key_name(self, i), '.');
@@ -244,6 +245,9 @@ static dp_status take_mode(const reading *self, const yaml_mark_t *mark, const c
     dp_manifest_default(&from);
     dp_run_mode_set(&from, mode);
     take_section(self, &from, "round.");
+    self->file->manifest.pairs = from.pairs;
+    self->file->manifest.exchange = from.exchange;
+    self->file->manifest.stale = from.stale;
     return DP_OK;
 }
 
@@ -456,6 +460,16 @@ static dp_status read_stream(reading *self)
                   "a second document begins here; a manifest is one document");
 }
 
+static bool is_given(const reading *self, const char *name)
+{
+    size_t key = 0;
+    while (key < key_count(self) && strcmp(key_name(self, key), name) != 0) {
+        key++;
+    }
+    dp_assert(key < key_count(self));
+    return self->given[key];
+}
+
 /* Reports an error of dp_manifest_check at the place of the first key that its sentence names and
  * the file gives. */
 static dp_status check(reading *self)
@@ -504,5 +518,9 @@ dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, const dp_m
     yaml_parser_set_input_string(&self.parser, text, bytes.size);
     dp_status status = read_stream(&self);
     yaml_parser_delete(&self.parser);
-    return status == DP_OK ? check(&self) : status;
+    if (status != DP_OK) {
+        return status;
+    }
+    dp_run_decide(&file->manifest, is_given(&self, "round.codec_keep"));
+    return check(&self);
 }

@@ -86,14 +86,13 @@ dp_status dp_codec_options_check(dp_codec_kind kind, uint32_t block, uint32_t ke
         return dp_why_set(why, DP_BADARG, "round.codec is %u, which is none", (unsigned)kind);
     }
     if (block != 0 && row->block_min == 0) {
-        return dp_why_set(why, DP_BADARG, "round.codec_block is %u; the codec %s has none, so 0",
-                          block, row->name);
+        return dp_why_set(why, DP_BADARG, "a block of %u; the codec %s has none, so 0", block,
+                          row->name);
     }
     if (block != 0 &&
         (block < row->block_min || block > row->block_max || !is_power_of_two(block))) {
         return dp_why_set(why, DP_BADARG,
-                          "round.codec_block is %u; for the codec %s it may be a power of two from "
-                          "%u to %u",
+                          "a block of %u; for the codec %s it may be a power of two from %u to %u",
                           block, row->name, row->block_min, row->block_max);
     }
     if (row->thins &&
@@ -102,7 +101,7 @@ dp_status dp_codec_options_check(dp_codec_kind kind, uint32_t block, uint32_t ke
                           keep);
     }
     if (row->thins && (bits < 1 || bits > DP_CODEC_BITS_MAX)) {
-        return dp_why_set(why, DP_BADARG, "round.codec_bits is %u; it may be 1 or 2", bits);
+        return dp_why_set(why, DP_BADARG, "%u bits of a value; it may be 1 or 2", bits);
     }
     return DP_OK;
 }

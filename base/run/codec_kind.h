@@ -70,8 +70,8 @@ bool dp_codec_named(const char *name, dp_codec_kind *kind);
 /* The name of the codec to use for a deleted one, "int4" for "sign"; NULL: none had this name. */
 const char *dp_codec_instead(const char *name);
 /* DP_OK if the codec accepts these options. block 0 is its default; keep and bits are ignored if
- * the codec keeps all elements. DP_BADARG with a sentence that begins with the key of the
- * manifest. */
+ * the codec keeps all elements. DP_BADARG with a sentence, which for kind and keep begins with the
+ * key of the manifest. */
 DP_MUST dp_status dp_codec_options_check(dp_codec_kind kind, uint32_t block, uint32_t keep,
                                          uint32_t bits, dp_why *why);
 

@@ -65,30 +65,20 @@ static const dp_manifest_row rows[] = {
         "Seconds of local work that one round aims at."),
     ROW(inner_steps_max, "round.steps_max", "steps", 1, 1, 1000000, 500,
         "Most optimizer steps of one round."),
-    ROW(codec_block, "round.codec_block", "elements", 1, 0, 1024, 0,
-        "Elements that share one scale, for int8 and int4; 0: the codec's default."),
     ROW(codec_keep, "round.codec_keep", "elements", 1, DP_CODEC_KEEP_MIN, DP_CODEC_KEEP_MAX,
-        DP_CODEC_KEEP_DEFAULT, "Codec sparse: one element of 16, 32, 64 or 128 is sent."),
-    ROW(codec_keep_most, "round.codec_keep_most", "elements", 1, 0, DP_CODEC_KEEP_MAX, 0,
-        "On slow lines, down to one element of 32, 64 or 128 is sent; 0: always codec_keep."),
-    ROW(codec_bits, "round.codec_bits", "bits", 1, 1, DP_CODEC_BITS_MAX, DP_CODEC_BITS_DEFAULT,
-        "Codec sparse: bits of a value; 1 is only the sign."),
-    ROW(feedback_beta_milli, "round.feedback_beta", "1e-3", 1000, 0, 1000, 950,
-        "Share of the compression error that is kept for the next round."),
+        DP_MANIFEST_KEEP_DENSEST,
+        "Codec sparse: always one element of 16, 32, 64 or 128 is sent; if not given, 1 of 32 to 1 "
+        "of 128, as the lines permit."),
     ROW(alpha_milli, "round.alpha", "1e-3", 1000, 1, 4000, 1000, "Length of the outer step."),
     ROW(outer_mu_milli, "round.momentum", "1e-3", 1000, 0, 990, 0,
         "Nesterov momentum of the outer step; 0: none. With momentum, a step that reaches further "
         "than 1.5 updates is shortened."),
-    ROW(contributors_min, "round.contributors_min", "", 1, 1, 32, 1,
-        "Fewest contributors with which a round may end at its deadline."),
     ROW(contributors_max, "round.contributors_max", "", 1, DP_MANIFEST_LISTED_DEFAULT,
         DP_MANIFEST_LISTED_MAX, DP_MANIFEST_LISTED_DEFAULT,
         "Most contributors of one round. Above 32 a record names them in lists, and every node "
         "fetches and sums so many updates."),
-    ROW(patience_milli, "round.patience", "1e-3", 1000, 100, 100000, 1000,
-        "Factor on every wait for slow nodes: 2 waits twice as long."),
     ROW(gossip_round_ms, "gossip.time", "ms", 1000, 100, 86400000, 10000,
-        "Seconds between pair exchanges: while no majority answers, and with round.pairs."),
+        "Seconds between pair exchanges: while no majority answers, and with round.mode gossip."),
     ROW(voter_uptime_s, "vote.uptime", "s", 1, 0, 31536000, 600,
         "Seconds a node must have been up before it may become a voter."),
     ROW(voters_max, "vote.voters_max", "", 1, 1, 7, 7, "Most voters; an odd number."),
@@ -101,12 +91,41 @@ static const dp_manifest_row rows[] = {
 
 enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 
-const char *dp_manifest_gone(const char *key)
+/* Keys that were deleted (docs/decisions/050-what-a-run-decides.md). */
+static const dp_manifest_gone gone[] = {
+    {"round.close_at", "delete round.close_at",
+     "a round ends when all are ready, or 60 % and a grace"},
+    {"round.codec_block", "delete round.codec_block",
+     "int8 has a scale for each 256 elements, int4 for each 64"},
+    {"round.codec_bits", "delete round.codec_bits", "codec sparse sends 2 bits of each value"},
+    {"round.codec_keep_most", "delete round.codec_keep_most",
+     "1 of 32 to 1 of 128 elements are sent, as the lines permit, or what round.codec_keep says"},
+    {"round.feedback_beta", "delete round.feedback_beta",
+     "0.95 of the compression error is kept for the next round"},
+    {"round.pairs", "write round: {mode: gossip}", "round.mode gossip exchanges in pairs"},
+    {"round.exchange", "write round: {mode: ddp}",
+     "round.mode ddp averages gradients, every other one updates"},
+    {"round.stale", "write round: {mode: stale}", "round.mode stale counts late updates"},
+    {"round.reduce", "delete round.reduce",
+     "with members.trust members and a codec that keeps every element the owner of each part sums "
+     "it; else every node sums whole updates"},
+    {"round.site_sums", "delete round.site_sums",
+     "where owners sum parts, updates of nearby nodes are summed before they are sent to distant "
+     "ones"},
+    {"round.contributors_min", "delete round.contributors_min",
+     "a round may end at its deadline with one contributor"},
+    {"round.patience", "delete round.patience; write a longer round.time",
+     "a round waits by the times that its nodes take"},
+};
+
+const dp_manifest_gone *dp_manifest_gone_find(const char *key)
 {
-    return strcmp(key, "round.close_at") != 0 ? NULL
-                                              : "round.close_at is gone; delete it: a round ends "
-                                                "when all are ready, or 60 % and a "
-                                                "grace";
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
+        if (strcmp(gone[i].key, key) == 0) {
+            return &gone[i];
+        }
+    }
+    return NULL;
 }
 
 const char *dp_manifest_refusal(dp_status status)
@@ -152,9 +171,6 @@ static const dp_manifest_word precisions[] = {
     {"fp32", DP_PRECISION_FP32}, {"bf16", DP_PRECISION_BF16}, {"fp16", DP_PRECISION_FP16}};
 static const dp_manifest_word batch_rules[] = {
     {"none", DP_BATCH_NONE}, {"linear", DP_BATCH_LINEAR}, {"sqrt", DP_BATCH_SQRT}};
-static const dp_manifest_word reduces[] = {{"whole", DP_REDUCE_WHOLE}, {"parts", DP_REDUCE_PARTS}};
-static const dp_manifest_word exchanges[] = {{"updates", DP_EXCHANGE_UPDATES},
-                                             {"gradients", DP_EXCHANGE_GRADIENTS}};
 static const dp_manifest_word trusts[] = {{"members", DP_TRUST_MEMBERS}, {"open", DP_TRUST_OPEN}};
 #define CODEC_WORD(name, NAME, number, least, most, standard, thins) {#name, DP_CODEC_##NAME},
 static const dp_manifest_word codecs[] = {DP_CODEC_LIST(CODEC_WORD)};
@@ -179,20 +195,9 @@ static const dp_manifest_choice choices[] = {
     CHOICE(batch_rule, "train.batch_rule", DP_BATCH_NONE, batch_rules,
            "How train.lr grows with the batch over train.batch_reference."),
     CHOICE(codec, "round.codec", DP_CODEC_SPARSE, codecs, "Codec of updates."),
-    CHOICE(pairs, "round.pairs", DP_OFF, switches,
-           "Pair exchanges between rounds, every gossip.time."),
-    CHOICE(exchange, "round.exchange", DP_EXCHANGE_UPDATES, exchanges,
-           "Rounds average updates of local steps, or gradients of one step."),
-    CHOICE(reduce, "round.reduce", DP_REDUCE_WHOLE, reduces,
-           "whole: every node sums whole updates; parts: the owner of each part sums it."),
-    CHOICE(stale, "round.stale", DP_OFF, switches,
-           "An update that is late for its round counts in the next, at half its clip."),
-    CHOICE(
-        site_sums, "round.site_sums", DP_OFF, switches,
-        "With parts: updates of nearby nodes are summed before they are sent to distant owners."),
     CHOICE(trust, "members.trust", DP_TRUST_OPEN, trusts,
            "open: voters evaluate each update before it counts, and remove harmful members; "
-           "members, or with parts: no update is evaluated."),
+           "members: no update is evaluated, and the owner of each part sums it."),
 };
 
 enum { CHOICE_COUNT = sizeof choices / sizeof choices[0] };
@@ -232,6 +237,8 @@ void dp_manifest_default(dp_manifest *manifest)
             memcpy(at, &small, sizeof small);
         }
     }
+    manifest->codec_keep_most = DP_MANIFEST_KEEP_SPARSEST;
+    manifest->feedback_beta_milli = 950;
     manifest->codec_gain = DP_ON;
 }
 
@@ -373,8 +380,8 @@ static dp_status check_model(const dp_manifest *manifest, dp_why *why)
 
 static dp_status check_codec(const dp_manifest *manifest, dp_why *why)
 {
-    return dp_codec_options_check(manifest->codec, manifest->codec_block, manifest->codec_keep,
-                                  manifest->codec_bits, why);
+    return dp_codec_options_check(manifest->codec, 0, manifest->codec_keep, DP_CODEC_BITS_DEFAULT,
+                                  why);
 }
 
 /* A token takes two bytes at least, so no sum of them wraps. */

@@ -5,9 +5,11 @@
  * declaration (text as u8 length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48
  * bytes each) | 64-byte Ed25519 signature of the founder's root key over all before it (domain
  * "dpnode/manifest/1"). Some fields exist from a version on: pairs and exchange 7, reduce 8, stale
- * 9, codec_keep_most 10, contributors_max 11, site_sums 13, codec_gain 14, trust 15. Before
- * site_sums stands a u32 of version 12, which is 0: until 2026-11-28 it was a share of the members
- * that closed rounds at once. The version is the lowest, from 6 on, that has every field whose
+ * 9, codec_keep_most 10, contributors_max 11, site_sums 13, codec_gain 14, trust 15. Settings that
+ * were deleted keep their place with the one value that is left of them: behind codec a u32 0 (its
+ * block), behind codec_keep a u32 2 (its bits), behind outer_mu_milli a u32 1 and a u32 1000 (least
+ * contributors, patience), before site_sums a u32 0 of version 12 (a share of the members that
+ * closed rounds at once). The version is the lowest, from 6 on, that has every field whose
  * value is not the default, so that a manifest has one form and older runs keep theirs. run id =
  * H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_RUN_MANIFEST_H
@@ -30,6 +32,9 @@ enum {
     DP_MANIFEST_LISTED_DEFAULT = 32, /* contributions in one record */
     DP_MANIFEST_LISTED_MAX = 1024,   /* the same with contribution lists (gossip/record/lists.h) */
     DP_MANIFEST_STEP_MILLI_MAX = 3000, /* alpha times the gain of the codec */
+    /* Span of densities of a run whose manifest names none: it begins with the densest. */
+    DP_MANIFEST_KEEP_DENSEST = 32,
+    DP_MANIFEST_KEEP_SPARSEST = DP_CODEC_KEEP_MAX,
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
 };
@@ -155,25 +160,22 @@ typedef struct dp_manifest {
     uint32_t round_ms;        /* target wall time of local work per round */
     uint32_t inner_steps_max; /* limit of optimizer steps per round */
     dp_codec_kind codec;
-    uint32_t codec_block;         /* elements under one scale; 0: the codec's default */
-    uint32_t codec_keep;          /* sparse: one element of so many is sent */
-    uint32_t codec_bits;          /* bits of each sent value */
-    uint32_t feedback_beta_milli; /* error feedback beta: 0.95 = 950 */
+    uint32_t codec_keep;          /* sparse: one element of so many is sent, at the densest */
+    uint32_t feedback_beta_milli; /* error feedback beta: 0.95 = 950; has no YAML key */
     uint32_t alpha_milli;         /* outer step: 1.0 = 1000 */
     uint32_t outer_mu_milli; /* its Nesterov momentum: 0.9 = 900; 0: none, and the state has no m */
-    uint32_t contributors_min; /* k_min: minimum of contributors at the hard deadline */
-    uint32_t patience_milli;   /* the one user knob: 1.0 = 1000 */
-    uint32_t gossip_round_ms;  /* pause between pair exchanges */
-    uint32_t voter_uptime_s;   /* before a node may be enrolled as voter */
-    uint32_t voters_max;       /* odd, at most 7 */
+    uint32_t gossip_round_ms; /* pause between pair exchanges */
+    uint32_t voter_uptime_s;  /* before a node may be enrolled as voter */
+    uint32_t voters_max;      /* odd, at most 7 */
     uint32_t members_max;
     /* a member that is away for longer may lose its place to a newcomer; 0: never */
     uint32_t members_absent_s;
+    /* These, and stale, are of the mode (run_mode.h) and have no YAML key. */
     dp_switch pairs; /* pairwise averaging between rounds, every gossip_round_ms */
     dp_exchange_kind exchange;
-    dp_reduce_kind reduce;
-    dp_switch stale; /* late updates may count in the next round, at half their clip */
-    /* on slow links one element of up to so many is sent; 0: always codec_keep */
+    dp_reduce_kind reduce; /* of trust and codec, as site_sums (dp_run_decide); no YAML key */
+    dp_switch stale;       /* late updates may count in the next round, at half their clip */
+    /* on slow links one element of up to so many is sent; 0: always codec_keep. Has no YAML key. */
     uint32_t codec_keep_most;
     /* contributions in one record; above 32 in lists (gossip/record/lists.h) */
     uint32_t contributors_max;
@@ -186,11 +188,19 @@ typedef struct dp_manifest {
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 
-/* The sentence that refuses a deleted key, with what to do; NULL: none had this name. */
-const char *dp_manifest_gone(const char *key);
+/* A key that was deleted. */
+typedef struct dp_manifest_gone {
+    const char *key;     /* "round.close_at" */
+    const char *instead; /* what to do in a file: "delete round.close_at" */
+    const char *now;     /* what holds without it, a clause */
+} dp_manifest_gone;
+
+/* NULL: no deleted key had this name. */
+const dp_manifest_gone *dp_manifest_gone_find(const char *key);
 /* The cause in words of a status of dp_manifest_decode, with the side to update. */
 const char *dp_manifest_refusal(dp_status status);
-/* Sets defaults where there are any; keys, hashes and signature are zero. */
+/* Sets defaults where there are any, as a file without keys has them; keys, hashes and signature
+ * are zero. */
 void dp_manifest_default(dp_manifest *manifest);
 /* DP_BADARG with a sentence about the first invalid value: the field and its range. Ignores keys
  * and hashes. */
@@ -201,6 +211,9 @@ DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
 /* Accepts any bytes. Checks the form and dp_manifest_check, but not the signature. DP_BADMSG,
  * DP_VERSION. */
 DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
+/* False: what is exchanged reaches no voter whole, as an update of the model (gradients, parts,
+ * exchanges in pairs), so only members that trust each other may do it. */
+bool dp_manifest_judgeable(const dp_manifest *manifest);
 /* Vectors in the replicated state beside theta: 1, m, with outer momentum; 2, m and v, if the outer
  * step is AdamW; else 0. */
 uint32_t dp_manifest_moments(const dp_manifest *manifest);

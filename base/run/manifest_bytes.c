@@ -21,7 +21,7 @@ typedef enum field_type {
     FIELD_ENUM,
     FIELD_BYTES32,
     FIELD_SHARDS, /* n_shards, then shards */
-    FIELD_GONE    /* a setting that was deleted: 4 bytes of 0 */
+    FIELD_GONE    /* a setting that was deleted: 4 bytes, always its standard */
 } field_type;
 
 typedef struct field {
@@ -35,6 +35,10 @@ typedef struct field {
     {                                                                                              \
         .type = (type_), .offset = offsetof(dp_manifest, member), .since = (since_),               \
         .standard = (standard_)                                                                    \
+    }
+#define GONE_SINCE(since_, standard_)                                                              \
+    {                                                                                              \
+        .type = FIELD_GONE, .since = (since_), .standard = (standard_)                             \
     }
 #define FIELD(type_, member) FIELD_SINCE(VERSION_FIRST, type_, member, 0)
 
@@ -92,14 +96,14 @@ static const field fields[] = {
     FIELD(FIELD_U32, round_ms),
     FIELD(FIELD_U32, inner_steps_max),
     FIELD(FIELD_ENUM, codec),
-    FIELD(FIELD_U32, codec_block),
+    GONE_SINCE(VERSION_FIRST, 0), /* elements under one scale: the codec's default */
     FIELD(FIELD_U32, codec_keep),
-    FIELD(FIELD_U32, codec_bits),
+    GONE_SINCE(VERSION_FIRST, 2), /* bits of a value in codec sparse */
     FIELD(FIELD_U32, feedback_beta_milli),
     FIELD(FIELD_U32, alpha_milli),
     FIELD(FIELD_U32, outer_mu_milli),
-    FIELD(FIELD_U32, contributors_min),
-    FIELD(FIELD_U32, patience_milli),
+    GONE_SINCE(VERSION_FIRST, 1),    /* fewest contributors at the deadline */
+    GONE_SINCE(VERSION_FIRST, 1000), /* a factor on every wait, in 1e-3 */
     FIELD(FIELD_U32, gossip_round_ms),
     FIELD(FIELD_U32, voter_uptime_s),
     FIELD(FIELD_U32, voters_max),
@@ -111,7 +115,7 @@ static const field fields[] = {
     FIELD_SINCE(9, FIELD_ENUM, stale, DP_OFF),
     FIELD_SINCE(10, FIELD_U32, codec_keep_most, 0),
     FIELD_SINCE(11, FIELD_U32, contributors_max, DP_MANIFEST_LISTED_DEFAULT),
-    {.type = FIELD_GONE, .since = 12}, /* a share of the members that closed rounds at once */
+    GONE_SINCE(12, 0), /* a share of the members that closed rounds at once */
     FIELD_SINCE(13, FIELD_ENUM, site_sums, DP_OFF),
     FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_OFF),
     FIELD_SINCE(14, FIELD_U32, members_absent_s, 0),
@@ -172,7 +176,7 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
         write_shards(writer, manifest);
         break;
     case FIELD_GONE:
-        dp_write_u32(writer, 0);
+        dp_write_u32(writer, f->standard);
         break;
     }
 }
@@ -255,7 +259,7 @@ static dp_status read_field(dp_reader *reader, dp_manifest *manifest, const fiel
     case FIELD_SHARDS:
         return read_shards(reader, manifest);
     case FIELD_GONE: /* Of a run that needs it: an earlier version goes on with that. */
-        return dp_read_u32(reader) == 0 ? DP_OK : DP_VERSION;
+        return dp_read_u32(reader) == f->standard || reader->failed ? DP_OK : DP_VERSION;
     }
     return DP_BADMSG;
 }
@@ -287,6 +291,10 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
     }
     dp_read_bytes(&reader, read.signature, SIGNATURE_BYTES);
     DP_TRY(dp_reader_finish(&reader));
+    if (version_of(&read) == version && read.trust == DP_TRUST_OPEN &&
+        !dp_manifest_judgeable(&read)) {
+        return DP_VERSION; /* Of before this rule (dp_manifest_check), with that version. */
+    }
     if (version_of(&read) != version || dp_manifest_check(&read, NULL) != DP_OK) {
         return DP_BADMSG;
     }

@@ -1,5 +1,7 @@
 #include "base/run/manifest_rounds.h"
 
+#include <stddef.h>
+
 /* With gradients the outer step is the optimizer's, on every replica alike
  * (compute/outer/outer_adamw.h), and nothing else moves weights. */
 static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
@@ -8,24 +10,24 @@ static dp_status check_exchange(const dp_manifest *manifest, dp_why *why)
         return DP_OK;
     }
     if (manifest->inner_steps_max != 1) {
-        return dp_why_set(why, DP_BADARG,
-                          "round.steps_max is %u; with round.exchange gradients a round is one "
-                          "step, so it must be 1",
-                          manifest->inner_steps_max);
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.steps_max is %u; with round.mode ddp a round is one step, so it must be 1",
+            manifest->inner_steps_max);
     }
     if (manifest->optimizer != DP_OPTIM_ADAMW || manifest->weights != DP_WEIGHTS_FP32) {
         return dp_why_set(why, DP_BADARG,
-                          "round.exchange gradients needs train.optimizer adamw and train.weights "
+                          "round.mode ddp needs train.optimizer adamw and train.weights "
                           "fp32, the step that all nodes compute to the last bit");
     }
     if (manifest->outer_mu_milli != 0 || manifest->alpha_milli != 1000) {
         return dp_why_set(why, DP_BADARG,
-                          "round.exchange gradients steps by train.lr and train.beta1, so "
+                          "round.mode ddp steps by train.lr and train.beta1, so "
                           "round.momentum must be 0 and round.alpha 1");
     }
     if (manifest->pairs != DP_OFF) {
         return dp_why_set(why, DP_BADARG,
-                          "round.pairs must be off with round.exchange gradients: nodes have no "
+                          "gradients do not go together with exchanges in pairs: nodes have no "
                           "work of their own to exchange");
     }
     return DP_OK;
@@ -38,11 +40,11 @@ static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
         return DP_OK;
     }
     if (dp_codec_row_of(manifest->codec)->thins) {
-        return dp_why_set(
-            why, DP_BADARG,
-            "round.reduce parts needs a round.codec that keeps every element, such as "
-            "int8 or bf16; a sum in codec %s would lose most of it",
-            dp_codec_name(manifest->codec));
+        return dp_why_set(why, DP_BADARG,
+                          "rounds of parts need a round.codec that keeps every element, such as "
+                          "int8 or bf16; a sum "
+                          "in codec %s would lose most of it",
+                          dp_codec_name(manifest->codec));
     }
     return DP_OK;
 }
@@ -50,10 +52,9 @@ static dp_status check_reduce(const dp_manifest *manifest, dp_why *why)
 static dp_status check_site_sums(const dp_manifest *manifest, dp_why *why)
 {
     if (manifest->site_sums != DP_OFF && manifest->reduce != DP_REDUCE_PARTS) {
-        return dp_why_set(
-            why, DP_BADARG,
-            "round.site_sums needs round.reduce parts: whole updates are not added up "
-            "on their way");
+        return dp_why_set(why, DP_BADARG,
+                          "sums of sites need rounds of parts: whole updates are not added up on "
+                          "their way");
     }
     return DP_OK;
 }
@@ -65,18 +66,18 @@ static dp_status check_stale(const dp_manifest *manifest, dp_why *why)
     }
     if (manifest->exchange == DP_EXCHANGE_GRADIENTS) {
         return dp_why_set(why, DP_BADARG,
-                          "round.stale must be off with round.exchange gradients: a late gradient "
-                          "counts whole in the next publication of its node");
+                          "late updates do not go together with gradients: a late gradient counts "
+                          "whole in the next publication of its node");
     }
     if (manifest->pairs != DP_OFF) {
         return dp_why_set(why, DP_BADARG,
-                          "round.stale must be off with round.pairs: a node does not exchange in "
-                          "pairs while an update of its own waits for a record");
+                          "late updates do not go together with exchanges in pairs: a node does "
+                          "not exchange while an update of its own waits for a record");
     }
     if (manifest->reduce != DP_REDUCE_WHOLE) {
         return dp_why_set(why, DP_BADARG,
-                          "round.stale must be off with round.reduce parts: whose update is not in "
-                          "a sum when its round ends is in no sum of the next one");
+                          "late updates do not go together with rounds of parts: an update that "
+                          "is in no sum when its round ends is in no sum of the next one");
     }
     return DP_OK;
 }
@@ -89,24 +90,17 @@ static dp_status check_density(const dp_manifest *manifest, dp_why *why)
     if (most == 0) {
         return DP_OK;
     }
-    if (!dp_codec_row_of(manifest->codec)->thins) {
-        return dp_why_set(
-            why, DP_BADARG,
-            "round.codec_keep_most needs a round.codec that keeps some elements only, "
-            "such as sparse; %s keeps all, so set it to 0",
-            dp_codec_name(manifest->codec));
-    }
-    if ((most & (most - 1)) != 0 || most <= manifest->codec_keep) {
+    if (!dp_codec_row_of(manifest->codec)->thins || manifest->exchange == DP_EXCHANGE_GRADIENTS) {
         return dp_why_set(why, DP_BADARG,
-                          "round.codec_keep_most is %u; it may be 32, 64 or 128 and more than "
-                          "round.codec_keep, which is %u, or 0 for no other than that",
-                          most, manifest->codec_keep);
+                          "a span of densities needs updates in a round.codec that keeps some "
+                          "elements only; lines are judged by round.time, which says nothing of a "
+                          "gradient");
     }
-    if (manifest->exchange == DP_EXCHANGE_GRADIENTS) {
+    if ((most & (most - 1)) != 0 || most <= manifest->codec_keep || most > DP_CODEC_KEEP_MAX) {
         return dp_why_set(why, DP_BADARG,
-                          "round.codec_keep_most must be 0 with round.exchange gradients: a round "
-                          "is one step there, and round.time, by which lines are judged, says "
-                          "nothing of it");
+                          "a span of densities goes from 1 of %u to 1 of %u; the second may be 32, "
+                          "64 or 128 and more than the first",
+                          manifest->codec_keep, most);
     }
     return DP_OK;
 }
@@ -118,15 +112,16 @@ static dp_status check_listed(const dp_manifest *manifest, dp_why *why)
 
     if (most > DP_MANIFEST_LISTED_DEFAULT && manifest->reduce != DP_REDUCE_WHOLE) {
         return dp_why_set(why, DP_BADARG,
-                          "round.contributors_max must be %d with round.reduce parts: a sum names "
+                          "round.contributors_max must be %d in rounds of parts: a sum names "
                           "whose updates are in it among so many",
                           DP_MANIFEST_LISTED_DEFAULT);
     }
     if (most > DP_MANIFEST_LISTED_DEFAULT && manifest->stale != DP_OFF) {
-        return dp_why_set(why, DP_BADARG,
-                          "round.contributors_max must be %d with round.stale: a record marks late "
-                          "updates among so many",
-                          DP_MANIFEST_LISTED_DEFAULT);
+        return dp_why_set(
+            why, DP_BADARG,
+            "round.contributors_max must be %d with round.mode stale: a record marks late "
+            "updates among so many",
+            DP_MANIFEST_LISTED_DEFAULT);
     }
     return DP_OK;
 }
@@ -155,8 +150,55 @@ static dp_status check_alpha(const dp_manifest *manifest, dp_why *why)
     return DP_OK;
 }
 
+/* Values without a key, as they come from other nodes. */
+static dp_status check_keyless(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->feedback_beta_milli > 1000) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "the share of the compression error that is kept is %.10g; it may be 0 to "
+            "1",
+            manifest->feedback_beta_milli / 1000.0);
+    }
+    const unsigned switches[] = {(unsigned)manifest->pairs, (unsigned)manifest->exchange,
+                                 (unsigned)manifest->stale, (unsigned)manifest->reduce,
+                                 (unsigned)manifest->site_sums};
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+        if (switches[i] > 1) {
+            return dp_why_set(why, DP_BADARG,
+                              "pairs, exchange, stale, reduce and site sums are %u, %u, %u, %u and "
+                              "%u; each may be 0 or 1",
+                              switches[0], switches[1], switches[2], switches[3], switches[4]);
+        }
+    }
+    return DP_OK;
+}
+
+bool dp_manifest_judgeable(const dp_manifest *manifest)
+{
+    return manifest->exchange == DP_EXCHANGE_UPDATES && manifest->pairs == DP_OFF &&
+           manifest->reduce == DP_REDUCE_WHOLE;
+}
+
+static dp_status check_trust(const dp_manifest *manifest, dp_why *why)
+{
+    if (manifest->trust == DP_TRUST_MEMBERS || dp_manifest_judgeable(manifest)) {
+        return DP_OK;
+    }
+    const char *const cause = manifest->exchange == DP_EXCHANGE_GRADIENTS
+                                  ? "round.mode ddp exchanges gradients"
+                              : manifest->pairs != DP_OFF ? "round.mode gossip exchanges in pairs"
+                                                          : "rounds of parts exchange sums";
+    return dp_why_set(why, DP_BADARG,
+                      "%s, which no voter can evaluate, so each counts without a look: write "
+                      "members: {trust: members} if all members trust each other, or another mode",
+                      cause);
+}
+
 dp_status dp_manifest_check_rounds(const dp_manifest *manifest, dp_why *why)
 {
+    DP_TRY(check_keyless(manifest, why));
+    DP_TRY(check_trust(manifest, why));
     DP_TRY(check_alpha(manifest, why));
     DP_TRY(check_exchange(manifest, why));
     DP_TRY(check_reduce(manifest, why));

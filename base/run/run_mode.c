@@ -78,4 +78,21 @@ void dp_run_mode_set(dp_manifest *manifest, const dp_run_mode *mode)
     manifest->round_ms = mode->round_ms != 0 ? mode->round_ms : manifest->round_ms;
     manifest->inner_steps_max =
         mode->inner_steps_max != 0 ? mode->inner_steps_max : manifest->inner_steps_max;
+    dp_run_decide(manifest, false);
+}
+
+void dp_run_decide(dp_manifest *manifest, bool keep_given)
+{
+    const dp_codec_row *const codec = dp_codec_row_of(manifest->codec);
+    const bool moves =
+        !keep_given && codec != NULL && codec->thins && manifest->exchange == DP_EXCHANGE_UPDATES;
+
+    manifest->codec_keep_most = moves ? DP_MANIFEST_KEEP_SPARSEST : 0;
+
+    const bool parts = manifest->trust == DP_TRUST_MEMBERS && codec != NULL && !codec->thins &&
+                       manifest->stale == DP_OFF &&
+                       manifest->contributors_max <= DP_MANIFEST_LISTED_DEFAULT;
+
+    manifest->reduce = parts ? DP_REDUCE_PARTS : DP_REDUCE_WHOLE;
+    manifest->site_sums = parts ? DP_ON : DP_OFF;
 }

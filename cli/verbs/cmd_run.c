@@ -298,11 +298,31 @@ const dp_verb dp_verb_run_create = {
 
 /* ---- run validate ---- */
 
+/* Prints the settings that the program decides. */
+static void print_decided(const dp_manifest *m)
+{
+    if (m->codec_keep_most != 0) {
+        printf("Updates: codec %s, 1 of %u to 1 of %u elements, as the lines permit.\n",
+               dp_codec_name(m->codec), m->codec_keep, m->codec_keep_most);
+    } else if (dp_codec_row_of(m->codec)->thins) {
+        printf("Updates: codec %s, 1 of %u elements.\n", dp_codec_name(m->codec), m->codec_keep);
+    } else {
+        printf("Updates: codec %s, every element.\n", dp_codec_name(m->codec));
+    }
+    printf("Sums: %s.\n", m->reduce == DP_REDUCE_PARTS
+                              ? "the owner of each part adds it up; no update is evaluated"
+                          : m->trust == DP_TRUST_MEMBERS
+                              ? "every node adds up whole updates; none is evaluated"
+                              : "every node adds up whole updates; voters evaluate "
+                                "each before it counts");
+}
+
 static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const json_t *plan,
                             const char *text_why, const char *disk_why)
 {
     printf("%s %s is valid: a manifest of run %s\n", dp_print_mark(true), cmd->args[0],
            input->file.manifest.name);
+    print_decided(&input->file.manifest);
     if (text_why[0] != '\0') {
         printf("%s the text: %s\n", dp_print_mark(false), text_why);
     }

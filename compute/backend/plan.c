@@ -57,10 +57,7 @@ static uint64_t processes_of(const dp_plan_request *request)
  * (trainer_judge.c). Any member may become one. */
 static uint64_t judged_of(const dp_manifest *manifest, const dp_model *model)
 {
-    const bool judged = manifest->trust == DP_TRUST_OPEN && manifest->reduce == DP_REDUCE_WHOLE &&
-                        manifest->exchange == DP_EXCHANGE_UPDATES;
-
-    return judged ? sizeof(uint16_t) * (uint64_t)model->n_elements : 0;
+    return manifest->trust == DP_TRUST_OPEN ? sizeof(uint16_t) * (uint64_t)model->n_elements : 0;
 }
 
 /* Counts the memory that does not depend on rows and recomputation. */

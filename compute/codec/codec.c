@@ -16,19 +16,19 @@ static const dp_codec_family *const families[DP_CODEC_KINDS] = {DP_CODEC_LIST(FA
 
 /* ---- Options. */
 
-static dp_codec codec_of(dp_codec_kind kind, uint32_t block, uint32_t keep, uint32_t bits)
+static dp_codec codec_of(dp_codec_kind kind, uint32_t keep)
 {
     const dp_codec_row *const row = dp_codec_row_of((unsigned)kind);
     dp_assert(row != NULL);
     return (dp_codec){.kind = kind,
-                      .block = block == 0 ? row->block_default : block,
+                      .block = row->block_default,
                       .keep = row->thins ? keep : 0,
-                      .bits = row->thins ? bits : 0};
+                      .bits = row->thins ? DP_CODEC_BITS_DEFAULT : 0};
 }
 
 dp_codec dp_codec_default(dp_codec_kind kind)
 {
-    return codec_of(kind, 0, DP_CODEC_KEEP_DEFAULT, DP_CODEC_BITS_DEFAULT);
+    return codec_of(kind, DP_CODEC_KEEP_DEFAULT);
 }
 
 dp_codec dp_codec_of_run(const dp_manifest *m)
@@ -50,7 +50,7 @@ bool dp_codec_keep_permitted(const dp_manifest *m, uint32_t keep)
 
 dp_codec dp_codec_of_round(const dp_manifest *m, uint32_t keep)
 {
-    return codec_of(m->codec, m->codec_block, keep == 0 ? m->codec_keep : keep, m->codec_bits);
+    return codec_of(m->codec, keep == 0 ? m->codec_keep : keep);
 }
 
 dp_codec dp_codec_after_loss(const dp_manifest *m, uint32_t keep)

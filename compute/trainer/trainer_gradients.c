@@ -1,4 +1,4 @@
-/* The trainer of a run that exchanges gradients (round.exchange): it computes one batch and waits
+/* The trainer of a run that exchanges gradients (round.mode ddp): it computes one batch and waits
  * for the record. Every replica takes the optimizer's step on the mean gradient (outer_adamw.h), so
  * x is theta and there is no local optimizer. The work here is on the host, where the data passes
  * anyway: gradients are encoded and states are hashed there. */

@@ -119,7 +119,7 @@ bool dp_node_is_voter(const dp_node *node);
 uint32_t dp_node_member_index(const dp_node *node, const dp_peer *peer);
 /* The time that a record drafted now has, unix ms. */
 uint64_t dp_node_record_ms(const dp_node *node);
-/* Is this READY of the round under way, or may it count in it all the same (round.stale)? */
+/* Is this READY of the round under way, or may it count in it all the same (mode stale)? */
 bool dp_node_is_open(const dp_node *node, const dp_ready *ready);
 /* Something has changed that other parts may wait for: the end of the step looks at all of them
  * (docs/decisions/047-one-flag-for-changes.md). */

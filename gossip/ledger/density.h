@@ -1,6 +1,6 @@
-/* How many elements of an update travel in a round (round.codec_keep .. round.codec_keep_most): a
- * pure function of the chain, so every node that holds the same records wants the same, after a
- * restart, a snapshot or a fork too. Integers only.
+/* How many elements of an update travel in a round (codec_keep .. codec_keep_most of the manifest,
+ * 1 of 32 .. 1 of 128 where its file names none): a pure function of the chain, so every node that
+ * holds the same records wants the same, after a restart, a snapshot or a fork too. Integers only.
  *
  * Each ROUND record says how the lines were (dp_lines), as the voter saw it that proposed it; a
  * voter is trusted with that as with the record's time. SLOW in DP_DENSITY_SLOW records in a row
@@ -29,7 +29,7 @@ typedef struct dp_density {
     uint32_t densest;  /* one element of so many travels; of the manifest */
     uint32_t sparsest; /* densest: no span, nothing moves */
     uint32_t keep;     /* of the round to come */
-    uint32_t before;   /* of the newest round: updates that came too late for it (round.stale) */
+    uint32_t before;   /* of the newest round: updates that came too late for it (mode stale) */
     uint32_t n_slow;   /* ROUND records in a row that say so */
     uint32_t n_free;
 } dp_density;

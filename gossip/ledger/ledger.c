@@ -40,8 +40,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
         .time_ms = manifest->created_ms,
         .capacity = capacity > 0 ? capacity : 1,
         .rows_max = (capacity > 0 ? capacity : 1) + DP_FORMER_MAX,
-        .judges = manifest->trust == DP_TRUST_OPEN && manifest->reduce == DP_REDUCE_WHOLE &&
-                  manifest->exchange == DP_EXCHANGE_UPDATES,
+        .judges = manifest->trust == DP_TRUST_OPEN,
         .absent_ms = (uint64_t)manifest->members_absent_s * 1000,
         .context = manifest->context,
         .pass = dp_manifest_samples(manifest)};

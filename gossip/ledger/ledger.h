@@ -148,7 +148,7 @@ bool dp_ledger_may_revoke(const dp_ledger *ledger, const dp_peer *by, const dp_p
  * NULL: being admitted. */
 uint32_t dp_ledger_rounds(const dp_roster_entry *entry, uint64_t round);
 /* May a publication of the newest round that it does not list count in the next one, with age 1
- * (round.stale)? Only of a member that was admitted before that round was decided, so that its work
+ * (mode stale)? Only of a member that was admitted before that round was decided, so that its work
  * is distinct from a new member's first, and that left a trace lately, so that its samples are
  * still its own. */
 bool dp_ledger_may_be_stale(const dp_ledger *ledger, const dp_peer *peer);

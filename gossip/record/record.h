@@ -187,7 +187,7 @@ typedef struct dp_record {
     dp_part_row parts[DP_PARTS_MAX];
     uint32_t n_sums;                    /* of sites, of all parts, */
     dp_site_sum sums[DP_SITE_SUMS_ALL]; /* ... those of one part one after the other */
-    uint32_t aged;  /* bit i: listed[i] came too late for the round before (round.stale) */
+    uint32_t aged;  /* bit i: listed[i] came too late for the round before (mode stale) */
     dp_lines lines; /* in a run with a span of densities, else FIT */
     dp_config_part config;
     uint8_t root_signature[DP_SIGNATURE_BYTES]; /* FORK */

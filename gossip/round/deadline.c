@@ -34,7 +34,7 @@ uint64_t dp_deadline_hard(const dp_deadline *deadline)
     const uint64_t length = dp_deadline_length(deadline);
 
     dp_assert(deadline->round_us > 0);
-    return (length + length / 2 + 2 * DP_SECOND) * deadline->patience_milli / 1000;
+    return length + length / 2 + 2 * DP_SECOND;
 }
 
 uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us,
@@ -50,7 +50,7 @@ uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64
 
 uint64_t dp_deadline_long_grace(const dp_deadline *deadline)
 {
-    return (dp_deadline_length(deadline) + DP_SECOND / 2) * deadline->patience_milli / 1000;
+    return dp_deadline_length(deadline) + DP_SECOND / 2;
 }
 
 bool dp_deadline_is_owed(uint32_t missed, uint64_t round)

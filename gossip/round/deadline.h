@@ -13,8 +13,7 @@
 #define DP_BID_BACKOFF_US_MAX (30 * DP_SECOND)
 
 typedef struct dp_deadline {
-    uint64_t round_us; /* the manifest's */
-    uint32_t patience_milli;
+    uint64_t round_us;   /* the manifest's */
     uint64_t average_us; /* moving average of round durations; 0 before the first */
 } dp_deadline;
 
@@ -22,7 +21,7 @@ typedef struct dp_deadline {
 void dp_deadline_measure(dp_deadline *deadline, uint64_t round_us);
 /* L: at least the manifest's round; the average counts between half and three times of it. */
 uint64_t dp_deadline_length(const dp_deadline *deadline);
-/* (1.5 L + 2 s) * patience. */
+/* 1.5 L + 2 s. */
 uint64_t dp_deadline_hard(const dp_deadline *deadline);
 /* The grace for a straggler after K are ready: one step of the slowest and two transfers, within
  * [least, L/4], where least = min(4 rtt_p95 + 50 ms, half the manifest's round + 500 ms) wins, so
@@ -35,7 +34,7 @@ uint64_t dp_deadline_hard(const dp_deadline *deadline);
 uint64_t dp_deadline_grace(const dp_deadline *deadline, uint64_t step_us, uint64_t transfer_us,
                            uint64_t rtt_p95_us);
 /* The longer grace that is given instead in some rounds, so that a member that is always a little
- * later than the grace is counted too: (L + 500 ms) * patience. The hard deadline holds all the
+ * later than the grace is counted too: L + 500 ms. The hard deadline holds all the
  * same. */
 uint64_t dp_deadline_long_grace(const dp_deadline *deadline);
 /* Is it given in this round to a member that works and was in none of the last missed rounds? In

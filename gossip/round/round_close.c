@@ -141,8 +141,6 @@ const char *dp_round_ripe(dp_node *node)
     dp_hash root;
     uint32_t n = 0;
     const uint32_t held = node->kind->ready(node, held_claims);
-    const uint32_t least =
-        node->manifest.contributors_min > 0 ? node->manifest.contributors_min : 1;
 
     if (held == 0) {
         return dp_config_due(node) ? "config" : NULL;
@@ -168,7 +166,7 @@ const char *dp_round_ripe(dp_node *node)
         dp_time_reached(node->now, dp_time_after(round->enough_at, round->grace_us))) {
         return "grace";
     }
-    if (!dp_broken(50) && round->opened.us != 0 && held >= least &&
+    if (!dp_broken(50) && round->opened.us != 0 &&
         dp_time_reached(node->now, dp_time_after(round->opened, dp_round_hard_us(node)))) {
         return "deadline";
     }

@@ -26,8 +26,7 @@ dp_status dp_round_reserve(dp_node *node, uint32_t listed_max)
     if (round->claims == NULL || round->guests == NULL || round->unlisted == NULL) {
         return DP_NOMEM;
     }
-    round->deadline = (dp_deadline){.round_us = (uint64_t)node->manifest.round_ms * 1000,
-                                    .patience_milli = node->manifest.patience_milli};
+    round->deadline = (dp_deadline){.round_us = (uint64_t)node->manifest.round_ms * 1000};
     return dp_map_init(&round->claim_of, round->claims_max, node->config.seed);
 }
 

@@ -70,12 +70,13 @@ static bool write_manifest(const char *path, const dp_chaos_options *options)
             "name: chaos\n"
             "model: {layers: 1, width: 32, heads: 2, context: 32, vocab: 300}\n"
             "train: {batch: 2, lr: 3e-3, warmup_tokens: 20000, total_tokens: 100000000}\n"
-            "round: {mode: %s, reduce: %s, time: %llu.%03llu, steps_max: %d}\n"
+            "round: {mode: %s, time: %llu.%03llu, steps_max: %d}\n"
             "gossip: {time: 0.5}\n"
-            "vote: {uptime: 0}\n",
-            options->mode, options->parts ? "parts" : "whole",
-            (unsigned long long)options->round_ms / 1000,
-            (unsigned long long)options->round_ms % 1000, steps_max);
+            "vote: {uptime: 0}\n"
+            "members: {trust: %s}\n",
+            options->mode, (unsigned long long)options->round_ms / 1000,
+            (unsigned long long)options->round_ms % 1000, steps_max,
+            options->parts ? "members" : "open");
     return fclose(file) == 0;
 }
 
@@ -89,7 +90,11 @@ static int open_input(const dp_chaos *self, dp_run_input *input, dp_control_erro
         return fail(error, DP_EXIT_CANTCREATE, "the run's files cannot be written", self->dir);
     }
     const dp_run_source source = {.path = manifest, .text = text};
-    return dp_run_input_open(&source, input, error);
+    const int status = dp_run_input_open(&source, input, error);
+    if (status == 0 && self->options->parts && input->file.manifest.reduce != DP_REDUCE_PARTS) {
+        return fail(error, DP_EXIT_DATA, "this mode has no rounds of parts", self->options->mode);
+    }
+    return status;
 }
 
 /* ---- bringing in ---- */

@@ -61,7 +61,7 @@ typedef struct dp_chaos_options {
     uint64_t seed;
     bool disks;        /* small ones in memory */
     const char *mode;  /* of the run: round.mode of its manifest */
-    bool parts;        /* round.reduce: parts */
+    bool parts;        /* members trust each other, and add up parts */
     const char *proxy; /* settings of dpfault, or NULL: no proxy */
     bool chatty;       /* tell progress on stderr */
 } dp_chaos_options;

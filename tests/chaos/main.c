@@ -35,8 +35,11 @@ static bool read_rounds(const dp_cmd *cmd, dp_chaos_options *options, dp_control
 {
     const char *mode = dp_cmd_option(cmd, "mode");
     options->mode = mode != NULL ? mode : dp_run_modes(&(size_t){0})->name;
-    options->parts = dp_cmd_option(cmd, "parts") != NULL;
-    if (dp_run_mode_find(options->mode) == NULL) {
+    const dp_run_mode *const found = dp_run_mode_find(options->mode);
+    options->parts =
+        dp_cmd_option(cmd, "parts") != NULL ||
+        (found != NULL && (found->exchange == DP_EXCHANGE_GRADIENTS || found->pairs == DP_ON));
+    if (found == NULL) {
         const char *const near = dp_run_mode_near(options->mode);
         char fix[64];
         snprintf(fix, sizeof fix, "--mode %s", near != NULL ? near : "");
@@ -145,7 +148,8 @@ static const dp_verb chaos_verb = {
                 {"duration", 0, "TIME", "of the faults [60s]"},
                 {"round", 0, "MS", "local work per round, milliseconds [500]"},
                 {"mode", 0, "NAME", "of exchanging updates: round.mode of the run [sparse]"},
-                {"parts", 0, NULL, "members add up parts: round.reduce of the run"},
+                {"parts", 0, NULL,
+                 "members trust each other and add up parts, as always in ddp and gossip"},
                 {"proxy", 0, "RULES", "dpfault between all nodes: delay=20ms,loss=2%"},
                 {"seed", 0, "N", "of the schedule and of the proxy [1]"},
                 {"control-share", 0, "PERCENT", "length of the run without faults; 0: none [100]"}},

@@ -122,7 +122,7 @@ typedef struct dp_sim_options {
     uint32_t round_ms;    /* scale, detect: 0: the default of manifests */
     dp_sim_store store;   /* behind the disks, see real.h */
     bool parts;           /* rounds of parts (gossip/record/part.h) */
-    bool sums;            /* with parts: round.site_sums of the manifest */
+    bool sums;            /* with parts: site_sums of the manifest */
     bool span;      /* updates may be thinner where lines are slow (gossip/ledger/density.h) */
     uint32_t sites; /* that nodes are at, those of one near to each other; 0: by the faults */
     bool enrolled;  /* scale: who is there from the start stands in the chain (enrol.h) */

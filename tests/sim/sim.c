@@ -95,20 +95,21 @@ static dp_status make_manifest(dp_sim *sim)
     m->inner_steps_max = sim->plan.inner_steps_max;
     m->voters_max = sim->plan.voters_max;
     m->voter_uptime_s = 0;
-    m->contributors_min = 1;
     m->members_max = sim->plan.members_max != 0 ? sim->plan.members_max : 1024;
     m->members_absent_s = sim->plan.absent_s;
     m->pairs = sim->plan.pairs ? DP_ON : DP_OFF;
     m->stale = sim->plan.stale ? DP_ON : DP_OFF;
     m->contributors_max = sim->plan.contributors;
-    m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
-    if (sim->plan.span) {
-        m->codec_keep = DP_CODEC_KEEP_MIN;
-        m->codec_keep_most = DP_CODEC_KEEP_MAX;
+    if (sim->plan.pairs || sim->plan.gradients) {
+        m->trust = DP_TRUST_MEMBERS;
     }
+    m->exchange = sim->plan.gradients ? DP_EXCHANGE_GRADIENTS : DP_EXCHANGE_UPDATES;
+    m->codec_keep = sim->plan.span ? DP_CODEC_KEEP_MIN : DP_CODEC_KEEP_DEFAULT;
+    m->codec_keep_most = sim->plan.span ? DP_CODEC_KEEP_MAX : 0;
     if (sim->plan.parts) {
         m->reduce = DP_REDUCE_PARTS;
         m->site_sums = sim->plan.sums ? DP_ON : DP_OFF;
+        m->trust = DP_TRUST_MEMBERS;
         m->codec = DP_CODEC_INT8; /* The toy's own; parts are not added up in what thins. */
     }
     DP_TRY(dp_manifest_encode(m, canonical, &size));

@@ -45,7 +45,7 @@ typedef struct dp_sim_totals {
     uint64_t exchanges;
     uint64_t thinner; /* rounds after which updates keep half as many elements, */
     uint64_t thicker; /* and twice as many */
-    uint64_t aged;    /* contributions that count a round later (round.stale) */
+    uint64_t aged;    /* contributions that count a round later (mode stale) */
     uint64_t messages;
     uint32_t evil;          /* byz: kind of the liars, */
     uint32_t trick;         /* and which of its lies */

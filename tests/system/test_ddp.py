@@ -10,9 +10,10 @@ import systemtest  # noqa: E402
 from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
 
 ROWS = 512  # a step that takes longer than what a round costs besides: who joins replays rounds faster than they are made
-MANIFEST = TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: ddp}").replace("batch: 2,", f"batch: {ROWS},")
+MANIFEST = TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: ddp}").replace("batch: 2,", f"batch: {ROWS},") + "members: {trust: members}\n"
+WHOLE = MANIFEST.replace("mode: ddp", "mode: ddp, contributors_max: 33")  # More than a sum of a part can name.
 BATCH = ROWS * 32  # tokens of one node's step
-DEEP = (MANIFEST.replace("round: {mode: ddp}", "round: {mode: ddp, reduce: parts}").replace("layers: 1, width: 32", "layers: 6, width: 128")
+DEEP = (MANIFEST.replace("layers: 1, width: 32", "layers: 6, width: 128")
         .replace(f"batch: {ROWS},", "batch: 64,"))  # of several runs of the codec
 
 
@@ -20,7 +21,7 @@ class Ddp(SystemTest):
     def test_every_round_is_one_step_that_all_nodes_take_alike(self):
         first = self.folder.node("node1").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
-        token = first.create(self.file("ddp.yaml", MANIFEST), "--text", text)["invite"]
+        token = first.create(self.file("ddp.yaml", WHOLE), "--text", text)["invite"]
         follow = self.folder.follow(first)
         wait_for(lambda: first.run().get("applied", 0) >= 3, 60, "a founder alone steps")
         late = self.joined("node2", token)

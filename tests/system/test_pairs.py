@@ -10,7 +10,7 @@ import systemtest  # noqa: E402
 from systemtest import TINY, SystemTest, tiny_text, wait_for  # noqa: E402
 
 MANIFEST = (TINY.replace("round: {time: 0.5, steps_max: 40}", "round: {mode: gossip, time: 3}")
-            .replace("gossip: {time: 0.5}", "gossip: {time: 0.4}"))
+            .replace("gossip: {time: 0.5}", "gossip: {time: 0.4}") + "members: {trust: members}\n")
 
 
 class Pairs(SystemTest):

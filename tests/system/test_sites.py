@@ -13,7 +13,7 @@ from web import Web  # noqa: E402
 
 NODES = 4
 MANIFEST = TINY.replace("layers: 1, width: 32", "layers: 2, width: 128").replace(
-    "round: {time: 0.5, steps_max: 40}", "round: {mode: diloco, time: 1, reduce: parts}")
+    "round: {time: 0.5, steps_max: 40}", "round: {mode: diloco, time: 1}") + "members: {trust: members}\n"
 
 
 class Sites(SystemTest):
@@ -60,7 +60,7 @@ class Sites(SystemTest):
                     web.tell(f"set n{b} from n{a} delay=20ms")
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
         first = web.nodes[0].start()
-        token = first.create(self.file("sums.yaml", MANIFEST.replace("reduce: parts", "reduce: parts, site_sums: on")),
+        token = first.create(self.file("sums.yaml", MANIFEST),
                           "--text", text)["invite"]
         for node in web.nodes[1:]:
             node.start().ask("join", "-", stdin=token)

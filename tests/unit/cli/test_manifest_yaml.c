@@ -94,8 +94,17 @@ static void a_mode_sets_what_is_not_given(void **state)
         CHECK_OK(read_text(texts[i]));
         CHECK(m->codec == DP_CODEC_BF16 && m->outer_mu_milli == 0 && m->alpha_milli < 1000);
     }
-    CHECK_OK(read_text("name: a\nround: {mode: gossip, time: 9}\ngossip: {time: 3}\n"));
+    CHECK_OK(read_text("name: a\nround: {mode: gossip, time: 9}\ngossip: {time: 3}\n"
+                       "members: {trust: members}\n"));
     CHECK(m->pairs == DP_ON && m->round_ms == 9000 && m->gossip_round_ms == 3000);
+    CHECK_OK(read_text("name: a\nround: {mode: ddp}\nmembers: {trust: members}\n"));
+    CHECK(m->exchange == DP_EXCHANGE_GRADIENTS && m->inner_steps_max == 1 && m->pairs == DP_OFF);
+    CHECK_OK(read_text("name: a\nround: {mode: stale}\n"));
+    CHECK(m->stale == DP_ON && m->exchange == DP_EXCHANGE_UPDATES);
+    refused("name: a\nround: {mode: ddp, steps_max: 2}\nmembers: {trust: members}\n", "2:31",
+            "a round is one step");
+    refused("name: a\nround: {mode: ddp}\n", "2:15", "write members: {trust: members}");
+    refused("round: {mode: gossip}\nmembers: {trust: open}\n", "1:15", "exchanges in pairs");
     refused("name: a\nround:\n  mode: adhoc\n", "3:9", "round.mode \"adhoc\" is not known");
     CHECK(strstr(fix.text, "--keys") != NULL);
 }
@@ -122,15 +131,53 @@ static void words_and_the_text_are_read(void **state)
         read_text("text: ../book.txt\ntrain: {schedule: wsd}\nround: {codec: int8, time: 0.5}\n"));
     CHECK(strcmp(file.text_path, "../book.txt") == 0);
     CHECK(file.manifest.schedule == DP_SCHEDULE_WSD && file.manifest.codec == DP_CODEC_INT8);
-    CHECK(file.manifest.round_ms == 500 && file.manifest.codec_block == 0);
-    CHECK_OK(read_text("text: b\nround: {codec: sparse, codec_keep: 32, codec_bits: 1}\n"));
-    CHECK(file.manifest.codec_keep == 32 && file.manifest.codec_bits == 1);
-    CHECK_OK(read_text("text: b\nround: {codec: int4, codec_block: 128}\n"));
-    CHECK(file.manifest.codec == DP_CODEC_INT4 && file.manifest.codec_block == 128);
+    CHECK(file.manifest.round_ms == 500);
+    CHECK_OK(read_text("text: b\nround: {codec: sparse, codec_keep: 32}\n"));
+    CHECK(file.manifest.codec_keep == 32 && file.manifest.codec_keep_most == 0);
     CHECK_OK(read_text(
         "text: b\ntrain: {optimizer: muon, weights: bf16_sr, batch_rule: sqrt, momentum: 0.9}\n"));
     CHECK(file.manifest.optimizer == DP_OPTIM_MUON && file.manifest.weights == DP_WEIGHTS_BF16_SR);
     CHECK(file.manifest.batch_rule == DP_BATCH_SQRT && file.manifest.momentum_micro == 900000);
+}
+
+static void a_density_that_is_not_given_moves_with_the_lines(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t keep;
+        uint32_t most;
+    } cases[] = {
+        {"name: a\n", 32, 128},
+        {"round: {mode: stale}\n", 32, 128},
+        {"round: {mode: diloco, codec: sparse, alpha: 1}\n", 32, 128},
+        {"round: {codec_keep: 32}\n", 32, 0},
+        {"round: {codec_keep: 128}\n", 128, 0},
+        {"round: {codec: int8}\n", 32, 0},
+        {"round: {mode: average}\n", 32, 0},
+        {"round: {mode: ddp, codec: sparse}\nmembers: {trust: members}\n", 32, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CHECK_OK(read_text(cases[i].text));
+        CHECK(file.manifest.codec_keep == cases[i].keep);
+        CHECK(file.manifest.codec_keep_most == cases[i].most);
+    }
+}
+
+static void trust_and_codec_say_how_updates_are_added_up(void **state)
+{
+    (void)state;
+    const dp_manifest *const m = &file.manifest;
+    CHECK_OK(read_text("round: {mode: diloco}\nmembers: {trust: members}\n"));
+    CHECK(m->reduce == DP_REDUCE_PARTS && m->site_sums == DP_ON);
+    CHECK_OK(read_text("members.trust: members\nround: {codec: int4}\n"));
+    CHECK(m->reduce == DP_REDUCE_PARTS && m->site_sums == DP_ON);
+    CHECK_OK(read_text("round: {mode: diloco}\n"));
+    CHECK(m->reduce == DP_REDUCE_WHOLE && m->site_sums == DP_OFF);
+    CHECK_OK(read_text("round: {mode: diloco, codec: sparse}\nmembers: {trust: members}\n"));
+    CHECK(m->reduce == DP_REDUCE_WHOLE);
+    CHECK_OK(read_text("round: {mode: ddp, contributors_max: 33}\nmembers: {trust: members}\n"));
+    CHECK(m->reduce == DP_REDUCE_WHOLE);
 }
 
 static void what_is_not_said_of_the_model_is_that_of_the_weights(void **state)
@@ -190,11 +237,31 @@ static void a_codec_that_is_gone_is_told_with_its_successor(void **state)
 static void a_key_that_is_gone_is_told_with_what_to_do(void **state)
 {
     (void)state;
-    refused("round:\n  close_at: 0.9\n", "2:3", "round.close_at is gone; delete it");
+    static const char *const gone[] = {"close_at",   "codec_keep_most", "codec_block",
+                                       "codec_bits", "feedback_beta",   "contributors_min",
+                                       "patience"};
+    for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++) {
+        char text[64];
+        char words[64];
+        snprintf(text, sizeof text, "round:\n  %s: 1\n", gone[i]);
+        snprintf(words, sizeof words, "round.%s is gone: ", gone[i]);
+        refused(text, "2:3", words);
+        CHECK(strncmp(fix.text, "delete round.", strlen("delete round.")) == 0);
+    }
+    refused("round: {reduce: parts}\n", "1:9", "the owner of each part sums it");
+    CHECK(strcmp(fix.text, "delete round.reduce") == 0);
+    refused("round: {site_sums: on}\n", "1:9", "round.site_sums is gone: where owners sum parts");
+    refused("round: {pairs: on}\n", "1:9", "round.pairs is gone: round.mode gossip");
+    CHECK(strcmp(fix.text, "write round: {mode: gossip}") == 0);
+    refused("round: {exchange: gradients}\n", "1:9", "round.mode ddp averages gradients");
+    CHECK(strcmp(fix.text, "write round: {mode: ddp}") == 0);
+    refused("round: {stale: on}\n", "1:9", "round.mode stale counts late updates");
+    CHECK(strcmp(fix.text, "write round: {mode: stale}") == 0);
+    refused("round:\n  close_at: 0.9\n", "2:3", "round.close_at is gone: a round ends");
     CHECK(strcmp(fix.text, "delete round.close_at") == 0);
     refused("round: {close_at: 0}\n", "1:9", "60 % and a grace");
     refused("close_at: 0.9\n", "1:1", "unknown key \"close_at\"");
-    CHECK(dp_manifest_gone("round.patience") == NULL);
+    CHECK(dp_manifest_gone_find("round.time") == NULL);
 }
 
 static void numbers_of_the_wrong_kind_are_refused_where_they_stand(void **state)
@@ -213,8 +280,6 @@ static void numbers_of_the_wrong_kind_are_refused_where_they_stand(void **state)
     refused("train: {lr: ''}\n", "1:13", "it must be");
     refused("round: {codec: zip}\n", "1:16", "fp32, bf16, int8, sparse");
     refused("round: {codec_keep: 24}\n", "1:21", "round.codec_keep is 24; it may be 16, 32, 64");
-    refused("round:\n  codec_block: 64\n  codec: int8\n", "3:10",
-            "a power of two from 256 to 1024");
     refused("model: {layers: [1, 2]}\n", "1:17", "a list");
     refused("model: {layers: {a: 1}}\n", "1:17", "a section");
 }
@@ -321,6 +386,8 @@ int main(void)
         cmocka_unit_test(a_mode_sets_what_is_not_given),
         cmocka_unit_test(every_row_can_be_set_to_its_standard),
         cmocka_unit_test(words_and_the_text_are_read),
+        cmocka_unit_test(trust_and_codec_say_how_updates_are_added_up),
+        cmocka_unit_test(a_density_that_is_not_given_moves_with_the_lines),
         cmocka_unit_test(what_is_not_said_of_the_model_is_that_of_the_weights),
         cmocka_unit_test(an_unknown_key_is_named_with_its_place_and_a_guess),
         cmocka_unit_test(a_word_that_a_key_does_not_take_gets_a_guess),

@@ -60,6 +60,8 @@ static inline void tiny_run_open(tiny_run *run, dp_codec_kind codec, uint32_t be
     m.warmup_tokens = 256;
     m.lr_nano = 5000000;
     m.codec = codec;
+    m.codec_keep = 64;
+    m.codec_keep_most = 0;
     m.feedback_beta_milli = beta_milli;
     m.n_shards = 1;
     m.shards[0] = (dp_manifest_shard){.root = dp_object_hash(dp_buf_view(&run->data), NULL),

@@ -55,6 +55,7 @@ static inline void exchange_gradients(uint32_t rows)
     CHECK_OK(dp_manifest_decode(&m, dp_view_of(files.manifest, files.manifest_size)));
     m.codec = DP_CODEC_FP32;
     m.exchange = DP_EXCHANGE_GRADIENTS;
+    m.trust = DP_TRUST_MEMBERS;
     m.inner_steps_max = 1;
     m.batch_rows = rows;
     CHECK_OK(dp_manifest_encode(&m, files.manifest, &files.manifest_size));

@@ -63,16 +63,16 @@ static void options_are_what_the_codec_takes(void **state)
         CHECK_OK(dp_codec_options_check(row->kind, row->block_max, 128, 1, NULL));
     }
     CHECK_OK(dp_codec_options_check(DP_CODEC_INT8, 512, 0, 0, NULL)); /* It keeps all. */
-    refused(DP_CODEC_INT8, 128, 64, 2, "round.codec_block is 128; for the codec int8");
-    refused(DP_CODEC_INT8, 2048, 64, 2, "round.codec_block is 2048");
-    refused(DP_CODEC_INT8, 300, 64, 2, "round.codec_block is 300");
-    refused(DP_CODEC_SPARSE, 64, 64, 2, "round.codec_block is 64; the codec sparse has none");
-    refused(DP_CODEC_FP32, 256, 64, 2, "round.codec_block is 256; the codec fp32 has none");
+    refused(DP_CODEC_INT8, 128, 64, 2, "a block of 128; for the codec int8");
+    refused(DP_CODEC_INT8, 2048, 64, 2, "a block of 2048");
+    refused(DP_CODEC_INT8, 300, 64, 2, "a block of 300");
+    refused(DP_CODEC_SPARSE, 64, 64, 2, "a block of 64; the codec sparse has none");
+    refused(DP_CODEC_FP32, 256, 64, 2, "a block of 256; the codec fp32 has none");
     refused(DP_CODEC_SPARSE, 0, 8, 2, "round.codec_keep is 8");
     refused(DP_CODEC_SPARSE, 0, 96, 2, "round.codec_keep is 96");
     refused(DP_CODEC_SPARSE, 0, 256, 2, "round.codec_keep is 256");
-    refused(DP_CODEC_SPARSE, 0, 64, 0, "round.codec_bits is 0");
-    refused(DP_CODEC_SPARSE, 0, 64, 3, "round.codec_bits is 3");
+    refused(DP_CODEC_SPARSE, 0, 64, 0, "0 bits");
+    refused(DP_CODEC_SPARSE, 0, 64, 3, "3 bits");
     refused(DP_CODEC_KINDS, 0, 64, 2, "round.codec is");
     refused((dp_codec_kind)0, 0, 64, 2, "round.codec is 0");
     refused((dp_codec_kind)5, 0, 64, 2, "round.codec is 5, which is none");

@@ -14,6 +14,8 @@ static dp_manifest sample(void)
 
     dp_manifest_default(&manifest);
     manifest.members_absent_s = 0;
+    manifest.codec_keep = 64;
+    manifest.codec_keep_most = 0;
     manifest.codec_gain = DP_OFF; /* As before version 14; what has it is tested apart. */
     manifest.trust = DP_TRUST_MEMBERS;
     memcpy(manifest.name, "kjv-1", 6);
@@ -185,9 +187,6 @@ static void contradictions_are_named(void **state)
     manifest.codec = DP_CODEC_KINDS;
     assert_refused(&manifest, "round.codec is 7, which is none");
     manifest = sample();
-    manifest.codec_block = 64;
-    assert_refused(&manifest, "round.codec_block"); /* sparse has no blocks */
-    manifest = sample();
     manifest.codec_keep = 48;
     assert_refused(&manifest, "round.codec_keep");
     manifest = sample();
@@ -229,7 +228,7 @@ static void gradients_leave_no_choice_of_what_moves_weights(void **state)
     assert_refused(&manifest, "round.alpha");
     manifest = right;
     manifest.pairs = DP_ON;
-    assert_refused(&manifest, "round.pairs");
+    assert_refused(&manifest, "exchanges in pairs");
 }
 
 static void impossible_shards_are_named(void **state)
@@ -293,12 +292,6 @@ static void every_word_is_taken_and_no_other(void **state)
 
             if (strncmp(choices[i].key, "model.", 6) == 0) {
                 manifest.arch = DP_ARCH_LLAMA; /* It has all features. */
-            }
-            manifest.inner_steps_max = 1;   /* As gradients have it. */
-            manifest.codec = DP_CODEC_INT8; /* As parts have it. */
-            manifest.codec_block = 0;
-            if (strcmp(choices[i].key, "round.site_sums") == 0) {
-                manifest.reduce = DP_REDUCE_PARTS;
             }
             memcpy((char *)&manifest + choices[i].offset, &choices[i].words[w].value, sizeof(int));
             CHECK_OK(dp_manifest_check(&manifest, NULL));
@@ -370,6 +363,34 @@ static void another_version_is_told_apart_from_damage(void **state)
     CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_BADMSG);
 }
 
+/* A setting that is gone keeps its place, and a run that needs another value goes on with the
+ * version that has it. */
+static void a_manifest_with_another_value_of_a_gone_setting_is_of_another_version(void **state)
+{
+    /* Behind them stand time of pairs and three numbers of voters and members; codec and codec_keep
+     * stand before bits, and beta, alpha and momentum behind these. */
+    enum { PATIENCE = 5 * 4, MIN = 6 * 4, BITS = 10 * 4, BLOCK = 12 * 4 };
+    static const size_t places[] = {PATIENCE, MIN, BITS, BLOCK};
+    static const uint32_t values[] = {1000, 1, 2, 0};
+    const dp_manifest manifest = sample();
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_manifest back;
+
+    (void)state;
+    CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        uint8_t *const at = &bytes[size - sizeof manifest.signature - places[i]];
+        dp_reader reader = dp_reader_of(dp_view_of(at, 4));
+
+        assert_int_equal(dp_read_u32(&reader), values[i]);
+        at[0] ^= 1;
+        CHECK_STATUS(dp_manifest_decode(&back, dp_view_of(bytes, size)), DP_VERSION);
+        at[0] ^= 1;
+    }
+    CHECK_OK(dp_manifest_decode(&back, dp_view_of(bytes, size)));
+}
+
 static void a_manifest_is_of_the_first_version_that_has_all_it_says(void **state)
 {
     dp_manifest manifest = sample();
@@ -411,7 +432,6 @@ static void rounds_of_parts_make_a_manifest_of_version_8(void **state)
 
     (void)state;
     manifest.codec = DP_CODEC_INT8;
-    manifest.codec_block = 0;
     manifest.reduce = DP_REDUCE_PARTS;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     assert_int_equal(bytes[4], 8);
@@ -430,13 +450,12 @@ static void a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it(void **state)
 
     (void)state;
     manifest.reduce = DP_REDUCE_PARTS;
-    manifest.codec_block = 0;
     size_t count = 0;
     const dp_codec_row *const codecs = dp_codec_rows(&count);
     for (size_t i = 0; i < count; i++) {
         manifest.codec = codecs[i].kind;
         if (codecs[i].thins) {
-            assert_refused(&manifest, "round.reduce");
+            assert_refused(&manifest, "rounds of parts need");
         } else {
             CHECK_OK(dp_manifest_check(&manifest, NULL));
         }
@@ -469,7 +488,6 @@ static void more_contributors_than_32_make_a_manifest_of_version_11(void **state
     assert_refused(&manifest, "round.contributors_max");
     manifest.stale = DP_OFF;
     manifest.codec = DP_CODEC_INT8;
-    manifest.codec_block = 0;
     manifest.reduce = DP_REDUCE_PARTS;
     assert_refused(&manifest, "round.contributors_max");
 }
@@ -484,9 +502,8 @@ static void sums_of_sites_are_of_version_13_and_of_parts(void **state)
     (void)state;
     assert_int_equal(manifest.site_sums, DP_OFF);
     manifest.site_sums = DP_ON;
-    assert_refused(&manifest, "round.site_sums");
+    assert_refused(&manifest, "sums of sites");
     manifest.codec = DP_CODEC_INT8;
-    manifest.codec_block = 0;
     manifest.reduce = DP_REDUCE_PARTS;
     CHECK_OK(dp_manifest_encode(&manifest, bytes, &size));
     assert_int_equal(bytes[4], 13);
@@ -524,15 +541,15 @@ static void late_updates_count_only_where_rounds_are_of_whole_updates(void **sta
     manifest.stale = DP_ON;
     CHECK_OK(dp_manifest_check(&manifest, NULL));
     manifest.pairs = DP_ON;
-    assert_refused(&manifest, "round.stale");
+    assert_refused(&manifest, "late updates");
     manifest.pairs = DP_OFF;
     manifest.codec = DP_CODEC_INT8;
     manifest.reduce = DP_REDUCE_PARTS;
-    assert_refused(&manifest, "round.stale");
+    assert_refused(&manifest, "late updates");
     manifest.reduce = DP_REDUCE_WHOLE;
     dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));
     manifest.stale = DP_ON;
-    assert_refused(&manifest, "round.stale");
+    assert_refused(&manifest, "late updates");
 }
 
 static void a_span_of_densities_makes_a_manifest_of_version_10(void **state)
@@ -566,22 +583,26 @@ static void a_span_of_densities_goes_from_dense_to_sparse(void **state)
     (void)state;
     manifest.codec_keep = 64;
     manifest.codec_keep_most = 64;
-    assert_refused(&manifest, "round.codec_keep_most is 64");
+    assert_refused(&manifest, "from 1 of 64 to 1 of 64");
     manifest.codec_keep_most = 32;
-    assert_refused(&manifest, "round.codec_keep_most");
+    assert_refused(&manifest, "a span of densities");
+    manifest.codec_keep_most = 256;
+    assert_refused(&manifest, "a span of densities");
     manifest.codec_keep_most = 127;
-    assert_refused(&manifest, "round.codec_keep_most");
+    assert_refused(&manifest, "a span of densities");
     manifest.codec_keep_most = 128;
     CHECK_OK(dp_manifest_check(&manifest, NULL));
     manifest.stale = DP_ON;
     CHECK_OK(dp_manifest_check(&manifest, NULL));
     manifest.stale = DP_OFF;
     manifest.codec = DP_CODEC_INT8;
-    assert_refused(&manifest, "int8 keeps all");
+    assert_refused(&manifest, "keeps some elements only");
     dp_run_mode_set(&manifest, dp_run_mode_find("ddp"));
     manifest.codec = DP_CODEC_SPARSE;
+    manifest.reduce = DP_REDUCE_WHOLE;
+    manifest.site_sums = DP_OFF;
     manifest.codec_keep_most = 128;
-    assert_refused(&manifest, "round.exchange gradients");
+    assert_refused(&manifest, "nothing of a gradient");
 }
 
 static void damaged_bytes_give_a_status_or_their_own_canonical_form(void **state)
@@ -652,6 +673,7 @@ int main(void)
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(a_cut_or_longer_manifest_is_bad),
         cmocka_unit_test(another_version_is_told_apart_from_damage),
+        cmocka_unit_test(a_manifest_with_another_value_of_a_gone_setting_is_of_another_version),
         cmocka_unit_test(a_manifest_is_of_the_first_version_that_has_all_it_says),
         cmocka_unit_test(rounds_of_parts_make_a_manifest_of_version_8),
         cmocka_unit_test(a_sum_is_not_encoded_by_a_codec_that_drops_most_of_it),

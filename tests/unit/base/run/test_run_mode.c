@@ -25,6 +25,12 @@ static void every_mode_makes_a_possible_run_and_is_found_by_its_name(void **stat
         dp_manifest manifest;
         dp_manifest_default(&manifest);
         dp_run_mode_set(&manifest, &modes[i]);
+        const bool judged = dp_manifest_judgeable(&manifest);
+        CHECK(judged ==
+              (strcmp(modes[i].name, "ddp") != 0 && strcmp(modes[i].name, "gossip") != 0));
+        CHECK(dp_manifest_check(&manifest, NULL) == (judged ? DP_OK : DP_BADARG));
+        manifest.trust = DP_TRUST_MEMBERS;
+        dp_run_decide(&manifest, false);
         CHECK_OK(dp_manifest_check(&manifest, NULL));
         CHECK(dp_run_mode_find(modes[i].name) == &modes[i]);
         /* The outer step stays within its cap from the first round on: m is then the update
@@ -55,9 +61,34 @@ static void a_mode_leaves_time_and_steps_that_it_does_not_name(void **state)
     CHECK(manifest.codec == DP_CODEC_SPARSE);
 }
 
+/* Rounds of parts have no judge. */
+static void a_run_adds_up_in_parts_where_its_members_trust_each_other(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mode;
+        bool parts;
+    } cases[] = {{"sparse", false}, {"diloco", true}, {"average", true},
+                 {"gossip", true},  {"ddp", true},    {"stale", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_manifest manifest;
+        dp_manifest_default(&manifest);
+        dp_run_mode_set(&manifest, dp_run_mode_find(cases[i].mode));
+        CHECK(manifest.reduce == DP_REDUCE_WHOLE && manifest.site_sums == DP_OFF);
+        manifest.trust = DP_TRUST_MEMBERS;
+        dp_run_decide(&manifest, false);
+        CHECK((manifest.reduce == DP_REDUCE_PARTS) == cases[i].parts);
+        CHECK((manifest.site_sums == DP_ON) == cases[i].parts);
+        manifest.contributors_max = 33; /* More than a sum can name. */
+        dp_run_decide(&manifest, false);
+        CHECK(manifest.reduce == DP_REDUCE_WHOLE && manifest.site_sums == DP_OFF);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_adds_up_in_parts_where_its_members_trust_each_other),
         cmocka_unit_test(the_first_mode_is_what_a_manifest_has_anyway),
         cmocka_unit_test(every_mode_makes_a_possible_run_and_is_found_by_its_name),
         cmocka_unit_test(a_mode_leaves_time_and_steps_that_it_does_not_name),

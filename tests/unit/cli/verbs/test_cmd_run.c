@@ -130,6 +130,7 @@ static void a_good_manifest_is_told_with_its_plan(void **state)
     tool_kit.answer = "{'fits': true, 'parameters': 1000}";
     assert_int_equal(VERB(dp_verb_run_validate, yaml), 0);
     assert_true(verb_said("run.yaml is valid: a manifest of run book"));
+    assert_true(verb_said("1 of 32 to 1 of 128 elements, as the lines permit"));
     assert_true(verb_said("needs for 1.00k parameters"));
     assert_int_equal(VERB(dp_verb_run_validate, yaml, "--json"), 0);
     assert_true(verb_said("\"valid\":true") && verb_said("\"plan\":{"));

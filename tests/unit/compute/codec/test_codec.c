@@ -496,6 +496,8 @@ static void a_run_allows_its_codec_and_a_dense_one(void **state)
     (void)state;
     dp_manifest m;
     dp_manifest_default(&m);
+    m.codec_keep = 64;
+    m.codec_keep_most = 0;
     const dp_codec sparse = dp_codec_of_run(&m);
     const dp_codec dense = dp_codec_dense_of_run(&m);
     CHECK(sparse.kind == DP_CODEC_SPARSE && sparse.keep == 64 && sparse.bits == 2);
@@ -512,9 +514,8 @@ static void a_run_allows_its_codec_and_a_dense_one(void **state)
     other.block = 512;
     CHECK(!dp_codec_allowed(&other, &m, 0));
     m.codec = DP_CODEC_INT4;
-    m.codec_block = 128;
     const dp_codec int4 = dp_codec_of_run(&m);
-    CHECK(int4.kind == DP_CODEC_INT4 && int4.block == 128 && int4.keep == 0);
+    CHECK(int4.kind == DP_CODEC_INT4 && int4.block == 64 && int4.keep == 0);
     CHECK(dp_codec_allowed(&int4, &m, 0) && !dp_codec_allowed(&dense, &m, 0));
 }
 
@@ -523,6 +524,8 @@ static void after_a_loss_sparse_updates_may_be_twice_as_dense(void **state)
     (void)state;
     dp_manifest m;
     dp_manifest_default(&m);
+    m.codec_keep = 64;
+    m.codec_keep_most = 0;
     dp_codec after = dp_codec_after_loss(&m, 0);
     CHECK(after.kind == DP_CODEC_SPARSE && after.keep == 32 && after.bits == 2);
     CHECK(dp_codec_allowed(&after, &m, 0));
@@ -539,6 +542,8 @@ static void a_round_allows_its_density_and_no_other(void **state)
     (void)state;
     dp_manifest m;
     dp_manifest_default(&m);
+    m.codec_keep = 64;
+    m.codec_keep_most = 0;
     CHECK(dp_codec_keep_permitted(&m, 0) && dp_codec_keep_permitted(&m, 64));
     CHECK(!dp_codec_keep_permitted(&m, 128) && !dp_codec_keep_permitted(&m, 32));
     m.codec_keep = 32;

@@ -13,6 +13,7 @@ static node open_node(uint8_t member, uint32_t rows, dp_exchange_kind exchange, 
 {
     dp_manifest m = node_settings(DP_CODEC_FP32, 950);
     m.exchange = exchange;
+    m.trust = DP_TRUST_MEMBERS;
     m.inner_steps_max = 1;
     m.batch_rows = rows;
     m.schedule = DP_SCHEDULE_CONSTANT;

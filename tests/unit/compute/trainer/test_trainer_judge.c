@@ -492,6 +492,7 @@ static void a_run_of_gradients_has_no_gain(void **state)
     (void)state;
     dp_manifest m = node_settings(DP_CODEC_FP32, 950);
     m.exchange = DP_EXCHANGE_GRADIENTS;
+    m.trust = DP_TRUST_MEMBERS;
     m.inner_steps_max = 1;
     node x = node_open_with(&m, (dp_trainer_setup){.member = {1}});
     while (!dp_trainer_waits(x.trainer)) {

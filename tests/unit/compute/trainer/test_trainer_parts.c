@@ -363,6 +363,7 @@ static void gradients_in_parts_are_gradients_in_whole(void **state)
     node observers[2];
     (void)state;
     m.exchange = DP_EXCHANGE_GRADIENTS;
+    m.trust = DP_TRUST_MEMBERS;
     m.inner_steps_max = 1; /* So that the rate depends on how many contribute. */
     open_members(authors, 2, &m);
     open_members(observers, 2, &m);

@@ -21,6 +21,7 @@ static node open_failing(dp_exchange_kind exchange)
     static dp_backend backend;
     dp_manifest m = node_settings(DP_CODEC_SPARSE, 950);
     m.exchange = exchange;
+    m.trust = DP_TRUST_MEMBERS;
     m.inner_steps_max = exchange == DP_EXCHANGE_GRADIENTS ? 1 : m.inner_steps_max;
     backend = *dp_backend_cpu();
     backend.encode_take = take_with_outcome;

@@ -133,6 +133,7 @@ static void gradients_in_slices_are_gradients_at_once(void **state)
     dp_manifest m = node_settings(DP_CODEC_FP32, 950);
     (void)state;
     m.exchange = DP_EXCHANGE_GRADIENTS;
+    m.trust = DP_TRUST_MEMBERS;
     m.inner_steps_max = 1;
     large_record r;
     node x[2];

@@ -133,6 +133,8 @@ static inline dp_manifest kit_manifest(void)
     manifest.created_ms = 1000;
     manifest.voters_max = 7;
     manifest.members_max = 64;
+    manifest.codec_keep = 64; /* Always; what moves is tested apart. */
+    manifest.codec_keep_most = 0;
     return manifest;
 }
 

@@ -265,7 +265,6 @@ static inline kit_world *kit_open(uint32_t n)
     world->manifest.round_ms = 500;
     world->manifest.inner_steps_max = 1000;
     world->manifest.voter_uptime_s = 0;
-    world->manifest.patience_milli = 1000;
     world->manifest.n_shards = 0;
     memset(&world->manifest.tokenizer, 0, sizeof world->manifest.tokenizer);
     for (uint32_t i = 0; i < n; i++) {

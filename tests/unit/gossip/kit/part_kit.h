@@ -13,6 +13,7 @@ static inline kit_world *kit_parted(uint32_t n)
 
     world->manifest.codec = DP_CODEC_INT8;
     world->manifest.reduce = DP_REDUCE_PARTS;
+    world->manifest.trust = DP_TRUST_MEMBERS;
     kit_start_anew(world, 5000);
     assert_int_equal(kit_look(world, 0).voters, n % 2 == 0 ? n - 1 : n);
     assert_int_equal(kit_look(world, 0).listed_last, n);

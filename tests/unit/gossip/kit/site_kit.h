@@ -51,6 +51,7 @@ static inline kit_world *kit_two_sites(dp_switch sums)
 
     world->manifest.codec = DP_CODEC_INT8;
     world->manifest.reduce = DP_REDUCE_PARTS;
+    world->manifest.trust = DP_TRUST_MEMBERS;
     world->manifest.site_sums = sums;
     kit_start_anew(world, 5000);
     kit_next_round(world);

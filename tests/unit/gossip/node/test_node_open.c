@@ -70,6 +70,7 @@ static void without_memory_no_node_is_opened_and_none_leaks(void **state)
     assert_true(fail_each_allocation(open_and_close, world) > 15);
     world->manifest.codec = DP_CODEC_INT8;
     world->manifest.reduce = DP_REDUCE_PARTS; /* Rounds of parts have memory of their own. */
+    world->manifest.trust = DP_TRUST_MEMBERS;
     assert_true(fail_each_allocation(open_and_close, world) > 15);
     kit_close(world);
 }
@@ -444,6 +445,7 @@ static void a_row_that_another_peer_gets_brings_nothing_of_the_one_before(void *
     (void)state;
     world->manifest.codec = DP_CODEC_INT8;
     world->manifest.reduce = DP_REDUCE_PARTS;
+    world->manifest.trust = DP_TRUST_MEMBERS;
     config.members_max = 3;
     assert_int_equal(dp_node_open(&node, &config), DP_OK);
     for (uint32_t i = 1; i < rows; i++) {

@@ -16,6 +16,7 @@ static kit_world *two_sites(void)
 
     world->manifest.codec = DP_CODEC_INT8;
     world->manifest.reduce = DP_REDUCE_PARTS;
+    world->manifest.trust = DP_TRUST_MEMBERS;
     kit_start_anew(world, 5000);
     const uint64_t published = world->nodes[0].published;
     for (uint32_t i = 0; i < 1000 && world->nodes[0].published == published; i++) {

@@ -8,7 +8,7 @@
 
 static dp_deadline of_three_seconds(void)
 {
-    return (dp_deadline){.round_us = 3 * DP_SECOND, .patience_milli = 1000};
+    return (dp_deadline){.round_us = 3 * DP_SECOND};
 }
 
 static void the_length_is_never_below_the_manifest(void **state)
@@ -35,14 +35,12 @@ static void one_endless_round_counts_three_times_the_manifest_at_most(void **sta
     assert_true(dp_deadline_length(&deadline) > 8 * DP_SECOND);
 }
 
-static void the_hard_deadline_follows_patience(void **state)
+static void the_hard_deadline_is_half_longer_than_a_round(void **state)
 {
-    dp_deadline deadline = of_three_seconds();
+    const dp_deadline deadline = of_three_seconds();
 
     (void)state;
     assert_int_equal(dp_deadline_hard(&deadline), 6500 * DP_MS);
-    deadline.patience_milli = 2000;
-    assert_int_equal(dp_deadline_hard(&deadline), 13 * DP_SECOND);
 }
 
 static void grace_is_at_most_a_quarter_of_the_round(void **state)
@@ -68,20 +66,18 @@ static void one_very_slow_link_stretches_a_round_by_half_at_most(void **state)
                             3 * DP_SECOND + dp_deadline_grace(&deadline, 0, 0, 60 * DP_SECOND));
     }
     assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 60 * DP_SECOND), 2000 * DP_MS);
-    deadline = (dp_deadline){.round_us = 500 * DP_MS, .patience_milli = 1000};
+    deadline = (dp_deadline){.round_us = 500 * DP_MS};
     assert_int_equal(dp_deadline_grace(&deadline, 0, 0, 160 * DP_MS),
                      690 * DP_MS); /* Across an ocean, in a short round. */
 }
 
 static void the_longer_grace_is_given_ever_more_rarely(void **state)
 {
-    dp_deadline deadline = of_three_seconds();
+    const dp_deadline deadline = of_three_seconds();
     uint32_t times = 0;
 
     (void)state;
     assert_int_equal(dp_deadline_long_grace(&deadline), 3500 * DP_MS);
-    deadline.patience_milli = 2000;
-    assert_int_equal(dp_deadline_long_grace(&deadline), 7000 * DP_MS);
     assert_false(dp_deadline_is_owed(0, 6));
     assert_false(dp_deadline_is_owed(1, 6));
     assert_true(dp_deadline_is_owed(2, 7));
@@ -179,7 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_length_is_never_below_the_manifest),
         cmocka_unit_test(one_endless_round_counts_three_times_the_manifest_at_most),
-        cmocka_unit_test(the_hard_deadline_follows_patience),
+        cmocka_unit_test(the_hard_deadline_is_half_longer_than_a_round),
         cmocka_unit_test(grace_is_at_most_a_quarter_of_the_round),
         cmocka_unit_test(one_very_slow_link_stretches_a_round_by_half_at_most),
         cmocka_unit_test(the_longer_grace_is_given_ever_more_rarely),

@@ -1,5 +1,5 @@
 /* Contributions that come too late for their round, in a run that counts them in the next one
- * (round.stale); and those that nobody counts. */
+ * (mode stale); and those that nobody counts. */
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"

@@ -1,4 +1,4 @@
-/* Nodes whose updates become thinner where lines are slow (round.codec_keep_most). */
+/* Nodes whose updates become thinner where lines are slow: a run with a span of densities. */
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "tests/unit/gossip/kit/node_kit.h"
