@@ -4,12 +4,13 @@
  * matter.
  *
  * bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE] [--jobs N]
- *               [--only NAME,NAME] [--seeds N] [--seed N] [--steps N] [--inner N] [--lr X]
- *               [--optimizer adamw|muon] [--width N] [--layers N] [--heads N] [--context N]
- *               [--rows N] [--nodes N] [--split alike|parts] [--eval N] [--points N] [--alpha N]
- *               [--mu N]
+ *               [--only NAME,NAME] [--seeds N] [--seed N] [--steps N] [--inner N]
+ *               [--warmup N] [--lr X] [--optimizer adamw|muon] [--width N] [--layers N]
+ *               [--heads N] [--context N] [--rows N] [--nodes N] [--split alike|parts]
+ *               [--eval N] [--points N] [--alpha N] [--mu N]
  *   --short   one seed and the configurations that define the order (the default)
  *   --long    all of them, three seeds, four times the steps: some hours
+ *   --warmup  steps in which the learning rate rises; without it one of 25
  *   --seed    the first of the seeds
  *   --rows    sequences of each node and step
  *   --nodes   of each configuration that has more than one; ddp has the batch of so many
@@ -328,6 +329,7 @@ static bool parse_number(settings *s, const char *name, const char *value, bool 
                    {"--jobs", &s->jobs, 256},
                    {"--steps", &scale->steps, 1000000},
                    {"--inner", &scale->inner, 10000},
+                   {"--warmup", &scale->warmup, 1000000},
                    {"--width", &scale->width, 1024},
                    {"--layers", &scale->layers, 32},
                    {"--heads", &scale->heads, 256},
@@ -413,7 +415,8 @@ static bool parse(int argc, char **argv, settings *s)
             i++;
         }
     }
-    return s->scale.steps >= s->scale.inner && s->scale.inner > OVERLAP && s->nodes != 1;
+    return s->scale.steps >= s->scale.inner && s->scale.inner > OVERLAP && s->nodes != 1 &&
+           s->scale.warmup < s->scale.steps;
 }
 
 int main(int argc, char **argv)
@@ -434,10 +437,11 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, &s)) {
         puts("usage: bench_quality [--short | --long] [--json] [--plot FILE.png] [--text FILE]\n"
              "                     [--jobs N] [--only NAME,NAME] [--seeds N] [--seed N]\n"
-             "                     [--steps N] [--inner N] [--lr X] [--optimizer adamw|muon]\n"
-             "                     [--width N] [--layers N] [--heads N] [--context N] [--rows N]\n"
-             "                     [--nodes N] [--split alike|parts] [--eval N] [--points N]\n"
-             "                     [--alpha N] [--mu N]");
+             "                     [--steps N] [--inner N] [--warmup N] [--lr X]\n"
+             "                     [--optimizer adamw|muon] [--width N] [--layers N]\n"
+             "                     [--heads N] [--context N] [--rows N] [--nodes N]\n"
+             "                     [--split alike|parts] [--eval N] [--points N] [--alpha N]\n"
+             "                     [--mu N]");
         return 64;
     }
     fill_in_what_ships();

@@ -3,8 +3,8 @@
 
     python3 bench/learning.py --binaries build/release --scale small|1m|10m [--nodes 2,4,8,16] [--inner 15,30,100,300] [--seeds 3]
         [--methods ddp,diloco,shipped,average,single] [--optimizers adamw,muon] [--texts FILE,FILE] [--split alike|parts]
-        [--lr-factors 0.5,1,2] [--outer 0.5/0.8,0.7/0.8,0.7/0.9] [--sweep-share 0.25] [--tokens N]
-        [--jobs N] [--budget-minutes M] [--results FILE] [--plot FOLDER]
+        [--lr-factors 0.5,1,2] [--outer 0.5/0.8,0.7/0.8,0.7/0.9] [--sweep-share 0.25] [--widen 2]
+        [--tokens N] [--jobs N] [--budget-minutes M] [--results FILE] [--plot FOLDER]
 
   small  the defaults of bench_quality: 120,576 parameters, context 64, 16 tokens per parameter
   1m     1,057,152 parameters (5 layers, width 128), context 256, 21 tokens per parameter
@@ -13,8 +13,9 @@ All are GPT-2 over bytes. The tokens are of all nodes together, and the same for
 its share of them. ddp is one trainer with the batch of all nodes (H = 1 up to rounding).
 
 Each method has a sweep for itself in each table: one seed, --sweep-share of the length, the learning rate at --lr-factors of the
-scale's, and for diloco pairs of --outer (eta/mu). The table runs with the best. "!": the best learning rate is the least or the
-greatest that was tried, so a wider sweep might find a better one.
+scale's, and for diloco pairs of --outer (eta/mu). The rate rises for as many steps as in the table. Where the best rate is the least
+or the greatest that was tried, the next one is tried too, --widen times. The table runs with the best. "!": it is still at an edge, so
+a wider sweep might find a better one.
 
   sent   MB that one node sends, as dpnode does by default: each update to every other node
   least  the same, but whole vectors (ddp, diloco, average) go by an all-reduce: 2 (n - 1) / n copies
@@ -148,6 +149,7 @@ def arguments(words):
     parser.add_argument("--jobs", type=int, default=2, help="cells at a time")
     parser.add_argument("--budget-minutes", type=float, default=0, help="no cell is started after so many; 0: no limit")
     parser.add_argument("--sweep-share", type=float, default=0.25)
+    parser.add_argument("--widen", type=int, default=2, help="further learning rates of a sweep, at most")
     parser.add_argument("--lr-factors", default="0.5,1,2")
     parser.add_argument("--outer", default="0.5/0.8,0.7/0.8,0.7/0.9")
     parser.add_argument("--tokens", type=int, default=0, help="of all nodes, instead of the scale's")
@@ -163,7 +165,7 @@ def main(words=None):
     scale = SCALES[args.scale]
     scale = type(scale)(**{**vars(scale), "tokens": args.tokens or scale.tokens})
     sweep = Sweep(numbers(args.lr_factors, float), tuple(numbers(pair.replace("/", ","), float) for pair in args.outer.split(",")),
-                  args.sweep_share)
+                  args.sweep_share, args.widen)
     texts = Texts(args.texts)
     methods = args.methods.split(",")
     seeds = range(1, args.seeds + 1)

@@ -5,6 +5,7 @@ import json
 import os
 
 UNIT_STEPS, UNIT_NODES = 300, 16  # steps of a node are a multiple of these, where the nodes are 2, 4, 8 or 16: rounds of 15 to 300 fit
+WARMUP = 25                       # one of so many steps of the table's runs
 SHARED_INNER = 15                 # of cells whose steps are the same in rounds of any length
 ALONE = ("single",)               # one node
 UNROUNDED = ("single", "ddp")     # the length of a round does not matter to them
@@ -65,6 +66,7 @@ class Sweep:
     factors: tuple  # of the scale's learning rate
     outer: tuple    # (eta, mu)
     share: float    # of the length of the table's runs
+    widen: int      # further factors at most, each beside a least or greatest one that was the best
 
 
 def key_of(cell):
@@ -75,55 +77,74 @@ def has_outer(method):
     return method.startswith(WITH_OUTER)
 
 
-def settings_of(method, scale, sweep):
-    """Every setting that the sweep tries, as fields of a cell."""
+def settings_of(method, scale, sweep, factors):
+    """Every setting with one of these learning rates, as fields of a cell."""
     outer = [{"alpha": round(1000 * eta), "mu": round(1000 * mu)} for eta, mu in sweep.outer] if has_outer(method) else [{}]
-    return [{"lr": float(f"{scale.lr * factor:.6g}"), **pair} for factor in sweep.factors for pair in outer]
+    return [{"lr": float(f"{scale.lr * factor:.6g}"), **pair} for factor in factors for pair in outer]
 
 
 def cell_of(row, scale, setting, seed, share=1.0, points=None, split="alike"):
-    """A run of bench_quality: equal cells give equal results, up to the noise that the bench has."""
+    """A run of bench_quality: equal cells give equal results, up to the noise that the bench has. The learning rate rises for as many
+    steps in a short run of a sweep as in the table: less would let no high rate through."""
     group = row.group
     steps = scale.steps(group.nodes, group.inner, share)
+    warmup = max(1, scale.steps(group.nodes, group.inner) // WARMUP)
     inner = SHARED_INNER if row.method in UNROUNDED and steps % SHARED_INNER == 0 else group.inner
     cell = {"only": row.method, "text": group.text, "optimizer": group.optimizer, "seed": seed, "steps": steps, "inner": inner,
-            "layers": scale.layers, "width": scale.width, "heads": scale.heads, "context": scale.context, "rows": scale.rows,
+            "warmup": warmup, "layers": scale.layers, "width": scale.width, "heads": scale.heads, "context": scale.context, "rows": scale.rows,
             "eval": scale.eval, "points": points or scale.points, "split": split, **setting}
     if row.method not in ALONE:
         cell["nodes"] = group.nodes
     return cell
 
 
-def sweep_cells(row, scale, sweep, split="alike"):
-    """One cell of one seed and one point for each setting; none where there is no choice."""
-    settings = settings_of(row.method, scale, sweep)
-    return [cell_of(row, scale, setting, 1, sweep.share, 1, split) for setting in settings] if len(settings) > 1 else []
+def swept(row, scale, sweep, results, split="alike"):
+    """The settings that the sweep tries, with their cells, as far as the finished cells tell: where the best rate of those tried is the
+    least or the greatest the next one joins, sweep.widen times. None where there is no choice."""
+    factors = sorted(sweep.factors)
+    for widened in range(sweep.widen + 1):
+        settings = settings_of(row.method, scale, sweep, factors)
+        if len(settings) < 2:
+            return []
+        pairs = [(setting, cell_of(row, scale, setting, 1, sweep.share, 1, split)) for setting in settings]
+        best = least_of(pairs, results)
+        if widened == sweep.widen or best is None or len(factors) < 2:
+            break
+        if best["lr"] == settings[0]["lr"]:
+            factors = [factors[0] ** 2 / factors[1]] + factors
+        elif best["lr"] == settings[-1]["lr"]:
+            factors = factors + [factors[-1] ** 2 / factors[-2]]
+        else:
+            break
+    return pairs
+
+
+def least_of(pairs, results):
+    """The setting of the least loss; None while one of them is missing, or where all of them failed."""
+    found = [results.get(key_of(cell)) for _, cell in pairs]
+    losses = [(result["losses"][0], i) for i, result in enumerate(found) if result and "losses" in result]
+    return None if None in found or not losses else pairs[min(losses)[1]][0]
 
 
 def best_setting(row, scale, sweep, results, split="alike"):
-    """The setting of the least loss; None while a cell of the sweep is missing, or where all of them failed."""
-    settings = settings_of(row.method, scale, sweep)
-    cells = sweep_cells(row, scale, sweep, split)
-    if not cells:
-        return settings[0]
-    found = [results.get(key_of(cell)) for cell in cells]
-    losses = [(result["losses"][0], i) for i, result in enumerate(found) if result and "losses" in result]
-    if None in found or not losses:
-        return None
-    return settings[min(losses)[1]]
+    """Of the sweep, once it is complete; None before that, or where all of its cells failed."""
+    pairs = swept(row, scale, sweep, results, split)
+    return least_of(pairs, results) if pairs else settings_of(row.method, scale, sweep, sweep.factors)[0]
 
 
-def is_at_edge(setting, scale, sweep):
-    """The best learning rate is the least or the greatest that was tried: a wider sweep might find a better one."""
-    rates = sorted(float(f"{scale.lr * factor:.6g}") for factor in sweep.factors)
-    return len(rates) > 1 and setting["lr"] in (rates[0], rates[-1])
+def is_at_edge(row, scale, sweep, results, split="alike"):
+    """The best learning rate is still the least or the greatest that was tried: a wider sweep might find a better one."""
+    pairs = swept(row, scale, sweep, results, split)
+    rates = sorted({setting["lr"] for setting, _ in pairs})
+    best = best_setting(row, scale, sweep, results, split)
+    return len(rates) > 1 and best is not None and best["lr"] in (rates[0], rates[-1])
 
 
 def wanted(rows, scale, sweep, seeds, results, split="alike"):
     """The cells that may run now, in the order of the rows. Those of a row's table come when its sweep is complete."""
     given = set(results)
     for row in rows:
-        cells = sweep_cells(row, scale, sweep, split)
+        cells = [cell for _, cell in swept(row, scale, sweep, results, split)]
         if all(key_of(cell) in results for cell in cells):
             best = best_setting(row, scale, sweep, results, split)
             cells = [cell_of(row, scale, best, seed, split=split) for seed in seeds] if best else []

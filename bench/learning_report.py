@@ -3,7 +3,7 @@ import os
 import statistics
 
 import svg_curves
-from learning_cells import best_setting, cell_of, is_at_edge, key_of, settings_of, sweep_cells
+from learning_cells import best_setting, cell_of, is_at_edge, key_of, swept
 
 LINES = (20, 100, 1000)  # Mbit/s
 DENSE = ("ddp", "diloco", "average", "diloco-int4", "diloco-paper")  # whole vectors: an all-reduce could carry them
@@ -106,13 +106,13 @@ def headlines(group, found, seeds):
 
 
 def sweep_line(row, scale, sweep, results, split):
-    cells = sweep_cells(row, scale, sweep, split)
+    pairs = swept(row, scale, sweep, results, split)
     said = []
-    for cell, setting in zip(cells, settings_of(row.method, scale, sweep)):
+    for setting, cell in pairs:
         result = results.get(key_of(cell))
         loss = "not run" if result is None else f"{result['losses'][0]:.4f}" if "losses" in result else "failed"
         said.append(f"{say_setting(setting)}: {loss}")
-    return f"- sweep of {row.method}, {cells[0]['steps']} steps of each node, one seed: {'; '.join(said)}" if said else ""
+    return f"- sweep of {row.method}, {pairs[0][1]['steps']} steps of each node, one seed: {'; '.join(said)}" if said else ""
 
 
 def found_in(group, methods, row_of, scale, sweep, seeds, results, split):
@@ -137,8 +137,9 @@ def report(group, methods, row_of, scale, sweep, seeds, results, split="alike"):
     yield "|" + " --- |" * len(heads)
     for method in methods:
         own = found[method]
-        edge = own is not None and is_at_edge(own["setting"], scale, sweep)
-        yield line(row_of(group, method), own, found, seeds, edge)
+        row = row_of(group, method)
+        edge = own is not None and is_at_edge(row, scale, sweep, results, split)
+        yield line(row, own, found, seeds, edge)
     yield ""
     yield from headlines(group, found, seeds)
     for method in methods:

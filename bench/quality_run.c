@@ -80,8 +80,9 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     /* The tokens that the schedule sees: all committed tokens, in gossip the worker's own. */
     const bool own = plan->kind == QUALITY_GOSSIP && plan->every == 0;
     const uint64_t seen_by = own ? 1 : plan->workers;
-    m.total_tokens = seen_by * scale->steps * m.batch_rows * scale->context;
-    m.warmup_tokens = m.total_tokens / 25;
+    const uint64_t a_step = seen_by * m.batch_rows * scale->context;
+    m.total_tokens = scale->steps * a_step;
+    m.warmup_tokens = scale->warmup > 0 ? scale->warmup * a_step : m.total_tokens / 25;
     m.inner_steps_max = scale->inner;
     m.n_shards = 1;
     m.shards[0] = (dp_manifest_shard){

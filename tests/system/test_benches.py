@@ -4,8 +4,11 @@
 import os
 import subprocess
 import sys
+import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "lib"), os.path.join(HERE, "..", "..", "bench")]
+import learning_cells  # noqa: E402
 import systemtest  # noqa: E402
 from systemtest import BINARIES, SystemTest  # noqa: E402
 
@@ -26,6 +29,44 @@ class BenchEngine(SystemTest):
         for words in (("--precision", "bf16", "--ops", "generic-bf16"), ("--ops", "generic-bf16"), ("--precision", "fp32"), ()):
             self.assertEqual(self.bench(*words).returncode, 0, words)
         self.assertEqual(self.bench("--ops", "nowhere").returncode, 64)
+
+
+class LearningSweep(unittest.TestCase):
+    """bench/learning.py compares methods at rates that its sweep found for the table's runs, not for its own short ones."""
+    ROW = learning_cells.Row(learning_cells.Group("bible", "adamw", 8, 30), "shipped")
+    SCALE = learning_cells.SCALES["1m"]
+
+    def wanted(self, sweep, results):
+        return list(learning_cells.wanted([self.ROW], self.SCALE, sweep, range(1, 3), results))
+
+    def finish(self, sweep, loss_of):
+        """Runs what is wanted until nothing is. Gives the rates of the sweep and of the table."""
+        results, rates, tables = {}, [], []
+        while cells := self.wanted(sweep, results):
+            for cell in cells:
+                results[learning_cells.key_of(cell)] = {"losses": [loss_of(cell["lr"])]}
+                (rates if cell["points"] == 1 else tables).append(cell["lr"])
+        edge = learning_cells.is_at_edge(self.ROW, self.SCALE, sweep, results)
+        return sorted(rates), tables, edge
+
+    def test_the_rate_of_a_short_run_rises_for_as_many_steps_as_that_of_the_table(self):
+        sweep = learning_cells.Sweep((0.5, 1), ((0.7, 0.8),), 0.15, 0)
+        short = self.wanted(sweep, {})
+        results = {learning_cells.key_of(cell): {"losses": [1.0]} for cell in short}
+        whole = self.wanted(sweep, results)
+        self.assertLess(short[0]["steps"], whole[0]["steps"] / 5)
+        self.assertEqual(short[0]["warmup"], whole[0]["warmup"])
+        self.assertEqual(whole[0]["warmup"], whole[0]["steps"] // 25)
+
+    def test_a_sweep_whose_best_rate_is_at_an_edge_goes_on_there(self):
+        sweep = learning_cells.Sweep((0.5, 1, 2), ((0.7, 0.8),), 0.15, 2)
+        self.assertEqual(self.finish(sweep, lambda rate: abs(rate - 0.002)), ([0.001, 0.002, 0.004], [0.002] * 2, False))
+        self.assertEqual(self.finish(sweep, lambda rate: abs(rate - 0.008)), ([0.001, 0.002, 0.004, 0.008, 0.016], [0.008] * 2, False))
+        self.assertEqual(self.finish(sweep, lambda rate: rate), ([0.00025, 0.0005, 0.001, 0.002, 0.004], [0.00025] * 2, True))
+
+    def test_where_there_is_no_choice_there_is_no_sweep(self):
+        sweep = learning_cells.Sweep((1,), ((0.7, 0.8),), 0.15, 2)
+        self.assertEqual(self.finish(sweep, lambda rate: rate), ([], [0.002] * 2, False))
 
 
 if __name__ == "__main__":
