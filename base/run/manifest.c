@@ -239,7 +239,7 @@ void dp_manifest_default(dp_manifest *manifest)
     }
     manifest->codec_keep_most = DP_MANIFEST_KEEP_SPARSEST;
     manifest->feedback_beta_milli = 950;
-    manifest->codec_gain = DP_ON;
+    manifest->codec_gain = DP_GAINS_OF_CODEC;
 }
 
 /* Names stand in file names and in log lines, so only plain characters. */
