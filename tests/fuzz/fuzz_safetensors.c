@@ -1,10 +1,12 @@
 /* Any bytes as a safetensors file: tensors that lie inside of it, or a sentence; and what follows
- * when a model looks for its own among them. */
+ * when a model looks for its own among them, or takes all of them. */
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "compute/format/safetensors_read.h"
+#include "compute/format/tensor_file.h"
 
-enum { VALUES_MAX = 64 };
+enum { VALUES_MAX = 64, MODEL_MAX = 1 << 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,6 +26,43 @@ static void look(const dp_safetensors *file, const char *name, dp_view whole)
     }
 }
 
+/* A model of any kind made of the file, written and made again: the same table. */
+static void take(const dp_safetensors *file)
+{
+    dp_buf bytes;
+    dp_buf out;
+    dp_tensor_table table;
+    dp_safetensors *again = NULL;
+    dp_why why = {{0}};
+    dp_buf_init(&bytes, 2 * (size_t)DP_TENSOR_TABLE_BYTES_MAX);
+    dp_buf_init(&out, (size_t)1 << 26);
+    if (dp_tensor_file_table(file, &bytes, &why) != DP_OK) {
+        if (why.text[0] == '\0') {
+            abort();
+        }
+        dp_buf_close(&bytes);
+        return;
+    }
+    if (dp_tensor_table_open(&table, dp_buf_view(&bytes), &why) != DP_OK) {
+        abort();
+    }
+    float *const vector =
+        table.elements <= MODEL_MAX ? dp_alloc((size_t)table.elements, sizeof *vector) : NULL;
+    if (vector != NULL && dp_tensor_file_read(file, &table, vector, &why) == DP_OK) {
+        const size_t size = bytes.size;
+        if (dp_tensor_file_write(&table, vector, &out, &why) != DP_OK ||
+            dp_safetensors_open(&again, dp_buf_view(&out), &why) != DP_OK ||
+            dp_tensor_file_table(again, &bytes, &why) != DP_OK || bytes.size != 2 * size ||
+            !dp_view_equal(dp_view_of(bytes.data, size), dp_view_of(bytes.data + size, size))) {
+            abort();
+        }
+    }
+    dp_safetensors_close(again);
+    dp_free(vector);
+    dp_buf_close(&out);
+    dp_buf_close(&bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     dp_safetensors *file;
@@ -39,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          name = dp_safetensors_next(file, name)) {
         look(file, name, whole);
     }
+    take(file);
     dp_safetensors_close(file);
     return 0;
 }
