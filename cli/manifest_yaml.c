@@ -470,6 +470,27 @@ static bool is_given(const reading *self, const char *name)
     return self->given[key];
 }
 
+/* A run of any model has no shape and holds nothing out: defaults of such keys become 0, and a key
+ * that the file gives is refused by dp_manifest_check. */
+static void leave_out_shape(const reading *self)
+{
+    const dp_manifest none = {.val_per_mille = 0};
+    if (!dp_manifest_external(&self->file->manifest)) {
+        return;
+    }
+    for (size_t i = TEXT_KEYS; i < key_count(self); i++) {
+        const char *const key = key_name(self, i);
+        const size_t index = i - TEXT_KEYS;
+        const bool is_word = index < self->n_choices;
+        const size_t at =
+            is_word ? self->choices[index].offset : self->rows[index - self->n_choices].offset;
+        const size_t size = is_word ? sizeof(int) : self->rows[index - self->n_choices].size;
+        if (!self->given[i] && (dp_manifest_of_shape(key) || strcmp(key, "data.val") == 0)) {
+            memcpy((char *)&self->file->manifest + at, (const char *)&none + at, size);
+        }
+    }
+}
+
 /* Reports an error of dp_manifest_check at the place of the first key that its sentence names and
  * the file gives. */
 static dp_status check(reading *self)
@@ -521,6 +542,7 @@ dp_status dp_manifest_yaml_read(dp_view bytes, const char *file_name, const dp_m
     if (status != DP_OK) {
         return status;
     }
+    leave_out_shape(&self);
     dp_run_decide(&file->manifest, is_given(&self, "round.codec_keep"));
     return check(&self);
 }

@@ -38,6 +38,10 @@ static const dp_manifest_row rows[] = {
         "Seed of the first weights and of the data order."),
     ROW(val_per_mille, "data.val", "1e-3", 1000, 0, 500, 50,
         "Share of the token stream that is held out of training."),
+    ROW(samples, "data.samples", "samples", 1, 0, DP_MANIFEST_SAMPLES_MAX, 0,
+        "With model.arch external: samples of one pass through the data, which the script reads."),
+    ROW(unit, "data.unit", "tokens", 1, 0, DP_MANIFEST_UNIT_MAX, 0,
+        "With model.arch external: tokens that one sample counts as; 0: 1, so tokens are samples."),
     ROW(batch_rows, "train.batch", "sequences", 1, 1, 65536, 8, "Sequences per optimizer step."),
     ROW(lr_nano, "train.lr", "1e-9", 1000000000, 1, 1000000000, 3000000, "Peak learning rate."),
     ROW(lr_floor_per_mille, "train.lr_floor", "1e-3", 1000, 0, 1000, 100,
@@ -142,7 +146,8 @@ const dp_manifest_row *dp_manifest_rows(size_t *count)
     return rows;
 }
 
-static const dp_manifest_word archs[] = {{"gpt2", DP_ARCH_GPT2}, {"llama", DP_ARCH_LLAMA}};
+static const dp_manifest_word archs[] = {
+    {"gpt2", DP_ARCH_GPT2}, {"llama", DP_ARCH_LLAMA}, {"external", DP_ARCH_EXTERNAL}};
 static const dp_manifest_word activations[] = {{"standard", DP_ACTIVATION_OWN},
                                                {"gelu", DP_ACTIVATION_GELU},
                                                {"relu2", DP_ACTIVATION_RELU2},
@@ -176,7 +181,8 @@ static const dp_manifest_word trusts[] = {{"members", DP_TRUST_MEMBERS}, {"open"
 static const dp_manifest_word codecs[] = {DP_CODEC_LIST(CODEC_WORD)};
 
 static const dp_manifest_choice choices[] = {
-    CHOICE(arch, "model.arch", DP_ARCH_GPT2, archs, "Family; qwen3 is llama with qk_norm."),
+    CHOICE(arch, "model.arch", DP_ARCH_GPT2, archs,
+           "Family; qwen3 is llama with qk_norm; external: any model, of the tensors of a file."),
     CHOICE(activation, "model.activation", DP_ACTIVATION_OWN, activations,
            "Activation of the feed-forward part; standard: gelu for gpt2, swiglu for llama."),
     CHOICE(qk_norm, "model.qk_norm", DP_OFF, switches,
@@ -319,6 +325,12 @@ void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t 
     }
 }
 
+bool dp_manifest_of_shape(const char *key)
+{
+    return strncmp(key, "model.", 6) == 0 && strcmp(key, "model.arch") != 0 &&
+           strcmp(key, "model.seed") != 0;
+}
+
 static dp_status check_choice(const dp_manifest *manifest, const dp_manifest_choice *choice,
                               dp_why *why)
 {
@@ -343,13 +355,31 @@ uint32_t dp_manifest_moments(const dp_manifest *manifest)
     return manifest->outer_mu_milli > 0 ? 1 : 0;
 }
 
+bool dp_manifest_external(const dp_manifest *manifest)
+{
+    return manifest->arch == DP_ARCH_EXTERNAL;
+}
+
+uint64_t dp_manifest_parameters(const dp_manifest *manifest)
+{
+    const dp_model_config config = dp_manifest_model(manifest);
+    return dp_manifest_external(manifest) ? manifest->elements
+                                          : dp_model_config_parameters(&config);
+}
+
+uint32_t dp_manifest_sample_tokens(const dp_manifest *manifest)
+{
+    const uint32_t unit = manifest->unit > 0 ? manifest->unit : 1;
+    return dp_manifest_external(manifest) ? unit : manifest->context;
+}
+
 /* Upper bound of the bytes of a vector, with the padding of tensors (compute/model/model.h; a layer
  * has fewer than 16) and room for heads. */
 static uint64_t vector_bytes_max(const dp_manifest *manifest)
 {
-    const dp_model_config config = dp_manifest_model(manifest);
-    const uint64_t tensors = 16 * ((uint64_t)config.layers + 1);
-    return (dp_model_config_parameters(&config) + 64 * tensors) * sizeof(float);
+    const uint64_t tensors =
+        16 * ((uint64_t)manifest->layers + 1); /* External: one row of zeros. */
+    return (dp_manifest_parameters(manifest) + 64 * tensors) * sizeof(float);
 }
 
 uint64_t dp_manifest_update_bytes_max(const dp_manifest *manifest)
@@ -368,12 +398,57 @@ static dp_status check_model(const dp_manifest *manifest, dp_why *why)
     DP_TRY(dp_model_config_check(&config, why));
     const size_t each = (1 + dp_manifest_moments(manifest)) * sizeof(float);
     const uint64_t most = (DP_OBJECT_BYTES_MAX - DP_MANIFEST_BYTES_MAX) / each;
-    const uint64_t parameters = dp_model_config_parameters(&config);
+    const uint64_t parameters = dp_manifest_parameters(manifest);
+    if (parameters > most && dp_manifest_external(manifest)) {
+        return dp_why_set(why, DP_BADARG,
+                          "the tensors have %llu elements; one state object holds %llu",
+                          (unsigned long long)parameters, (unsigned long long)most);
+    }
     if (parameters > most) {
         return dp_why_set(why, DP_BADARG,
                           "the model has %llu parameters; one state object holds %llu, so lower "
                           "model.width or model.layers",
                           (unsigned long long)parameters, (unsigned long long)most);
+    }
+    return DP_OK;
+}
+
+/* Samples, unit and elements belong to runs of any model alone. The objects of such a run are there
+ * together or not at all. */
+static dp_status check_external(const dp_manifest *m, dp_why *why)
+{
+    if (!dp_manifest_external(m)) {
+        return m->samples == 0 && m->unit == 0 && m->elements == 0
+                   ? DP_OK
+                   : dp_why_set(why, DP_BADARG,
+                                "%s is only for model.arch external; the samples of a text are "
+                                "counted: delete it",
+                                m->samples != 0 ? "data.samples" : "data.unit");
+    }
+    if (m->samples == 0) {
+        return dp_why_set(why, DP_BADARG,
+                          "with model.arch external, data.samples must say how many samples one "
+                          "pass through the data has: write data: {samples: N}");
+    }
+    if (m->val_per_mille != 0 || m->n_shards != 0) {
+        return dp_why_set(why, DP_BADARG,
+                          "with model.arch external the script alone reads data: delete data.val");
+    }
+    if (m->exchange == DP_EXCHANGE_GRADIENTS) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "with model.arch external, round.mode ddp is not possible, since a script "
+            "gives weights and no gradients: write another round.mode");
+    }
+    const bool table = m->tokenizer_bytes > 0;
+    if (m->tokenizer_bytes > DP_MANIFEST_TABLE_MAX || (table && m->elements == 0) ||
+        table != (m->init_bytes > 0) || table == dp_hash_is_zero(&m->init) ||
+        m->init_bytes > dp_manifest_state_bytes_max(m)) {
+        return dp_why_set(why, DP_BADARG,
+                          "the table of tensors (%llu bytes) and the first weights (%llu bytes) do "
+                          "not belong together",
+                          (unsigned long long)m->tokenizer_bytes,
+                          (unsigned long long)m->init_bytes);
     }
     return DP_OK;
 }
@@ -415,6 +490,9 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
     }
     for (size_t i = 0; i < ROW_COUNT; i++) {
         const uint64_t value = row_value(manifest, &rows[i]);
+        if (dp_manifest_external(manifest) && dp_manifest_of_shape(rows[i].key)) {
+            continue; /* 0, by check_model. */
+        }
         if (value < rows[i].min || value > rows[i].max) {
             const double scale = (double)rows[i].scale;
             return dp_why_set(why, DP_BADARG, "%s is %.10g; it may be %.10g to %.10g", rows[i].key,
@@ -426,6 +504,7 @@ dp_status dp_manifest_check(const dp_manifest *manifest, dp_why *why)
         DP_TRY(check_choice(manifest, &choices[i], why));
     }
     DP_TRY(check_model(manifest, why));
+    DP_TRY(check_external(manifest, why));
     DP_TRY(check_codec(manifest, why));
     DP_TRY(dp_manifest_check_rounds(manifest, why));
     if (manifest->warmup_tokens >= manifest->total_tokens) {

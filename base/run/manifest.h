@@ -5,13 +5,13 @@
  * declaration (text as u8 length + bytes, enums as u8, hashes as 32 bytes, shards as u8 count + 48
  * bytes each) | 64-byte Ed25519 signature of the founder's root key over all before it (domain
  * "dpnode/manifest/1"). Some fields exist from a version on: pairs and exchange 7, reduce 8, stale
- * 9, codec_keep_most 10, contributors_max 11, site_sums 13, codec_gain 14, trust 15. Settings that
- * were deleted keep their place with the one value that is left of them: behind codec a u32 0 (its
- * block), behind codec_keep a u32 2 (its bits), behind outer_mu_milli a u32 1 and a u32 1000 (least
- * contributors, patience), before site_sums a u32 0 of version 12 (a share of the members that
- * closed rounds at once). The version is the lowest, from 6 on, that has every field whose
- * value is not the default, so that a manifest has one form and older runs keep theirs. run id =
- * H("dpnode/run/1", canonical bytes without the signature). */
+ * 9, codec_keep_most 10, contributors_max 11, site_sums 13, codec_gain 14, trust 15, samples, unit
+ * and elements 16. Settings that were deleted keep their place with the one value that is left of
+ * them: behind codec a u32 0 (its block), behind codec_keep a u32 2 (its bits), behind
+ * outer_mu_milli a u32 1 and a u32 1000 (least contributors, patience), before site_sums a u32 0 of
+ * version 12 (a share of the members that closed rounds at once). The version is the lowest, from 6
+ * on, that has every field whose value is not the default, so that a manifest has one form and
+ * older runs keep theirs. run id = H("dpnode/run/1", canonical bytes without the signature). */
 #ifndef DP_BASE_RUN_MANIFEST_H
 #define DP_BASE_RUN_MANIFEST_H
 
@@ -23,18 +23,22 @@
 #include "base/run/codec_kind.h"
 #include "base/run/model_config.h"
 
+#define DP_MANIFEST_SAMPLES_MAX ((uint64_t)1 << 40)
+
 enum {
     DP_NAME_MAX = 32, /* bytes of a run or node name, without NUL */
     DP_MANIFEST_BYTES_MAX = 4096,
     DP_MANIFEST_WORDS_MAX = 128,     /* the words of one choice as text */
     DP_MANIFEST_MEMBERS_MAX = 2048,  /* the member table of gossip/node/node.h */
     DP_MANIFEST_SHARDS_MAX = 32,     /* OPEN hands over all of them (trainer_kind.h) */
+    DP_MANIFEST_TABLE_MAX = 4 << 20, /* bytes of a table of tensors */
     DP_MANIFEST_LISTED_DEFAULT = 32, /* contributions in one record */
     DP_MANIFEST_LISTED_MAX = 1024,   /* the same with contribution lists (gossip/record/lists.h) */
     DP_MANIFEST_STEP_MILLI_MAX = 3000, /* alpha times the gain of the codec */
     /* Span of densities of a run whose manifest names none: it begins with the densest. */
     DP_MANIFEST_KEEP_DENSEST = 32,
     DP_MANIFEST_KEEP_SPARSEST = DP_CODEC_KEEP_MAX,
+    DP_MANIFEST_UNIT_MAX = 65536,
     DP_MANIFEST_SIGNATURE_BYTES = 64,
     DP_MANIFEST_KEY_BYTES = 32
 };
@@ -137,8 +141,11 @@ typedef struct dp_manifest {
     uint32_t softcap_milli;
     uint64_t model_seed;
 
-    dp_hash tokenizer; /* object: tokenizer.json */
-    dp_hash init;      /* object: state of round 0 (compute/model/state.h); zero: from model_seed */
+    /* Object: tokenizer.json. A run of any model (DP_ARCH_EXTERNAL) has no words; its table of
+     * tensors (compute/model/tensor_table.h) takes this place, which every node fetches before it
+     * opens a trainer. */
+    dp_hash tokenizer;
+    dp_hash init; /* object: state of round 0 (compute/model/state.h); zero: from model_seed */
     uint64_t tokenizer_bytes;
     uint64_t init_bytes;
     uint32_t n_shards;                                /* 0: no data yet, before run create */
@@ -190,6 +197,10 @@ typedef struct dp_manifest {
     dp_switch site_sums;
     dp_gains codec_gain; /* has no YAML key */
     dp_trust trust;
+    /* These are of a run of any model, and 0 in others. */
+    uint64_t samples;  /* of one pass */
+    uint32_t unit;     /* tokens that a sample counts as; 0: 1 */
+    uint64_t elements; /* of all its tensors; has no YAML key. 0: no table yet, before run create */
     uint8_t signature[DP_MANIFEST_SIGNATURE_BYTES];
 } dp_manifest;
 
@@ -217,8 +228,15 @@ DP_MUST dp_status dp_manifest_encode(const dp_manifest *manifest,
  * DP_VERSION. */
 DP_MUST dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes);
 /* False: what is exchanged reaches no voter whole, as an update of the model (gradients, parts,
- * exchanges in pairs), so only members that trust each other may do it. */
+ * exchanges in pairs), or no voter can run the model, so only members that trust each other may do
+ * it. */
 bool dp_manifest_judgeable(const dp_manifest *manifest);
+/* A run of any model: of tensors whose meaning only a script outside of dpnode knows. */
+bool dp_manifest_external(const dp_manifest *manifest);
+/* Parameters of the model; 0: of a run of any model that has no table yet. */
+uint64_t dp_manifest_parameters(const dp_manifest *manifest);
+/* Tokens that one sample counts as: model.context, or the unit of a run of any model. */
+uint32_t dp_manifest_sample_tokens(const dp_manifest *manifest);
 /* Vectors in the replicated state beside theta: 1, m, with outer momentum; 2, m and v, if the outer
  * step is AdamW; else 0. */
 uint32_t dp_manifest_moments(const dp_manifest *manifest);
@@ -267,6 +285,9 @@ typedef struct dp_manifest_choice {
 void dp_name_clean(dp_view text, char name[DP_NAME_MAX + 1]);
 
 const dp_manifest_choice *dp_manifest_choices(size_t *count);
+/* True for the key of a row or choice that shapes a model of dpnode's own: "model.layers", but not
+ * "model.arch" and "model.seed". */
+bool dp_manifest_of_shape(const char *key);
 /* "constant, linear, cosine or wsd"; DP_MANIFEST_WORDS_MAX bytes are enough for any row. */
 void dp_manifest_words_text(const dp_manifest_choice *choice, char *out, size_t size);
 

@@ -8,7 +8,7 @@
 
 enum {
     VERSION_FIRST = 6,
-    VERSION_LAST = 15,
+    VERSION_LAST = 16,
     SIGNATURE_BYTES = sizeof(((dp_manifest *)0)->signature)
 };
 
@@ -28,7 +28,7 @@ typedef struct field {
     field_type type;
     size_t offset;
     uint16_t since;    /* the version that brought it, */
-    uint32_t standard; /* ... and its value in earlier versions; new fields have four bytes */
+    uint32_t standard; /* ... and its value in earlier versions; 0 for a field of eight bytes */
 } field;
 
 #define FIELD_SINCE(since_, type_, member, standard_)                                              \
@@ -120,6 +120,9 @@ static const field fields[] = {
     FIELD_SINCE(14, FIELD_ENUM, codec_gain, DP_GAINS_NONE),
     FIELD_SINCE(14, FIELD_U32, members_absent_s, 0),
     FIELD_SINCE(15, FIELD_ENUM, trust, DP_TRUST_MEMBERS),
+    FIELD_SINCE(16, FIELD_U64, samples, 0),
+    FIELD_SINCE(16, FIELD_U32, unit, 0),
+    FIELD_SINCE(16, FIELD_U64, elements, 0),
 };
 
 enum { FIELD_COUNT = sizeof fields / sizeof fields[0] };
@@ -181,14 +184,30 @@ static void write_field(dp_writer *writer, const dp_manifest *manifest, const fi
     }
 }
 
+static size_t field_bytes(const field *f)
+{
+    return f->type == FIELD_U64 ? sizeof(uint64_t) : sizeof(uint32_t);
+}
+
+static uint64_t field_value(const dp_manifest *manifest, const field *f)
+{
+    uint32_t small;
+    uint64_t large;
+    if (field_bytes(f) == sizeof large) {
+        memcpy(&large, (const char *)manifest + f->offset, sizeof large);
+        return large;
+    }
+    memcpy(&small, (const char *)manifest + f->offset, sizeof small);
+    return small;
+}
+
 static uint16_t version_of(const dp_manifest *manifest)
 {
     uint16_t version = VERSION_FIRST;
     for (size_t i = 0; i < FIELD_COUNT; i++) {
-        uint32_t value;
         if (fields[i].since > VERSION_FIRST && fields[i].type != FIELD_GONE) {
-            memcpy(&value, (const char *)manifest + fields[i].offset, sizeof value);
-            version = value != fields[i].standard ? fields[i].since : version;
+            version =
+                field_value(manifest, &fields[i]) != fields[i].standard ? fields[i].since : version;
         }
     }
     return version;
@@ -284,7 +303,7 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
     for (size_t i = 0; i < FIELD_COUNT; i++) {
         if (fields[i].since <= version) {
             DP_TRY(read_field(&reader, &read, &fields[i]));
-        } else if (fields[i].type != FIELD_GONE) {
+        } else if (fields[i].type != FIELD_GONE && fields[i].type != FIELD_U64) {
             memcpy((char *)&read + fields[i].offset, &fields[i].standard,
                    sizeof fields[i].standard);
         }
@@ -295,7 +314,7 @@ dp_status dp_manifest_decode(dp_manifest *manifest, dp_view bytes)
         return DP_VERSION; /* Goes on with the version that has them. */
     }
     if (version_of(&read) == version && read.trust == DP_TRUST_OPEN &&
-        !dp_manifest_judgeable(&read)) {
+        !dp_manifest_judgeable(&read) && !dp_manifest_external(&read)) {
         return DP_VERSION; /* Of before this rule (dp_manifest_check), with that version. */
     }
     if (version_of(&read) != version || dp_manifest_check(&read, NULL) != DP_OK) {

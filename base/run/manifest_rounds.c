@@ -185,13 +185,20 @@ static dp_status check_keyless(const dp_manifest *manifest, dp_why *why)
 bool dp_manifest_judgeable(const dp_manifest *manifest)
 {
     return manifest->exchange == DP_EXCHANGE_UPDATES && manifest->pairs == DP_OFF &&
-           manifest->reduce == DP_REDUCE_WHOLE;
+           manifest->reduce == DP_REDUCE_WHOLE && !dp_manifest_external(manifest);
 }
 
 static dp_status check_trust(const dp_manifest *manifest, dp_why *why)
 {
     if (manifest->trust == DP_TRUST_MEMBERS || dp_manifest_judgeable(manifest)) {
         return DP_OK;
+    }
+    if (dp_manifest_external(manifest)) {
+        return dp_why_set(
+            why, DP_BADARG,
+            "with model.arch external no voter can evaluate an update, so each counts "
+            "without a look: write members: {trust: members} if all members trust "
+            "each other");
     }
     const char *const cause = manifest->exchange == DP_EXCHANGE_GRADIENTS
                                   ? "round.mode ddp exchanges gradients"

@@ -160,6 +160,9 @@ static uint32_t gated_width(uint32_t width)
 dp_model_config dp_model_config_resolve(const dp_model_config *config)
 {
     dp_model_config c = *config;
+    if (c.arch == DP_ARCH_EXTERNAL) {
+        return c;
+    }
     const bool llama = c.arch == DP_ARCH_LLAMA;
     c.kv_heads = or_else(c.kv_heads, c.heads);
     c.head_width = or_else(c.head_width, c.heads == 0 ? 0 : c.width / c.heads);
@@ -179,6 +182,9 @@ uint64_t dp_model_config_parameters(const dp_model_config *config)
 {
     const dp_model_config m = dp_model_config_resolve(config);
     const bool gpt2 = m.arch == DP_ARCH_GPT2;
+    if (m.arch == DP_ARCH_EXTERNAL) {
+        return 0;
+    }
     const uint64_t c = m.width;
     const uint64_t q = (uint64_t)m.heads * m.head_width;
     const uint64_t kv = (uint64_t)m.kv_heads * m.head_width;
@@ -279,8 +285,42 @@ static dp_status check_gpt2(const dp_model_config *m, dp_why *why)
     return DP_OK;
 }
 
+/* The tensors of such a model come from a file; a shape beside them would say nothing. */
+static dp_status check_external(const dp_model_config *given, dp_why *why)
+{
+    const struct {
+        const char *key;
+        uint32_t value;
+    } keys[] = {{"layers", given->layers},
+                {"width", given->width},
+                {"heads", given->heads},
+                {"context", given->context},
+                {"vocab", given->vocab},
+                {"kv_heads", given->kv_heads},
+                {"head_width", given->head_width},
+                {"hidden", given->hidden},
+                {"norm_eps", given->norm_eps_nano},
+                {"rope_theta", given->rope_theta},
+                {"activation", (uint32_t)given->activation},
+                {"qk_norm", (uint32_t)given->qk_norm},
+                {"head", (uint32_t)given->head},
+                {"softcap", given->softcap_milli}};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (keys[i].value != 0) {
+            return dp_why_set(why, DP_BADARG,
+                              "with model.arch external, the file of --from alone says what the "
+                              "model is: delete model.%s",
+                              keys[i].key);
+        }
+    }
+    return DP_OK;
+}
+
 dp_status dp_model_config_check(const dp_model_config *config, dp_why *why)
 {
+    if (config->arch == DP_ARCH_EXTERNAL) {
+        return check_external(config, why);
+    }
     DP_TRY(check_ranges(config, why));
     const dp_model_config m = dp_model_config_resolve(config);
     DP_TRY(check_heads(config, &m, why));

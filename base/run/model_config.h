@@ -21,8 +21,11 @@ enum {
 #define DP_MODEL_ELEMENTS_MAX ((uint64_t)1 << 36)
 
 typedef enum dp_arch {
-    DP_ARCH_GPT2, /* Radford et al. 2019: LayerNorm, learned positions, biases, tied head */
-    DP_ARCH_LLAMA /* Touvron et al. 2023: RMSNorm, rotary positions, gated units, no biases */
+    DP_ARCH_GPT2,  /* Radford et al. 2019: LayerNorm, learned positions, biases, tied head */
+    DP_ARCH_LLAMA, /* Touvron et al. 2023: RMSNorm, rotary positions, gated units, no biases */
+    /* Any model: a table of tensors and no arithmetic (compute/model/tensor_table.h). Every other
+     * field of dp_model_config is 0. */
+    DP_ARCH_EXTERNAL
 } dp_arch;
 
 typedef enum dp_activation_choice {
@@ -62,10 +65,11 @@ typedef struct dp_model_config {
 
 /* Replaces zeros by the defaults of the family; works for invalid configs too. */
 dp_model_config dp_model_config_resolve(const dp_model_config *config);
-/* DP_BADARG with a sentence that names the key of the manifest: no such model can exist, or it
- * exceeds a limit. */
+/* DP_BADARG with a sentence that names the key of the manifest: no such model can exist, it exceeds
+ * a limit, or an external one has a shape. */
 DP_MUST dp_status dp_model_config_check(const dp_model_config *config, dp_why *why);
-/* Number of parameters, of a config that passes the check. */
+/* Number of parameters, of a config that passes the check; 0 for DP_ARCH_EXTERNAL, whose config
+ * does not say (dp_manifest_parameters). */
 uint64_t dp_model_config_parameters(const dp_model_config *config);
 
 typedef struct dp_model_preset {

@@ -10,7 +10,8 @@
 
 #define DP_PREPARED_MANIFEST "manifest.bin"
 #define DP_PREPARED_TOKENIZER "tokenizer.json"
-#define DP_PREPARED_INIT "init.state" /* only if the run starts from given weights */
+#define DP_PREPARED_TABLE "tensors.table" /* of a run of any model, in its place */
+#define DP_PREPARED_INIT "init.state"     /* only if the run starts from given weights */
 
 enum {
     DP_PREPARED_NAME_MAX = 32,
@@ -21,9 +22,14 @@ enum {
  * the one being written. Ballast and margin of the store come on top. */
 static inline uint64_t dp_prepared_disk_bytes(const dp_manifest *manifest, uint64_t data_bytes)
 {
-    const dp_model_config config = dp_manifest_model(manifest);
     const uint64_t vectors = 1 + (uint64_t)dp_manifest_moments(manifest);
-    return data_bytes + 2 * vectors * sizeof(float) * dp_model_config_parameters(&config);
+    return data_bytes + 2 * vectors * sizeof(float) * dp_manifest_parameters(manifest);
+}
+
+/* The file whose root is manifest->tokenizer. */
+static inline const char *dp_prepared_first(const dp_manifest *manifest)
+{
+    return dp_manifest_external(manifest) ? DP_PREPARED_TABLE : DP_PREPARED_TOKENIZER;
 }
 
 /* "tokens-00000.bin" and so on. */

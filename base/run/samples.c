@@ -36,6 +36,9 @@ uint64_t dp_manifest_data_bytes(const dp_manifest *manifest)
 
 uint64_t dp_manifest_samples(const dp_manifest *manifest)
 {
+    if (dp_manifest_external(manifest)) {
+        return manifest->samples;
+    }
     const uint64_t n_train =
         dp_samples_training(dp_manifest_tokens(manifest), manifest->val_per_mille);
     uint64_t begin = 0;

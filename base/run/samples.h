@@ -5,6 +5,7 @@
  * held out. The windows of a shard's training part lie side by side, model.context targets each,
  * and none reaches from one shard into the next:
  *     samples = sum over shards of floor((training tokens - 1) / model.context)
+ * A run of any model has data.samples of them, and its script finds sample s by itself.
  * Samples have one number through all passes: sample s is place s mod n of pass s div n
  * (compute/data/data.h). */
 #ifndef DP_BASE_RUN_SAMPLES_H

@@ -156,6 +156,10 @@ static void add_tensor(dp_model *model, size_t layer, dp_slot slot)
 
 dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *why)
 {
+    if (config->arch == DP_ARCH_EXTERNAL) {
+        return dp_why_set(why, DP_BADARG,
+                          "a model of model.arch external has no tensors of its own here");
+    }
     DP_TRY(dp_model_config_check(config, why));
     const size_t tensors_max = DP_SLOTS - DP_LAYER_SLOTS + (size_t)DP_LAYER_SLOTS * config->layers;
     dp_tensor *tensors = dp_alloc(tensors_max, sizeof *tensors);

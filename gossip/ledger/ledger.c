@@ -42,7 +42,7 @@ dp_status dp_ledger_open(dp_ledger *ledger, const dp_manifest *manifest, const d
         .rows_max = (capacity > 0 ? capacity : 1) + DP_FORMER_MAX,
         .judges = manifest->trust == DP_TRUST_OPEN,
         .absent_ms = (uint64_t)manifest->members_absent_s * 1000,
-        .context = manifest->context,
+        .context = dp_manifest_sample_tokens(manifest),
         .pass = dp_manifest_samples(manifest)};
     memcpy(ledger->root_key, manifest->root_key, sizeof ledger->root_key);
     DP_TRY(dp_map_init(&ledger->map, ledger->rows_max, seed));

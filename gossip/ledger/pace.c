@@ -11,7 +11,8 @@ enum { FIRST_STEPS = 16, FIRST_SHARE = 1024 };
 
 dp_pace dp_pace_first(const dp_manifest *manifest)
 {
-    const uint64_t steps = (uint64_t)manifest->batch_rows * manifest->context * FIRST_STEPS;
+    const uint64_t steps =
+        (uint64_t)manifest->batch_rows * dp_manifest_sample_tokens(manifest) * FIRST_STEPS;
     const uint64_t share = manifest->total_tokens / FIRST_SHARE;
 
     /* The version with the gain of codecs has this rule too; runs from before it count as they

@@ -102,17 +102,17 @@ static bool exchanges(const dp_node *node)
 static void tell_parts(dp_node *node)
 {
     const dp_train *train = node->train;
-    dp_summary summary = {.slot = node->ledger.slot,
-                          .fork = dp_fork_tag(&node->ledger.fork),
-                          .head = node->ledger.head,
-                          .base = node->ledger.base,
-                          .round = node->standing.applied,
-                          .mode = node->mode,
-                          .has_trainer = node->standing.state == DP_TRAINER_SET &&
-                                         !node->config.observer && !node->leaving,
-                          .step_us = node->standing.step_us < UINT32_MAX
-                                         ? (uint32_t)node->standing.step_us
-                                         : UINT32_MAX};
+    dp_summary summary = {
+        .slot = node->ledger.slot,
+        .fork = dp_fork_tag(&node->ledger.fork),
+        .head = node->ledger.head,
+        .base = node->ledger.base,
+        .round = node->standing.applied,
+        .mode = node->mode,
+        .has_trainer = node->standing.state == DP_TRAINER_SET && !node->config.observer &&
+                       !node->leaving && dp_node_can_train(node),
+        .step_us =
+            node->standing.step_us < UINT32_MAX ? (uint32_t)node->standing.step_us : UINT32_MAX};
     const dp_roster_entry *own = dp_ledger_member(&node->ledger, &node->self);
     const dp_mix_now mix = {.gossip = exchanges(node) && train->training && !train->publishing &&
                                       !node->standing.applying &&

@@ -15,7 +15,7 @@ static bool may_train(const dp_node *node, const dp_member *member)
 static bool works_here(const dp_node *node)
 {
     return node->standing.state == DP_TRAINER_SET && !node->paused && !node->leaving &&
-           !node->config.observer;
+           !node->config.observer && dp_node_can_train(node);
 }
 
 static bool is_idle(const dp_node *node, const dp_member *member)

@@ -174,7 +174,7 @@ void dp_train_stop(dp_node *node)
 static void train_on(dp_node *node)
 {
     dp_train *train = node->train;
-    const bool may = !node->paused && !node->halted && !node->leaving &&
+    const bool may = dp_node_can_train(node) && !node->paused && !node->halted && !node->leaving &&
                      node->mode != DP_MODE_LEFT &&
                      dp_ledger_member(&node->ledger, &node->self) != NULL;
 

@@ -167,6 +167,22 @@ static void manifest_seeds(void)
     room[size - DP_MANIFEST_SIGNATURE_BYTES - 11] = 1; /* Behind it: sums, gain, absent, trust. */
     dp_assert(dp_manifest_decode(&manifest, dp_view_of(room, size)) == DP_VERSION);
     seed("manifest/gone_close", dp_view_of(room, size));
+
+    /* A run of any model, founded. */
+    const dp_model_config shape = {.arch = DP_ARCH_EXTERNAL};
+    dp_manifest_default(&manifest);
+    dp_manifest_set_model(&manifest, &shape);
+    manifest.val_per_mille = 0;
+    manifest.trust = DP_TRUST_MEMBERS;
+    manifest.samples = 5000;
+    manifest.unit = 4;
+    manifest.elements = 12;
+    manifest.tokenizer = hash_of(1);
+    manifest.tokenizer_bytes = 60;
+    manifest.init = hash_of(2);
+    manifest.init_bytes = 288;
+    dp_assert(dp_manifest_encode(&manifest, room, &size) == DP_OK);
+    seed("manifest/any_model", dp_view_of(room, size));
 }
 
 /* As encode_round, in lists; another 32 before them, so that there are two. */

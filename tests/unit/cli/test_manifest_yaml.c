@@ -376,6 +376,28 @@ static void cut_and_damaged_manifests_never_crash(void **state)
     }
 }
 
+static void any_model_has_samples_and_no_shape(void **state)
+{
+    (void)state;
+    static const char head[] = "members: {trust: members}\nmodel:\n  arch: external\n";
+    char text[400];
+    snprintf(text, sizeof text, "%sdata: {samples: 500, unit: 4}\n", head);
+    CHECK_OK(read_text(text));
+    CHECK(dp_manifest_external(&file.manifest) && file.manifest.samples == 500);
+    CHECK(file.manifest.unit == 4 && file.manifest.layers == 0 && file.manifest.vocab == 0);
+    CHECK(file.manifest.val_per_mille == 0 && file.manifest.model_seed == 1);
+    CHECK(file.manifest.batch_rows == 8); /* The script may want to know. */
+    refused(head, "3:9", "write data: {samples: N}");
+    snprintf(text, sizeof text, "%s  layers: 3\ndata: {samples: 500}\n", head);
+    refused(text, "3:9", "delete model.layers");
+    snprintf(text, sizeof text, "%sdata: {samples: 500, val: 0.05}\n", head);
+    refused(text, "3:9", "delete data.val");
+    refused("model: {arch: external}\ndata: {samples: 500}\n", "1:15",
+            "write members: {trust: members}");
+    refused("data: {samples: 500}\n", "1:17", "only for model.arch external");
+    refused("model: {arch: outer}\n", "1:15", "it must be gpt2, llama or external");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_huge_file_is_refused_unread),
         cmocka_unit_test(deep_nesting_ends_at_its_first_bracket),
         cmocka_unit_test(cut_and_damaged_manifests_never_crash),
+        cmocka_unit_test(any_model_has_samples_and_no_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

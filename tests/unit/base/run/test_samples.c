@@ -68,6 +68,22 @@ static void a_run_without_data_has_no_samples(void **state)
     CHECK(dp_manifest_tokens(&m) == 0 && dp_manifest_samples(&m) == 0);
 }
 
+static void a_run_of_any_model_says_its_samples_and_what_one_counts_as(void **state)
+{
+    dp_manifest m;
+
+    (void)state;
+    dp_manifest_default(&m);
+    m.context = 16;
+    CHECK(dp_manifest_sample_tokens(&m) == 16);
+    m.arch = DP_ARCH_EXTERNAL;
+    m.context = 0;
+    m.samples = 77;
+    CHECK(dp_manifest_samples(&m) == 77 && dp_manifest_sample_tokens(&m) == 1);
+    m.unit = 5;
+    CHECK(dp_manifest_samples(&m) == 77 && dp_manifest_sample_tokens(&m) == 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -76,6 +92,7 @@ int main(void)
         cmocka_unit_test(a_window_has_one_token_more_than_targets),
         cmocka_unit_test(the_largest_run_counts_without_wrapping),
         cmocka_unit_test(a_run_without_data_has_no_samples),
+        cmocka_unit_test(a_run_of_any_model_says_its_samples_and_what_one_counts_as),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

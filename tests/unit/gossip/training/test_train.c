@@ -162,6 +162,28 @@ static void a_trainer_has_the_node_woken_when_its_part_of_the_round_is_over(void
     kit_close(world);
 }
 
+/* In a run of any model no node has the script that trains it. */
+static void without_a_script_nobody_trains_and_nobody_is_waited_for(void **state)
+{
+    kit_world *world = kit_together(3);
+    dp_node *node = world->nodes[0].node;
+
+    (void)state;
+    CHECK(node->train->training && dp_round_anybody_works(node) && dp_round_active(node) == 3);
+    for (uint32_t i = 0; i < world->n; i++) {
+        world->nodes[i].node->manifest.arch = DP_ARCH_EXTERNAL;
+        dp_node_changed(world->nodes[i].node);
+        dp_train_advance(world->nodes[i].node);
+    }
+    const uint64_t round = node->ledger.round;
+    kit_run_ms(world, 5000);
+    CHECK(!node->train->training && !dp_round_anybody_works(node) && dp_round_active(node) == 0);
+    CHECK(node->standing.state == DP_TRAINER_SET && node->mode == DP_MODE_SYNC);
+    CHECK(node->ledger.round <= round + 1); /* One that was under way may end. */
+    CHECK(world->nodes[1].node->standing.applied == node->ledger.round);
+    kit_close(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +193,7 @@ int main(void)
         cmocka_unit_test(a_trainer_s_rest_ends_once_when_its_time_is_over),
         cmocka_unit_test(parts_leave_a_thin_line_before_the_round_is_over),
         cmocka_unit_test(a_trainer_has_the_node_woken_when_its_part_of_the_round_is_over),
+        cmocka_unit_test(without_a_script_nobody_trains_and_nobody_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
