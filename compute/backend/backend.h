@@ -191,8 +191,10 @@ typedef struct dp_backend {
 
     /* ---- Life. */
 
-    /* Allocates all memory; vectors and gradients are 0. DP_BADARG, DP_TOOBIG, DP_NOMEM,
-     * DP_UNSUPPORTED, DP_IO, each but DP_NOMEM with a sentence. */
+    /* Allocates all memory; vectors and gradients are 0. For a model that is only a vector
+     * (dp_model_open_vector), of the CPU's backend alone: then init and the calls of training and
+     * evaluation give DP_UNSUPPORTED or nothing, but reset and drop, which have nothing to do.
+     * DP_BADARG, DP_TOOBIG, DP_NOMEM, DP_UNSUPPORTED, DP_IO, each but DP_NOMEM with a sentence. */
     dp_status (*create)(dp_engine **out, const dp_engine_setup *setup, dp_why *why);
     void (*close)(dp_engine *engine); /* Accepts NULL. */
     /* A sentence about the last call that failed with DP_IO; "" if none did. Lent until close. */

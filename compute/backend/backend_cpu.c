@@ -52,7 +52,7 @@ static dp_status plan_of(uint32_t index, const dp_plan_request *request, dp_plan
 
 bool dp_backend_cpu_is_of_gpt(const dp_engine *e, dp_vector v)
 {
-    return v == DP_VECTOR_X || (e->alone && v == DP_VECTOR_THETA);
+    return e->gpt != NULL && (v == DP_VECTOR_X || (e->alone && v == DP_VECTOR_THETA));
 }
 
 const float *dp_backend_cpu_read(const dp_engine *e, dp_vector v)
@@ -68,7 +68,9 @@ float *dp_backend_cpu_write(dp_engine *e, dp_vector v)
         }
         return dp_gpt_params_to_write(e->gpt);
     }
-    dp_gpt_look_at(e->gpt, NULL); /* It may have looked at this one. */
+    if (e->gpt != NULL) {
+        dp_gpt_look_at(e->gpt, NULL); /* It may have looked at this one. */
+    }
     return e->owned[v];
 }
 
@@ -81,7 +83,7 @@ static void engine_close(dp_engine *e)
     }
     dp_buf_close(&e->blobs[1]);
     dp_buf_close(&e->blobs[0]);
-    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
+    for (int v = 0; v < DP_VECTORS; v++) {
         dp_free(e->owned[v]);
     }
     dp_process_group_engine_close(e->team);
@@ -103,6 +105,24 @@ static dp_status open_training(dp_engine *e, const dp_engine_setup *setup, dp_wh
                : dp_process_group_open(&e->team, setup->team, setup, e->gpt, e->pool, why);
 }
 
+/* The vectors that the network does not hold: x too where there is none. */
+static dp_status open_vectors(dp_engine *e, const dp_engine_setup *setup)
+{
+    for (int v = e->gpt != NULL ? DP_VECTOR_X + 1 : DP_VECTOR_X; v < DP_VECTORS; v++) {
+        if (v == DP_VECTOR_M && !setup->momentum) {
+            continue;
+        }
+        e->owned[v] = dp_alloc(e->n, sizeof(float));
+        if (e->owned[v] == NULL) {
+            return DP_NOMEM;
+        }
+    }
+    const uint64_t blob_bytes = dp_codec_bytes_max_any(e->n);
+    dp_buf_init(&e->blobs[0], blob_bytes);
+    dp_buf_init(&e->blobs[1], blob_bytes);
+    return DP_OK;
+}
+
 static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const dp_ops *ops,
                              dp_why *why)
 {
@@ -111,6 +131,10 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
     e->n = setup->model->n_elements;
     e->alone = setup->alone;
     e->encoding = DP_VECTOR_NONE;
+    if (setup->model->config.arch == DP_ARCH_EXTERNAL) {
+        dp_assert(team == NULL && !e->alone);
+        return open_vectors(e, setup);
+    }
     e->rows = team == NULL ? setup->rows_max
                            : dp_process_group_rows(setup->rows_max, dp_process_group_lanes(team));
     if (team != NULL) {
@@ -126,22 +150,7 @@ static dp_status engine_open(dp_engine *e, const dp_engine_setup *setup, const d
                                     .grads_elsewhere = team != NULL};
     DP_TRY(dp_gpt_open(&e->gpt, setup->model, &options));
     DP_TRY(open_training(e, setup, why));
-    if (e->alone) {
-        return DP_OK;
-    }
-    for (int v = DP_VECTOR_X + 1; v < DP_VECTORS; v++) {
-        if (v == DP_VECTOR_M && !setup->momentum) {
-            continue;
-        }
-        e->owned[v] = dp_alloc(e->n, sizeof(float));
-        if (e->owned[v] == NULL) {
-            return DP_NOMEM;
-        }
-    }
-    const uint64_t blob_bytes = dp_codec_bytes_max_any(e->n);
-    dp_buf_init(&e->blobs[0], blob_bytes);
-    dp_buf_init(&e->blobs[1], blob_bytes);
-    return DP_OK;
+    return e->alone ? DP_OK : open_vectors(e, setup);
 }
 
 dp_status dp_backend_cpu_create(dp_engine **out, const dp_engine_setup *setup, const dp_ops *ops,
@@ -185,6 +194,9 @@ static const char *problem(const dp_engine *e)
 
 static dp_status init(dp_engine *e, uint64_t seed)
 {
+    if (e->gpt == NULL) {
+        return DP_UNSUPPORTED;
+    }
     dp_model_init(e->model, seed, dp_backend_cpu_write(e, DP_VECTOR_THETA));
     return DP_OK;
 }
@@ -256,7 +268,9 @@ static dp_status reset(dp_engine *e)
     if (e->team != NULL) {
         return dp_process_group_reset(e->team);
     }
-    dp_optim_reset(&e->optim);
+    if (e->gpt != NULL) {
+        dp_optim_reset(&e->optim);
+    }
     return DP_OK;
 }
 
@@ -264,7 +278,7 @@ static dp_status drop(dp_engine *e)
 {
     if (e->team != NULL) {
         dp_process_group_drop(e->team);
-    } else {
+    } else if (e->gpt != NULL) {
         dp_gpt_zero_grads(e->gpt);
     }
     return DP_OK;
@@ -272,12 +286,18 @@ static dp_status drop(dp_engine *e)
 
 static dp_status step(dp_engine *e, const dp_gpt_batch *batch, float factor, double *loss_sum)
 {
+    if (e->gpt == NULL) {
+        return DP_UNSUPPORTED;
+    }
     return e->team != NULL ? dp_process_group_step(e->team, batch, factor, loss_sum)
                            : dp_gpt_step(e->gpt, batch, factor, loss_sum);
 }
 
 static const float *gradients_of(dp_engine *e)
 {
+    if (e->gpt == NULL) {
+        return NULL;
+    }
     return e->team != NULL ? dp_process_group_gradients(e->team) : dp_gpt_grads(e->gpt);
 }
 
@@ -285,6 +305,9 @@ static dp_status norm_of(dp_engine *e, double *norm)
 {
     if (e->team != NULL) {
         return dp_process_group_norm(e->team, norm);
+    }
+    if (e->gpt == NULL) {
+        return DP_UNSUPPORTED;
     }
     *norm = dp_norm(dp_gpt_grads(e->gpt), e->n, e->optim.partial, e->pool);
     return DP_OK;
@@ -295,6 +318,9 @@ static dp_status update(dp_engine *e, const dp_optim_options *options, double no
     if (e->team != NULL) {
         return dp_process_group_update(e->team, options, norm);
     }
+    if (e->gpt == NULL) {
+        return DP_UNSUPPORTED;
+    }
     return dp_optim_step_with(&e->optim, dp_backend_cpu_write(e, DP_VECTOR_X), dp_gpt_grads(e->gpt),
                               options, e->pool, norm);
 }
@@ -302,6 +328,9 @@ static dp_status update(dp_engine *e, const dp_optim_options *options, double no
 static size_t lend_state(dp_engine *e, dp_optim_vector out[DP_BACKEND_STATE_MAX])
 {
     size_t count;
+    if (e->gpt == NULL) {
+        return 0;
+    }
     out[0] = (dp_optim_vector){.name = "x", .values = dp_backend_cpu_write(e, DP_VECTOR_X)};
     if (e->team != NULL) {
         return dp_process_group_lend(e->team, out + 1, &count) == DP_OK ? 1 + count : 0;
@@ -333,6 +362,9 @@ static void look_at(dp_engine *e, dp_vector weights)
 static dp_status loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch, double *loss_sum)
 {
     double sum = 0;
+    if (e->gpt == NULL) {
+        return DP_UNSUPPORTED;
+    }
     look_at(e, weights);
     if (e->team == NULL || batch->rows == 0) {
         return dp_gpt_loss(e->gpt, batch, loss_sum);
@@ -354,6 +386,9 @@ static dp_status loss(dp_engine *e, dp_vector weights, const dp_gpt_batch *batch
 static dp_status logits_of(dp_engine *e, dp_vector weights, const uint32_t *tokens, size_t length,
                            float *logits)
 {
+    if (e->gpt == NULL) {
+        return DP_UNSUPPORTED;
+    }
     look_at(e, weights);
     return dp_gpt_logits(e->gpt, tokens, length, logits);
 }

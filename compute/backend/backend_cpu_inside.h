@@ -12,13 +12,13 @@
 struct dp_engine {
     const dp_model *model; /* borrowed */
     dp_pool *pool;
-    dp_gpt *gpt;
+    dp_gpt *gpt;                   /* NULL: the model is only a vector */
     dp_optim optim;                /* unused with a process group, which has its own */
     dp_process_group_engine *team; /* the process group's engine; NULL: this process alone */
     uint32_t rows;                 /* most rows of a batch of gpt */
     bool alone;
     size_t n;                 /* elements of every vector */
-    float *owned[DP_VECTORS]; /* NULL: x, m without momentum, and all of them when alone */
+    float *owned[DP_VECTORS]; /* NULL: x of gpt, m without momentum, and all of them when alone */
     dp_buf blobs[2];          /* of a and of F */
     /* Encoded by encode_start and not yet taken; DP_VECTOR_NONE: none. The blob is complete. */
     dp_vector encoding;

@@ -189,10 +189,37 @@ static void count_with(dp_plan *plan, const dp_plan_request *request, const dp_m
     choose(plan, request);
 }
 
+/* A model that only a script trains: the vectors of rounds, and a state and two blobs in transit.
+ * The script's own memory is not known. */
+static void count_vectors(dp_plan *plan, const dp_plan_request *request)
+{
+    const dp_manifest *const m = request->manifest;
+    dp_model model;
+    dp_model_open_vector(&model, m->elements);
+    const uint64_t vector = sizeof(float) * (uint64_t)model.n_elements;
+    const uint64_t moments = dp_manifest_moments(m) * vector;
+    const dp_codec codec = dp_codec_of_run(m);
+    *plan = (dp_plan){.budget = request->budget,
+                      .parameters = m->elements,
+                      .weights = vector,
+                      .anchors = ANCHORS * vector + moments,
+                      .data = request->data};
+    plan->buffers = vector + moments + 2 * dp_codec_bytes_max(&codec, model.n_elements);
+    plan->total = fixed_of(plan);
+    plan->rows = plan->total <= plan->budget ? 1 : 0;
+    for (int at = 0; at < DP_RECOMPUTE_STEPS; at++) {
+        plan->steps[at] = (dp_plan_step){.rows = plan->rows, .total = plan->total};
+    }
+}
+
 static dp_status count(dp_plan *plan, const dp_plan_request *request, dp_why *why)
 {
     const dp_model_config config = dp_manifest_model(request->manifest);
     dp_model model = {0};
+    if (dp_manifest_external(request->manifest)) {
+        count_vectors(plan, request);
+        return DP_OK;
+    }
     DP_TRY(dp_model_open(&model, &config, why));
     dp_plan shared;
     count_with(plan, request, &model, DP_GPT_PACKS_KEPT);
@@ -252,6 +279,12 @@ static dp_status nothing_fits(const dp_plan *plan, const dp_plan_request *reques
     char data[64] = "";
     dp_plan fewer;
     dp_plan_request any = *request;
+    if (dp_manifest_external(request->manifest)) {
+        return dp_why_set(why, DP_TOOBIG,
+                          "the vectors of this model take %.0f MiB, and %.0f MiB are there; the "
+                          "script that trains it needs more on top",
+                          (double)plan->total / mib, (double)plan->budget / mib);
+    }
     any.rows = 0;
     if (request->rows > 1 && count(&fewer, &any, NULL) == DP_OK && fewer.rows > 0) {
         return dp_why_set(

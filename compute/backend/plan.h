@@ -11,7 +11,9 @@
 #include "compute/model/gpt.h"
 
 typedef struct dp_plan_request {
-    /* Borrowed for the call: model, batch, precision, optimizer, weights, codec. */
+    /* Borrowed for the call: model, batch, precision, optimizer, weights, codec. Of a run of any
+     * model only the vectors are counted; rows of its plan is 1 if they fit, and stands for
+     * nothing. */
     const dp_manifest *manifest;
     size_t threads;  /* at least 1 */
     uint64_t budget; /* bytes */

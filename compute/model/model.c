@@ -185,6 +185,14 @@ dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *
     return DP_OK;
 }
 
+void dp_model_open_vector(dp_model *model, uint64_t elements)
+{
+    dp_assert(elements <= DP_MODEL_ELEMENTS_MAX);
+    *model = (dp_model){.config = {.arch = DP_ARCH_EXTERNAL}, .n_parameters = (size_t)elements};
+    memset(model->at, 0xff, sizeof model->at);
+    model->n_elements = ((size_t)elements + DP_ARENA_ALIGN - 1) / DP_ARENA_ALIGN * DP_ARENA_ALIGN;
+}
+
 void dp_model_close(dp_model *model)
 {
     dp_free(model->tensors);

@@ -88,6 +88,9 @@ typedef struct dp_model {
 /* Builds the tensor table. Checks config first (dp_model_config_check): DP_BADARG and a sentence;
  * DP_NOMEM. Pair: dp_model_close. */
 DP_MUST dp_status dp_model_open(dp_model *model, const dp_model_config *config, dp_why *why);
+/* A model of which only the size of its vector is known (DP_ARCH_EXTERNAL, tensor_table.h):
+ * elements and the zeros after them. It has no tensors, and only close takes it. */
+void dp_model_open_vector(dp_model *model, uint64_t elements);
 void dp_model_close(dp_model *model);
 /* NULL: no tensor has this name. */
 const dp_tensor *dp_model_find(const dp_model *model, const char *name);

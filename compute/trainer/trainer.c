@@ -11,6 +11,7 @@
 #include "compute/backend/backend_cpu.h"
 #include "compute/backend/process_group_cards.h"
 #include "compute/model/state.h"
+#include "compute/model/tensor_table.h"
 #include "compute/trainer/trainer_inside.h"
 
 /* The capability that a setting of the run needs. */
@@ -35,15 +36,25 @@ uint32_t dp_trainer_moments(const dp_trainer *t)
     return t->alone ? 0 : dp_manifest_moments(&t->manifest);
 }
 
+static dp_status open_model(dp_trainer *t, dp_why *why)
+{
+    const dp_model_config config = dp_manifest_model(&t->manifest);
+    if (dp_manifest_external(&t->manifest)) {
+        dp_model_open_vector(&t->model, t->manifest.elements);
+        return DP_OK;
+    }
+    return dp_model_open(&t->model, &config, why);
+}
+
 static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
 {
     const dp_manifest *const m = &t->manifest;
-    const dp_model_config config = dp_manifest_model(m);
-    DP_TRY(dp_model_open(&t->model, &config, why));
+    DP_TRY(open_model(t, why));
     t->n = t->model.n_elements;
     t->schedule = dp_schedule_of(m);
     DP_TRY(dp_schedule_check(&t->schedule, why));
-    t->backend = setup->backend != NULL ? setup->backend : dp_backend_cpu();
+    t->backend =
+        setup->backend != NULL && !dp_manifest_external(m) ? setup->backend : dp_backend_cpu();
     if ((needs_of(m) & ~t->backend->capabilities) != 0) {
         return dp_why_set(why, DP_UNSUPPORTED,
                           "the backend '%s' has not the precision, optimizer or kind of weights "
@@ -51,7 +62,8 @@ static dp_status open_engine(dp_trainer *t, const dp_trainer_setup *setup, dp_wh
                           t->backend->name);
     }
     dp_process_group *const team =
-        dp_process_group_serves(setup->team, t->backend) ? setup->team : NULL;
+        dp_process_group_serves(setup->team, t->backend) && !dp_manifest_external(m) ? setup->team
+                                                                                     : NULL;
     const dp_plan_request request = {.manifest = m,
                                      .processes =
                                          team != NULL ? dp_process_group_processes(team) : 0,
@@ -95,9 +107,35 @@ static dp_status open_batches(dp_trainer *t)
                                      .length = t->manifest.context,
                                      .rows_max = t->rows_max};
     DP_TRY(dp_loader_open(&t->loader, &batches));
+    return dp_trainer_has_gradients(t) ? dp_trainer_gradients_open(t) : DP_OK;
+}
+
+static void init_bytes(dp_trainer *t)
+{
     dp_buf_init(&t->restored, dp_codec_bytes_max_any(t->n));
     dp_buf_init(&t->bytes, dp_state_bytes(t->n, DP_STATE_MOMENTS_MAX));
-    return dp_trainer_has_gradients(t) ? dp_trainer_gradients_open(t) : DP_OK;
+}
+
+/* The vectors of a model that only a script knows: no words, no data, no network. */
+static dp_status open_external(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
+{
+    dp_tensor_table table;
+    if (setup->alone) {
+        return dp_why_set(why, DP_UNSUPPORTED,
+                          "a model of model.arch external is trained by its script alone");
+    }
+    if (setup->n_shards != 0) {
+        return dp_why_set(why, DP_BADARG, "a run of model.arch external has no shards");
+    }
+    DP_TRY(dp_tensor_table_open(&table, setup->tokenizer, why));
+    if (table.elements != t->manifest.elements) {
+        return dp_why_set(
+            why, DP_BADMSG, "the manifest is of %llu elements, its table of tensors of %llu",
+            (unsigned long long)t->manifest.elements, (unsigned long long)table.elements);
+    }
+    DP_TRY(open_engine(t, setup, why));
+    init_bytes(t);
+    return DP_OK;
 }
 
 static dp_status open_shards(dp_trainer *t, const dp_trainer_setup *setup, dp_why *why)
@@ -143,6 +181,9 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
     memcpy(t->member, setup->member, sizeof t->member);
     t->seed = setup->seed;
     t->alone = setup->alone;
+    if (dp_manifest_external(&t->manifest)) {
+        return open_external(t, setup, why);
+    }
     DP_TRY(dp_bpe_load(&t->bpe, setup->tokenizer, why));
     if (dp_bpe_count(t->bpe) > t->manifest.vocab) {
         return dp_why_set(why, DP_BADARG, "the tokenizer has %zu tokens, the model only %u",
@@ -150,6 +191,7 @@ static dp_status open_all(dp_trainer *t, const dp_trainer_setup *setup, dp_why *
     }
     DP_TRY(open_data(t, setup, why));
     DP_TRY(open_engine(t, setup, why));
+    init_bytes(t);
     return open_batches(t);
 }
 

@@ -30,8 +30,8 @@
 typedef struct dp_trainer dp_trainer;
 
 typedef struct dp_trainer_setup {
-    dp_view manifest;      /* canonical bytes, copied */
-    dp_view tokenizer;     /* tokenizer.json, copied */
+    dp_view manifest;  /* canonical bytes, copied */
+    dp_view tokenizer; /* tokenizer.json, or the table of tensors of a run of any model; copied */
     const dp_view *shards; /* in the order of the manifest; the bytes are borrowed until close */
     size_t n_shards;
     uint8_t member[32];
@@ -51,7 +51,9 @@ typedef struct dp_trainer_setup {
     uint32_t rows;
 } dp_trainer_setup;
 
-/* Opens a trainer whose theta is zero until init or load. DP_BADMSG, DP_BADARG, DP_TOOBIG (too
+/* Opens a trainer whose theta is zero until init or load. In a run of any model it has the vectors
+ * of rounds alone, on the CPU: it always waits, and init, eval, sample and gains give
+ * DP_UNSUPPORTED. DP_BADMSG, DP_BADARG, DP_TOOBIG (too
  * little memory, plan.h), DP_UNSUPPORTED (the backend lacks something that the run needs), DP_IO
  * (its device) with a sentence; DP_NOMEM.
  *
@@ -121,7 +123,7 @@ dp_reach dp_trainer_reach(const dp_trainer *trainer);
 DP_MUST dp_status dp_trainer_work(dp_trainer *trainer);
 
 /* True if there is no work before a publication or a record: the run exchanges gradients, and the
- * batch's gradient is ready. */
+ * batch's gradient is ready. Always in a run of any model, whose steps are a script's. */
 bool dp_trainer_waits(const dp_trainer *trainer);
 
 /* Progress since the last publication; dropped steps count in neither steps nor tokens. */

@@ -62,7 +62,8 @@ dp_status dp_trainer_gradients_append(dp_trainer *t)
 
 bool dp_trainer_waits(const dp_trainer *t)
 {
-    return dp_trainer_has_gradients(t) && (t->gradients.ready || t->publishing || t->pending);
+    return dp_manifest_external(&t->manifest) ||
+           (dp_trainer_has_gradients(t) && (t->gradients.ready || t->publishing || t->pending));
 }
 
 dp_status dp_trainer_take_gradient(dp_trainer *t, float loss_scale)

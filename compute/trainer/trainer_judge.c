@@ -235,7 +235,8 @@ dp_status dp_trainer_judge(dp_trainer *t, const dp_trainer_update *update, dp_ju
     found.align = (int32_t)lround(cosine * DP_ALIGN_ONE);
     DP_TRY(dp_simhash(update->blob, t->n, found.likeness));
     /* How far a gradient leads is the optimizer's matter, which has moments of its own. */
-    if (update->tokens > 0 && !dp_trainer_has_gradients(t)) {
+    const bool runs = !dp_trainer_has_gradients(t) && !dp_manifest_external(&t->manifest);
+    if (update->tokens > 0 && runs) {
         DP_TRY(measure_gains(t, update, &found));
     }
     *out = found;

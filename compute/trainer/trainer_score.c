@@ -58,6 +58,9 @@ dp_status dp_trainer_eval(dp_trainer *t, const dp_data *data, uint64_t tokens,
                           dp_trainer_score *out)
 {
     sums s = {0};
+    if (dp_manifest_external(&t->manifest)) {
+        return DP_UNSUPPORTED;
+    }
     DP_TRY(score(t, data != NULL ? data : &t->data, tokens, &s));
     if (s.tokens == 0) {
         return DP_NOTFOUND;
@@ -123,6 +126,9 @@ dp_status dp_trainer_sample(dp_trainer *t, const char *prompt, size_t n, uint64_
 {
     if (n > SAMPLE_TOKENS_MAX) {
         return DP_TOOBIG;
+    }
+    if (dp_manifest_external(&t->manifest)) {
+        return DP_UNSUPPORTED;
     }
     dp_tokens tokens = {0};
     dp_buf bytes;

@@ -42,6 +42,9 @@ static dp_status start_at(dp_trainer *t, uint64_t round)
 
 dp_status dp_trainer_init(dp_trainer *t)
 {
+    if (dp_manifest_external(&t->manifest)) {
+        return DP_UNSUPPORTED; /* Its first weights are an object. */
+    }
     DP_TRY(t->backend->init(t->engine, t->manifest.model_seed));
     if (dp_trainer_moments(t) == 1) {
         DP_TRY(t->backend->zero(t->engine, DP_VECTOR_M));

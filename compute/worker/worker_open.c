@@ -101,6 +101,10 @@ dp_status dp_worker_open_trainer(dp_worker *w, const dp_worker_command *c, dp_wh
     }
     dp_memfd_unmap(setup.manifest);
     DP_TRY(status);
+    if (dp_manifest_external(dp_trainer_manifest(w->trainer))) { /* It has taken neither. */
+        setup.backend = NULL;
+        setup.team = NULL;
+    }
     w->backend = setup.backend != NULL ? setup.backend : dp_backend_cpu();
     atomic_store(&w->elements, dp_trainer_elements(w->trainer));
     dp_trainer_msg reply = {.kind = DP_TRAINER_OPENED, .elements = dp_trainer_elements(w->trainer)};

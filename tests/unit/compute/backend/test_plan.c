@@ -309,6 +309,29 @@ static void rows_that_are_asked_for_are_kept_and_the_ladder_gives_way(void **sta
     assert_int_equal(dp_plan_make(&plan, &request, &why), DP_OK);
 }
 
+static void any_model_takes_its_vectors_and_no_more(void **state)
+{
+    (void)state;
+    const dp_model_config shape = {.arch = DP_ARCH_EXTERNAL};
+    dp_manifest manifest;
+    dp_plan plan;
+    dp_why why = {""};
+    dp_manifest_default(&manifest);
+    dp_manifest_set_model(&manifest, &shape);
+    manifest.elements = 1000000;
+    manifest.outer_mu_milli = 900;
+    plan = plan_of(&manifest, (uint64_t)1 << 30);
+    assert_int_equal(plan.parameters, 1000000);
+    assert_int_equal(plan.weights, 4000000); /* a multiple of 64 elements */
+    assert_int_equal(plan.anchors, 6 * 4000000);
+    assert_int_equal(plan.gradients + plan.moments + plan.packed + plan.activations, 0);
+    assert_true(plan.buffers > 2 * 4000000 && plan.rows == 1);
+    const dp_plan_request small = {.manifest = &manifest, .threads = 2, .budget = plan.total - 1};
+    assert_int_equal(dp_plan_make(&plan, &small, &why), DP_TOOBIG);
+    assert_int_equal(plan.rows, 0);
+    assert_non_null(strstr(why.text, "vectors of this model take"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +348,7 @@ int main(void)
         cmocka_unit_test(a_model_that_cannot_exist_has_no_plan),
         cmocka_unit_test(rows_that_are_asked_for_are_kept_and_the_ladder_gives_way),
         cmocka_unit_test(the_line_is_json),
+        cmocka_unit_test(any_model_takes_its_vectors_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
