@@ -75,7 +75,7 @@ json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend, uint64_t d
     return plan;
 }
 
-void dp_plan_print(const json_t *plan)
+void dp_plan_print(const json_t *plan, bool external)
 {
     static const struct {
         const char *key;
@@ -92,8 +92,12 @@ void dp_plan_print(const json_t *plan)
     char text[DP_PRINT_CELL_MAX];
     char there[DP_PRINT_CELL_MAX];
     dp_print_count(dp_json_real(plan, "parameters", 0), text);
-    printf("Memory that training needs for %s parameters:\n", text);
+    printf("Memory that %s for %s parameters:\n",
+           external ? "a node of this run needs, without the script," : "training needs", text);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (external && dp_json_real(plan, rows[i].key, 0) == 0) {
+            continue; /* No network, no optimizer, no data. */
+        }
         dp_print_bytes((uint64_t)dp_json_real(plan, rows[i].key, 0), text);
         printf("  %10s  %s\n", text, rows[i].text);
     }
@@ -101,6 +105,11 @@ void dp_plan_print(const json_t *plan)
     if (!json_is_true(json_object_get(plan, "fits"))) {
         printf("%s does not fit this machine: %s\n", dp_print_mark(false),
                dp_json_text(plan, "why", ""));
+        return;
+    }
+    if (external) {
+        printf("%s fits: this machine has %s; the script that trains the model needs more on top\n",
+               dp_print_mark(true), there);
         return;
     }
     const double at_once = dp_json_real(plan, "rows", 0);
@@ -164,6 +173,21 @@ bool dp_plan_disk_holds(const dp_manifest *manifest, uint64_t data_bytes, const 
     snprintf(why, DP_PLAN_WHY_MAX, "data and two states need %s, %s are free in %.300s", takes,
              free_text, path);
     return there >= needs;
+}
+
+bool dp_plan_tensors(const char *path, dp_manifest *manifest, char why[DP_PLAN_WHY_MAX])
+{
+    static dp_cli_tool tool; /* too large for a stack */
+    const char *const arguments[] = {"--tensors", path, NULL};
+    if (dp_cli_tool_run(&tool, arguments) != DP_OK) {
+        return true;
+    }
+    json_t *const told = tool.exit == 0 ? json_loads(tool.answer, 0, NULL) : NULL;
+    const long long elements = dp_json_int(told, "elements", 0);
+    manifest->elements = elements > 0 ? (uint64_t)elements : manifest->elements;
+    json_decref(told);
+    snprintf(why, DP_PLAN_WHY_MAX, "%.*s", DP_PLAN_WHY_MAX - 1, tool.words);
+    return tool.exit == 0;
 }
 
 bool dp_plan_model(const char *weights, dp_model_config *model)

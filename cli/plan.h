@@ -15,14 +15,17 @@ json_t *dp_plan_ask(const dp_manifest *manifest, const char *backend, uint64_t d
  * folder's are there already, and a text counts as itself, since a token is rarely shorter than the
  * two or four bytes that it takes. 0 where nothing can be read. */
 uint64_t dp_plan_data_bytes(const char *path);
-/* The same for a person, on stdout. */
-void dp_plan_print(const json_t *plan);
+/* The plan for a person, on stdout. external: of a run of any model. */
+void dp_plan_print(const json_t *plan, bool external);
 
 /* The model of weights to start from, as dpnode-worker --model tells it. False: it cannot be told;
  * the preparation of the run says why. */
 bool dp_plan_model(const char *weights, dp_model_config *model);
 
 enum { DP_PLAN_WHY_MAX = 512 };
+/* Sets elements of a run of any model by its safetensors file. False: the file cannot be used, and
+ * why tells. True also where there is no such program: the preparation of the run says why. */
+bool dp_plan_tensors(const char *path, dp_manifest *manifest, char why[DP_PLAN_WHY_MAX]);
 /* Whether the data at path holds one sequence to train on. Only a short text is read, which
  * dpnode-worker prepares in a folder that goes again; a long one is believed. False: why tells;
  * true also where there is no such program. */

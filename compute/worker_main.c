@@ -15,6 +15,8 @@
  *     checkpoint; print {"step"}
  *   dpnode-worker --model WEIGHTS                      print the model section of a manifest that
  *     can start from them
+ *   dpnode-worker --tensors FILE                       look at a safetensors file as a run of any
+ *     model takes it; print {"tensors", "elements", "table_bytes"}
  *   dpnode-worker train FOLDER ...                     train without peers (standalone_tool.h)
  *   dpnode-worker eval FOLDER ...                      measure what that made
  *   dpnode-worker data tokenize|info|verify|encode ...  token shards (data_tool.h)
@@ -62,7 +64,8 @@ enum mode {
     LOOK = 'k',
     PREPARE = 'p',
     EXPORT = 'e',
-    MODEL = 'd' + 256
+    MODEL = 'd' + 256,
+    TENSORS = 't' + 256
 }; /* its option */
 
 typedef struct arguments {
@@ -96,6 +99,7 @@ static int usage(FILE *out)
           "                     [--gguf TYPE | --llmc TYPE]\n"
           "       dpnode-worker --export FOLDER-OF-TRAIN FOLDER [--gguf TYPE | --llmc TYPE]\n"
           "       dpnode-worker --model WEIGHTS\n"
+          "       dpnode-worker --tensors FILE\n"
           "       dpnode-worker data tokenize|info|verify|encode ...\n"
           "       dpnode-worker train|eval FOLDER ...\n"
           "       dpnode-worker --look [--backend auto|cpu|NAME|PATH] [--patience SECONDS]\n"
@@ -130,6 +134,7 @@ static bool parse(int argc, char **argv, arguments *args)
                                             {"prepare", no_argument, NULL, PREPARE},
                                             {"export", no_argument, NULL, EXPORT},
                                             {"model", no_argument, NULL, MODEL},
+                                            {"tensors", no_argument, NULL, TENSORS},
                                             {"from", required_argument, NULL, 'r'},
                                             {"manifest", required_argument, NULL, 'a'},
                                             {"gguf", required_argument, NULL, 'g'},
@@ -157,7 +162,7 @@ static bool parse(int argc, char **argv, arguments *args)
     bool good = true;
     while (good && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         const bool is_mode = option == PLAN || option == LOOK || option == PREPARE ||
-                             option == EXPORT || option == MODEL;
+                             option == EXPORT || option == MODEL || option == TENSORS;
         good = option != '?' && (!is_mode || args->mode == SERVE);
         args->mode = is_mode ? option : args->mode;
         args->help = args->help || option == 'h';
@@ -204,6 +209,21 @@ static int tell_model(const char *weights)
     dp_hf_import_describe(&config, text);
     printf("model: %s\n", text);
     return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+}
+
+static int print_tensors(const dp_prepared *made)
+{
+    printf("{\"tensors\": %" PRIu64 ", \"elements\": %" PRIu64 ", \"table_bytes\": %" PRIu64 "}\n",
+           made->tensors, made->elements, made->tokenizer_bytes);
+    return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
+}
+
+static int tell_tensors(const char *path)
+{
+    dp_why why = {{0}};
+    dp_prepared made;
+    const dp_status status = dp_prepare_tensors(path, &made, &why);
+    return status == DP_OK ? print_tensors(&made) : dp_tool_complain(status, &why);
 }
 
 static int export_model(const arguments *args, char **words)
@@ -275,7 +295,9 @@ static dp_status make_plan(const arguments *args, const dp_plugin_choice *choice
                                      .data = on_cpu ? data : 0,
                                      .processes = processes,
                                      .lanes = processes};
-    return dp_process_group_plan_choice(choice, &request, plan, why);
+    return dp_manifest_external(manifest)
+               ? dp_backend_cpu()->plan(0, &request, plan, why) /* It alone has such a model. */
+               : dp_process_group_plan_choice(choice, &request, plan, why);
 }
 
 static dp_status tell_plan(const arguments *args, const char *path, dp_buf *line, dp_why *why)
@@ -335,6 +357,9 @@ static int prepare(const arguments *args, char **words)
     if (status != DP_OK) {
         const int exit = dp_tool_complain(status, &why);
         return fits ? exit : DP_PREPARED_NO_MEMORY;
+    }
+    if (made.tensors > 0) {
+        return print_tensors(&made);
     }
     printf("{\"tokenizer_bytes\": %" PRIu64 ", \"tokens\": %" PRIu64 ", \"shards\": %" PRIu64
            ", \"data_bytes\": %" PRIu64 ", \"text_bytes\": %" PRIu64 ", \"vocab\": %" PRIu64 "}\n",
@@ -467,6 +492,9 @@ int main(int argc, char **argv)
     }
     if (args.mode == MODEL && n_words == 1) {
         return tell_model(words[0]);
+    }
+    if (args.mode == TENSORS && n_words == 1) {
+        return tell_tensors(words[0]);
     }
     if (args.mode == PLAN && n_words == 1) {
         return plan(&args, words[0]);

@@ -11,7 +11,7 @@ _dpnode() {
     'doctor'*) words="--dir --listen --backend $common" ;;
     'run') words='create validate fork merge --help' ;;
     'run create') words="--demo --text --from --name --dir --listen $common" ;;
-    'run validate') words="--keys $common" ;;
+    'run validate') words="--keys --from $common" ;;
     'run fork') words="--to --yes $common" ;;
     'run merge') words="--yes $common" ;;
     'invite'*) words="--uses --expires --role --qr $common" ;;

@@ -256,7 +256,7 @@ static int show(const dp_cmd *cmd, const dp_doctor *doctor)
     }
     if (doctor->plan != NULL) {
         putchar('\n');
-        dp_plan_print(doctor->plan);
+        dp_plan_print(doctor->plan, false);
     }
     printf("\n%u passed, %u warning%s, %u failed\n", counts[DP_FINDING_OK], counts[DP_FINDING_WARN],
            counts[DP_FINDING_WARN] == 1 ? "" : "s", counts[DP_FINDING_FAIL]);
@@ -276,7 +276,8 @@ static int run_doctor(dp_cmd *cmd)
     }
     gather_daemon(cmd, &all);
     gather_programs(cmd, &all);
-    if (has_manifest && all.worker != NULL) {
+    /* Without its file, nothing is known of the needs of a run of any model. */
+    if (has_manifest && all.worker != NULL && !dp_manifest_external(&file.manifest)) {
         char text[DP_CLI_PATH_MAX];
         dp_run_text_path(cmd->args[0], &file, text);
         all.plan = dp_plan_ask(&file.manifest, dp_json_text(all.check, "backend", NULL),

@@ -108,6 +108,32 @@ static int find_text(const dp_run_source *source, dp_run_input *input, dp_contro
     return 0;
 }
 
+/* Of a run of any model: its file is the model, and the script reads the data. Sets elements. */
+static int find_tensors(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
+{
+    static const char fix[] = "dpnode run create FILE --from model.safetensors   # a file of F32, "
+                              "F16 and BF16 tensors";
+    char why[DP_PLAN_WHY_MAX] = "";
+    if (source->text != NULL || input->file.text_path[0] != '\0') {
+        dp_error_set(error, DP_EXIT_USAGE, "E0314",
+                     source->text != NULL
+                         ? "dpnode run create FILE --from model.safetensors   # without --text"
+                         : "dpnode run create FILE --from model.safetensors   # a manifest without "
+                           "the line text:",
+                     "this run takes no text",
+                     "model.arch is external: its script alone reads data");
+    } else if (source->from == NULL) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0314", fix, "the run has no model to begin from",
+                     "model.arch is external: a safetensors file gives names, shapes and first "
+                     "weights of the tensors");
+    } else if (!dp_plan_tensors(input->from_path, &input->file.manifest, why)) {
+        dp_error_set(error, DP_EXIT_DATA, "E0313", fix, "no run can begin from this file", why);
+    } else {
+        return 0;
+    }
+    return error->exit;
+}
+
 /* With weights, model keys that are not given are those of the weights, as with a preset. */
 static int read_manifest(const dp_run_source *source, const dp_model_config *model,
                          dp_manifest_file *file, dp_control_error *error)
@@ -140,7 +166,11 @@ int dp_run_input_open(const dp_run_source *source, dp_run_input *input, dp_contr
         known = dp_plan_model(input->from_path, &model);
     }
     const int status = read_manifest(source, known ? &model : NULL, &input->file, error);
-    return status != 0 ? status : find_text(source, input, error);
+    if (status != 0) {
+        return status;
+    }
+    return dp_manifest_external(&input->file.manifest) ? find_tensors(source, input, error)
+                                                       : find_text(source, input, error);
 }
 
 void dp_run_input_close(dp_run_input *input)
@@ -162,11 +192,14 @@ int dp_run_create(dp_client *client, const dp_run_input *input, const char *name
     }
     dp_packer packer = dp_client_begin(client, "run.create");
     const bool from = input->from_path[0] != '\0';
-    dp_pack_map(&packer, 2U + (name != NULL) + from);
+    const bool text = input->text_path[0] != '\0';
+    dp_pack_map(&packer, 1U + text + (name != NULL) + from);
     dp_pack_text(&packer, "manifest");
     dp_pack_bytes(&packer, dp_view_of(canonical, size));
-    dp_pack_text(&packer, "text_path");
-    dp_pack_text(&packer, input->text_path);
+    if (text) {
+        dp_pack_text(&packer, "text_path");
+        dp_pack_text(&packer, input->text_path);
+    }
     if (from) {
         dp_pack_text(&packer, "from_path");
         dp_pack_text(&packer, input->from_path);
@@ -225,7 +258,7 @@ static int plan_first(const dp_run_input *input, const char *dir, dp_control_err
         dp_error_set(error, DP_EXIT_UNAVAILABLE, "E0311",
                      "free memory, or change the setting named above",
                      "this model does not fit this machine", dp_json_text(plan, "why", ""));
-    } else if (input->from_path[0] == '\0' &&
+    } else if (input->text_path[0] != '\0' && input->from_path[0] == '\0' &&
                !dp_plan_text_holds(manifest, input->text_path, why)) {
         dp_error_set(error, DP_EXIT_DATA, "E0304",
                      "dpnode run create FILE --text TEXT   # a file of UTF-8 text, or a folder",
@@ -288,10 +321,12 @@ const dp_verb dp_verb_run_create = {
     .name = "run create",
     .run = run_create,
     .arguments = "FILE | --demo kjv",
-    .summary = "create a run from a manifest and a text",
-    .examples = "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
-                "--name alice\n"
-                "  dpnode run create run.yaml --text book.txt --from ./SmolLM2-135M\n",
+    .summary = "create a run from a manifest and a text, or a model file of any kind",
+    .examples =
+        "  dpnode run create --demo kjv\n  dpnode run create run.yaml --text book.txt "
+        "--name alice\n"
+        "  dpnode run create run.yaml --text book.txt --from ./SmolLM2-135M\n"
+        "  dpnode run create any.yaml --from model.safetensors   # model: {arch: external}\n",
     .n_args_max = 1,
     .options = {DP_RUN_INPUT_OPTIONS, {"name", 0, "NAME", "name of this node"}, DP_START_OPTIONS},
 };
@@ -330,7 +365,11 @@ static void print_validated(const dp_cmd *cmd, const dp_run_input *input, const 
         printf("%s the disk: %s\n", dp_print_mark(false), disk_why);
     }
     if (plan != NULL) {
-        dp_plan_print(plan);
+        dp_plan_print(plan, dp_manifest_external(&input->file.manifest));
+    } else if (dp_manifest_external(&input->file.manifest) && input->from_path[0] == '\0') {
+        printf("Memory and disk follow from the model: dpnode run validate %s --from "
+               "model.safetensors\n",
+               cmd->args[0]);
     } else {
         printf("The memory for training is not known: dpnode-worker printed no plan.\n");
     }
@@ -353,7 +392,9 @@ static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
     if (dp_plan_disk_holds(manifest, data_bytes, dir, disk)) {
         disk[0] = '\0';
     }
-    json_t *plan = dp_plan_ask(manifest, backend != NULL ? backend : "auto", data_bytes);
+    const bool unknown = dp_manifest_external(manifest) && manifest->elements == 0;
+    json_t *plan =
+        unknown ? NULL : dp_plan_ask(manifest, backend != NULL ? backend : "auto", data_bytes);
     const bool valid = text[0] == '\0' && disk[0] == '\0' &&
                        (plan == NULL || json_is_true(json_object_get(plan, "fits")));
     if (cmd->json) {
@@ -366,6 +407,30 @@ static int tell_validated(const dp_cmd *cmd, const dp_run_input *input)
     print_validated(cmd, input, plan, text, disk);
     json_decref(plan);
     return valid ? 0 : DP_EXIT_NEGATIVE;
+}
+
+/* Finds the text or the model file that the manifest is meant to be used with, if one is named. */
+static bool find_inputs(const dp_run_source *source, dp_run_input *input, dp_control_error *error)
+{
+    const bool external = dp_manifest_external(&input->file.manifest);
+    input->from_path[0] = '\0';
+    input->text_path[0] = '\0';
+    if (source->from != NULL && !external) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0001", "dpnode run create --help",
+                     "--from is for model.arch external",
+                     "memory for another model follows from its manifest");
+        return false;
+    }
+    if (source->from != NULL && dp_path_absolute(source->from, input->from_path) != DP_OK) {
+        dp_error_set(error, DP_EXIT_USAGE, "E0310", "give a shorter path",
+                     "the path of the weights is too long", source->from);
+        return false;
+    }
+    if (external) {
+        return (source->from == NULL && input->file.text_path[0] == '\0') ||
+               find_tensors(source, input, error) == 0;
+    }
+    return input->file.text_path[0] == '\0' || find_text(source, input, error) == 0;
 }
 
 static int run_validate(dp_cmd *cmd)
@@ -384,8 +449,8 @@ static int run_validate(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     /* A manifest need not name a text; one that does is meant to be used with it. */
-    const dp_run_source source = {.path = cmd->args[0]};
-    if (input.file.text_path[0] != '\0' && find_text(&source, &input, &error) != 0) {
+    const dp_run_source source = {.path = cmd->args[0], .from = dp_cmd_option(cmd, "from")};
+    if (!find_inputs(&source, &input, &error)) {
         return dp_cmd_fail(cmd, &error);
     }
     return tell_validated(cmd, &input);
@@ -398,5 +463,6 @@ const dp_verb dp_verb_run_validate = {
     .summary = "check a manifest without a daemon, or list its keys",
     .examples = "  dpnode run validate run.yaml\n  dpnode run validate --keys\n",
     .n_args_max = 1,
-    .options = {{"keys", 0, NULL, "list every key with its default and bounds"}},
+    .options = {{"keys", 0, NULL, "list every key with its default and bounds"},
+                {"from", 0, "FILE", "with model.arch external: the safetensors file of the model"}},
 };

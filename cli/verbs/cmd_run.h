@@ -17,7 +17,7 @@ typedef struct dp_run_source {
 
 typedef struct dp_run_input {
     dp_manifest_file file;
-    char text_path[DP_CLI_PATH_MAX]; /* absolute, readable */
+    char text_path[DP_CLI_PATH_MAX]; /* absolute, readable; "": none, of a run of any model */
     bool text_is_ours;               /* a temporary file */
     char from_path[DP_CLI_PATH_MAX]; /* absolute; "": weights are drawn from the seed */
 } dp_run_input;
@@ -55,7 +55,8 @@ int dp_run_print_keys(const dp_cmd *cmd);
     {                                                                                              \
         "from", 0, "WEIGHTS",                                                                      \
             "weights to start from: a Hugging Face folder (its model and tokenizer are used) or "  \
-            "an llm.c file; model keys of the manifest win"                                        \
+            "an llm.c file; model keys of the manifest win; with model.arch external a "           \
+            "safetensors file, which is the model"                                                 \
     }
 
 #endif

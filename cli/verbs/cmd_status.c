@@ -66,6 +66,14 @@ static void print_pause(const json_t *status)
     }
 }
 
+/* The things that a run counts. */
+static const char *unit_name(const json_t *run)
+{
+    return dp_json_flag(run, "external") == 1 && dp_json_int(run, "sample_tokens", 0) == 1
+               ? "samples"
+               : "tokens";
+}
+
 /* The first line: the run as the chain has it. */
 static void print_chain(const json_t *status, const json_t *run)
 {
@@ -79,7 +87,7 @@ static void print_chain(const json_t *status, const json_t *run)
         return;
     }
     dp_print_count(dp_json_real(run, "tokens", 0), tokens);
-    printf("  round %lld  %s tokens", dp_json_int(run, "round", 0), tokens);
+    printf("  round %lld  %s %s", dp_json_int(run, "round", 0), tokens, unit_name(run));
     if (dp_json_real(run, "loss", 0) > 0) {
         printf("  loss %.3f", dp_json_real(run, "loss", 0));
     }
@@ -101,7 +109,9 @@ static void print_trainer(const json_t *run)
         printf(", restarts in %lld s", (dp_json_int(run, "trainer_next_ms", 0) + 999) / 1000);
     } else if (is_known(run, "tokens_per_s")) {
         dp_print_count(dp_json_real(run, "tokens_per_s", 0), rate);
-        printf(" at %s tokens/s", rate);
+        printf(" at %s %s/s", rate, unit_name(run));
+    } else if (dp_json_flag(run, "external") == 1 && strcmp(trainer, "up") == 0) {
+        printf(", waiting for a script (dpnode why)");
     } else if (strcmp(trainer, "up") == 0) {
         printf(dp_json_flag(run, "trains") ? ", speed not measured yet" : ", not training");
     }
@@ -180,7 +190,8 @@ static bool passes(const char *check, const json_t *status)
         0) { /* It answered; but one that has lost its run waits for its owner. */
         return json_object_get(status, "lost") == NULL;
     }
-    return (strcmp(state, "training") == 0 || strcmp(state, "gossip") == 0) &&
+    return (strcmp(state, "training") == 0 || strcmp(state, "waiting") == 0 ||
+            strcmp(state, "gossip") == 0) &&
            strcmp(dp_json_text(run, "trainer", ""), "up") == 0;
 }
 

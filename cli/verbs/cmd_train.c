@@ -92,7 +92,7 @@ static void print_event(training *t, const char *event, const json_t *e)
     }
     close_line(t);
     if (strcmp(event, "plan") == 0) {
-        dp_plan_print(json_object_get(e, "plan"));
+        dp_plan_print(json_object_get(e, "plan"), false);
     } else if (strcmp(event, "data") == 0) {
         printf("%s text prepared: %lld tokens\n", dp_print_mark(true), dp_json_int(e, "tokens", 0));
     } else if (strcmp(event, "note") == 0) {
@@ -237,6 +237,15 @@ static int run_train(dp_cmd *cmd)
         return dp_cmd_fail(cmd, &error);
     }
     if (!none && dp_run_input_open(&source, &input, &error) != 0) {
+        dp_run_input_close(&input);
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (!none && dp_manifest_external(&input.file.manifest)) {
+        dp_error_set(
+            &error, DP_EXIT_USAGE, "E0515",
+            "dpnode run create FILE --from model.safetensors   # a run, on this node alone",
+            "dpnode train cannot train this model",
+            "model.arch is external: only a script trains it, as a member of a run");
         dp_run_input_close(&input);
         return dp_cmd_fail(cmd, &error);
     }

@@ -7,6 +7,7 @@
 #include "compute/format/hf_config.h"
 #include "compute/format/llmc.h"
 #include "compute/format/safetensors.h"
+#include "compute/format/tensor_file.h"
 #include "compute/machine/files.h"
 #include "compute/model/state.h"
 #include "compute/text/bpe.h"
@@ -134,6 +135,42 @@ static dp_status write_all(const form *f, const dp_export_inputs *in, const dp_m
     return write_model(f, manifest, in->state, folder, bpe, why);
 }
 
+/* The tensors of a run of any model, as its table has them. vector: room for n. */
+static dp_status encode_tensors(const dp_export_inputs *in, const dp_tensor_table *table,
+                                float *vector, size_t n, dp_buf *out, dp_why *why)
+{
+    uint64_t round;
+    const dp_status status = dp_state_read(in->state, &round, vector, n);
+    return status == DP_OK
+               ? dp_tensor_file_write(table, vector, out, why)
+               : dp_why_set(why, status, "the state does not belong to the table of tensors: %s",
+                            dp_status_text(status));
+}
+
+static dp_status write_tensors(const dp_export_inputs *in, const char *folder, dp_why *why)
+{
+    dp_tensor_table table;
+    dp_model model;
+    dp_buf out;
+    DP_TRY(dp_tensor_table_open(&table, in->tokenizer, why));
+    dp_model_open_vector(&model, table.elements);
+    dp_buf_init(&out, 2 * DP_OBJECT_BYTES_MAX);
+    float *const vector = dp_alloc(model.n_elements, sizeof *vector);
+    dp_status status = vector == NULL
+                           ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
+                           : encode_tensors(in, &table, vector, model.n_elements, &out, why);
+    if (status == DP_OK) {
+        status = dp_folder_make(folder, why);
+    }
+    if (status == DP_OK) {
+        status = dp_file_write(folder, "model.safetensors", dp_buf_view(&out), why);
+    }
+    dp_free(vector);
+    dp_buf_close(&out);
+    dp_model_close(&model);
+    return status;
+}
+
 dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in, dp_why *why)
 {
     form f = {.target = TRANSFORMERS, .gguf = DP_GGUF_F32, .llmc = DP_LLMC_FP32};
@@ -143,6 +180,13 @@ dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in, 
     dp_status status = dp_manifest_decode(&manifest, in->manifest);
     if (status != DP_OK) {
         return dp_why_set(why, status, "the manifest does not parse");
+    }
+    if (dp_manifest_external(&manifest)) {
+        return f.target == TRANSFORMERS
+                   ? write_tensors(in, job->folder, why)
+                   : dp_why_set(why, DP_UNSUPPORTED,
+                                "a model of model.arch external is exported as safetensors alone: "
+                                "leave out --gguf and --llmc");
     }
     DP_TRY(dp_bpe_load(&bpe, in->tokenizer, why));
     status = write_all(&f, in, &manifest, bpe, job->folder, why);

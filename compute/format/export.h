@@ -15,7 +15,8 @@ typedef struct dp_export_job {
 } dp_export_job;
 
 /* Writes the export; without gguf and llmc: model.safetensors, config.json, generation_config.json
- * and tokenizer.json. DP_BADARG, DP_BADMSG, DP_UNSUPPORTED (the other program has no such model),
+ * and tokenizer.json. Of a run of any model: model.safetensors alone, with the tensors of its
+ * table. DP_BADARG, DP_BADMSG, DP_UNSUPPORTED (the other program has no such model),
  * DP_IO, DP_NOSPACE, DP_NOTFOUND, DP_NOMEM, with a sentence. */
 DP_MUST dp_status dp_export(const dp_export_job *job, dp_why *why);
 
@@ -23,7 +24,7 @@ DP_MUST dp_status dp_export(const dp_export_job *job, dp_why *why);
 typedef struct dp_export_inputs {
     dp_view manifest;
     dp_view state;
-    dp_view tokenizer;
+    dp_view tokenizer; /* or the table of tensors */
 } dp_export_inputs;
 /* The same from memory; the paths of inputs in job are ignored. */
 DP_MUST dp_status dp_export_views(const dp_export_job *job, const dp_export_inputs *in,

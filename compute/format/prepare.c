@@ -11,6 +11,7 @@
 #include "base/run/samples.h"
 #include "compute/format/hf_import.h"
 #include "compute/format/llmc.h"
+#include "compute/format/tensor_file.h"
 #include "compute/machine/files.h"
 #include "compute/model/state.h"
 #include "compute/text/bpe.h"
@@ -295,6 +296,19 @@ static dp_status write_first(const dp_manifest *manifest, float *theta, size_t n
     return DP_OK;
 }
 
+/* theta is lost; state: empty. */
+static dp_status keep_state(const dp_prepare_job *job, float *theta, size_t n,
+                            dp_manifest *manifest, dp_buf *state, dp_why *why)
+{
+    const dp_status written = write_first(manifest, theta, n, state);
+    if (written != DP_OK) {
+        return dp_why_set(why, written, "the first state: %s", dp_status_text(written));
+    }
+    manifest->init = dp_object_hash(dp_buf_view(state), NULL);
+    manifest->init_bytes = state->size;
+    return dp_file_write(job->folder, DP_PREPARED_INIT, dp_buf_view(state), why);
+}
+
 static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_manifest *manifest,
                             dp_why *why)
 {
@@ -310,12 +324,7 @@ static dp_status write_init(const dp_prepare_job *job, const weights *w, dp_mani
     dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
                                      : weights_read(w, &model, theta, why);
     if (status == DP_OK) {
-        status = write_first(manifest, theta, model.n_elements, &state);
-    }
-    if (status == DP_OK) {
-        manifest->init = dp_object_hash(dp_buf_view(&state), NULL);
-        manifest->init_bytes = state.size;
-        status = dp_file_write(job->folder, DP_PREPARED_INIT, dp_buf_view(&state), why);
+        status = keep_state(job, theta, model.n_elements, manifest, &state, why);
     }
     dp_free(theta);
     dp_buf_close(&state);
@@ -352,6 +361,102 @@ static dp_status take_weights(const dp_prepare_job *job, dp_buf *json, dp_manife
     return status;
 }
 
+/* ---- any model ---- */
+
+_Static_assert((int)DP_TENSOR_TABLE_BYTES_MAX == (int)DP_MANIFEST_TABLE_MAX,
+               "a manifest may name every table");
+
+static dp_status keep_table(const dp_prepare_job *job, dp_manifest *manifest, dp_view bytes,
+                            dp_why *why)
+{
+    manifest->tokenizer = dp_object_hash(bytes, NULL);
+    manifest->tokenizer_bytes = bytes.size;
+    return dp_file_write(job->folder, DP_PREPARED_TABLE, bytes, why);
+}
+
+/* The first state of these tensors. manifest has the number of elements, and no objects yet. */
+static dp_status keep_tensors(const dp_prepare_job *job, const dp_safetensors *file,
+                              const dp_tensor_table *table, dp_manifest *manifest, dp_why *why)
+{
+    dp_model model;
+    dp_buf state;
+    DP_TRY(dp_manifest_check(manifest, why)); /* That a state holds so many. */
+    dp_model_open_vector(&model, table->elements);
+    float *const theta = dp_alloc(model.n_elements, sizeof *theta);
+    dp_buf_init(&state, DP_OBJECT_BYTES_MAX);
+    dp_status status = theta == NULL ? dp_why_set(why, DP_NOMEM, "no memory for the weights")
+                                     : dp_tensor_file_read(file, table, theta, why);
+    if (status == DP_OK) {
+        status = keep_state(job, theta, model.n_elements, manifest, &state, why);
+    }
+    dp_free(theta);
+    dp_buf_close(&state);
+    dp_model_close(&model);
+    return status;
+}
+
+static dp_status take_tensors(const dp_prepare_job *job, const dp_safetensors *file,
+                              dp_manifest *manifest, dp_prepared *prepared, dp_why *why)
+{
+    dp_buf bytes;
+    dp_tensor_table table;
+    dp_buf_init(&bytes, DP_TENSOR_TABLE_BYTES_MAX);
+    dp_status status = dp_tensor_file_table(file, &bytes, why);
+    if (status == DP_OK) {
+        status = dp_tensor_table_open(&table, dp_buf_view(&bytes), why);
+    }
+    if (status == DP_OK) {
+        manifest->elements = table.elements;
+        prepared->tensors = table.n_tensors;
+        prepared->elements = table.elements;
+        prepared->tokenizer_bytes = bytes.size;
+        status = job->folder == NULL ? DP_OK : keep_tensors(job, file, &table, manifest, why);
+    }
+    if (status == DP_OK && job->folder != NULL) {
+        status = keep_table(job, manifest, dp_buf_view(&bytes), why);
+    }
+    dp_buf_close(&bytes);
+    return status;
+}
+
+/* Opens the file of a run of any model. */
+static dp_status take_file(const dp_prepare_job *job, dp_manifest *manifest, dp_prepared *prepared,
+                           dp_why *why)
+{
+    dp_view bytes;
+    dp_safetensors *file = NULL;
+    dp_why cause = {{0}};
+    if (dp_folder_is(job->weights)) {
+        return dp_why_set(why, DP_BADARG,
+                          "%.300s is a folder; name the safetensors file in it, such as "
+                          "%.300s/model.safetensors",
+                          job->weights, job->weights);
+    }
+    DP_TRY(dp_file_map_path(job->weights, &bytes, why));
+    dp_status status = dp_safetensors_open(&file, bytes, &cause);
+    if (status == DP_OK) {
+        status = take_tensors(job, file, manifest, prepared, &cause);
+    }
+    if (status != DP_OK) {
+        status = dp_why_set(why, status, "%.200s: %.300s", job->weights,
+                            cause.text[0] != '\0' ? cause.text : dp_status_text(status));
+    }
+    dp_safetensors_close(file);
+    dp_file_unmap(bytes);
+    return status;
+}
+
+dp_status dp_prepare_tensors(const char *path, dp_prepared *prepared, dp_why *why)
+{
+    dp_manifest manifest;
+    dp_prepared made = {0};
+    const dp_prepare_job job = {.weights = path};
+    dp_manifest_default(&manifest);
+    DP_TRY(take_file(&job, &manifest, &made, why));
+    *prepared = made;
+    return DP_OK;
+}
+
 /* ---- all of it ---- */
 
 static dp_status take_data(const dp_prepare_job *job, dp_buf *json, dp_manifest *manifest,
@@ -385,6 +490,15 @@ static dp_status prepare(const dp_prepare_job *job, dp_buf *json, dp_manifest *m
                          dp_prepared *prepared, dp_why *why)
 {
     DP_TRY(dp_folder_make(job->folder, why));
+    if (dp_manifest_external(manifest)) {
+        if (job->weights == NULL) {
+            return dp_why_set(why, DP_BADARG,
+                              "a run of model.arch external begins from a safetensors file, and "
+                              "none is given");
+        }
+        DP_TRY(take_file(job, manifest, prepared, why));
+        return dp_manifest_check(manifest, why);
+    }
     if (job->weights != NULL) {
         DP_TRY(take_weights(job, json, manifest, why));
     }
@@ -408,6 +522,9 @@ dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest, dp_prepar
     filled.init = (dp_hash){{0}};
     filled.init_bytes = 0;
     filled.n_shards = 0;
+    filled.elements = 0;
+    filled.tokenizer = (dp_hash){{0}};
+    filled.tokenizer_bytes = 0;
     memset(filled.shards, 0, sizeof filled.shards);
     dp_buf_init(&json, DP_BPE_JSON_BYTES_MAX);
     const dp_status status = prepare(job, &json, &filled, &made, why);

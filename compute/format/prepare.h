@@ -1,5 +1,5 @@
-/* Prepares a run: text or tokens, and perhaps weights, become the objects that its manifest names.
- * No training here. */
+/* Prepares a run: text or tokens, and perhaps weights, become the objects that its manifest names;
+ * for a run of any model, a safetensors file alone. No training here. */
 #ifndef DP_COMPUTE_FORMAT_PREPARE_H
 #define DP_COMPUTE_FORMAT_PREPARE_H
 
@@ -10,7 +10,9 @@
 #include "base/run/prepared.h"
 
 typedef struct dp_prepared {
-    uint64_t tokenizer_bytes;
+    uint64_t tokenizer_bytes; /* or of the table of tensors */
+    uint64_t tensors;         /* of a run of any model, as elements; else 0 */
+    uint64_t elements;
     uint64_t tokens;
     uint64_t shards;
     uint64_t data_bytes; /* of all shards */
@@ -22,7 +24,8 @@ typedef struct dp_prepare_job {
     const char *text;   /* UTF-8 text; a folder of data (corpus.h); or one of files (tokenize.h) */
     const char *folder; /* target of the files (base/run/prepared.h); made if absent */
     /* First weights: a Hugging Face folder (hf_import.h), or a file of llm.c (llmc.h), whose data
-     * must be a folder with its tokenizer; NULL: from the seed. */
+     * must be a folder with its tokenizer; NULL: from the seed. Of a run of any model: a
+     * safetensors file, which must be given; text is not read. */
     const char *weights;
 } dp_prepare_job;
 
@@ -31,14 +34,19 @@ typedef struct dp_prepare_job {
  * or that of the weights; a folder of data is checked and taken with its own, which must be that of
  * the weights; the files of another folder, in the order of their names, are tokenized into shards,
  * by a tokenizer as for a text. Data in which no shard's training part holds one sequence is
- * refused. DP_BADARG, DP_BADMSG, DP_TOOBIG (more than DP_MANIFEST_SHARDS_MAX shards) ... with a
- * sentence; then *manifest is as it was. */
+ * refused. A run of any model gets tensors.table and init.state. DP_BADARG, DP_BADMSG, DP_TOOBIG
+ * (more than DP_MANIFEST_SHARDS_MAX shards) ... with a sentence; then *manifest is as it was. */
 DP_MUST dp_status dp_prepare(const dp_prepare_job *job, dp_manifest *manifest,
                              dp_prepared *prepared, dp_why *why);
 /* The same from and to files: a canonical manifest, and folder/manifest.bin, which has its data
  * part filled in. */
 DP_MUST dp_status dp_prepare_files(const dp_prepare_job *job, const char *manifest_path,
                                    dp_prepared *prepared, dp_why *why);
+
+/* Reads a safetensors file as a run of any model would, and writes nothing: tensors, elements and
+ * tokenizer_bytes. Values are not looked at. With a sentence as above, which names file and
+ * tensor. */
+DP_MUST dp_status dp_prepare_tensors(const char *path, dp_prepared *prepared, dp_why *why);
 
 /* The model of first weights, named as in weights of a job. */
 DP_MUST dp_status dp_prepare_model(const char *weights, dp_model_config *config, dp_why *why);

@@ -59,7 +59,8 @@ void dp_method_data(dp_daemon *daemon, const dp_call *call, const dp_pack_value 
     dp_group data = dp_array_begin(dp_pair(&map, "data"));
     if (manifest != NULL) {
         add_data(&data, node,
-                 &(data_item){"tokenizer", &manifest->tokenizer, manifest->tokenizer_bytes, 0});
+                 &(data_item){dp_manifest_external(manifest) ? "table" : "tokenizer",
+                              &manifest->tokenizer, manifest->tokenizer_bytes, 0});
         for (uint32_t i = 0; i < manifest->n_shards; i++) {
             const dp_manifest_shard *const shard = &manifest->shards[i];
             add_data(&data, node,

@@ -145,6 +145,13 @@ void dp_method_ckpt_export(dp_daemon *daemon, const dp_call *call, const dp_pack
                      "unknown file type", "--gguf and --llmc exclude each other");
         return;
     }
+    const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
+    if (type != NULL && manifest != NULL && dp_manifest_external(manifest)) {
+        dp_call_fail(call, 64, "E0403", "dpnode ckpt export DIR   # writes model.safetensors",
+                     "this model has no such file",
+                     "model.arch is external: its tensors are written as safetensors alone");
+        return;
+    }
     if (type != NULL) {
         snprintf(form.option, sizeof form.option, "%s", gguf != NULL ? "--gguf" : "--llmc");
     }
@@ -191,6 +198,14 @@ static void ask(dp_daemon *daemon, const dp_call *call, const dp_trainer_msg *qu
 {
     dp_driver *driver = dp_call_driver(daemon, call);
     if (driver == NULL) {
+        return;
+    }
+    const dp_manifest *const manifest = dp_driver_manifest(driver);
+    if (manifest != NULL && dp_manifest_external(manifest)) {
+        dp_call_fail(call, 69, "E0412",
+                     "dpnode ckpt export DIR   # writes model.safetensors for the script",
+                     "dpnode cannot run the model of this run",
+                     "model.arch is external: only the script that trains the model can answer");
         return;
     }
     ask_call *self = dp_alloc(1, sizeof *self);

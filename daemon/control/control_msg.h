@@ -12,7 +12,8 @@
  * in the key. A key that does not apply is left out; a value that applies and is not known yet is
  * nil. Peers are {"id": 64 hex, "short": 12 characters, "name": nil before it has told one}.
  *   hello        {} -> {"version", "pid", "state":
- *                "idle"|"joining"|"starting"|"training"|"gossip"|"paused"|"halted"|"left", "run"?}
+ *                "idle"|"joining"|"starting"|"training"|"waiting" (the same in a run of any model,
+ *                where this node has no script)|"gossip"|"paused"|"halted"|"left", "run"?}
  *   status       {} -> {"state", "pid", "version", "dir", "uptime_s", "name", "id", "port"?,
  *                       "paused"?: {"since_ms"?, "by"?: a user of this machine, "text"}: the
  *                       owner's order, "lost"?: text, the store was damaged and names no run any
@@ -20,8 +21,10 @@
  *                       "round", "applied", "slot", "tokens", "state_root", "members", "alive",
  *                       "voters", "is_voter", "ballot_owner": short id of who is to propose the
  *                       next record, "quorum", "listed", "loss"?, "exchanges", "rejected",
- *                       "diverged", "elements", "data_objects" (tokenizer and shards), "data_here"
- *                       (of these), "round_ms", "trains": bool, "tokens_per_s",
+ *                       "diverged", "elements", "data_objects" (tokenizer or table of tensors, and
+ *                       shards), "data_here" (of these), "round_ms", "external"?: true, of a run of
+ *                       any model, "sample_tokens": tokens that a sample counts as, "trains": bool,
+ *                       "tokens_per_s",
  *                       "compute_utilisation" (both nil while it does not), "trainer_ms"?:
  *                       {"trained", "computed", "data", "publish", "apply", "state", "tell"}, since
  *                       the trainer's start: computed of trained are steps, the others what the
@@ -76,7 +79,8 @@
  *   why          {"round"?: n, "peer"?: text} -> {"answer": text, "causes": [{"time_ms","text"}],
  *                "fix"?: text, "known"?: this node has that round}
  *   run.create   {"manifest": bin (canonical, keys, hashes and signature zero), "text_path"?
- *                       (absolute), "from_path"? (a folder of weights to start from, absolute),
+ *                       (absolute; not in a run of any model), "from_path"? (weights to start from,
+ *                       absolute; in a run of any model a safetensors file, which must be given),
  *                       "name"?} -> notices {"phase","ok","text"};
  *                       {"run","id","invite","expires_ms","elements"}
  *   run.join     {"token", "name"?} -> notices {"phase","ok","text","ms"?};
@@ -127,7 +131,8 @@
  *                       "llmc"?: "f32"|"bf16"} -> {"path","files":[text],"round"}
  *   sample       {"prompt"?, "tokens"?: n, "seed"?} -> {"text","round"}
  *   eval         {"tokens"?: n (0: all)} -> {"loss","bits_per_byte","tokens","round"}
- *   data         {} -> {"data": [{"kind": "tokenizer"|"tokens"|"weights","root","bytes","tokens"?
+ *   data         {} -> {"data": [{"kind": "tokenizer"|"table" (of tensors)|"tokens"|"weights",
+ *                       "root","bytes","tokens"?
  *                       (of a shard), "local": bool}], "tokens" (of all shards), "samples" (of a
  *                       pass)}
  *   down         {} -> {"pid"}: the daemon ends politely after this reply */

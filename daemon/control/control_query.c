@@ -19,7 +19,10 @@ const char *dp_call_state(const dp_daemon *daemon)
     if (!view.running) {
         return dp_driver_manifest(daemon->driver) != NULL ? "starting" : "joining";
     }
-    return view.node.mode == DP_MODE_SYNC ? "training" : dp_mode_name(view.node.mode);
+    if (view.node.mode != DP_MODE_SYNC) {
+        return dp_mode_name(view.node.mode);
+    }
+    return dp_manifest_external(dp_driver_manifest(daemon->driver)) ? "waiting" : "training";
 }
 
 dp_driver *dp_call_driver(dp_daemon *daemon, const dp_call *call)
@@ -264,6 +267,10 @@ static void pack_run(dp_packer *packer, const dp_daemon *daemon)
     dp_pair_u64(&map, "data_here", here);
     dp_pair_u64(&map, "elements", view.elements);
     dp_pair_u64(&map, "round_ms", manifest != NULL ? manifest->round_ms : 0);
+    if (manifest != NULL && dp_manifest_external(manifest)) {
+        dp_pair_bool(&map, "external", true);
+    }
+    dp_pair_u64(&map, "sample_tokens", manifest != NULL ? dp_manifest_sample_tokens(manifest) : 0);
     pack_training(&map, &view, manifest);
     pack_parts(&map, &view);
     pack_clock(&map, daemon);

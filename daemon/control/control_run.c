@@ -103,6 +103,12 @@ bool dp_call_take_name(const dp_daemon *daemon, const dp_call *call,
     return true;
 }
 
+/* False: it is there and is no absolute path. */
+static bool take_path(const dp_pack_value *value, char path[DP_CONFIG_PATH_MAX])
+{
+    return value == NULL || (dp_pack_copy_text(value, path, DP_CONFIG_PATH_MAX) && path[0] == '/');
+}
+
 void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_value *parameters)
 {
     dp_view bytes = {0};
@@ -110,16 +116,14 @@ void dp_method_run_create(dp_daemon *daemon, const dp_call *call, const dp_pack_
     char text_path[DP_CONFIG_PATH_MAX] = "";
     char from_path[DP_CONFIG_PATH_MAX] = "";
     char name[DP_NAME_MAX + 1];
+    const dp_pack_value *const text = dp_pack_key(parameters, "text_path");
     const dp_pack_value *const from = dp_pack_key(parameters, "from_path");
     if (!dp_call_must_be_idle(daemon, call)) {
         return;
     }
     if (!dp_pack_get_bytes(dp_pack_key(parameters, "manifest"), &bytes) ||
-        dp_manifest_decode(&manifest, bytes) != DP_OK ||
-        !dp_pack_copy_text(dp_pack_key(parameters, "text_path"), text_path, sizeof text_path) ||
-        text_path[0] != '/' ||
-        (from != NULL &&
-         (!dp_pack_copy_text(from, from_path, sizeof from_path) || from_path[0] != '/'))) {
+        dp_manifest_decode(&manifest, bytes) != DP_OK || !take_path(text, text_path) ||
+        !take_path(from, from_path) || (dp_manifest_external(&manifest) ? from : text) == NULL) {
         dp_call_fail(call, 65, "E0301", "dpnode run create --demo kjv", "the manifest is not valid",
                      "values are missing or out of bounds");
         return;

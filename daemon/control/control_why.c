@@ -238,6 +238,17 @@ static void answer_paused(const dp_daemon *daemon, char *text, size_t size)
     }
 }
 
+/* In synchronous rounds of a run of any model. */
+static void answer_waiting(const dp_driver_view *view, char *text, size_t size)
+{
+    snprintf(
+        text, size,
+        "waiting for a script: only a script trains this run's model (model.arch external), "
+        "and this node has none. It holds the model, votes and serves; %u nodes alive, %u members, "
+        "last decided round %llu",
+        view->node.alive, view->node.members, (unsigned long long)view->node.round);
+}
+
 static void answer_now(const dp_daemon *daemon, char *text, size_t size)
 {
     dp_driver_view view;
@@ -255,6 +266,7 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
     const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
     uint32_t here = 0;
     const uint32_t objects = dp_data_objects(daemon->driver, &here);
+    const bool external = manifest != NULL && dp_manifest_external(manifest);
     switch (view.node.mode) {
     case DP_MODE_JOINING:
         snprintf(text, size,
@@ -265,6 +277,10 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
                  (double)view.node.bytes_wanted / 0x1p20, view.node.sources, view.trainer);
         break;
     case DP_MODE_SYNC:
+        if (external && up) {
+            answer_waiting(&view, text, size);
+            break;
+        }
         snprintf(
             text, size,
             "%s in synchronous rounds: %u nodes alive, %u members, last decided round %llu%s%s",
@@ -280,7 +296,8 @@ static void answer_now(const dp_daemon *daemon, char *text, size_t size)
                  "no majority of the %u voters is reachable, so no round can be decided. Until "
                  "then this node %s",
                  view.node.voters,
-                 manifest != NULL && manifest->exchange == DP_EXCHANGE_GRADIENTS
+                 external ? "waits"
+                 : manifest != NULL && manifest->exchange == DP_EXCHANGE_GRADIENTS
                      ? "waits with its next gradient"
                      : "trains on and averages in pairs");
         break;

@@ -15,7 +15,10 @@ typedef struct export_job {
     dp_daemon *daemon;
     dp_call call;
     dp_run_identity facts;
-    dp_hash tokenizer;
+    dp_hash tokenizer; /* or the table of tensors */
+    dp_hash init;      /* zero: drawn from the seed */
+    bool external;
+    bool first;                      /* no round has been decided */
     char folder[DP_CONFIG_PATH_MAX]; /* for the tool's inputs */
     char path[DP_CONFIG_PATH_MAX];
     dp_export_form form;
@@ -23,34 +26,50 @@ typedef struct export_job {
     dp_status status;
 } export_job;
 
-static dp_status write_inputs(export_job *self, dp_store *store)
+static dp_status write_object(const export_job *self, dp_store *store, const dp_hash *root,
+                              const char *name)
 {
     dp_object_info info;
     dp_buf buf;
-    uint32_t n_bad = 0;
     uint8_t *room = NULL;
-    DP_TRY(dp_tool_file(self->folder, "manifest",
-                        dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
+    DP_TRY(dp_object_stat(store, root, &info));
+    dp_buf_init(&buf, DP_OBJECT_BYTES_MAX);
+    dp_status status = dp_buf_reserve(&buf, info.size, &room);
+    if (status == DP_OK) {
+        status = dp_object_read(store, root, room, info.size);
+    }
+    if (status == DP_OK) {
+        status = dp_tool_file(self->folder, name, dp_view_of(room, info.size));
+    }
+    dp_buf_close(&buf);
+    return status;
+}
+
+/* The newest checkpoint. Before the first one the weights are those that the run began from, if it
+ * has them as an object. */
+static dp_status write_state(export_job *self, dp_store *store)
+{
+    dp_buf buf;
+    uint32_t n_bad = 0;
     dp_buf_init(&buf, DP_OBJECT_BYTES_MAX);
     dp_status status = dp_ckpt_load(store, &self->facts.run, &self->ckpt, &buf, &n_bad);
     if (status == DP_OK) {
         status = dp_tool_file(self->folder, "state", dp_buf_view(&buf));
     }
-    dp_buf_clear(&buf);
-    if (status == DP_OK) {
-        status = dp_object_stat(store, &self->tokenizer, &info);
-    }
-    if (status == DP_OK) {
-        status = dp_buf_reserve(&buf, info.size, &room);
-    }
-    if (status == DP_OK) {
-        status = dp_object_read(store, &self->tokenizer, room, info.size);
-    }
-    if (status == DP_OK) {
-        status = dp_tool_file(self->folder, "tokenizer.json", dp_view_of(room, info.size));
-    }
     dp_buf_close(&buf);
+    if (status == DP_NOTFOUND && self->first && n_bad == 0 && !dp_hash_is_zero(&self->init)) {
+        self->ckpt.round = 0;
+        status = write_object(self, store, &self->init, "state");
+    }
     return status;
+}
+
+static dp_status write_inputs(export_job *self, dp_store *store)
+{
+    DP_TRY(dp_tool_file(self->folder, "manifest",
+                        dp_view_of(self->facts.manifest, self->facts.manifest_bytes)));
+    DP_TRY(write_state(self, store));
+    return write_object(self, store, &self->tokenizer, "tokenizer.json");
 }
 
 static void run_export(dp_store_thread_job *job, dp_store *store)
@@ -74,7 +93,9 @@ static void on_tool(void *context, int exit, const char *output)
     export_job *self = context;
     const char *const *files = folder;
     size_t n_files = sizeof folder / sizeof folder[0];
-    if (self->form.option[0] != '\0') {
+    if (self->external) {
+        n_files = 1; /* The first of the folder's. */
+    } else if (self->form.option[0] != '\0') {
         files = strcmp(self->form.option, "--gguf") == 0 ? gguf : llmc;
         n_files = 1;
     }
@@ -140,6 +161,7 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
                      const dp_export_form *form)
 {
     const dp_manifest *manifest = dp_driver_manifest(daemon->driver);
+    dp_driver_view view;
     export_job *job = dp_alloc(1, sizeof *job);
     if (manifest == NULL || job == NULL || dp_tool_folder(daemon, job->folder) != DP_OK) {
         dp_call_fail(call, 75, "E0404", "dpnode rounds -f   # wait for the first round",
@@ -154,6 +176,10 @@ void dp_export_start(dp_daemon *daemon, const dp_call *call, const char *path,
     job->call = *call;
     job->facts = *dp_driver_run_identity(daemon->driver);
     job->tokenizer = manifest->tokenizer;
+    job->init = manifest->init;
+    job->external = dp_manifest_external(manifest);
+    dp_driver_look(daemon->driver, &view);
+    job->first = view.running && view.node.round == 0;
     snprintf(job->path, sizeof job->path, "%s", path);
     job->form = *form;
     if (dp_store_thread_post(daemon->store_thread, &job->job, DP_STORE_THREAD_BULK) != DP_OK) {

@@ -97,13 +97,14 @@ static dp_status read_prepared(founding *self)
     self->manifest.init_bytes = prepared.init_bytes;
     self->manifest.n_shards = prepared.n_shards;
     memcpy(self->manifest.shards, prepared.shards, sizeof prepared.shards);
-    return prepared.n_shards > 0 ? DP_OK : DP_BADMSG;
+    self->manifest.elements = prepared.elements;
+    return prepared.n_shards > 0 || prepared.elements > 0 ? DP_OK : DP_BADMSG;
 }
 
 static dp_status keep_files(const founding *self, dp_store *store)
 {
     const dp_manifest *const manifest = &self->manifest;
-    DP_TRY(keep_file(self, store, DP_PREPARED_TOKENIZER, &manifest->tokenizer));
+    DP_TRY(keep_file(self, store, dp_prepared_first(manifest), &manifest->tokenizer));
     for (uint32_t i = 0; i < manifest->n_shards; i++) {
         char name[DP_PREPARED_NAME_MAX];
         dp_prepared_shard(i, name);
@@ -245,6 +246,12 @@ static void refuse(founding *self, int exit, const char *output)
                "free memory, or change the setting named above");
         return;
     }
+    if (dp_manifest_external(&self->manifest)) {
+        finish(self, DP_BADMSG, "E0313", "no run can begin from this file", output,
+               "dpnode run create FILE --from model.safetensors   # a file of F32, F16 and BF16 "
+               "tensors");
+        return;
+    }
     finish(self, DP_BADMSG, from ? "E0310" : "E0304",
            from ? "these weights and this text do not fit together" : "the text cannot be used",
            output,
@@ -272,7 +279,8 @@ static void on_prepared(void *context, int exit, const char *output)
     }
 }
 
-/* The text alone, or the text and the weights of a folder; both must fit the manifest. */
+/* The text alone, or the text and the weights of a folder, which must fit the manifest; or the file
+ * of a run of any model alone. */
 static dp_status start_tool(founding *self, const char *text_path)
 {
     char manifest[DP_CONFIG_PATH_MAX + 64];
@@ -331,7 +339,8 @@ void dp_run_create_start(dp_daemon *daemon, const dp_run_create_request *request
                NO_ROOM_FIX);
         return;
     }
-    request->progress(request->context, "prepare", request->text_path);
+    request->progress(request->context, "prepare",
+                      dp_manifest_external(&self->manifest) ? self->from : request->text_path);
     const dp_status status = start_tool(self, request->text_path);
     if (status != DP_OK) {
         finish(self, DP_IO, "E0304", "the text cannot be prepared", dp_status_text(status),

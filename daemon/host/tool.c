@@ -188,8 +188,15 @@ void dp_tool_sentence(const char *output, char *text, size_t size)
 {
     uint64_t tokens = 0;
     uint64_t bytes = 0;
+    uint64_t tensors = 0;
     char tokens_text[32];
     char bytes_text[32];
+    if (number_of(output, "tensors", &tensors) && number_of(output, "elements", &bytes)) {
+        with_commas(tensors, tokens_text);
+        with_commas(bytes, bytes_text);
+        snprintf(text, size, "%s numbers in %s tensors", bytes_text, tokens_text);
+        return;
+    }
     if (!number_of(output, "tokens", &tokens) || !number_of(output, "text_bytes", &bytes)) {
         snprintf(text, size, "the text is ready");
         return;

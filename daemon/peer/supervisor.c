@@ -126,10 +126,13 @@ const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uin
                                   uint64_t limit_ms)
 {
     dp_driver_view view = {0};
+    bool external = false;
     if (daemon->driver != NULL) {
+        const dp_manifest *const manifest = dp_driver_manifest(daemon->driver);
         dp_driver_look(daemon->driver, &view);
+        external = manifest != NULL && dp_manifest_external(manifest);
     }
-    if (!view.running || view.node.mode != DP_MODE_SYNC || daemon->config->observer ||
+    if (!view.running || view.node.mode != DP_MODE_SYNC || daemon->config->observer || external ||
         strcmp(view.trainer, "up") != 0) {
         return "drained: no round is open";
     }

@@ -22,7 +22,7 @@ DP_MUST dp_status dp_supervisor_open(dp_supervisor **supervisor, dp_daemon *daem
 bool dp_supervisor_drain(dp_supervisor *supervisor, const char *cause);
 /* May a node that drains end now? NULL: not yet. Else why: a round has counted its work (counted
  * before rounds had when it began), there is no round to wait for (idle, paused, gossip, no
- * trainer), or the time is over. */
+ * trainer, no script), or the time is over. */
 const char *dp_supervisor_drained(const dp_daemon *daemon, uint64_t counted, uint64_t waited_ms,
                                   uint64_t limit_ms);
 /* Rounds that have counted this node so far. */

@@ -121,7 +121,9 @@ static void object_is_lost(command_job *self)
     dp_driver *driver = self->driver;
     const uint32_t index = n_read(self);
     if (self->msg.kind == DP_TRAINER_OPEN) {
-        char name[48] = "the tokenizer";
+        char name[48];
+        snprintf(name, sizeof name, "the %s",
+                 dp_manifest_external(&driver->manifest) ? "table of tensors" : "tokenizer");
         if (index > 0) {
             snprintf(name, sizeof name, "shard %u of %u", index, self->n_roots - 1);
         }

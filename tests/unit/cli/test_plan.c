@@ -84,7 +84,7 @@ static int run_print(dp_cmd *cmd)
 {
     json_t *plan = verb_json(plan_text);
     (void)cmd;
-    dp_plan_print(plan);
+    dp_plan_print(plan, false);
     json_decref(plan);
     return 0;
 }

@@ -191,6 +191,57 @@ static void a_text_lies_beside_its_manifest_unless_its_path_is_whole(void **stat
     assert_string_equal(path, "");
 }
 
+static void any_model_begins_from_its_file_and_needs_no_text(void **state)
+{
+    static const char any[] =
+        "model: {arch: external}\ndata: {samples: 50}\nmembers: {trust: members}\n";
+    char path[TEMPDIR_FILE_MAX];
+    char with_text[TEMPDIR_FILE_MAX];
+    char words[200];
+    (void)state;
+    write_file("any.yaml", any, path);
+    snprintf(words, sizeof words, "%stext: book.txt\n", any);
+    write_file("with_text.yaml", words, with_text);
+    assert_int_equal(VERB(dp_verb_run_create, path), DP_EXIT_USAGE);
+    assert_true(verb_warned("E0314") && verb_warned("--from model.safetensors"));
+    assert_int_equal(VERB(dp_verb_run_create, path, "--from", "/m", "--text", text), DP_EXIT_USAGE);
+    assert_true(verb_warned("# without --text"));
+    assert_int_equal(VERB(dp_verb_run_create, with_text, "--from", "/m"), DP_EXIT_USAGE);
+    assert_true(verb_warned("without the line text:"));
+    tool_kit.exit = DP_EXIT_DATA;
+    tool_kit.says = "/m: tensor w has no elements";
+    assert_int_equal(VERB(dp_verb_run_create, path, "--from", "/m"), DP_EXIT_DATA);
+    assert_true(verb_warned("E0313") && verb_warned("tensor w has no elements"));
+    assert_int_equal(VERB(dp_verb_run_validate, path, "--from", "/m"), DP_EXIT_DATA);
+    assert_int_equal(verb_kit.n_calls, 0);
+    tool_kit.exit = 0;
+    tool_kit.says = NULL;
+    tool_kit.answer = "{'tensors': 2, 'elements': 12, 'table_bytes': 40}";
+    verb_answer("{'run': 'any'}");
+    assert_int_equal(VERB(dp_verb_run_create, path, "--from", "/m"), 0);
+    assert_true(tool_got("--tensors /m "));
+    assert_string_equal(param("from_path"), "/m");
+    assert_string_equal(param("text_path"), "");
+}
+
+static void any_model_is_validated_with_and_without_its_file(void **state)
+{
+    char path[TEMPDIR_FILE_MAX];
+    (void)state;
+    write_file("any.yaml",
+               "model: {arch: external}\ndata: {samples: 50}\nmembers: {trust: members}\n", path);
+    assert_int_equal(VERB(dp_verb_run_validate, path), 0);
+    assert_true(verb_said("Memory and disk follow from the model"));
+    assert_int_equal(tool_kit.n_runs, 0);
+    tool_kit.answer = "{'fits': true, 'parameters': 12, 'elements': 12, 'anchors': 240}";
+    assert_int_equal(VERB(dp_verb_run_validate, path, "--from", "/m"), 0);
+    assert_true(verb_said("without the script, for 12 parameters") && verb_said("240 B"));
+    assert_true(verb_said("the script that trains the model needs more on top"));
+    assert_null(strstr(verb_kit.out, "activations"));
+    assert_int_equal(VERB(dp_verb_run_validate, yaml, "--from", "/m"), DP_EXIT_USAGE);
+    assert_true(verb_warned("--from is for model.arch external"));
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, open_folder, close_folder)
 
 int main(void)
@@ -205,6 +256,8 @@ int main(void)
         TEST(a_manifest_that_cannot_run_here_ends_with_1),
         TEST(every_key_is_listed_with_its_bounds),
         TEST(a_text_lies_beside_its_manifest_unless_its_path_is_whole),
+        TEST(any_model_begins_from_its_file_and_needs_no_text),
+        TEST(any_model_is_validated_with_and_without_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,20 @@ static void a_node_that_starts_or_joins_says_what_it_waits_for(void **state)
     assert_true(verb_said("no peer has sent the run's manifest yet"));
 }
 
+static void a_run_of_any_model_counts_samples_and_waits_for_a_script(void **state)
+{
+    (void)state;
+    verb_answer("{'state': 'waiting', 'run': {'name': 'any', 'round': 3, 'tokens': 40, 'external': "
+                "true, 'sample_tokens': 1, 'counted': 0, 'trainer': 'up'}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("any  waiting  round 3  40 samples"));
+    assert_true(verb_said("trainer up, waiting for a script (dpnode why)"));
+    verb_answer("{'state': 'waiting', 'run': {'name': 'any', 'round': 3, 'tokens': 40, 'external': "
+                "true, 'sample_tokens': 8, 'trainer': 'up', 'quorum': true}}");
+    assert_int_equal(VERB_ALONE(dp_verb_status), 0);
+    assert_true(verb_said("40 tokens"));
+}
+
 static void an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return(void **state)
 {
     (void)state;
@@ -91,6 +105,7 @@ static void checks_end_with_0_or_1(void **state)
         int live;
     } rows[] = {{"{" TRAINING "}}", 0, 0},
                 {"{'state': 'gossip', 'run': {'trainer': 'up'}}", 0, 0},
+                {"{'state': 'waiting', 'run': {'trainer': 'up'}}", 0, 0},
                 {"{'state': 'paused', 'run': {'trainer': 'up'}}", 1, 0},
                 {"{'state': 'training', 'run': {'trainer': 'down'}}", 1, 0},
                 {"{'state': 'idle', 'lost': 'the store was damaged'}", 1, 1}};
@@ -195,6 +210,7 @@ int main(void)
         VERB_TEST(what_is_wrong_is_a_line_with_what_to_ask),
         VERB_TEST(limits_and_memory_are_told_where_they_matter),
         VERB_TEST(a_node_that_starts_or_joins_says_what_it_waits_for),
+        VERB_TEST(a_run_of_any_model_counts_samples_and_waits_for_a_script),
         VERB_TEST(an_idle_node_says_how_to_begin_and_one_that_lost_its_run_how_to_return),
         VERB_TEST(checks_end_with_0_or_1),
         VERB_TEST(peers_are_rows_with_role_and_link),

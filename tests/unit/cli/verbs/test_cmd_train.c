@@ -57,6 +57,17 @@ static void without_a_manifest_or_with_two_nothing_is_run(void **state)
     assert_int_equal(tool_kit.n_runs, 0);
 }
 
+static void a_model_of_a_script_is_not_trained_here(void **state)
+{
+    char path[TEMPDIR_FILE_MAX];
+    (void)state;
+    write_file("any.yaml",
+               "model: {arch: external}\ndata: {samples: 50}\nmembers: {trust: members}\n", path);
+    tool_kit.answer = "{'elements': 12}";
+    assert_int_equal(VERB(dp_verb_train, path, "--from", "/m"), DP_EXIT_USAGE);
+    assert_true(verb_warned("E0515") && tool_got("--tensors /m "));
+}
+
 static void a_name_that_would_leave_the_folder_needs_an_out(void **state)
 {
     static const char *const names[] = {".hidden", "../book"};
@@ -166,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_run_trains_in_a_folder_of_its_name_with_the_options_passed_on),
         TEST(without_a_manifest_or_with_two_nothing_is_run),
+        TEST(a_model_of_a_script_is_not_trained_here),
         TEST(a_name_that_would_leave_the_folder_needs_an_out),
         TEST(what_the_tool_tells_is_told_for_a_person),
         TEST(steps_come_seldom_but_a_dropped_one_is_always_told),

@@ -363,6 +363,104 @@ static void a_state_is_exported_with_its_config(void **state)
     tiny_run_close(&run);
 }
 
+/* "w" of 3 floats and "h", a half. */
+static const char any_header[] = "{\"h\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[12,14]},"
+                                 "\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}}";
+static const uint8_t any_values[14] = {0, 0, 0x80, 0x3f, 0, 0, 0, 0x40, 0, 0, 0x40, 0x40, 0, 0x3c};
+
+static void write_any(const tempdir *dir, const char *name)
+{
+    uint8_t file[8 + sizeof any_header + sizeof any_values] = {sizeof any_header - 1};
+    memcpy(file + 8, any_header, sizeof any_header - 1);
+    memcpy(file + 8 + sizeof any_header - 1, any_values, sizeof any_values);
+    CHECK_OK(dp_file_write(dir->path, name, dp_view_of(file, sizeof file - 1), NULL));
+}
+
+static dp_manifest any_manifest(void)
+{
+    const dp_model_config shape = {.arch = DP_ARCH_EXTERNAL};
+    dp_manifest m = manifest_of(0);
+    dp_manifest_set_model(&m, &shape);
+    m.val_per_mille = 0;
+    m.samples = 10;
+    m.trust = DP_TRUST_MEMBERS;
+    m.outer_mu_milli = 900;
+    return m;
+}
+
+static void any_model_is_prepared_and_exported_as_it_came(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char paths[3][TEMPDIR_FILE_MAX];
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    dp_prepared made;
+    dp_state first;
+    dp_why why = {{0}};
+    tempdir_open(&dir);
+    write_any(&dir, "model.safetensors");
+    dp_manifest m = any_manifest();
+    const dp_prepare_job job = {.text = "",
+                                .folder = tempdir_file(&dir, "out", paths[0]),
+                                .weights = tempdir_file(&dir, "model.safetensors", paths[1])};
+    CHECK_OK(dp_prepare(&job, &m, &made, &why));
+    CHECK(made.tensors == 2 && made.elements == 4 && m.elements == 4 && m.n_shards == 0);
+    dp_buf table = read_file(tempdir_file(&dir, "out/tensors.table", paths[2]));
+    dp_buf init = read_file(tempdir_file(&dir, "out/init.state", paths[2]));
+    const dp_hash roots[2] = {dp_object_hash(dp_buf_view(&table), NULL),
+                              dp_object_hash(dp_buf_view(&init), NULL)};
+    CHECK(dp_hash_equal(&roots[0], &m.tokenizer) && m.tokenizer_bytes == table.size);
+    CHECK(dp_hash_equal(&roots[1], &m.init) && m.init_bytes == init.size);
+    CHECK_OK(dp_state_open(&first, dp_buf_view(&init)));
+    CHECK(first.elements == 64 && first.moments == 1 && first.round == 0);
+    CHECK_OK(dp_manifest_encode(&m, bytes, &size));
+
+    const dp_export_inputs in = {dp_view_of(bytes, size), dp_buf_view(&init), dp_buf_view(&table)};
+    dp_export_job export = {.folder = tempdir_file(&dir, "model", paths[2])};
+    CHECK_OK(dp_export_views(&export, &in, &why));
+    dp_buf file = read_file(tempdir_file(&dir, "model/model.safetensors", paths[0]));
+    CHECK(file.size > sizeof any_values);
+    CHECK(memcmp(file.data + file.size - sizeof any_values, any_values, sizeof any_values) == 0);
+    export.gguf = "f32";
+    CHECK_STATUS(dp_export_views(&export, &in, &why), DP_UNSUPPORTED);
+    export.gguf = NULL;
+    const dp_export_inputs other = {in.manifest, dp_view_of(init.data, init.size - 4),
+                                    in.tokenizer};
+    CHECK_STATUS(dp_export_views(&export, &other, &why), DP_BADMSG);
+    dp_buf_close(&file);
+    dp_buf_close(&init);
+    dp_buf_close(&table);
+    tempdir_close(&dir);
+}
+
+static void files_of_no_model_are_named_with_their_fault(void **state)
+{
+    (void)state;
+    tempdir dir;
+    char paths[2][TEMPDIR_FILE_MAX];
+    dp_prepared made = {.tensors = 77};
+    dp_why why = {{0}};
+    tempdir_open(&dir);
+    dp_manifest m = any_manifest();
+    dp_prepare_job job = {.text = "", .folder = tempdir_file(&dir, "out", paths[0])};
+    CHECK_STATUS(dp_prepare(&job, &m, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "begins from a safetensors file") != NULL);
+    job.weights = dir.path;
+    CHECK_STATUS(dp_prepare(&job, &m, &made, &why), DP_BADARG);
+    CHECK(strstr(why.text, "model.safetensors") != NULL);
+    CHECK_OK(dp_file_write(dir.path, "text", dp_view_text("In the beginning"), NULL));
+    job.weights = tempdir_file(&dir, "text", paths[1]);
+    CHECK_STATUS(dp_prepare(&job, &m, &made, &why), DP_BADMSG);
+    CHECK(strstr(why.text, "/text: this is no safetensors file") != NULL);
+    CHECK_STATUS(dp_prepare_tensors(job.weights, &made, &why), DP_BADMSG);
+    CHECK(made.tensors == 77 && m.elements == 0 && m.tokenizer_bytes == 0);
+    write_any(&dir, "any");
+    CHECK_OK(dp_prepare_tensors(tempdir_file(&dir, "any", paths[1]), &made, &why));
+    CHECK(made.tensors == 2 && made.elements == 4 && made.tokenizer_bytes == 24 + 4 + 8);
+    tempdir_close(&dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +472,8 @@ int main(void)
         cmocka_unit_test(a_manifest_file_is_filled_in),
         cmocka_unit_test(what_cannot_be_prepared_is_explained),
         cmocka_unit_test(a_state_is_exported_with_its_config),
+        cmocka_unit_test(any_model_is_prepared_and_exported_as_it_came),
+        cmocka_unit_test(files_of_no_model_are_named_with_their_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,21 @@ static void without_a_run_or_a_client_nothing_is_listed(void **state)
     call_close();
 }
 
+static void any_model_has_a_table_and_samples(void **state)
+{
+    uint32_t count = 0;
+    (void)state;
+    dp_manifest *manifest = open_run();
+    manifest->arch = DP_ARCH_EXTERNAL;
+    manifest->n_shards = 0;
+    manifest->samples = 500;
+    CALL_ALONE(dp_method_data);
+    assert_true(dp_pack_is_array(dp_pack_key(call_body(), "data"), &count) && count == 1);
+    assert_string_equal(text_at(item(0), "kind"), "table");
+    assert_int_equal(number_at(call_body(), "samples"), 500);
+    call_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +131,7 @@ int main(void)
         cmocka_unit_test(before_the_node_stands_nothing_is_here),
         cmocka_unit_test(objects_are_counted_as_the_tokenizer_and_the_shards),
         cmocka_unit_test(without_a_run_or_a_client_nothing_is_listed),
+        cmocka_unit_test(any_model_has_a_table_and_samples),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,6 +208,24 @@ static void a_trainer_that_is_not_up_is_not_asked(void **state)
     call_close();
 }
 
+static void a_model_that_dpnode_cannot_run_answers_no_question(void **state)
+{
+    (void)state;
+    open_node();
+    call_kit.has_manifest = true;
+    desk.driver->manifest.arch = DP_ARCH_EXTERNAL;
+    CALL_ALONE(dp_method_sample);
+    assert_true(call_failed("E0412", 69) && net.n_asked == 0);
+    CALL_ALONE(dp_method_eval);
+    assert_true(call_failed("E0412", 69) && net.n_asked == 0);
+    CALL(dp_method_ckpt_export, TEXT("path", "/m"), TEXT("gguf", "f32"));
+    assert_true(call_failed("E0403", 64) && net.n_exports == 0);
+    CALL(dp_method_ckpt_export, TEXT("path", "/m"));
+    assert_int_equal(net.n_exports, 1);
+    desk.driver->manifest.arch = DP_ARCH_GPT2;
+    call_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +238,7 @@ int main(void)
         cmocka_unit_test(an_evaluation_comes_back_with_loss_and_tokens),
         cmocka_unit_test(nobody_hears_an_answer_after_going_away),
         cmocka_unit_test(a_trainer_that_is_not_up_is_not_asked),
+        cmocka_unit_test(a_model_that_dpnode_cannot_run_answers_no_question),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,6 +307,23 @@ static void events_are_told_of_a_node_without_a_run_too(void **state)
     call_close();
 }
 
+static void a_run_of_any_model_waits_for_a_script(void **state)
+{
+    (void)state;
+    open_node();
+    const dp_pack_value *run = run_of_status();
+    assert_null(dp_pack_key(run, "external"));
+    desk.driver->manifest.arch = DP_ARCH_EXTERNAL;
+    desk.driver->manifest.unit = 3;
+    assert_string_equal(dp_call_state(&desk.daemon), "waiting");
+    run = run_of_status();
+    assert_true(flag_at(run, "external") && number_at(run, "sample_tokens") == 3);
+    call_kit.view.node.mode = DP_MODE_GOSSIP;
+    assert_string_equal(dp_call_state(&desk.daemon), "gossip");
+    desk.driver->manifest.arch = DP_ARCH_GPT2;
+    call_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +336,7 @@ int main(void)
         cmocka_unit_test(the_last_rounds_come_one_by_one_and_are_counted),
         cmocka_unit_test(an_exchange_is_a_round_of_another_kind),
         cmocka_unit_test(events_are_told_of_a_node_without_a_run_too),
+        cmocka_unit_test(a_run_of_any_model_waits_for_a_script),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);

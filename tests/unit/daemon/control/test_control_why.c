@@ -268,6 +268,20 @@ static void causes_are_what_is_no_routine_and_of_what_was_asked(void **state)
     call_close();
 }
 
+static void without_a_script_a_node_says_what_it_waits_for(void **state)
+{
+    (void)state;
+    open_node();
+    desk.driver->manifest.arch = DP_ARCH_EXTERNAL;
+    assert_true(says_now("waiting for a script") && answers("It holds the model, votes"));
+    call_kit.view.trainer = "down";
+    assert_true(says_now("following in synchronous rounds") && answers("trainer down"));
+    call_kit.view.node.mode = DP_MODE_GOSSIP;
+    assert_true(says_now("Until then this node waits"));
+    desk.driver->manifest.arch = DP_ARCH_GPT2;
+    call_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_round_tells_who_was_counted_left_out_and_not_waited_for),
         cmocka_unit_test(rounds_that_are_not_known_are_told_apart),
         cmocka_unit_test(causes_are_what_is_no_routine_and_of_what_was_asked),
+        cmocka_unit_test(without_a_script_a_node_says_what_it_waits_for),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,33 @@ static void before_the_manifest_is_known_and_without_room_nothing_is_begun(void 
     call_close();
 }
 
+/* The object that the run began from, until its first checkpoint. */
+static void before_the_first_round_the_first_weights_are_exported(void **state)
+{
+    uint32_t count = 0;
+    (void)state;
+    open_run(0);
+    desk.driver->manifest.init = put_noise(desk.shelf.store, 9, 700, DP_PIN_DATA, 0);
+    start("", "");
+    assert_true(call_failed("E0404", 75)); /* The node is not known to stand at round 0. */
+    call_kit.view.running = true;
+    start("", "");
+    assert_int_equal(size_of("state"), 700);
+    tool.done(tool.context, 0, "");
+    assert_int_equal(number_at(call_body(), "round"), 0);
+    assert_true(dp_pack_is_array(dp_pack_key(call_body(), "files"), &count) && count == 4);
+    call_kit.view.node.round = 1;
+    start("", "");
+    assert_true(call_failed("E0404", 75));
+    call_kit.view.node.round = 0;
+    desk.driver->manifest.arch = DP_ARCH_EXTERNAL; /* One file alone. */
+    start("", "");
+    tool.done(tool.context, 0, "");
+    assert_true(dp_pack_is_array(dp_pack_key(call_body(), "files"), &count) && count == 1);
+    desk.driver->manifest.arch = DP_ARCH_GPT2;
+    call_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +232,7 @@ int main(void)
         cmocka_unit_test(what_the_tool_says_is_the_reason_of_a_failure),
         cmocka_unit_test(without_a_checkpoint_or_with_a_lost_tokenizer_no_tool_runs),
         cmocka_unit_test(before_the_manifest_is_known_and_without_room_nothing_is_begun),
+        cmocka_unit_test(before_the_first_round_the_first_weights_are_exported),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -345,6 +345,57 @@ static void a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened(v
     desk_close();
 }
 
+static void any_model_is_founded_from_its_file_alone(void **state)
+{
+    static dp_manifest manifest;
+    static dp_manifest prepared;
+    const dp_model_config shape = {.arch = DP_ARCH_EXTERNAL};
+    uint8_t bytes[DP_MANIFEST_BYTES_MAX];
+    size_t size = 0;
+    (void)state;
+    open_idle();
+    dp_manifest_default(&manifest);
+    dp_manifest_set_model(&manifest, &shape);
+    manifest.val_per_mille = 0;
+    manifest.samples = 10;
+    manifest.trust = DP_TRUST_MEMBERS;
+    const dp_run_create_request request = {.manifest = &manifest,
+                                           .text_path = "",
+                                           .from_path = "/m.safetensors",
+                                           .node_name = "ann",
+                                           .progress = on_progress,
+                                           .done = on_done};
+    dp_run_create_start(&desk.daemon, &request);
+    assert_string_equal(net.progress, "/m.safetensors");
+    assert_true(strncmp(net.words, "--prepare  ", 11) == 0);
+    assert_non_null(strstr(net.words, "--from /m.safetensors "));
+    net.tool_done(net.tool_context, 65, "tensor w has no elements");
+    assert_string_equal(net.code, "E0313");
+    net.n_done = 0;
+    dp_run_create_start(&desk.daemon, &request);
+    prepared = manifest;
+    prepared.elements = 40;
+    prepared.tokenizer = root_of(1, TOKENIZER_BYTES);
+    prepared.tokenizer_bytes = TOKENIZER_BYTES;
+    prepared.init = root_of(4, 288);
+    prepared.init_bytes = 288;
+    CHECK_OK(dp_manifest_encode(&prepared, bytes, &size));
+    char path[DP_CONFIG_PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/manifest", net.folder);
+    unlink(path);
+    write_file(DP_PREPARED_MANIFEST, dp_view_of(bytes, size));
+    write_noise(DP_PREPARED_TABLE, 1, TOKENIZER_BYTES);
+    write_noise(DP_PREPARED_INIT, 4, 288);
+    go_on();
+    assert_true(net.status == DP_OK && net.n_opened == 1);
+    CHECK_OK(
+        dp_manifest_decode(&prepared, dp_view_of(net.facts.manifest, net.facts.manifest_bytes)));
+    assert_int_equal(prepared.elements, 40);
+    assert_true(holds_noise(desk.shelf.store, &prepared.tokenizer, 1, TOKENIZER_BYTES));
+    assert_true(holds_noise(desk.shelf.store, &prepared.init, 4, 288));
+    desk_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +405,7 @@ int main(void)
         cmocka_unit_test(data_that_is_not_what_the_manifest_names_founds_nothing),
         cmocka_unit_test(nothing_is_begun_without_a_port_a_folder_room_or_memory),
         cmocka_unit_test(a_node_that_entered_a_run_meanwhile_or_cannot_listen_is_not_opened),
+        cmocka_unit_test(any_model_is_founded_from_its_file_alone),
     };
     tempdir_in_memory();
     return cmocka_run_group_tests(tests, NULL, NULL);

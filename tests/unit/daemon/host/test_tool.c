@@ -152,6 +152,8 @@ static void what_the_tool_found_is_a_sentence(void **state)
                    "1,519,708 tokens from 4,404,412 bytes of text");
     check_sentence("a warning\n{\"tokens\": 999, \"text_bytes\": 1000}",
                    "999 tokens from 1,000 bytes of text");
+    check_sentence("{\"tensors\": 4, \"elements\": 1324, \"table_bytes\": 98}",
+                   "1,324 numbers in 4 tensors");
     check_sentence("{\"tokens\": 0, \"text_bytes\": 18446744073709551615}",
                    "0 tokens from 18,446,744,073,709,551,615 bytes of text");
 }

@@ -19,6 +19,11 @@ void dp_driver_look(const dp_driver *driver, dp_driver_view *out)
     *out = view;
 }
 
+const dp_manifest *dp_driver_manifest(const dp_driver *driver)
+{
+    return &driver->manifest;
+}
+
 static struct {
     dp_supervisor *supervisor;
     int socket; /* of the supervisor; -1: there is none */
@@ -186,6 +191,9 @@ static void a_node_may_end_when_its_work_is_counted_or_nothing_counts_it(void **
     desk.config.observer = true;
     assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), no_round));
     desk.config.observer = false;
+    desk.driver->manifest.arch = DP_ARCH_EXTERNAL; /* No script works here. */
+    assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 5, 0, limit_ms), no_round));
+    desk.driver->manifest.arch = DP_ARCH_GPT2;
     desk.daemon.driver = NULL; /* Idle. */
     assert_non_null(strstr(dp_supervisor_drained(&desk.daemon, 0, 0, limit_ms), no_round));
     assert_int_equal(dp_supervisor_counted(&desk.daemon), 0);
