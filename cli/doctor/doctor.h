@@ -40,6 +40,7 @@ typedef struct dp_doctor {
     const json_t *events;    /* array */
     const json_t *plan;      /* compute/backend/plan.h, of the manifest that was given */
     const char *plan_name;   /* of its run; NULL: none was given */
+    bool plan_external;      /* it is of any model: without the model's file there is no plan */
     const char *text_why;    /* its text holds not one sequence; NULL or "": it does */
     uint64_t files_max;      /* hard limit of descriptors: the daemon raises its own to it */
     uint64_t now_ms;         /* unix */

@@ -319,6 +319,11 @@ static void look_plan(const dp_doctor *doctor, dp_finding *out)
         dp_finding_what(out, DP_FINDING_FAIL, "%.64s has no text to train on", doctor->plan_name);
         dp_finding_why(out, "%s", doctor->text_why);
         dp_finding_fix(out, "dpnode run validate MANIFEST");
+    } else if (doctor->plan_external) {
+        dp_finding_what(out, DP_FINDING_OK,
+                        "%.64s is a run of any model; its file tells what it needs: dpnode run "
+                        "validate MANIFEST --from FILE",
+                        doctor->plan_name);
     } else if (doctor->plan == NULL) {
         dp_finding_what(out, DP_FINDING_FAIL, "the memory that %.64s needs is not known",
                         doctor->plan_name);

@@ -301,6 +301,7 @@ static int run_doctor(dp_cmd *cmd)
                               .plan = all.plan,
                               .text_why = text_why,
                               .plan_name = has_manifest ? file.manifest.name : NULL,
+                              .plan_external = has_manifest && dp_manifest_external(&file.manifest),
                               .files_max = files.rlim_max, /* to which the daemon raises its own */
                               .now_ms = dp_print_now_ms(),
                               .clock_synchronised = clock_synchronised()};

@@ -266,6 +266,9 @@ static void a_manifest_fits_or_the_reason_is_told(void **state)
     dp_doctor doctor = doctor_of(worker, NULL, NULL);
     doctor.plan_name = "kjv";
     expect(look("plan", &doctor), DP_FINDING_FAIL, "is not known", "no memory plan", "validate");
+    doctor.plan_external = true;
+    expect(look("plan", &doctor), DP_FINDING_OK, "kjv is a run of any model", NULL, NULL);
+    doctor.plan_external = false;
     doctor.plan = plan;
     expect(look("plan", &doctor), DP_FINDING_OK, "it needs 1.0 GiB of 4.0 GiB, trains 8 sequences",
            NULL, NULL);
