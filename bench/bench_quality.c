@@ -10,7 +10,7 @@
  *               [--eval N] [--points N] [--alpha N] [--mu N]
  *   --short   one seed and the configurations that define the order (the default)
  *   --long    all of them, three seeds, four times the steps: some hours
- *   --warmup  steps in which the learning rate rises; without it one of 25
+ *   --warmup  steps in which the learning rate rises; without it what a run has without that key
  *   --seed    the first of the seeds
  *   --rows    sequences of each node and step
  *   --nodes   of each configuration that has more than one; ddp has the batch of so many

@@ -5,7 +5,6 @@ import json
 import os
 
 UNIT_STEPS, UNIT_NODES = 300, 16  # steps of a node are a multiple of these, where the nodes are 2, 4, 8 or 16: rounds of 15 to 300 fit
-WARMUP = 25                       # one of so many steps of the table's runs
 SHARED_INNER = 15                 # of cells whose steps are the same in rounds of any length
 ALONE = ("single",)               # one node
 UNROUNDED = ("single", "ddp")     # the length of a round does not matter to them
@@ -84,14 +83,12 @@ def settings_of(method, scale, sweep, factors):
 
 
 def cell_of(row, scale, setting, seed, share=1.0, points=None, split="alike"):
-    """A run of bench_quality: equal cells give equal results, up to the noise that the bench has. The learning rate rises for as many
-    steps in a short run of a sweep as in the table: less would let no high rate through."""
+    """A run of bench_quality: equal cells give equal results, up to the noise that the bench has."""
     group = row.group
     steps = scale.steps(group.nodes, group.inner, share)
-    warmup = max(1, scale.steps(group.nodes, group.inner) // WARMUP)
     inner = SHARED_INNER if row.method in UNROUNDED and steps % SHARED_INNER == 0 else group.inner
     cell = {"only": row.method, "text": group.text, "optimizer": group.optimizer, "seed": seed, "steps": steps, "inner": inner,
-            "warmup": warmup, "layers": scale.layers, "width": scale.width, "heads": scale.heads, "context": scale.context, "rows": scale.rows,
+            "layers": scale.layers, "width": scale.width, "heads": scale.heads, "context": scale.context, "rows": scale.rows,
             "eval": scale.eval, "points": points or scale.points, "split": split, **setting}
     if row.method not in ALONE:
         cell["nodes"] = group.nodes

@@ -82,7 +82,7 @@ static dp_status manifest_of(const quality_scale *scale, const quality_plan *pla
     const uint64_t seen_by = own ? 1 : plan->workers;
     const uint64_t a_step = seen_by * m.batch_rows * scale->context;
     m.total_tokens = scale->steps * a_step;
-    m.warmup_tokens = scale->warmup > 0 ? scale->warmup * a_step : m.total_tokens / 25;
+    m.warmup_tokens = scale->warmup * a_step;
     m.inner_steps_max = scale->inner;
     m.n_shards = 1;
     m.shards[0] = (dp_manifest_shard){

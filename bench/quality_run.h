@@ -28,7 +28,7 @@ typedef struct quality_scale {
     uint32_t rows;   /* sequences per step and worker */
     uint32_t steps;  /* of a worker at full speed */
     uint32_t inner;  /* of them in a round */
-    uint32_t warmup; /* of them with a learning rate that rises; 0: one of 25 */
+    uint32_t warmup; /* of them with a learning rate that rises; 0: as a run without that key */
     uint32_t lr_nano;
     dp_optim_kind optimizer; /* 0: AdamW */
     uint32_t eval_tokens;    /* held-out text behind each point of a curve */

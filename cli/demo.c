@@ -22,7 +22,6 @@ const char dp_demo_kjv[] = "# The built-in demo, as `dpnode run create --demo kj
                            "train:\n"
                            "  batch: 8\n"
                            "  lr: 3e-3\n"
-                           "  warmup_tokens: 40000\n"
                            "  total_tokens: 2500000\n"
                            "round:\n"
                            "  time: 3 # seconds of local work\n"

@@ -27,7 +27,7 @@
  * admits nobody by its invites (gossip/ledger/inviting.h). 5: records may rotate the join secret
  * (gossip/identity/rotation.h). */
 #ifndef DP_RULES
-#define DP_RULES 5
+#define DP_RULES 6
 #endif
 
 typedef struct dp_hello {

@@ -49,15 +49,6 @@ class LearningSweep(unittest.TestCase):
         edge = learning_cells.is_at_edge(self.ROW, self.SCALE, sweep, results)
         return sorted(rates), tables, edge
 
-    def test_the_rate_of_a_short_run_rises_for_as_many_steps_as_that_of_the_table(self):
-        sweep = learning_cells.Sweep((0.5, 1), ((0.7, 0.8),), 0.15, 0)
-        short = self.wanted(sweep, {})
-        results = {learning_cells.key_of(cell): {"losses": [1.0]} for cell in short}
-        whole = self.wanted(sweep, results)
-        self.assertLess(short[0]["steps"], whole[0]["steps"] / 5)
-        self.assertEqual(short[0]["warmup"], whole[0]["warmup"])
-        self.assertEqual(whole[0]["warmup"], whole[0]["steps"] // 25)
-
     def test_a_sweep_whose_best_rate_is_at_an_edge_goes_on_there(self):
         sweep = learning_cells.Sweep((0.5, 1, 2), ((0.7, 0.8),), 0.15, 2)
         self.assertEqual(self.finish(sweep, lambda rate: abs(rate - 0.002)), ([0.001, 0.002, 0.004], [0.002] * 2, False))

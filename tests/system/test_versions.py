@@ -38,8 +38,8 @@ class Versions(SystemTest):
         state_roots_agree([old, new, third], PATIENCE_S)
         logged = old.lines("logs", "-n", "500")
         self.assertFalse([e for e in logged if "cut" in e.get("text", "")])
-        told = [e["text"] for e in logged if "(rules 6, here 5)" in e.get("text", "")]
-        self.assertEqual(told, ["node2 runs a newer version (rules 6, here 5): this node may refuse updates that count for the "
+        told = [e["text"] for e in logged if "(rules 7, here 6)" in e.get("text", "")]
+        self.assertEqual(told, ["node2 runs a newer version (rules 7, here 6): this node may refuse updates that count for the "
                                 "others; upgrade this node"])
 
     def test_55_a_run_is_upgraded_one_node_at_a_time(self):

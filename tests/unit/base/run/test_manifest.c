@@ -16,7 +16,7 @@ static dp_manifest sample(void)
     manifest.members_absent_s = 0;
     manifest.codec_keep = 64;
     manifest.codec_keep_most = 0;
-    manifest.codec_gain = DP_GAINS_NONE; /* As before version 14; what has it is tested apart. */
+    manifest.codec_gain = DP_OFF; /* As before version 14; what has it is tested apart. */
     manifest.trust = DP_TRUST_MEMBERS;
     memcpy(manifest.name, "kjv-1", 6);
     manifest.created_ms = 1700000000123;

@@ -257,7 +257,7 @@ static void a_run_from_before_counts_as_it_did(void **state)
 
     (void)state;
     dp_ledger_close(&ledger);
-    manifest.codec_gain = DP_GAINS_NONE;
+    manifest.codec_gain = DP_OFF;
     open_ledger(&manifest);
     round_after(ROUND_MS, (uint64_t[4]){TOKENS, TOKENS, TOKENS, TOKENS}, NULL);
     round_after(ROUND_MS, (uint64_t[4]){TOKENS, TOKENS, TOKENS, DP_TOKENS_MAX}, NULL);
