@@ -1,13 +1,13 @@
 /* Tokens per second and core of training steps of the CPU engine, by process CPU time, as a share
- * of what the core can do at most (peak.h, taken in the same run), and the time of AdamW.
+ * of the core's peak (peak.h, measured in the same run), and the time of AdamW.
  * bench_engine [--json] [--seconds S] [--threads N] [--precision P] [--ops NAME] [--only TEXT]
  * [--large] [--micro N] [--packs kept|shared]
- * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only the shapes whose
- * name has TEXT; --large adds those that take minutes; --micro gives an optimizer step so many
- * micro-batches of the shape's rows. With --threads N > 1 steps on one thread and on N alternate,
- * and the ratio of their wall times is printed too,
- * beside that of loops that touch no memory: what the processors give at most in that minute.
- * bench_engine_torch.py runs it beside PyTorch. */
+ * Without --precision fp32 and bf16; --ops takes a table by name ("avx2"); --only selects the
+ * shapes whose name contains TEXT; --large adds those that take minutes; --micro N: an optimizer
+ * step has N micro-batches of the shape's rows. With --threads N > 1 steps on one thread and on N
+ * alternate, and the ratio of their wall times is printed too, beside that of loops that touch no
+ * memory, which is the most that the processors can give in that minute. bench_engine_torch.py runs
+ * it beside PyTorch. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,8 +68,8 @@ enum { PEAK_THREADS_MAX = 63, STEPS_MAX = 4096, MICRO_MAX = 1024, PRECISIONS_SHO
 struct settings {
     double seconds;
     size_t threads;
-    dp_precision precision;              /* asked for; DP_PRECISIONS: none */
-    const char *ops_name;                /* asked for, or NULL */
+    dp_precision precision;              /* requested; DP_PRECISIONS: none */
+    const char *ops_name;                /* requested, or NULL */
     const dp_ops *ops[PRECISIONS_SHOWN]; /* NULL beyond the last */
     const char *only;
     size_t micro; /* batches of a step */
@@ -78,7 +78,7 @@ struct settings {
     bool large;
 };
 
-/* One engine and what its steps took, in seconds. */
+/* One engine and the times of its steps, in seconds. */
 struct bench {
     dp_model model;
     dp_pool *pool;
@@ -120,9 +120,9 @@ static double peak_wall_of(const dp_ops *ops, size_t threads)
     return bench_seconds(CLOCK_MONOTONIC) - start;
 }
 
-/* How much more such loops, which touch no memory, do on so many threads than on one: what these
- * processors can give at most now; two that share a core, or that others use, give less than two.
- * The best of a few tries in turn. */
+/* Speed of such loops, which touch no memory, on so many threads, as a multiple of the speed on
+ * one: the most that these processors can give now. Two threads give less than two if they share a
+ * core or if other processes run. The best of a few alternating tries. */
 static double peak_speedup(const dp_ops *ops, size_t threads)
 {
     double best[2] = {1e9, 1e9};
@@ -289,8 +289,8 @@ static const dp_ops *ops_named(const char *name, dp_precision wanted)
     return NULL;
 }
 
-/* Another table than was asked for would be measured under its own name, and read as the one that
- * was. */
+/* Otherwise another table would be measured, and its figures taken for those of the requested
+ * one. */
 static bool choose_ops(struct settings *settings)
 {
     const dp_precision precision = settings->precision;
