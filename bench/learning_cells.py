@@ -1,5 +1,5 @@
-"""The cells of bench/learning.py: the runs of bench_quality that a table needs, the sweep that settles a method's rates, and the file of
-what is finished. Starts nothing."""
+"""The cells of bench/learning.py: the runs of bench_quality that a table needs, the sweep that decides a method's rates, and the file of finished
+cells. Starts nothing."""
 import dataclasses
 import json
 import os
@@ -34,7 +34,7 @@ class Scale:
         return self.tokens or -(-20 * self.parameters() // unit) * unit
 
     def steps(self, nodes, inner, share=1.0):
-        """Of one node: whole rounds, as near as they come to that share of the tokens."""
+        """Steps of one node: whole rounds, as close as possible to that share of the tokens."""
         return max(1, round(share * self.tokens_of_all() / (nodes * self.rows * self.context * inner))) * inner
 
 
@@ -152,7 +152,7 @@ def wanted(rows, scale, sweep, seeds, results, split="alike"):
 
 
 def command(program, cell, paths):
-    """paths: where the texts of cells lie; None: the bench's own."""
+    """paths: files of the texts of cells; None: the bench's own text."""
     words = [program, "--json", "--jobs", "1"]
     for name, value in cell.items():
         path = paths.get(value) if name == "text" else None
@@ -162,7 +162,7 @@ def command(program, cell, paths):
 
 
 def read_results(path):
-    """Finished cells by key. A line that an interruption cut is as if it were not there."""
+    """Finished cells by key. A line that was cut by an interruption is ignored."""
     results = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
@@ -176,7 +176,7 @@ def read_results(path):
 
 
 def keep_result(path, cell, result):
-    """Behind a line that was cut a new one begins."""
+    """Begins a new line after one that was cut."""
     with open(path, "ab+") as file:
         file.seek(0, os.SEEK_END)
         cut = False
