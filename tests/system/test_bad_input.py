@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mistakes of people and strangers: each gets a clear error or a closed link, and the daemon goes on."""
+"""Mistakes of users and strangers: each gets a clear error or a closed link, and the daemon continues."""
 
 import os
 import random
@@ -71,7 +71,7 @@ class BadToken(SystemTest):
         self.assertNotIn("node3", names)
 
     def test_of_two_that_use_a_token_for_one_at_once_one_is_told_that_it_came_too_late(self):
-        """Both were let in by whom they met; the chain admits one. The other must not train for nothing."""
+        """The nodes that they met accepted both; the chain admits one. The other must not train in vain."""
         node, _ = self.found()
         wait_for(lambda: node.run().get("counted", 0) > 1, 30, "the founder is counted")
         token = node.ask("invite")["token"]

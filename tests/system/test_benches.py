@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benches measure what they are asked for, or nothing: a figure under another name would be believed."""
+"""A bench refuses a request that it cannot measure, since users would trust a figure with a wrong label."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from systemtest import BINARIES, SystemTest  # noqa: E402
 
 class BenchEngine(SystemTest):
     def bench(self, *words):
-        """No shape has that name: nothing is measured."""
+        """Chooses a shape name that does not exist, so nothing is measured."""
         return subprocess.run([os.path.join(BINARIES, "bench_engine"), "--only", "no such shape", *words], capture_output=True,
                               text=True, timeout=60, check=False)
 

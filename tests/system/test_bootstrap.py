@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""script/bootstrap on machines that lack something, acted by tools in a folder: what all tests need must be there, what one test needs
-may be missing."""
+"""script/bootstrap on machines with missing packages, simulated by tools in a folder: packages that all tests need are required, those that a
+single test needs may be missing."""
 
 import os
 import shutil

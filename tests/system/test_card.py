@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The messages for a user with a bad card or a bad driver: the CUDA backend on the emulator, whose card fails on demand.
-Skipped where the plugins of the tests are not built."""
+"""The messages for a user with a bad card or a bad driver: the CUDA backend on the emulator, whose card fails on demand. Skipped if the plugins of
+the tests are not built."""
 
 import json
 import os
@@ -17,7 +17,7 @@ MANIFEST = """name: card
 model: {layers: 2, width: 64, heads: 2, context: 128, vocab: 400}
 train: {batch: 4, lr: 3e-3, warmup_tokens: 1920, total_tokens: 15360}
 """
-ARMED = "armed_by_kib=6000"  # by this model's memory, not by the self-test's
+ARMED = "armed_by_kib=6000"  # a limit that this model exceeds, but not the self-test
 PATIENCE_S = 250
 
 
@@ -39,7 +39,7 @@ class Card(SystemTest):
         return process
 
     def error(self, process, status=78, code="E0514"):
-        """The sentence of a run that cannot go on."""
+        """The error message of a run that cannot continue."""
         out, _ = process.communicate(timeout=PATIENCE_S)
         told = json.loads(out.splitlines()[-1])
         self.assertEqual((process.returncode, told["error"]["code"]), (status, code), out)

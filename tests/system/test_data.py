@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""dpnode data tokenize, info and verify on real files; and, where Hugging Face's `tokenizers` is installed, its tokens
-against ours on texts drawn at random."""
+"""dpnode data tokenize, info and verify on real files; and, if Hugging Face's `tokenizers` is installed, its tokens against ours on random texts."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Faults of a whole node between others that go on: trainers that vanish, hang and err, notices of machines that go away,
-a new address, a watchdog that barks."""
+"""Faults of one node while others continue: trainers that exit, hang or give wrong states, notices that a machine will end, a new address, a
+watchdog that fires."""
 
 import os
 import resource
@@ -45,7 +45,7 @@ class Faults(SystemTest):
         return {p["id"]: p["state"] for p in self.first.ask("peers")["peers"]}.get(self.id)
 
     def bad_worker(self):
-        """Path of a trainer that goes bad, and of the file that says so."""
+        """Path of a trainer that fails on command, and of the file with the command."""
         order = self.file("order", "")
         script = self.file("worker", f"#!/bin/sh\nexec {sys.executable} {LIB}/bad_worker.py {BINARIES}/dpnode-worker {order} \"$@\"\n")
         os.chmod(script, 0o755)
@@ -82,7 +82,7 @@ class Faults(SystemTest):
     def test_36_a_trainer_without_memory_says_so_and_is_replaced(self):
         node = self.pair()
         pid = node.run()["trainer_pid"]
-        # Less than it has: no update can be mapped any more, whatever it happened to have mapped at this moment.
+        # Less than its present memory: it can map no update any more, independent of its present mappings.
         resource.prlimit(pid, resource.RLIMIT_AS, (resource.getpagesize(), resource.RLIM_INFINITY))
         wait_for(lambda: node.run()["trainer_restarts"] >= 1, PATIENCE_S, "it is replaced")
         self.assertTrue([t for t in texts(node) if "there is no memory left" in t])
@@ -135,7 +135,7 @@ class Faults(SystemTest):
         self.assertFalse(os.path.exists(f"/proc/{pid}"))
 
     def errs(self, node, order, noticed, what):
-        """Wrong states are told one by one until that was noticed: a certificate may come too late to be compared."""
+        """Makes the trainer report wrong states one by one until the node notices: a certificate may arrive too late for the comparison."""
         def done():
             if noticed():
                 return True

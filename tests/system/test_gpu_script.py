@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""script/gpu where there is no card: with tools that act a machine of a rented card, so that its steps, budgets, files and figures are
-tried before anybody pays for one. The tools print the same as the real ones."""
+"""script/gpu without a card: tools simulate a machine with a rented card, so that its steps, budgets, files and figures are tested before a user
+pays for one. The tools print the same as the real ones."""
 
 import importlib.machinery
 import importlib.util
@@ -75,7 +75,7 @@ class GpuScript(unittest.TestCase):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
 
     def kernels(self):
-        """The output of bench_kernels for kernels as fast as they must be."""
+        """The output of bench_kernels for kernels that reach the goals."""
         path = os.path.join(self.folder, "kernels")
         listed = ["layer norm", "layer norm back", "gelu", "swiglu back", "rope", "q k norm, rope", "adamw", "encode sparse", "encode int8"]
         with open(path, "w", encoding="utf-8") as file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One of four trainers sends its updates reversed, ten times as long: the model learns on, and the run puts it out."""
+"""One of four trainers sends its updates reversed, ten times as long: the model continues to learn, and the run removes this member."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ class Harm(unittest.TestCase):
         state_roots_agree(nodes[:-1])
         wait_for(lambda: evil.ask("status")["state"] == "left", 60, "it knows")
         self.assertIn("make the model worse", evil.ask("why")["answer"])
-        # Its token is used up, and its identity does not come back.
+        # Its token has no uses left, and its identity is not admitted again.
         token = nodes[0].ask("invite")["token"]
         evil.ask("leave", "--delete-run", "small")
         with self.assertRaises(systemtest.CliError):

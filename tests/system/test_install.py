@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Installed, dpnode is whole: cmake --install, with a prefix and with DESTDIR, gives programs that find each other and their plugin, and
-the documents and the unit that belong to them; where it cannot write it says so. A plugin is found in the tree of the build too."""
+"""The installed dpnode is complete: cmake --install, with a prefix and with DESTDIR, installs programs that find each other and their plugin, with
+documents and unit; it reports a folder that it cannot write. A plugin is also found in the build folder."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class Install(SystemTest):
                               env={**os.environ, **environment}, check=False)
 
     def run_installed(self, *words, status=0, **environment):
-        """The last line of JSON of the installed dpnode, which must find everything by where it lies."""
+        """The last line of JSON of the installed dpnode, which must find everything relative to its own path."""
         done = subprocess.run([os.path.join(self.prefix, "bin", "dpnode"), *words, "--json"], capture_output=True, text=True,
                               timeout=120, check=False,
                               env={"PATH": "/usr/bin:/bin", "TMPDIR": self.folder.path, "HOME": self.folder.path,

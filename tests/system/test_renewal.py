@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Certificates are renewed before they end: real daemons whose clocks are set 250 and then 380 days ahead go on as a run. One that was away all
-the time has a certificate that ended, and stays outside. Skipped where libdpclock.so (tests/fault/clock_shim.c) is not built."""
+"""Certificates are renewed before they end: a run of real daemons continues while their clocks are set 250 and then 380 days ahead. A node that was
+away all the time has an expired certificate and is not let in. Skipped if libdpclock.so (tests/fault/clock_shim.c) is not built."""
 
 import os
 import struct

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Secrets stay with the user whose daemon holds them: modes of files and directories, keys that others may read."""
+"""Secrets are readable only for the user of the daemon: modes of files and directories, keys that others may read."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ def is_for_debuggers():
 
 
 def places_of(pid, needle):
-    """Where needle lies in the memory of a process: for each place, whether its pages are locked. For root."""
+    """Finds needle in the memory of a process: for each place, whether its pages are locked. Needs root."""
     with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as smaps, open(f"/proc/{pid}/mem", "rb") as memory:
         maps = []
         for line in smaps:
@@ -61,7 +61,7 @@ class Secrets(SystemTest):
             return log.read()
 
     def refused(self, node):
-        """The daemon of node ends with 77; its last words."""
+        """The daemon of node must end with 77; returns its last output."""
         node.start(wait=False)
         self.assertEqual(node.process.wait(20), 77, node.tail())
         return node.tail(1)

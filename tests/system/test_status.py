@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""status and peers: they tell what is so now, and say of what is not known that it is not."""
+"""status and peers report the present state, and mark unknown values as unknown."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two versions in one run (S16): dpnoded-next says what dpnoded says, and words that dpnoded does not know."""
+"""Two versions in one run (S16): dpnoded-next sends the messages of dpnoded, and messages that dpnoded does not know."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ PATIENCE_S = 40
 
 class Versions(SystemTest):
     def upgrade(self, node):
-        """From its next start on the node runs the next version."""
+        """The node runs the next version from its next start on."""
         node.program = "dpnoded-next"
         return node
 
