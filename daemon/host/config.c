@@ -341,7 +341,7 @@ static dp_status read_argument(dp_config *config, int argc, char **argv, int *at
     return dp_config_set(config, setting->name, value, why);
 }
 
-/* The port that a cloud maps, where nothing else is set. */
+/* The port that a cloud maps, if nothing else is set. */
 static void take_cloud(dp_config *config)
 {
     const char *const colon = strrchr(config->listen, ':');
@@ -361,7 +361,7 @@ static void take_cloud(dp_config *config)
     config->from[setting_of("advertise", strlen("advertise")) - settings] = DP_SETTING_ENVIRONMENT;
 }
 
-/* Checks the settings without which nothing works, and those that are read later. */
+/* Checks the required settings, and those that are parsed later. */
 static dp_status check(const dp_config *config, dp_why *why)
 {
     const struct {

@@ -53,7 +53,7 @@ static dp_status run_exchange(const row_job *self, dp_store *store)
     return run_named(self, store, name);
 }
 
-/* The store guards the vote once more: it never goes back. */
+/* The store also guards the vote: it never goes back. */
 static dp_status run_vote(const row_job *self, dp_store *store)
 {
     dp_commit_row row;
@@ -72,7 +72,7 @@ static void run_row(dp_store_thread_job *job, dp_store *store)
                                    .hash = dp_record_hash(self->row),
                                    .record = self->row,
                                    .cert = self->cert};
-    uint64_t dropped = 0; /* The node says how many, from its own books. */
+    uint64_t dropped = 0; /* The node gives the number. */
     switch (self->kind) {
     case DP_STORE_VOTE:
         self->status = run_vote(self, store);
@@ -95,7 +95,7 @@ static void run_row(dp_store_thread_job *job, dp_store *store)
     }
 }
 
-/* The density of the run's updates, and the error of this node's. */
+/* Logs the density of the run's updates, and the error of this node's. */
 static void add_density(const dp_driver *driver, dp_event_log_round *round)
 {
     round->keep = dp_node_keep(driver->node, round->round);
@@ -152,7 +152,7 @@ static void done_row(dp_store_thread_job *job)
     event.u.stored.status = self->status;
     dp_driver_feed(driver, &event);
     if ((self->status == DP_IO || self->status == DP_CORRUPT) &&
-        !driver->daemon->ending) { /* SAFETY R5: never write on after a failed sync. */
+        !driver->daemon->ending) { /* SAFETY R5: never continue to write after a failed sync. */
         dp_daemon_end(driver->daemon, 75, "the store failed; to check it: dpnode down; dpnode up");
     }
     dp_free(self);
@@ -216,10 +216,11 @@ static void run_pin(dp_store_thread_job *job, dp_store *store)
 {
     const pin_job *self = (const pin_job *)job;
     if (self->drop) {
-        DP_IGNORE(dp_object_unpin(store, &self->root, &self->pin)); /* Then it only lives longer. */
+        /* If this fails, the object only stays longer. */
+        DP_IGNORE(dp_object_unpin(store, &self->root, &self->pin));
     } else {
         DP_IGNORE(dp_object_pin(store, &self->root,
-                                &self->pin)); /* NOTFOUND: gone already, peers have it. */
+                                &self->pin)); /* NOTFOUND: already dropped; peers have it. */
     }
     if (self->collect) {
         DP_IGNORE(dp_object_collect(store, NULL));
@@ -264,7 +265,7 @@ typedef struct save_job {
     dp_driver *driver;
     dp_run_id run;
     dp_ckpt ckpt;
-    dp_view state; /* taken over from the driver's snapshot */
+    dp_view state; /* taken from the driver's snapshot */
     dp_pieces pieces;
     dp_status status;
 } save_job;
@@ -284,7 +285,8 @@ static void run_save(dp_store_thread_job *job, dp_store *store)
         dp_pieces_drop(&self->pieces, store);
     }
     dp_pieces_close(&self->pieces);
-    if (self->status == DP_OK) { /* States that are no checkpoint any more, and nobody fetches. */
+    /* States that are no longer checkpoints, and that no peer fetches. */
+    if (self->status == DP_OK) {
         DP_IGNORE(dp_ckpt_end_leases(store, &self->run, uv_hrtime() / 1000000000U + 1));
         DP_IGNORE(dp_object_collect(store, NULL));
     }
