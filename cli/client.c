@@ -89,7 +89,7 @@ static bool send_all(const dp_client *client)
     return true;
 }
 
-/* Until a whole frame lies in client->in. */
+/* Reads until client->in holds a whole frame. */
 static bool receive_frame(dp_client *client, size_t *size)
 {
     for (;;) {

@@ -106,7 +106,7 @@ static bool names_file(const dp_option *option)
             strcmp(option->value, "FOLDER") == 0);
 }
 
-/* text: as it was written, with two dashes and perhaps "=VALUE", or a dash and a letter. */
+/* text: as given, with two dashes and optionally "=VALUE", or a dash and a letter. */
 static dp_status unknown_option(const dp_cmd *cmd, const char *text, dp_control_error *error)
 {
     char name[DP_NEAREST_SIZE_MAX + 2];
@@ -156,7 +156,7 @@ static dp_status take_option(dp_cmd *cmd, int argc, char **argv, int *at, dp_con
             return refuse(cmd, error, "this option needs a value", text);
         }
     }
-    if (value[0] == '\0' && names_file(option)) { /* It would be the working directory, or /. */
+    if (value[0] == '\0' && names_file(option)) { /* It would mean the working directory, or /. */
         char why[80];
         snprintf(why, sizeof why, "--%s is \"\"", option->name);
         return refuse(cmd, error, "an option's path is empty", why);
@@ -174,7 +174,7 @@ dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
             only_arguments = true;
         } else if (!only_arguments && argv[i][0] == '-' && argv[i][1] != '\0') {
             DP_TRY(take_option(cmd, argc, argv, &i, error));
-        } else if (argv[i][0] == '\0') { /* Often a variable of the shell that is not set. */
+        } else if (argv[i][0] == '\0') { /* Often an unset variable of the shell. */
             char why[160];
             snprintf(why, sizeof why, "\"\"; usage: dpnode %s %s", verb->name, verb->arguments);
             return refuse(cmd, error, "an argument is empty", why);
@@ -277,7 +277,8 @@ const char *dp_cmd_option(const dp_cmd *cmd, const char *name)
     return cmd->values[slot];
 }
 
-/* Leading digits of text; *end behind them. False without any or above UINT64_MAX. */
+/* Reads the leading digits of text; *end is after them. False without digits or above
+ * UINT64_MAX. */
 static bool read_digits(const char *text, uint64_t *number, const char **end)
 {
     char *stop = NULL;
@@ -343,10 +344,10 @@ bool dp_cmd_seconds(const dp_cmd *cmd, const char *name, uint64_t *seconds, dp_c
 int dp_cmd_fail(const dp_cmd *cmd, const dp_control_error *error)
 {
     if (cmd->json) {
-        DP_IGNORE(
-            dp_cmd_print(json_pack("{s:{s:s,s:s,s:s,s:s,s:i}}", "error", "code", error->code,
-                                   "what", error->what, "why", error->why, "fix", error->fix,
-                                   "exit", error->exit))); /* The error's own status counts. */
+        DP_IGNORE(dp_cmd_print(json_pack("{s:{s:s,s:s,s:s,s:s,s:i}}", "error", "code", error->code,
+                                         "what", error->what, "why", error->why, "fix", error->fix,
+                                         /* The exit status is that of the error. */
+                                         "exit", error->exit)));
         return error->exit;
     }
     fflush(stdout);

@@ -24,7 +24,7 @@ static void print_usage(void)
            "DPNODE_SOCKET names the daemon.\n");
 }
 
-/* How many of the arguments are the verb's name; 0: another verb. */
+/* The number of arguments that are the verb's name; 0: another verb. */
 static int words_matched(const char *name, int argc, char **argv)
 {
     int words = 0;
@@ -60,7 +60,7 @@ static void list_group(const char *word, char *text, size_t size)
     }
 }
 
-/* The verb that was meant; NULL: none is near. */
+/* The verb that was probably meant; NULL: none is similar. */
 static const char *nearest_verb(const char *word, const char *second)
 {
     char both[DP_NEAREST_SIZE_MAX * 2 + 2];
@@ -73,7 +73,8 @@ static const char *nearest_verb(const char *word, const char *second)
     dp_nearest_offer(&first, "help");
     for (size_t i = 0; i < count; i++) {
         const char *const space = strchr(verbs[i]->name, ' ');
-        if (space != NULL && strcmp(space + 1, word) == 0) { /* Its first word was left out. */
+        /* The first word of the verb is missing. */
+        if (space != NULL && strcmp(space + 1, word) == 0) {
             return verbs[i]->name;
         }
         dp_nearest_offer(&whole, verbs[i]->name);
@@ -155,10 +156,11 @@ int main(int argc, char **argv)
     size_t count = 0;
     const dp_verb *const *verbs = dp_verbs(&count);
     setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); /* Numbers are written for programs too. */
+    setlocale(LC_NUMERIC, "C"); /* Numbers must be readable for programs too. */
     dp_path_be_private();
     signal(SIGPIPE, SIG_IGN);
-    for (int i = 1; i < argc; i++) { /* So that a mistake in the arguments is told as JSON too. */
+    /* So that a mistake in the arguments is also reported as JSON. */
+    for (int i = 1; i < argc; i++) {
         cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
     }
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
