@@ -235,7 +235,7 @@ static void more_nodes_than_the_limit_are_too_big(void **state)
     CHECK_STATUS(dp_pack_check(dp_view_of(bytes, sizeof bytes)), DP_TOOBIG);
 }
 
-/* The bombs that make msgpack-c reserve hundreds of megabytes or grow 24-fold. None may
+/* Inputs for which msgpack-c would reserve hundreds of megabytes or grow 24-fold. None may
  * allocate. */
 static void bombs_are_refused_without_an_allocation(void **state)
 {

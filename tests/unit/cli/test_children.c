@@ -55,7 +55,7 @@ static void a_signal_goes_to_every_child_that_there_is(void **state)
     assert_int_equal(ended_by(last), SIGUSR1);
     *dp_children_pid(0) = 0;
     *dp_children_pid(DP_CHILDREN_MAX - 1) = 0;
-    dp_children_signal(SIGKILL); /* 0 is nobody, not this group of processes. */
+    dp_children_signal(SIGKILL); /* 0 means no process, and not this process group. */
 }
 
 static void what_interrupts_the_command_ends_its_children_and_is_remembered(void **state)

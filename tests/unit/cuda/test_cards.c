@@ -391,7 +391,7 @@ static void an_nccl_that_fails_later_ends_the_team_with_a_sentence(void **state)
     }
 }
 
-/* The first one waits for what the second would have sent, and for nothing longer. */
+/* The first one waits only for the data that the second one would have sent. */
 static void a_process_that_dies_between_two_cards_is_noticed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The emulator itself: what kernels may rely on, and the mistakes that it finds. */
+/* The emulator itself: its guarantees for kernels, and the mistakes that it finds. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -124,8 +124,8 @@ static void scaling_is_that_of_the_cpu(void **state)
     }
 }
 
-/* One snapshot on card and CPU; x is spoiled at one place if it is below n. Returns what bad was in
- * the end. */
+/* One snapshot on card and CPU; x is spoiled at one place if it is below n. Returns the final value
+ * of bad. */
 static uint32_t snapshot(size_t n, bool feedback, size_t spoiled, float with)
 {
     const cudaStream_t stream = card_open();

@@ -4,7 +4,7 @@
 
 enum { WORDS_MAX = 10 };
 
-/* Of the words of this line. */
+/* The arguments of this line. */
 static dp_status read_line(dp_arguments *args, const char *line, dp_why *why)
 {
     static char copy[200];

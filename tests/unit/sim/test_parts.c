@@ -87,7 +87,7 @@ static void chunks_in_any_order_make_the_bytes_that_were_put(void **state)
     for (uint32_t i = shelf.items[object].n_chunks; i > 0; i--) {
         assert_false(dp_part_whole(dp_parts_find(&disk.parts, object)));
         write_chunk(&disk, &shelf, object, i - 1);
-        write_chunk(&disk, &shelf, object, i - 1); /* A copy changes nothing. */
+        write_chunk(&disk, &shelf, object, i - 1); /* A copy has no effect. */
         end_writes(&disk);
     }
     assert_true(dp_part_whole(dp_parts_find(&disk.parts, object)));

@@ -185,7 +185,7 @@ static void any_bytes_give_a_vector_or_a_status(void **state)
     }
 }
 
-/* Parts 0 and 2 of three: what is counted is counted, and the rest is as if left out. */
+/* Parts 0 and 2 of three: these are counted, and the rest is as if left out. */
 static void a_publication_settles_part_by_part(void **state)
 {
     dp_toy toy;

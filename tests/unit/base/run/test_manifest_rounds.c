@@ -47,7 +47,7 @@ static void a_step_longer_than_the_codec_bears_is_refused(void **state)
     CHECK_OK(dp_manifest_check(&manifest, NULL));
     manifest.alpha_milli++;
     assert_refused(&manifest, "round.alpha");
-    manifest.codec_gain = DP_OFF; /* A run from before goes on as it was. */
+    manifest.codec_gain = DP_OFF; /* An earlier run does not change. */
     CHECK_OK(dp_manifest_check(&manifest, NULL));
     manifest.codec_gain = DP_ON;
     manifest.codec = DP_CODEC_INT8;
@@ -95,7 +95,7 @@ static void what_a_mode_sets_is_off_or_on(void **state)
     assert_refused(&manifest, "are 0, 0, 0, 0 and 2");
 }
 
-/* Before 2026-11-28 such a run was possible: its manifest is of a version that is gone. */
+/* Such a run was possible before 2026-11-28: its manifest counts as one of another version. */
 static void what_no_voter_can_judge_needs_members_that_trust_each_other(void **state)
 {
     enum {

@@ -9,7 +9,7 @@
 #include "tests/lib/check.h"
 #include "tests/lib/mutate.h"
 
-/* A message of this kind in which every field is set; encoding takes what the kind carries. */
+/* A message of this kind in which every field is set; encoding takes the fields of the kind. */
 static dp_trainer_msg full_message(dp_trainer_kind kind)
 {
     dp_trainer_msg msg = {
@@ -189,10 +189,9 @@ static dp_status apply_with(const char *key, const uint32_t *numbers, uint32_t n
 static void shares_and_cuts_that_are_none_are_refused(void **state)
 {
     (void)state;
-    CHECK_OK(
-        apply_with("of the future", NULL, 0)); /* Whole blobs: nothing of parts need be there. */
+    CHECK_OK(apply_with("of the future", NULL, 0)); /* Whole blobs need no fields of parts. */
     CHECK_OK(apply_with("shares", (uint32_t[]){5, 65536}, 2));
-    CHECK_OK(apply_with("shares", (uint32_t[]){5, 5}, 2)); /* A part of nothing. */
+    CHECK_OK(apply_with("shares", (uint32_t[]){5, 5}, 2)); /* An empty part. */
     CHECK_STATUS(apply_with("shares", NULL, 0), DP_BADMSG);
     CHECK_STATUS(apply_with("shares", (uint32_t[]){5, 6, 7}, 3), DP_BADMSG);
     CHECK_STATUS(apply_with("shares", (uint32_t[]){5, 6, 7, 8}, 4), DP_BADMSG);

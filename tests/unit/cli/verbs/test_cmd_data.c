@@ -1,4 +1,4 @@
-/* data tokenize, info, verify: what the tool is asked, and how its answer reads. */
+/* data tokenize, info, verify: the arguments of the tool, and the printed answer. */
 #include "tests/unit/cli/tool_kit.h"
 #include "tests/unit/cli/verb_kit.h"
 

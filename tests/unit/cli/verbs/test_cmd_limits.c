@@ -1,5 +1,4 @@
-/* dpnode limits: that a daemon which does not know what was asked for is told from one that
- * does. */
+/* dpnode limits: distinguishes a daemon that does not know a limit from one that does. */
 #include <string.h>
 
 #include "cli/client.h"

@@ -235,7 +235,7 @@ static void data_in_memory_counts_and_may_be_too_much(void **state)
     assert_int_equal(with.data, data);
     assert_int_equal(without.data, 0);
     assert_int_equal(with.total, without.total + data);
-    request.data = budget - without.total / 4; /* Not one sequence beside it, of this model. */
+    request.data = budget - without.total / 4; /* Not enough for one sequence of this model. */
     assert_int_equal(dp_plan_make(&with, &request, &why), DP_TOOBIG);
     assert_non_null(strstr(why.text, "of them the data"));
     request.data = 2 * budget;

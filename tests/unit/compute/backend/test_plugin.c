@@ -12,8 +12,8 @@
 #include "compute/trainer/trainer.h"
 #include "tests/lib/tempdir.h"
 
-/* A self-test takes a second; on a machine that has much else to do, or counts lines, a minute.
- * Only what hangs waits so long. */
+/* A self-test takes a second; on a busy machine, or with coverage, a minute. Only a hanging test
+ * waits so long. */
 enum { PATIENCE_MS = 100 * 1000 };
 
 static char folder[PATH_MAX]; /* of the plugins, below that of this program */

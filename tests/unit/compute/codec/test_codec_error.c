@@ -1,4 +1,4 @@
-/* How much codecs leave over, alone and with error feedback, in float64. */
+/* The error of codecs, without and with error feedback, in float64. */
 #include "tests/lib/check.h"
 
 #include <math.h>
@@ -104,9 +104,9 @@ static void what_is_left_over_is_orthogonal_to_what_is_sent(void **state)
     }
 }
 
-/* Sum of what was done less sum of what was sent is e, and e stays within q / (1 - q) of one
- * round's work: (Karimireddy et al. 2019, lemma 3) with q what the codec leaves over at most. beta
- * is 1. */
+/* The sum of all work less the sum of all sent vectors is e, and e stays within q / (1 - q) of one
+ * round's work (Karimireddy et al. 2019, lemma 3), where q is the largest relative error of the
+ * codec. beta is 1. */
 static void check_feedback(size_t c)
 {
     static float e[N];

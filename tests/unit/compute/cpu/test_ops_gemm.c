@@ -182,9 +182,8 @@ static void weight_gradient_tiles_add_up(void **state)
     }
 }
 
-/* Nothing of what stood there remains, not even a NaN, and zeros would have given the same. With c
- * of whole vectors, as room has it, cold ones go past the caches; `past` floats further on they
- * cannot. */
+/* No previous content remains, not even a NaN: zeros would give the same result. If c has whole
+ * vectors, cold ones are written past the caches; `past` floats further on this is not possible. */
 static void check_fresh_tile(const dp_ops *ops, size_t m, size_t n, size_t k, bool cold,
                              size_t past)
 {

@@ -1,4 +1,4 @@
-/* GGUF files that lie, field by field: a sentence each, and nothing is believed. */
+/* GGUF files with false fields: each gives a sentence, and no claim is trusted. */
 #include "tests/lib/check.h"
 
 #include <string.h>

@@ -206,7 +206,7 @@ static void weights_that_are_not_finite_are_refused(void **state)
     close_folder(&f);
 }
 
-/* One tensor of 12 floats in a file of its own, which is what a large model's index points to. */
+/* One tensor of 12 floats in a separate file, as in the index of a large model. */
 static void put_shard(const struct folder *f, const char *name, const char *tensor,
                       const float values[12])
 {
@@ -221,8 +221,8 @@ static void put_shard(const struct folder *f, const char *name, const char *tens
     put(f, name, dp_view_of(bytes, 8 + (size_t)size + 48));
 }
 
-/* Two files and an index; in the first the tensor of the second goes by the name of a mask, which
- * nobody reads. */
+/* Two files and an index; in the first one the tensor of the second has the name of a mask, which
+ * is ignored. */
 static void open_shards(struct folder *f, const char *map)
 {
     char path[128];

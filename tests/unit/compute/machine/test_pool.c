@@ -104,7 +104,8 @@ static void a_thread_begins_with_the_same_tasks_in_every_job(void **state)
     dp_pool_close(pool);
 }
 
-/* The first task ends when all others have, so whoever runs it leaves them to the other thread. */
+/* The first task ends after all others, so the thread that runs it leaves them to the other
+ * thread. */
 static void first_is_long_task(void *ctx, size_t index, size_t worker)
 {
     struct shares *shares = ctx;
@@ -208,7 +209,7 @@ static void threads_are_as_nice_as_their_caller_has_become(void **state)
 {
     (void)state;
     struct nice_threads threads = {.entered = 0};
-    pthread_t thread; /* of its own, since nobody may become less nice again */
+    pthread_t thread; /* in a separate process, since a process cannot lower its nice value again */
     assert_int_equal(pthread_create(&thread, NULL, run_nicely, &threads), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(threads.nice[0], 19);

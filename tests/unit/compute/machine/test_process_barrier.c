@@ -16,7 +16,7 @@ typedef struct walker {
     dp_status status;
     uint32_t culprit;
     uint32_t passed;
-    uint64_t *turns; /* of each place: nobody may be more than one ahead */
+    uint64_t *turns; /* of each process: none may be more than one ahead */
 } walker;
 
 static void *walk(void *context)

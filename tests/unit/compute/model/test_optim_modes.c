@@ -281,8 +281,8 @@ static void small_steps_add_up_in_masters_and_by_chance(void **state)
     }
 }
 
-/* Steps of nothing, so that what is seen is the rounding alone: the place in the whole arena is the
- * index, whoever has it. */
+/* Steps of zero, so that only the rounding acts: the index is the place in the whole arena, for
+ * every owner. */
 static void chance_is_drawn_by_the_place_in_the_arena(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Publications that are made while the trainer goes on. */
+/* Publications that are encoded while the trainer continues. */
 #include "tests/unit/compute/tiny_node.h"
 
 #include "compute/backend/backend_cpu.h"
@@ -7,7 +7,7 @@ enum { ONE = 65536, STEPS = 3 };
 
 static const uint32_t all_of_it = 0x80000000U;
 
-/* The CPU's table, but for what take gives. */
+/* The CPU's table with a changed result of take. */
 static dp_status outcome;
 
 static dp_status take_with_outcome(dp_engine *e, dp_view *blob, const float **values)

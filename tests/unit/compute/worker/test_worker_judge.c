@@ -46,7 +46,8 @@ static void an_update_is_judged_beside_the_own_one(void **state)
     stop(&p);
 }
 
-/* Commands are answered in their order, and what moves theta is not mixed with what looks at it. */
+/* Commands are answered in order, and commands that change theta do not overlap with those that
+ * read it. */
 static void judgements_keep_the_order_of_commands(void **state)
 {
     (void)state;

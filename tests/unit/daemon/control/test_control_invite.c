@@ -1,4 +1,4 @@
-/* invite: what a token says, and that it is written down before it is shown. */
+/* invite: the content of a token, which is stored before it is shown. */
 #include "daemon/host/issued.h"
 #include "gossip/identity/invite.h"
 #include "tests/unit/daemon/call_kit.h"

@@ -1,5 +1,5 @@
-/* run.leave, pause, resume, down: what the node is told, and what must be so before it. The driver
- * is played; waits end at once. */
+/* run.leave, pause, resume, down: the orders to the node, and their preconditions. The driver is a
+ * mock; waits end at once. */
 #include "store/vote.h"
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
 #include "tests/unit/daemon/hurry.h"
@@ -61,7 +61,7 @@ static void a_node_leaves_when_its_going_does_not_stop_the_run(void **state)
     open_member();
     CALL_ALONE(dp_method_run_leave);
     assert_true(call_kit.n_commands == 1 && call_kit.command == DP_COMMAND_LEAVE);
-    turn_until(&desk.loop, is_told, NULL); /* It is told until it says that it has begun. */
+    turn_until(&desk.loop, is_told, NULL); /* The order is repeated until the node confirms it. */
     call_kit.view.node.leaving = DP_LEAVING_WAITS;
     for (int i = 0; i < 20; i++) {
         uv_run(&desk.loop, UV_RUN_ONCE);
@@ -224,7 +224,7 @@ static void a_resume_within_a_used_up_month_says_when_training_begins(void **sta
     assert_true(call_failed("E0126", 75) && call_kit.n_commands == 0);
     assert_string_equal(call_kit.error.why, "this month's upload is used up");
     assert_false(
-        bandwidth_limiter_kit.pause.holds); /* The owner's own pause is over all the same. */
+        bandwidth_limiter_kit.pause.holds); /* The owner's own pause has ended nevertheless. */
     close_member();
 }
 

@@ -1,5 +1,5 @@
-/* status, peers, rounds, events and hello of a node in a run: which keys are there, and which are
- * nil or left out. The driver is played; a client's side stands in test_control.c. */
+/* status, peers, rounds, events and hello of a node in a run: their keys, and those that are nil or
+ * left out. The driver is a mock; test_control.c has the client's side. */
 #define CALL_KIT_LOOK
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
 

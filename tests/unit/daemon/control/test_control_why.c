@@ -1,4 +1,5 @@
-/* why: what the node does, or what became of a round or a member, in a sentence with its causes. */
+/* why: the activity of the node, or the outcome of a round or state of a member, as a sentence with
+ * causes. */
 #include "tests/unit/daemon/bandwidth_limiter_kit.h"
 
 static bool clock_is_wrong;

@@ -1,5 +1,4 @@
-/* ckpt.export: the newest checkpoint as inputs of a tool, and what becomes of it. The tool is
- * played. */
+/* ckpt.export: the newest checkpoint as input of a tool, and the result. The tool is a mock. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-/* The addresses that others are told to dial: from settings, from the variables of clouds (in an
- * environment of the test's own), from interfaces. */
+/* The advertised addresses: from settings, from the variables of clouds (in an environment made by
+ * the test), from interfaces. */
 #include <arpa/inet.h>
 #include <string.h>
 

@@ -124,8 +124,8 @@ static void nor_all_connections_of_a_line(void **state)
     }
 }
 
-/* A window that doubles fills the line at the end of the sample: its mean is low, what arrived last
- * is the line. */
+/* A doubling window fills the line at the end of the sample: its mean is low, but the last delivery
+ * rate is that of the line. */
 static void the_first_queue_goes_by_what_arrived_last(void **state)
 {
     struct road road = road_of(100000);
@@ -151,7 +151,7 @@ static void before_the_line_is_known_it_grows_faster(void **state)
     assert_int_equal(road.path.pace, pace + pace / 4);
 }
 
-/* As when a window starts small after a rest: what goes then says nothing of the path. */
+/* As when a window starts small after a pause: this rate does not describe the path. */
 static void little_without_a_queue_lowers_nothing(void **state)
 {
     struct road road = road_of(100000);
@@ -346,7 +346,7 @@ static void losses_of_all_connections_to_a_peer_count_together(void **state)
     assert_int_equal(loss.wanted, 2);
 }
 
-/* A round has long pauses: who comes back finds the connections that the path needs. */
+/* A round has long pauses: after one the path still has the connections that it needs. */
 static void a_pause_keeps_connections_but_not_for_ever(void **state)
 {
     struct road road = road_of(100000);
@@ -370,7 +370,8 @@ static void what_comes_all_at_once_is_no_rate(void **state)
     assert_int_equal(road.path.pace, drained(12500000, 60000));
 }
 
-/* Somebody else had the path, and has left: what was sent without a queue was carried. */
+/* Other traffic used the path, and has ended: the path carried everything that was sent without a
+ * queue. */
 static void what_was_sent_may_be_carried(void **state)
 {
     struct road road = road_of(100000);

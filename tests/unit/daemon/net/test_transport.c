@@ -100,7 +100,7 @@ static void a_peer_that_does_not_read_its_control_lane_is_cut(void **state)
     uint8_t *bytes = noise_bytes(DP_MESSAGE_CONTROL_MAX);
     dp_status status = DP_OK;
     unsigned sent = 0;
-    while (status == DP_OK && sent < 200) { /* The loop does not turn, so nobody reads. */
+    while (status == DP_OK && sent < 200) { /* The loop does not run, so no socket is read. */
         status = dp_transport_send(scene.a.transport, &scene.b.peer, DP_LANE_CONTROL,
                                    dp_view_of(bytes, DP_MESSAGE_CONTROL_MAX));
         sent++;

@@ -1,5 +1,5 @@
-/* The bulk lane: many messages of all sizes both ways, in order, whatever the threads do; and its
- * end at any moment. THREADS_TEST */
+/* The bulk lane: many messages of all sizes both ways, in order, for any timing of the threads; and
+ * its end at any moment. THREADS_TEST */
 #include <sys/socket.h>
 
 #include "base/alloc.h"
@@ -346,7 +346,8 @@ static void a_lost_stripe_is_dialed_again_and_the_rest_carries_on(void **state)
     scene_close(&scene);
 }
 
-/* A receiver that reads nothing for a while: what waits stays within its bound, and goes on. */
+/* A receiver that does not read for a while: the waiting bytes stay within their bound, and the
+ * transfer continues. */
 static void a_full_queue_refuses_and_drains(void **state)
 {
     struct scene scene;

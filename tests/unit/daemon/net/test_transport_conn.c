@@ -135,7 +135,7 @@ static void a_link_stands_on_all_lanes_where_clocks_differ_by_minutes(void **sta
     check_met(&scene.b, scene.a.clock_ms);
     CHECK(scene.b.met == 1 && scene.b.met_unknown > 0);
     const dp_transport_stats stats = guest_stats(&scene.a);
-    CHECK(stats.handshakes_failed == 0 && stats.dials_cut == 0); /* It was told, and not cut. */
+    CHECK(stats.handshakes_failed == 0 && stats.dials_cut == 0); /* It was reported, and not cut. */
     scene_close(&scene);
 }
 

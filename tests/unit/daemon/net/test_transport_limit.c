@@ -172,7 +172,7 @@ static void two_peers_share_a_limit(void **state)
     struct shared shared = {&scene.a, {&scene.b, &c}};
     turn_until(&scene.loop, one_has_half, &shared);
     CHECK(scene.b.messages >= PIECES / 2 - 2 && c.messages >= PIECES / 2 - 2);
-    guest_close(&c); /* One that waits goes, the other one goes on. */
+    guest_close(&c); /* One waiting connection is closed, the other continues. */
     wait_messages(&scene.b, PIECES);
     scene_close(&scene);
 }

@@ -1,7 +1,7 @@
-/* Each action reaches the call that it is for, with what it says. All of these calls are played. */
+/* Each action calls its function with the right arguments. All of these functions are mocks. */
 #include "tests/unit/daemon/desk.h"
 
-/* The last call: its name, and what it was given. */
+/* The last call: its name and arguments. */
 static struct call {
     const char *name;
     uint32_t n;
@@ -29,7 +29,7 @@ dp_status dp_transport_send(dp_transport *transport, const dp_peer *peer, dp_lan
 {
     (void)transport;
     called((struct call){.name = "send", .peer = *peer, .a = bytes.size, .b = lane});
-    return DP_NOTFOUND; /* No link: nobody hears of it. */
+    return DP_NOTFOUND; /* No link: the message is dropped. */
 }
 
 void dp_transport_hangup(dp_transport *transport, const dp_peer *peer)

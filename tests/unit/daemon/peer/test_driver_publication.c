@@ -1,5 +1,5 @@
-/* Vectors of the trainer become objects before the node hears of them. Store and store thread are
- * real; the trainer and the transport's figures are played. */
+/* Vectors of the trainer become objects before the node learns of them. Store and store thread are
+ * real; the trainer and the transport's figures are mocks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ static uint32_t pins(dp_pin_kind kind)
     return count;
 }
 
-/* The store has no room for what is to come, or has it again. */
+/* Makes the store refuse later writes for lack of space, or accept them again. */
 static void fill(bool full)
 {
     desk_settle();
@@ -227,7 +227,8 @@ static void a_second_one_that_finds_no_room_replaces_the_trainer(void **state)
     desk_settle();
     assert_int_equal(net.n_replaced, 1);
     assert_true(desk_logged("an update could not be stored"));
-    dp_driver_publication_drop(driver); /* The trainer is gone: what waits goes too. */
+    /* The trainer has ended: waiting vectors are dropped too. */
+    dp_driver_publication_drop(driver);
     assert_null(driver->waiting[0]);
     desk_close();
 }
@@ -291,7 +292,8 @@ static void without_memory_or_room_at_the_store_the_node_hears_of_a_sum_that_fai
         assert_int_equal(desk.events[i].u.reduced.part, 3 + i);
     }
     assert_int_equal(net.n_replaced, 0);
-    publish(11, 1, 0); /* Of a publication nobody would ever hear: another trainer makes one. */
+    /* The node would never learn of this publication: a new trainer makes another. */
+    publish(11, 1, 0);
     assert_int_equal(net.n_replaced, 1);
     desk_close();
 }

@@ -1,5 +1,5 @@
-/* Rows, pins, checkpoints and addresses: what is on the disk when the node hears of it. Store,
- * store thread and event log are real; the node's answers are played. */
+/* Rows, pins, checkpoints and addresses: the contents of the disk when the node gets its event.
+ * Store, store thread and event log are real; the node is a mock. */
 #include <unistd.h>
 
 #include "gossip/vote/commit_row.h"

@@ -24,7 +24,7 @@ static void an_object_travels_chunk_by_chunk(void **state)
     route_close(&route);
 }
 
-/* Peers that are not linked stand for strangers' floods: their answers go nowhere. */
+/* Peers without a link represent floods of strangers: their answers are dropped. */
 static void a_greedy_peer_leaves_room_for_others(void **state)
 {
     enum { GREEDY = 8, REQUESTS = 2 * DP_OBJECT_TRANSFER_SERVES_MAX };
@@ -95,8 +95,8 @@ static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
     route_close(&route);
 }
 
-/* As the node does: it asks for all as soon as it knows size and leaves, before the store has said
- * what is here. */
+/* Like the node, asks for all chunks as soon as size and leaves are known, before the store has
+ * reported the present ones. */
 static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
 {
     static struct route route;
@@ -236,7 +236,7 @@ static void gate_done(dp_store_thread_job *job)
     (void)job;
 }
 
-/* So that what comes after it waits in front of the store. */
+/* So that later jobs wait for the store. */
 static void close_gate(struct post *post, struct gate *gate)
 {
     *gate = (struct gate){.job = {.run = wait_at_gate, .done = gate_done}};
@@ -244,8 +244,8 @@ static void close_gate(struct post *post, struct gate *gate)
     CHECK_OK(dp_store_thread_post(post->store_thread, &gate->job, DP_STORE_THREAD_URGENT));
 }
 
-/* Else any peer could keep the store's thread busy with bytes that are wrong at a glance, and the
- * right ones out meanwhile. */
+/* Otherwise any peer could keep the store thread busy with obviously wrong bytes, and so delay the
+ * right ones. */
 static void a_chunk_of_a_wrong_size_is_told_without_the_store(void **state)
 {
     static const size_t sizes[] = {0, 1, DP_CHUNK_BYTES_MIN - 1, DP_CHUNK_BYTES_MIN + 1};
@@ -351,7 +351,7 @@ static void a_chunk_that_is_being_written_is_not_written_twice(void **state)
     turn_until(&route.loop, heard_the_end, &route.b);
     uv_sem_post(&gate.open);
     turn_until(&route.loop, has_object, &route.b);
-    /* A second job would have stood behind the first, and this one behind both. */
+    /* A second job would have waited behind the first, and this one behind both. */
     route.b.n_infos_before = route.b.n_infos;
     fetch_info(&route.a, &route.b, &root);
     assert_int_equal(route.b.n_chunks, 4);
@@ -420,7 +420,8 @@ static void what_is_found_damaged_when_it_is_served_is_told(void **state)
     CHECK_STATUS(route.b.last, DP_NOTFOUND);
     assert_int_equal(route.a.n_lost, 2); /* Also where another reader had found out. */
     CHECK_STATUS(route.a.lost_status, DP_NOTFOUND);
-    /* While it is fetched again that is no news; nor is it of what was never here. */
+    /* While it is fetched again this is not reported again; nor is the loss of an object that was
+     * never here. */
     dp_object_transfer_begin(route.a.object_transfer, &root, OBJECT_BYTES, route.b.leaves,
                              DP_USE_BLOB, ROUND);
     ask_for(&route.b, &route.a, &root, 1);

@@ -53,7 +53,7 @@ static void a_majority_that_agrees_corrects_a_clock_by_minutes(void **state)
         CHECK(view.correction_ms == view.ahead_ms);
         CHECK(view.ahead_ms == ahead[0]);
         CHECK(look(&wall, 4).correction_ms == 0);   /* Two of four are no majority ... */
-        CHECK(look(&wall, 4).ahead_ms == ahead[0]); /* ... and are told all the same. */
+        CHECK(look(&wall, 4).ahead_ms == ahead[0]); /* ... and are reported nevertheless. */
     }
 }
 

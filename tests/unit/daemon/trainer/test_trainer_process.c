@@ -25,8 +25,9 @@ enum mode {
     HUNG_UP,    /* hello, closes its socket, stays alive */
     TWICE,      /* hello and hello again */
     EARLY,      /* an answer before hello */
-    LAST_WORDS, /* hello, FAILED, and gone */
-    /* hello, FAILED, closes its socket, and is gone a moment later, as a worker with a card */
+    LAST_WORDS, /* sends hello and FAILED, and ends */
+    /* sends hello and FAILED, closes its socket, and ends a moment later, like a worker with a
+     * card */
     WINDS_UP,
     CRASHES,
     SPOILT, /* dies like CRASHES on every backend but the CPU, where it is GOOD */
@@ -335,7 +336,7 @@ static void who_hangs_up_has_died_of_its_own(void **state)
         turn_until(&stage.loop, has_started, &stage);
         msg = (dp_trainer_msg){.kind = DP_TRAINER_EVAL};
         const dp_status told =
-            dp_trainer_process_tell(stage.trainer, &msg, NULL, 0); /* Nobody reads it. */
+            dp_trainer_process_tell(stage.trainer, &msg, NULL, 0); /* It is not read. */
         CHECK(told == DP_OK || told == DP_CLOSED);
         turn_until(&stage.loop, is_down, &stage);
         assert_int_equal(dp_trainer_process_deaths(stage.trainer), 1);
@@ -524,7 +525,7 @@ static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
     turn_until(&stage.loop, has_restarted, &stage);
     CHECK(!dp_trainer_process_takes_cpu(stage.trainer));
     assert_int_equal(kill(dp_trainer_process_pid(stage.trainer), SIGKILL),
-                     0); /* By somebody else. */
+                     0); /* By another program. */
     turn_until(&stage.loop, is_down_again, &stage);
     assert_string_equal(stage.cause, "killed by a signal");
     assert_int_equal(dp_trainer_process_deaths(stage.trainer), 0);
@@ -559,7 +560,7 @@ static void who_is_killed_for_lack_of_memory_has_died_of_its_own(void **state)
     assert_string_equal(stage.cause, "killed by a signal");
     assert_int_equal(dp_trainer_process_deaths(stage.trainer), 1);
     stage_close(&stage);
-    stage_open_at(&stage, GOOD, &none); /* Where nothing counts it was somebody. */
+    stage_open_at(&stage, GOOD, &none); /* Without a counter it counts as another program. */
     turn_until(&stage.loop, has_started, &stage);
     assert_int_equal(kill(dp_trainer_process_pid(stage.trainer), SIGKILL), 0);
     turn_until(&stage.loop, is_down, &stage);

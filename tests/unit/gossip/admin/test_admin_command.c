@@ -1,5 +1,5 @@
-/* Orders that are refused: each with a status and a sentence, and nothing begun. (Orders that are
- * obeyed: test_fork.c.) */
+/* Refused admin commands: each gives a status and a sentence, and begins nothing. (Accepted ones:
+ * test_fork.c.) */
 #include "gossip/catchup/chain.h"
 #include "gossip/catchup/fork.h"
 #include "gossip/catchup/proof.h"
@@ -9,7 +9,7 @@
 #include "gossip/requests/revoke_request.h"
 #include "tests/unit/gossip/kit/node_kit.h"
 
-/* Signs nothing in this domain: the key has gone, or is refused by the device that holds it. */
+/* Signs nothing in this domain: the key is lost, or the device that holds it refuses. */
 static const char *refused_domain;
 
 static bool sign_other_domains(void *context, int key, const char *domain, dp_view bytes,
@@ -24,7 +24,7 @@ static bool sign_without_root(void *context, int key, const char *domain, dp_vie
     return key != DP_KEY_ROOT && kit_sign(context, key, domain, bytes, signature);
 }
 
-/* Node 0 of three, who lost the other two voters. */
+/* Node 0 of three, which has lost the other two voters. */
 static kit_world *alone(void)
 {
     kit_world *world = kit_together(3);
@@ -191,7 +191,7 @@ static void a_root_key_that_does_not_sign_forks_nothing(void **state)
     node->config.crypto.sign = sign_other_domains;
     refused_domain = "dpnode/fork/1";
     refuse(world, 0, fork, DP_DENIED, "could not sign");
-    /* Halted, it would put out who voted twice, and that takes a signature too. */
+    /* A halted node would remove the voter that voted twice, which also needs a signature. */
     refused_domain = "dpnode/remove/1";
     node->halted = true;
     node->proof->culprit = kit_peer(1);

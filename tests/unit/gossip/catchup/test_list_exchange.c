@@ -66,7 +66,7 @@ static void rounds_go_on_with_records_that_name_lists(void **state)
     kit_run_ms(world, 3000);
     assert_true(kit_look(world, 0).round > round);
     for (uint32_t i = 0; i < 3; i++) {
-        const dp_record *record = newest(world, i); /* Whole, at everybody. */
+        const dp_record *record = newest(world, i); /* Whole, at all nodes. */
         assert_true(record->in_lists);
         assert_int_equal(record->n_listed, 3);
     }
@@ -121,7 +121,7 @@ static void nobody_has_lists_sent_to_a_voter_that_is_heard_on_its_own_link(void 
     (void)state;
     assert_int_equal(answer(kit_tell(world, 2, 0, ask_for(world, 1, &hash))).size, 0);
     world->nodes[0].node->beat.voters[1].direct =
-        (dp_time){0}; /* Not heard: it asks through others. */
+        (dp_time){0}; /* It is not heard, so it asks through others. */
     assert_true(answer(kit_tell(world, 2, 0, ask_for(world, 1, &hash))).size > 0);
     kit_close(world);
 }

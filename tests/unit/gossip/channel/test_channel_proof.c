@@ -25,7 +25,7 @@ static void a_foreign_credential_is_refused_by_either_side(void **state)
     }
 }
 
-/* Somebody replays the certificate of a member without its static key. */
+/* A peer replays the certificate of a member without its static key. */
 static void a_credential_of_another_node_is_refused(void **state)
 {
     struct pair pair;
@@ -147,7 +147,7 @@ static void a_signature_holds_for_its_handshake_message_key_and_life_alone(void 
     }
 }
 
-/* The chain has this key of everybody whom it admitted. */
+/* The chain has this key of every admitted node. */
 static bool admitted_with(void *context, const dp_peer *peer, uint8_t x_public[32])
 {
     (void)peer;

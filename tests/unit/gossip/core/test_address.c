@@ -1,5 +1,5 @@
-/* Addresses as bytes: each kind comes back, and none that is cut, nameless, portless or of an
- * unknown kind. */
+/* Addresses as bytes: each kind is read back; a truncated one, or one without name or port, or of
+ * an unknown kind, is refused. */
 #include "tests/lib/check.h"
 
 #include "gossip/core/address.h"

@@ -267,7 +267,8 @@ static void who_leaves_no_trace_loses_its_lease_when_its_work_is_worth_nothing(v
     assert_int_equal(lease_of(1)->reach.leased, granted);
     assert_int_equal(ledger.pool.n, 1);
     const uint64_t cursor = ledger.pool.cursor;
-    own_round(1, 40); /* Ten in each of four rounds, on its own line; nobody took what it had. */
+    /* Ten in each of four rounds, on its own line; no other member took its lease. */
+    own_round(1, 40);
     assert_int_equal(lease_of(1)->granted, 2 * granted);
     assert_int_equal(ledger.pool.cursor, cursor);
 }

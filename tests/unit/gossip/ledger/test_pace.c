@@ -1,5 +1,5 @@
-/* How many tokens of a contribution count, by ledgers and records as nodes have them: no claim ends
- * the schedule of all, and honest work counts in full, however long it was away. */
+/* The counted tokens of a contribution, by ledgers and records like those of nodes: no claim ends
+ * the schedule of all, and honest work counts in full after any absence. */
 #include "gossip/ledger/pace.h"
 #include "gossip/ledger/valid.h"
 #include "tests/unit/gossip/kit/chain_kit.h"
@@ -104,8 +104,8 @@ static void no_claim_of_carried_work_ends_the_schedule(void **state)
     }
 }
 
-/* Frozen voters that thaw hear old heartbeats first: the record that counts what was done meanwhile
- * may tell of a time before it. */
+/* Voters that thaw process old heartbeats first: the record that counts the work done meanwhile may
+ * have an earlier time. */
 static void what_a_record_tells_too_early_counts_with_the_next(void **state)
 {
     const uint64_t all[4] = {TOKENS, TOKENS, TOKENS, TOKENS};
@@ -214,7 +214,7 @@ static void a_clock_of_coarse_steps_takes_nothing_away(void **state)
     dp_ledger_close(&ledger);
     manifest.round_ms = 1000;
     open_ledger(&manifest);
-    for (uint32_t i = 0; i < 40; i++) { /* rounds of a second, told in steps of five */
+    for (uint32_t i = 0; i < 40; i++) { /* rounds of a second, reported in steps of five */
         round_after(i % 5 == 0 ? 5000 : 0, (uint64_t[4]){TOKENS, TOKENS, TOKENS, 3 * TOKENS}, NULL);
         assert_int_equal(counted, 6 * TOKENS);
     }

@@ -26,8 +26,8 @@ static void add_part(uint32_t part, uint32_t owner, uint32_t from)
     memcpy(row->signature, word.signature, sizeof row->signature);
 }
 
-/* Three voters; 0 and 1 contribute, 2 is late. Part 0 has both, part 1 the first alone, part 2
- * nobody. */
+/* Three voters; 0 and 1 contribute, 2 is late. Part 0 has both, part 1 only the first, part 2
+ * none. */
 static int setup(void **state)
 {
     const dp_peer peers[3] = {kit_peer(0), kit_peer(1), kit_peer(2)};
@@ -84,7 +84,7 @@ static void weights_are_measured_against_the_record_before(void **state)
     assert_int_equal(record.listed[1].clip, 32768);
     assert_int_equal(record.parts[0].q, (105000ULL << 31) / 205000);
     assert_int_equal(record.parts[1].q, (80000ULL << 31) / 205000);
-    ledger.w_median = 0; /* Nothing before: nothing is clamped or clipped. */
+    ledger.w_median = 0; /* No record before: no weight is clamped and no update is clipped. */
     ledger.clip_median = 0;
     dp_valid_fill(&ledger, &record);
     assert_int_equal(record.listed[0].w, 100000);

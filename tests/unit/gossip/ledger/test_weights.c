@@ -100,12 +100,12 @@ static void what_is_a_round_older_counts_by_half_of_its_clip(void **state)
     assert_int_equal(out[0].clip, 65536);
     assert_int_equal(out[1].clip, 32768);
     assert_int_equal(out[2].clip, 16384); /* Half of sqrt(100 / 400). */
-    assert_true(sum.w == 300);            /* Nobody else steps further for it. */
+    assert_true(sum.w == 300);            /* The share of the others does not grow. */
     assert_int_equal(out[1].q, out[0].q / 2);
 }
 
-/* Movement that is applied when every node works one unit per round and carries on what was left
- * out, while about drop_milli of the contributions come too late; in thousandths. */
+/* The applied movement if every node works one unit per round and carries over left-out work, while
+ * about drop_milli of the contributions are too late; in thousandths. */
 static uint64_t applied_milli(uint32_t rounds, uint64_t drop_milli, bool with_late)
 {
     enum { NODES = 8, WINDOW = 4 };

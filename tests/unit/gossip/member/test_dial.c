@@ -95,7 +95,7 @@ static void a_process_that_stood_still_ends_no_link(void **state)
     mesh_close(m);
 }
 
-/* For as long as a majority is heard the dead are dialled every 30 s; they may be back. */
+/* While a majority is heard, dead members are dialled every 30 s, since they may have returned. */
 static void who_loses_the_majority_dials_the_dead_within_a_second(void **state)
 {
     (void)state;

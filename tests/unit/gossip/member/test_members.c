@@ -146,7 +146,7 @@ static void one_accuser_among_five_kills_nobody(void **state)
     mesh *const m = mesh_of(5, 8);
     mesh_join_all(m);
     mesh_run_for(m, 3 * DP_SECOND);
-    /* Node 1 lies about node 2: suspect, then dead, signed as it should be. */
+    /* Node 1 lies about node 2: suspect, then dead, with valid signatures. */
     for (uint32_t kind = DP_STATEMENT_SUSPECT; kind <= DP_STATEMENT_DEAD; kind++) {
         const dp_statement lie = {.kind = (dp_statement_kind)kind,
                                   .cause = DP_CAUSE_RESET,
@@ -178,7 +178,7 @@ static void a_restarted_node_is_known_by_its_higher_incarnation(void **state)
     mesh_run_for(m, DP_SECOND);
     CHECK(mesh_state(m, 0, 2) == DP_MEMBER_DEAD);
     mesh_boot(m, 2);
-    mesh_run_for(m, 5 * DP_SECOND); /* the others dial it: it knows nobody */
+    mesh_run_for(m, 5 * DP_SECOND); /* the others dial it: it knows no peer */
     CHECK(mesh_state(m, 0, 2) == DP_MEMBER_ALIVE);
     CHECK(mesh_sees(m, 0, 2)->incarnation == 2);
     CHECK(dp_members_alive(m->nodes[2].members) == 3);
@@ -200,7 +200,7 @@ static void goodbye_needs_no_accuser_and_left_leaves_a_proof(void **state)
     CHECK(mesh_state(m, 0, 3) == DP_MEMBER_DEAD);
     CHECK(mesh_state(m, 0, 4) == DP_MEMBER_LEFT);
 
-    mesh_run_for(m, 5 * DP_SECOND); /* what they still send does not revive them */
+    mesh_run_for(m, 5 * DP_SECOND); /* their remaining messages do not revive them */
     CHECK(mesh_state(m, 0, 3) == DP_MEMBER_DEAD);
     CHECK(mesh_state(m, 0, 4) == DP_MEMBER_LEFT);
     mesh_close(m);
@@ -352,7 +352,7 @@ static void damaged_messages_never_hurt(void **state)
         if (round == 200) {
             m->nodes[5].frozen = true; /* so that accusations are about, too */
         }
-        /* Damage copies of what is under way and deliver them beside the originals. */
+        /* Damages copies of the messages under way and delivers them with the originals. */
         const uint32_t n_items = m->n_items;
         for (uint32_t i = 0; i < n_items && i < 8; i++) {
             const mesh_item item = m->items[i];
@@ -588,7 +588,7 @@ static void a_row_that_a_probe_is_about_is_not_given_away(void **state)
         }
         members->probes[1].target = what == 1 ? 2 : DP_MEMBER_NONE;
         members->relayed[1].requester = what == 2 ? 2 : what == 3 ? 4 : DP_MEMBER_NONE;
-        members->relayed[1].target = what == 2 ? 5 : 2; /* Of a free place it says nothing. */
+        members->relayed[1].target = what == 2 ? 5 : 2; /* The sum does not cover free places. */
         const dp_peer other = mesh_peer(MESH_NODES_MAX);
         CHECK(dp_members_add(members, &other, (dp_view){0}, 0, NULL, 0) ==
               (what == 0 ? 2 : DP_MEMBER_NONE));

@@ -100,7 +100,7 @@ static uint32_t asked_to_probe(const mesh *m, const dp_peer *whom, const dp_peer
     return count;
 }
 
-/* A probe of row target by node 0 whose first ping was not answered; nothing else is to do. */
+/* A probe of row target by node 0 whose first ping was not answered; no other action is due. */
 static dp_probe *unanswered(mesh *m, uint32_t target)
 {
     dp_members *const members = m->nodes[0].members;
@@ -182,7 +182,7 @@ static void helpers_answer_for_a_peer_that_only_they_hear(void **state)
     mesh_close(m);
 }
 
-/* Neither silent nor with an old summary, since it asks and tells before it is asked. */
+/* Neither silent nor with an old summary, since it asks and reports first. */
 static void who_always_speaks_first_is_measured_all_the_same(void **state)
 {
     (void)state;

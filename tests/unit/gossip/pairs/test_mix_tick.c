@@ -81,7 +81,7 @@ static void it_wakes_for_what_is_due_first(void **state)
     CHECK(mix->state == DP_MIX_IDLE && dp_mix_wake(mix).us == t);
     mix->trainer = false;
     CHECK(dp_mix_wake(mix).us == DP_NEVER.us);
-    mix->n_outcomes = 1; /* Its other side is told until it answers. */
+    mix->n_outcomes = 1; /* The message is repeated until the other side answers. */
     mix->nudge_at = (dp_time){t - 1};
     CHECK(dp_mix_wake(mix).us == t - 1);
     mix->trainer = true;

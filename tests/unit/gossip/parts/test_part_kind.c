@@ -1,5 +1,5 @@
 /* A round of parts, step by step: objects of publications, results and sums that are held, checked,
- * lost, told and dropped. The words of a node are made by hand. */
+ * lost, announced and dropped. The test makes the messages of a node. */
 #include "gossip/parts/part_round.h"
 #include "gossip/round/kind.h"
 #include "gossip/round/round_msg.h"
@@ -7,7 +7,7 @@
 
 enum { NODES = 3, BYTES = 8 };
 
-/* Members that publish nothing more; node 0 has no claims and no words. */
+/* Members that do not publish any more; node 0 has no claims and no messages of owners. */
 static kit_world *still(void)
 {
     kit_world *world = kit_parted(NODES);

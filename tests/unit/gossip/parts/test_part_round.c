@@ -48,7 +48,7 @@ static void an_owner_adds_up_its_part_once_a_round(void **state)
     kit_close(world);
 }
 
-/* So many bits of the parts that record counts are of contributor who. */
+/* The number of parts in record that count contributor who. */
 static uint32_t counted_parts(const dp_record *record, uint32_t who)
 {
     const dp_peer peer = kit_peer(who);
@@ -241,7 +241,7 @@ static void a_part_of_more_energy_or_bytes_than_told_is_counted_and_named(void *
     }
 }
 
-/* Of a sum nobody says how much it holds; that it decodes is asked for. */
+/* No message states the energy of a sum; it only has to decode. */
 static void a_sum_that_does_not_decode_is_counted_and_named(void **state)
 {
     kit_world *world = kit_parted(3);
@@ -321,7 +321,7 @@ static void a_damaged_row_of_a_publication_is_refused(void **state)
     row[cuts + 1] = 1; /* The first part does not begin the vector. */
     assert_int_equal(restored(world, opened, row, size), DP_BADMSG);
     row[cuts + 1] = 0;
-    row[3] ^= 0xff; /* The message in it is none. */
+    row[3] ^= 0xff; /* The message in it is invalid. */
     assert_int_not_equal(dp_node_pending_parts(dp_view_of(row, size), &parts), DP_OK);
     row[3] ^= 0xff;
     row[0] = 3; /* Of a run of whole updates. */
@@ -404,7 +404,7 @@ static void a_sum_on_its_way_when_its_round_is_decided_goes_on_coming(void **sta
     kit_close(world);
 }
 
-/* Of whom all sums have a contribution, and no record may have one any more. */
+/* All sums contain its contribution, and no record may list it any more. */
 static void what_counts_somebody_who_is_revoked_is_added_up_anew(void **state)
 {
     kit_world *world = kit_parted(4);
@@ -451,7 +451,7 @@ static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)
     }
     assert_int_equal(world->nodes[1].reduce.u.reduce.n_items, 4);
     kit_kill(world, 3);
-    kit_forget_claim(world, 0, 3); /* As if it had told nobody but the owners. */
+    kit_forget_claim(world, 0, 3); /* As if it had sent it only to the owners. */
     kit_forget_claim(world, 2, 3);
     dp_round *round = world->nodes[1].node->round;
     world->nodes[1].node->repeat_at = (dp_time){.us = world->now_us - 1};
@@ -464,7 +464,7 @@ static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)
     kit_close(world);
 }
 
-/* It asks the author for the object, and is asked itself by one that has no link to the author. */
+/* It asks the author for the object, and a node without a link to the author asks it. */
 static void who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author(void **state)
 {
     kit_world *world = kit_parted(3);
@@ -493,7 +493,7 @@ static void who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author(voi
     kit_close(world);
 }
 
-/* Until the round is ripe for what the parts wait for; then for its end as well. */
+/* Until the round is ripe: for the waits of the parts; then also for its end. */
 static void a_round_of_parts_wakes_for_what_is_due_first(void **state)
 {
     kit_world *world = kit_parted(3);

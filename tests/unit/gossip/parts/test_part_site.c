@@ -1,5 +1,5 @@
-/* Results of owners far away: who fetches one for all who are near to each other, whom the others
- * have it of, and what happens when that one dies or says nothing. */
+/* Results of far owners: the member that fetches one for all members near to it, the source of the
+ * others, and the case that this member dies or is silent. */
 #include "gossip/context/context.h"
 #include "gossip/parts/part_round.h"
 #include "gossip/parts/part_wait.h"
@@ -68,7 +68,7 @@ static dp_part_word word_of(const kit_world *world, uint32_t owner)
     return word;
 }
 
-/* The node that these actions ask first for the object; NODES: none. */
+/* The node that these actions first ask for the object; NODES: none. */
 static uint32_t asked(const dp_actions *actions, const dp_hash *root)
 {
     for (uint32_t i = 0; i < actions->count; i++) {
@@ -110,7 +110,7 @@ static uint32_t ticked(kit_world *world, uint32_t to, const dp_part_word *word)
     return asked(world->actions, &word->root);
 }
 
-/* Of 0 to 2 the one whose turn it is. */
+/* The one of 0 to 2 whose turn it is. */
 static uint32_t fetcher(kit_world *world, const dp_part_word *word)
 {
     uint32_t found = NODES;
@@ -168,8 +168,8 @@ static void a_result_of_an_owner_nearby_is_asked_of_it_at_once(void **state)
     kit_close(world);
 }
 
-/* The members near to each other that own a part by the chain fetch by turns, since all know these
- * members alike. Here none of them owns one. */
+/* The near members that own a part by the chain fetch in turn, since all know the same owners. Here
+ * none of them owns one. */
 static void where_nobody_near_owns_a_part_each_asks_the_owner(void **state)
 {
     kit_world *world = two_sites();
@@ -206,7 +206,7 @@ static void who_is_told_nothing_asks_the_owner_after_a_wait(void **state)
     kit_close(world);
 }
 
-/* Its link stands, and nobody else is known to have the result. */
+/* Its link is up, and no other holder of the result is known. */
 static void who_says_that_it_has_it_and_gives_nothing_is_not_the_only_one_asked(void **state)
 {
     kit_world *world = two_sites();
@@ -312,9 +312,12 @@ static void a_busy_machine_knows_what_is_near_by_what_is_far(void **state)
         uint32_t far_us;   /* to node 3 */
         bool near;
     } rows[] = {
-        {8000, 40000, true},    {10000, 400000, true}, /* The bound, ... */
-        {10001, 400000, false},                        /* ... however far another is. */
-        {8000, 30000, false},   {8000, 9000, false},   /* All are alike: one place, or none. */
+        {8000, 40000, true},
+        {10000, 400000, true},  /* The bound, ... */
+        {10001, 400000, false}, /* ... at any distance of another member. */
+        /* All distances are equal: one site, or none. */
+        {8000, 30000, false},
+        {8000, 9000, false},
         {2100, 2200, true},
     };
 

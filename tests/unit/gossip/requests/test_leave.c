@@ -1,4 +1,4 @@
-/* Leaving for good: whom a node that wants to go still waits for. */
+/* Leaving for good: the nodes for which a leaving node still waits. */
 #include "gossip/context/context.h"
 #include "gossip/requests/leave.h"
 #include "gossip/requests/request_msg.h"
@@ -44,7 +44,7 @@ static void a_voter_goes_when_those_who_vote_after_it_show_that_they_have_its_re
     (void)state;
     run_until_taken_out(world, 2);
     assert_int_equal(leaving(world, 2), DP_LEAVING_WAITS);
-    assert_true(world->nodes[0].linked[2]); /* Nobody hangs up on it meanwhile. */
+    assert_true(world->nodes[0].linked[2]); /* No node closes its links meanwhile. */
     kit_run_ms(world, 500);
     assert_int_equal(leaving(world, 2), DP_LEAVING_FREE);
     assert_int_equal(seen_as(world, 0, 2), DP_MEMBER_LEFT);
@@ -66,8 +66,8 @@ static void a_voter_that_nobody_answers_any_more_goes_after_a_minute(void **stat
     kit_close(world);
 }
 
-/* Two of three have decided a record that takes one of them out and leaves one voter, who has not
- * heard of it. */
+/* Two of three have decided a record that removes one of them and leaves one voter, which has not
+ * received it. */
 static void who_lacks_the_removal_has_it_from_who_was_removed(void **state)
 {
     kit_world *world = kit_together(3);

@@ -1,5 +1,5 @@
-/* Revoked invites among whole nodes: who is told, what it stops at once, and members that came by
- * one. The liar holds the token of LEAKED and has any number of identities. */
+/* Revoked invites among whole nodes: the informed nodes, the immediate effects, and members that
+ * joined by one. The attacker holds the token of LEAKED and has any number of identities. */
 #include "gossip/catchup/chain.h"
 #include "gossip/context/context.h"
 #include "gossip/ledger/inviting.h"
@@ -264,7 +264,8 @@ static void an_order_that_cannot_be_obeyed_says_why(void **state)
     assert_int_equal(give(world, 1, order, &why), DP_TOOBIG);
     assert_non_null(strstr(why.text, "256 revoked invites, the largest number"));
     ledger->n_revoked = 0;
-    order.until_ms = 1; /* Long over, and of no harm: 400 days after it the word is forgotten. */
+    /* Expired for long, and harmless: the statement is forgotten 400 days after the end. */
+    order.until_ms = 1;
     assert_int_equal(give(world, 1, order, &why), DP_OK);
     kit_close(world);
 }

@@ -137,7 +137,7 @@ static void what_members_tell_of_is_bounded_and_forgotten(void **state)
     dp_node *node = world->nodes[0].node;
 
     (void)state;
-    tell_of(node, 100, DP_DENIED); /* With the credential of somebody else. */
+    tell_of(node, 100, DP_DENIED); /* With the credential of another node. */
     for (uint32_t i = 0; i < DP_TOLD_GUESTS_MAX; i++) {
         tell_of(node, 100 + i, DP_OK);
         tell_of(node, 100 + i, DP_OK);
@@ -190,7 +190,7 @@ static void many_of_one_invite_keep_nobody_of_another_waiting(void **state)
     kit_close(world);
 }
 
-/* The node on whose invite a newcomer's credential rests. */
+/* The node that made the invite of a newcomer's credential. */
 static dp_peer inviter;
 
 static dp_status admit_resting(void *context, dp_view credential, const dp_run_id *run,
@@ -203,8 +203,8 @@ static dp_status admit_resting(void *context, dp_view credential, const dp_run_i
     return DP_OK;
 }
 
-/* Else no record would hold as long as the newcomer waits: the invite is of a node that the record
- * itself puts out. */
+/* Otherwise no record would be valid while the newcomer waits: its invite is of a node that the
+ * record itself removes. */
 static void an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited(void **state)
 {
     enum { AWAY = 3 };
@@ -241,7 +241,7 @@ static void an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited(v
     kit_close(world);
 }
 
-/* Each of them is signed or asked for, or is a guest's own affair; none speaks of anybody else. */
+/* Each of them is signed or requested, or concerns only the guest; none is about another node. */
 static void a_guest_asks_and_does_not_tell(void **state)
 {
     static const dp_msg_type asks[] = {DP_MSG_RECORDS_GET, DP_MSG_INFO_GET, DP_MSG_CHUNK_GET,
@@ -256,7 +256,7 @@ static void a_guest_asks_and_does_not_tell(void **state)
     for (uint32_t i = 0; i < sizeof tells / sizeof tells[0]; i++) {
         assert_true(dp_admit_members_only((uint8_t)tells[i]));
     }
-    assert_false(dp_admit_members_only(255)); /* Counted as nonsense, like anybody's. */
+    assert_false(dp_admit_members_only(255)); /* Counted as invalid, as from any peer. */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* More contributions are told than a node follows: which ones keep their places. */
+/* More contributions are announced than a node follows: the ones that keep their places. */
 #include "gossip/context/context.h"
 #include "gossip/round/round.h"
 #include "gossip/round/round_msg.h"
@@ -22,7 +22,7 @@ static kit_world *with_room(uint32_t room)
     return world;
 }
 
-/* A READY of this author, whose blob nobody has. */
+/* A READY of this author whose blob no node has. */
 static void tell(kit_world *world, uint32_t author)
 {
     const dp_ledger *ledger = &world->nodes[0].node->ledger;

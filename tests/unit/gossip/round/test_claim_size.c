@@ -92,8 +92,8 @@ static void who_tells_a_thousand_bytes_gives_no_more(void **state)
     kit_close(world);
 }
 
-/* Another's object with a size that is made up: neither its author nor who holds it is the worse
- * for that. */
+/* Another member's object with an invented size: neither its author nor its holders are
+ * affected. */
 static void who_names_an_object_rightly_gets_it_fetched_whatever_others_say(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void what_is_longer_than_any_update_of_the_run_is_not_followed(void **sta
     kit_close(world);
 }
 
-/* Each lies in memory as a whole until it is decoded, and a round has many. */
+/* Each is whole in memory until it is decoded, and a round has many. */
 static void few_large_updates_are_decoded_at_a_time_and_one_always(void **state)
 {
     kit_world *world = kit_together(3);

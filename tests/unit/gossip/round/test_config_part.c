@@ -1,5 +1,5 @@
-/* Voters repaired, handed over and put out: what stands in the config part of a record, with and
- * without a round. */
+/* Voters that are replaced, handed over and removed: the config part of a record, with and without
+ * a round. */
 #include "gossip/context/context.h"
 #include "gossip/node/node.h"
 #include "gossip/requests/request_msg.h"
@@ -100,7 +100,7 @@ static void voters_become_no_more_while_one_of_them_is_dead(void **state)
     kit_run_ms(world, 8000);
     assert_true(kit_look(world, 0).round > before + 4);
     assert_int_equal(kit_look(world, 0).members, 5);
-    /* With two newcomers that are gone as well, two of five would not decide. */
+    /* If two newcomers are lost too, two of five could not decide. */
     assert_int_equal(kit_look(world, 0).voters, 3);
     kit_boot(world, 2);
     for (uint32_t i = 0; i < 5; i++) {
@@ -238,7 +238,7 @@ static void who_is_revoked_is_out_at_once_and_then_by_the_chain(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         assert_false(world->nodes[i].linked[3]);
         assert_false(dp_round_may_contribute(world->nodes[i].node, &gone));
-        kit_link(world, i, 3); /* Nobody keeps the link. */
+        kit_link(world, i, 3); /* No node keeps the link. */
         kit_drain(world);
         assert_false(world->nodes[i].linked[3]);
     }
@@ -270,7 +270,7 @@ static bool would_list(const kit_world *world, uint32_t at, uint32_t who)
     return false;
 }
 
-/* A record that closes no round may remove somebody whose contribution lies here. */
+/* A record without a round may remove a member whose contribution is held here. */
 static void the_claim_of_who_was_removed_between_rounds_is_not_listed(void **state)
 {
     kit_world *world = kit_together(4);

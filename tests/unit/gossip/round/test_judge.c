@@ -1,4 +1,4 @@
-/* Which updates are found harmful, and who is accused: over numbers alone. */
+/* Updates that are found harmful, and accused members: only with numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,8 +96,8 @@ static void before_anything_is_usual_only_the_opposite_is_found(void **state)
     assert_int_equal(find_aligned(1, 1, -1), DP_FOUND_AGAINST);
 }
 
-/* Half of the updates are the attacker's, and none of them moves what is usual below what the
- * honest half has. */
+/* Half of the updates are the attacker's, and they cannot move the usual value below that of the
+ * honest half. */
 static void what_is_usual_is_of_the_one_in_the_middle(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void what_is_usual_is_of_the_one_in_the_middle(void **state)
     (void)find_aligned(0, 30, -USUAL);
     dp_judge_open_round(&judge); /* Half of them lead elsewhere. */
     assert_int_equal(judge.align.value, USUAL);
-    dp_judge_open_round(&judge); /* A round of which nothing was judged says nothing. */
+    dp_judge_open_round(&judge); /* A round without a judged update does not change it. */
     assert_int_equal(judge.align.value, USUAL);
 }
 
@@ -126,8 +126,8 @@ static dp_judgement find_gains(int32_t align, dp_gain held, dp_gain claimed)
     return find(0, round++, &found);
 }
 
-/* Of a minority with other data every update leads elsewhere; it helps all the same, mostly on what
- * it was made of. */
+/* Every update of a minority with other data has another direction; it helps nevertheless, mostly
+ * on its own data. */
 static void a_suspect_that_helps_is_acquitted(void **state)
 {
     const dp_gain none = {0};
@@ -146,10 +146,10 @@ static void a_suspect_that_helps_is_acquitted(void **state)
     assert_int_equal(find_gains(-1, small, none), DP_FOUND_AGAINST);
     assert_int_equal(find_gains(-1, loss, small), DP_FOUND_AGAINST);
     assert_int_equal(find_gains(-1, unsure, none), DP_FOUND_AGAINST);
-    assert_int_equal(find_gains(USUAL, loss, none), DP_FOUND_GOOD); /* Nobody asks. */
+    assert_int_equal(find_gains(USUAL, loss, none), DP_FOUND_GOOD); /* No test is needed. */
 }
 
-/* A few samples can be learnt by heart, at the cost of everything else. */
+/* A few samples can be memorized, at the cost of all others. */
 static void a_gain_on_its_own_samples_does_not_pay_for_others_loss(void **state)
 {
     const dp_gain heart = {.micro = 10000, .error_micro = 100, .tokens = 64};
@@ -245,8 +245,8 @@ static void the_copy_is_the_one_that_was_told_later_whichever_is_judged_first(vo
     assert_true(exposed.bytes[0] != 0);
 }
 
-/* At another voter the author's word may have come later: a copy of this round is left out, and no
- * reason to put anybody out. */
+/* At another voter the author's READY may have arrived later: a copy in this round is left out, but
+ * is not a reason for a removal. */
 static void a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does(void **state)
 {
     const dp_peer thief = peer_of(1);
@@ -269,7 +269,7 @@ static void a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does(void **
     assert_true(dp_judge_accuses(&judge, &thief));
 }
 
-/* A liar cannot move what is usual by its own updates where voters train, nor copy a voter. */
+/* If voters train, a liar can neither move the usual value by its own updates, nor copy a voter. */
 static void voters_say_what_is_usual_and_are_copied_by_nobody(void **state)
 {
     const dp_peer voter = peer_of(0);
@@ -394,7 +394,7 @@ static void every_judgement_has_words(void **state)
     }
 }
 
-/* Judged before the update that it may be of, and told after it. */
+/* Judged before the update that it may copy, but announced after it. */
 static void who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy(void **state)
 {
     const dp_peer author = peer_of(0);

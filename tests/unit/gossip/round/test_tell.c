@@ -10,7 +10,7 @@ typedef struct offers {
     uint32_t carried; /* by a voter, to another */
 } offers;
 
-/* The offers that it tells now, in a run of so many known members. */
+/* The offers that it sends now, in a run of so many known members. */
 static offers told_among(kit_world *world, uint32_t candidate, uint32_t members)
 {
     dp_node *node = world->nodes[candidate].node;

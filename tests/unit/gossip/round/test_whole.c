@@ -1,5 +1,5 @@
-/* A round of whole updates, step by step: what is fetched, checked, told, listed and judged. The
- * claims of a node are made by hand. */
+/* A round of whole updates, step by step: fetched, checked, announced, listed and judged updates.
+ * The test makes the claims of a node. */
 #include "gossip/context/context.h"
 #include "gossip/round/kind.h"
 #include "gossip/round/round.h"
@@ -8,8 +8,7 @@
 
 enum { MEMBERS = 4, BYTES = 2000, OWN = 0 };
 
-/* Members that publish nothing; node 0 has no claims. The actions of the world receive its
- * wishes. */
+/* Members that do not publish; node 0 has no claims. The world collects its actions. */
 static kit_world *still(void)
 {
     kit_world *world = kit_together(MEMBERS);
@@ -134,7 +133,7 @@ static void an_object_that_comes_is_held_by_those_that_claim_it(void **state)
     node->kind->object(node, &claim->ready.root, BYTES + 1);
     assert_false(node->changed);
     assert_int_equal(claim->size, BYTES);
-    node->standing.state = DP_TRAINER_OFF; /* Nobody can check it now. */
+    node->standing.state = DP_TRAINER_OFF; /* It cannot be checked now. */
     node->kind->object(node, &other->ready.root, BYTES);
     assert_true(other->held && !other->checking);
     node->kind->look(node);
@@ -339,7 +338,7 @@ static void a_record_is_accepted_when_all_is_here_and_as_it_says(void **state)
     kit_close(world);
 }
 
-/* The updates that a majority with this voter holds: each thing that stands against one. */
+/* The updates that a majority with this voter holds: each reason against one. */
 static void what_may_not_be_listed_is_not_counted_as_held(void **state)
 {
     kit_world *world = still();

@@ -66,8 +66,8 @@ static void a_row_older_than_what_the_chain_counts_brings_nothing_back(void **st
 }
 
 /* Its disk was an old copy when it published for that round again, and the chain counts the first
- * one, which had the same samples. They were counted twice when its process began anew before it
- * had published once more (dpsim seed 7793). */
+ * one, which had the same samples. They were counted twice if its process restarted before it had
+ * published again (dpsim seed 7793). */
 static void another_publication_of_a_round_that_is_counted_brings_nothing_back(void **state)
 {
     kit_world *world = three();
@@ -177,12 +177,12 @@ static void a_publication_whose_blob_comes_back_is_whole(void **state)
     dp_train_came(node, &blob);
     assert_false(pending->blob_lost);
     dp_train_lost(node, &vector);
-    dp_train_came(node, &vector); /* Of no use: it is another's, or a lie. */
+    dp_train_came(node, &vector); /* Useless: it is of another node, or a lie. */
     assert_true(pending->lost);
     kit_close(world);
 }
 
-/* The trainer draws what it drew before: the chain would count that a second time. */
+/* The trainer draws the same samples as before: the chain would count them twice. */
 static void who_publishes_samples_again_lets_the_work_go_and_goes_on(void **state)
 {
     kit_world *world = three();
@@ -198,12 +198,12 @@ static void who_publishes_samples_again_lets_the_work_go_and_goes_on(void **stat
     assert_int_equal(node->restore.u.restore.lambda, 0);
     assert_int_equal(kit_look(world, 2).listed_last, 3);
     for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(kit_look(world, i).rejected, 0); /* Nobody else has heard of it. */
+        assert_int_equal(kit_look(world, i).rejected, 0); /* No other node knows of it. */
     }
     kit_close(world);
 }
 
-/* Rows of publications among what the node wants stored. */
+/* Rows of publications among the writes of the node. */
 static uint32_t rows_in(const dp_actions *actions)
 {
     uint32_t rows = 0;

@@ -30,7 +30,7 @@ static bool is_due_after(dp_node *node, uint64_t elapsed_us)
     const uint32_t n_claims = node->round->n_claims;
 
     node->train->steps = 0;
-    node->round->n_claims = 0; /* Nobody waits. */
+    node->round->n_claims = 0; /* No node waits. */
     node->now = (dp_time){.us = node->round->opened.us + elapsed_us};
     const bool is_due = dp_train_is_due(node);
     node->now = now;
@@ -67,7 +67,7 @@ static void parts_leave_a_thin_line_before_the_round_is_over(void **state)
     kit_close(world);
 }
 
-/* A lone node that is paused: enough of nobody is nobody. */
+/* A single paused node: no number of ready nodes is enough. */
 static void a_part_is_not_due_because_nobody_is_at_work(void **state)
 {
     kit_world *world = kit_open(1);

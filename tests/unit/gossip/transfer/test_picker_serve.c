@@ -126,7 +126,7 @@ static void it_wakes_for_what_is_due_first(void **state)
     want->pause_until = (dp_time){now + 60};
     CHECK(dp_picker_wake(picker).us == now + 60);
     want->info_deadline = (dp_time){now + 50};
-    CHECK(dp_picker_wake(picker).us == now + 60); /* Nobody was asked. */
+    CHECK(dp_picker_wake(picker).us == now + 60); /* No peer was asked. */
     want->info_from = 1;
     CHECK(dp_picker_wake(picker).us == now + 50);
     want->begun = true;

@@ -77,7 +77,7 @@ static void who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again(voi
     chunk(f, &liar, 1, DP_BADHASH);
     const uint64_t pardon_us = f->now + 5 * DP_SECOND;
     bool again = false;
-    while (!again && f->now < pardon_us + DP_SECOND) { /* The others are asked, and say nothing. */
+    while (!again && f->now < pardon_us + DP_SECOND) { /* The others are asked, and are silent. */
         const dp_time wake = dp_picker_wake(f->picker);
         CHECK(wake.us > f->now);
         tick_after(f, wake.us - f->now);
@@ -160,7 +160,7 @@ static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
         const dp_peer other = mesh_peer(member == 1 ? 2 : 1);
         CHECK(!asked[member]);
         asked[member] = true;
-        chunk(f, &other, 0, DP_NOTFOUND); /* nobody asked that one */
+        chunk(f, &other, 0, DP_NOTFOUND); /* it was not asked */
         CHECK(f->actions->count == 0);
         chunk(f, &peer, 0, DP_NOTFOUND);
         CHECK(count_of(f, DP_DO_GET_INFO) == (i < 4 ? 1 : 0));
@@ -261,7 +261,8 @@ static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
         CHECK(asked_of(f, DP_DO_GET_INFO) == holder);
         info(f, holder, &f->root, SIZE);
         CHECK(asked_of(f, DP_DO_GET_CHUNK) == holder);
-        CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER + 1); /* one of who may */
+        /* one of the possible holders */
+        CHECK(count_of(f, DP_DO_GET_CHUNK) == DP_FLIGHTS_PER_HOLDER + 1);
         fetcher_close(f);
     }
     fetcher *const f = fetcher_of(8);
@@ -303,7 +304,7 @@ static void those_that_only_may_have_it_are_tried_one_at_a_time(void **state)
     const dp_action second = *asked_beside(f, 1);
     CHECK(!dp_peer_equal(&first.u.get.peer, &second.u.get.peer));
     chunk(f, &second.u.get.peer, second.u.get.index, DP_OK);
-    const dp_action *const third = asked_beside(f, 1); /* of who has it now for certain */
+    const dp_action *const third = asked_beside(f, 1); /* of the certain holder */
     CHECK(dp_peer_equal(&second.u.get.peer, &third->u.get.peer));
     fetcher_close(f);
 }

@@ -1,4 +1,4 @@
-/* To whom a thin uplink gives its update, and who is to wait. */
+/* The node to which a thin uplink gives its update first, and those that wait. */
 #include "tests/lib/check.h"
 
 #include "gossip/transfer/relay.h"
