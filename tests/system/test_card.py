@@ -46,7 +46,7 @@ class Card(SystemTest):
         self.assertTrue(told["error"]["fix"])
         return told["error"]["why"]
 
-    def test_a_card_or_driver_that_cannot_is_named_with_what_to_do(self):
+    def test_an_unusable_card_or_driver_is_named_with_the_fix(self):
         for card, words in (("no_driver=1", "no driver: libcuda.so.1 of NVIDIA is not installed or not loaded"),
                             ("driver=11040,count_error=35", "the driver is too old: it offers CUDA 11.4 and this dpnode needs 13.0; update NVIDIA's driver"),
                             ("no_card=1", "no card: the driver is there and sees none"),
@@ -64,7 +64,7 @@ class Card(SystemTest):
         self.assertIn("the device failed: Emulated Card: the card has failed or is gone", why)
         self.assertIn("--resume goes on from the newest checkpoint", why)
 
-    def test_a_second_worker_for_one_card_is_told_who_has_it(self):
+    def test_a_second_worker_for_one_card_names_the_first(self):
         card = f"{SMALL},card={os.getpid()}"
         first = self.start(card, "first", 1000)
         for line in first.stdout:

@@ -259,7 +259,7 @@ class WithoutDaemon(SystemTest):
         self.assertEqual(dpnode("run", "validate", "/nonexistent").returncode, 66)
         self.assertEqual(dpnode("run", "validate", self.folder.path).returncode, 66)
 
-    def test_what_is_no_token_is_refused_offline(self):
+    def test_a_text_that_is_no_token_is_refused_offline(self):
         for text in (b"", b"DPN1-AAAA", b"\0\xff" * 40, b"DPN1-" + b"A" * 9000, b"hello"):
             done = dpnode("token", "inspect", "-", "--json", stdin=text)
             self.assertEqual(done.returncode, 65, text[:20])

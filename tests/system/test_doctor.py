@@ -81,7 +81,7 @@ class Doctor(SystemTest):
         self.assertEqual((status, found["device"]["level"]), (0, "ok"), found["device"])
         self.assertIn("plain: ", found["device"]["what"])
 
-    def test_a_setting_that_is_none_is_told_in_the_daemons_words(self):
+    def test_an_unknown_setting_is_reported_in_the_daemons_words(self):
         status, found = self.doctor(DPNODE_THREADS="many")
         self.assertEqual((status, found["daemon"]["level"]), (1, "fail"))
         self.assertIn("not a number", found["daemon"]["why"])

@@ -156,14 +156,14 @@ class GpuScript(unittest.TestCase):
         self.gpu("--only", "memcheck", status=1)
         self.assertIn("the CPU computes instead", self.steps()["memcheck"]["what"])
 
-    def test_what_runs_past_the_deadline_is_cut_and_its_figures_stay(self):
+    def test_a_step_past_the_deadline_is_cut_and_its_figures_stay(self):
         self.gpu("--only", "124M,three runs", "--minutes", "0.2", status=1, HANG="sleep 100")
         steps = self.steps()
         self.assertEqual(steps["124M"]["what"], "its time is over")
         self.assertEqual(self.told()["facts"]["bench"][0]["tokens_per_s"], 650000)
         self.assertEqual((steps["three runs"]["state"], steps["three runs"]["what"]), ("skipped", "no time left"))
 
-    def test_what_is_missing_is_named_before_anything_is_built(self):
+    def test_missing_tools_are_named_before_anything_is_built(self):
         self.tool("bin/pkg-config", """case "$*" in *libqrencode*) exit 1 ;; esac""")
         said = self.gpu(status=69).stderr
         self.assertIn("libqrencode missing; script/bootstrap", said)

@@ -33,7 +33,7 @@ class Import(SystemTest):
         text = os.path.join(self.folder.path, "text.txt")
         return node.create(self.file("from.yaml", manifest), "--text", text, "--from", folder)
 
-    def test_a_run_goes_on_from_what_another_exported(self):
+    def test_a_run_continues_from_the_export_of_another(self):
         first, _ = self.found()
         wait_for(lambda: first.run().get("round", 0) >= 3, 30, "three rounds")
         before = self.exported(first, "before")

@@ -85,7 +85,7 @@ class Install(SystemTest):
         with open(package + "/opt/dpnode/lib/systemd/system/dpnoded.service", encoding="utf-8") as unit:
             self.assertIn("ExecStart=/opt/dpnode/bin/dpnoded ", unit.read())
 
-    def test_what_is_not_built_is_named_with_what_to_do(self):
+    def test_missing_builds_are_named_with_the_fix(self):
         tree = os.path.join(self.folder.path, "tree")
         os.makedirs(tree)
         with open(os.path.join(tree, "cmake_install.cmake"), "w", encoding="utf-8") as script:
@@ -97,7 +97,7 @@ class Install(SystemTest):
         self.assertIn("/nowhere/dpnode-worker is not built. Fix: cmake --build", said)
         self.assertFalse(os.path.exists(self.prefix))
 
-    def test_a_prefix_that_cannot_be_written_is_named_with_what_to_do(self):
+    def test_a_prefix_that_cannot_be_written_is_named_with_the_fix(self):
         self.file("file", "")
         done = self.install("--prefix", os.path.join(self.folder.path, "file"))
         self.assertNotEqual(done.returncode, 0)

@@ -59,7 +59,7 @@ class Orders(SystemTest):
         wait_for(lambda: first.run()["round"] >= before + 3, 30, "rounds without it")
         self.assertEqual(first.run()["members"], 2)
 
-    def test_after_the_loss_of_a_majority_the_root_key_goes_on_and_who_returns_follows(self):
+    def test_after_the_loss_of_a_majority_the_root_key_continues_and_returning_nodes_follow(self):
         first, second, third = self.run_of_three()
         self.fails("E0123", 77, first.ask, "run", "fork", "--yes")  # There is no reason for a fork.
         wait_for(lambda: first.run()["round"] >= 4, 30, "some rounds")
@@ -176,7 +176,7 @@ class Orders(SystemTest):
             self.assertEqual(node.ask("status")["pid"], told["pid"])
         self.assertEqual(len(set(pids)), len(pids))
 
-    def test_up_that_comes_to_nothing_says_why(self):
+    def test_a_failed_up_names_the_reason(self):
         node, _ = self.found()
         wait_for(lambda: node.run()["round"] >= 1, 30, "it trains")
         node.end()

@@ -43,7 +43,7 @@ class Renewal(SystemTest):
             wait_for(lambda node=node: node.run().get("round", 0) >= before + 3, 60, f"{node.name} goes on {days} days later")
             wait_for(lambda node=node: node.run().get("counted", 0) >= 1, 60, f"{node.name} is counted {days} days later")
 
-    def test_members_are_renewed_before_their_certificates_end_and_who_was_away_is_not(self):
+    def test_members_are_renewed_before_their_certificates_end_and_an_absent_one_is_not(self):
         first = self.folder.node("first")
         self.days_later(first, 0)
         first.start()

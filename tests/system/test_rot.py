@@ -72,7 +72,7 @@ class Rot(SystemTest):
             wait_for(lambda: node.run()["counted"] >= counted + 3, 120, f"it is counted again after {damage.__name__}")
         state_roots_agree([first, *others])
 
-    def test_a_node_with_damaged_rows_goes_on_with_what_is_left(self):
+    def test_a_node_with_damaged_rows_continues_with_the_rest(self):
         """Damages bits of rows, which a check of the structure of the file does not find: records, the vote, a publication."""
         first = self.folder.node("one").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))
@@ -101,7 +101,7 @@ class Rot(SystemTest):
             wait_for(lambda: self.last_counted(first, node) > first_round + 1, 120, f"it is counted again after {row}")
         state_roots_agree([first, *others])
 
-    def test_a_node_that_lost_what_it_knew_of_its_run_enters_it_again(self):
+    def test_a_node_that_lost_its_run_identity_enters_the_run_again(self):
         """Deleted, truncated or damaged meta.db: with run.member and its key the node is still a member, but without its vote key."""
         first = self.folder.node("one").start()
         text = tiny_text(os.path.join(self.folder.path, "text.txt"))

@@ -66,7 +66,7 @@ class Secrets(SystemTest):
         self.assertEqual(node.process.wait(20), 77, node.tail())
         return node.tail(1)
 
-    def test_nobody_else_may_read_what_the_daemon_writes(self):
+    def test_no_other_user_may_read_the_files_of_the_daemon(self):
         node, _ = self.found("node1", "--log-file", os.path.join(self.folder.path, "node1.own.log"))
         wait_for(lambda: node.run().get("round", 0) >= 1, 60, "a round")
         loose = {path: oct(mode(path)) for path in files_below(node.dir) if mode(path) & 0o077}
@@ -75,7 +75,7 @@ class Secrets(SystemTest):
         self.assertEqual(mode(os.path.join(node.dir, "meta.db")), 0o600)
         self.assertEqual(mode(os.path.join(self.folder.path, "node1.own.log")), 0o600)
 
-    def test_what_is_exported_has_the_modes_that_its_user_chose(self):
+    def test_exported_files_have_the_modes_that_the_user_chose(self):
         node, _ = self.found()
         wait_for(lambda: node.run().get("round", 0) >= 1, 60, "a round")
         for mask in (0o022, 0o027, 0o077):

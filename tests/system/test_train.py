@@ -146,7 +146,7 @@ class Train(SystemTest):
         self.assertEqual(score["step"], 5)
         self.assertLess(abs(score["loss"] - losses[-1]), 0.5)
 
-    def test_a_plan_is_made_of_what_comes_through_a_pipe(self):
+    def test_a_plan_is_made_of_a_text_from_a_pipe(self):
         self.end(self.begin(self.out("piped"), "--steps", "1"))
         with open(os.path.join(self.out("piped"), "manifest.bin"), "rb") as file:
             manifest = file.read()

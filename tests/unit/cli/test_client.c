@@ -100,7 +100,7 @@ static void an_error_reply_becomes_the_error_and_its_exit_status(void **state)
     dp_buf_close(&said);
 }
 
-static void whoever_is_told_may_end_the_call(void **state)
+static void the_receiver_of_notices_may_end_the_call(void **state)
 {
     (void)state;
     dp_buf said;
@@ -167,7 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notices_come_in_order_and_the_reply_ends_the_call),
         cmocka_unit_test(an_error_reply_becomes_the_error_and_its_exit_status),
-        cmocka_unit_test(whoever_is_told_may_end_the_call),
+        cmocka_unit_test(the_receiver_of_notices_may_end_the_call),
         cmocka_unit_test(a_daemon_that_closes_or_babbles_is_unavailable),
         cmocka_unit_test(damaged_answers_end_the_call),
         cmocka_unit_test(nobody_at_the_socket_is_an_error_with_its_path),

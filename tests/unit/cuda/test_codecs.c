@@ -209,7 +209,7 @@ static void the_golden_blobs_come_out(void **state)
     golden_each(check_golden);
 }
 
-static void what_the_cpu_refuses_is_said(void **state)
+static void a_refusal_of_the_cpu_is_reported(void **state)
 {
     (void)state;
     static const float values[] = {NAN, INFINITY, -INFINITY, 0x1.000002p60F};
@@ -243,7 +243,7 @@ int main(void)
         cmocka_unit_test(steps_are_those_of_the_quotient),
         cmocka_unit_test(the_largest_of_every_kind_of_run_are_the_cpu_s),
         cmocka_unit_test(the_golden_blobs_come_out),
-        cmocka_unit_test(what_the_cpu_refuses_is_said),
+        cmocka_unit_test(a_refusal_of_the_cpu_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

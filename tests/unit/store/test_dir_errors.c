@@ -329,7 +329,7 @@ static void a_network_file_system_is_told_with_its_path_and_the_way_out(void **s
     CHECK_OK(dp_dir_check_disk("/tmp", &why));
 }
 
-static void what_is_no_folder_and_no_lock_file_is_told(void **state)
+static void a_wrong_folder_or_lock_file_is_reported(void **state)
 {
     (void)state;
     tempdir dir;
@@ -389,7 +389,7 @@ int main(void)
         cmocka_unit_test(every_call_of_the_system_that_fails_is_told_and_leaves_nothing_open),
         cmocka_unit_test(a_ballast_that_does_not_come_back_is_told),
         cmocka_unit_test(a_network_file_system_is_told_with_its_path_and_the_way_out),
-        cmocka_unit_test(what_is_no_folder_and_no_lock_file_is_told),
+        cmocka_unit_test(a_wrong_folder_or_lock_file_is_reported),
         cmocka_unit_test(a_secret_longer_than_the_room_for_it_is_told),
         cmocka_unit_test(a_path_that_is_too_long_is_told),
     };

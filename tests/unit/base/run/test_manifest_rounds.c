@@ -70,7 +70,7 @@ static void a_manifest_keeps_no_more_than_the_whole_compression_error(void **sta
     assert_refused(&manifest, "is kept is 1.001; it may be 0 to 1");
 }
 
-static void what_a_mode_sets_is_off_or_on(void **state)
+static void switches_of_a_mode_are_off_or_on(void **state)
 {
     dp_manifest manifest;
 
@@ -96,7 +96,7 @@ static void what_a_mode_sets_is_off_or_on(void **state)
 }
 
 /* Such a run was possible before 2026-11-28: its manifest counts as one of another version. */
-static void what_no_voter_can_judge_needs_members_that_trust_each_other(void **state)
+static void gradients_and_pairs_need_members_that_trust_each_other(void **state)
 {
     enum {
         TRUST = 1,
@@ -143,8 +143,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_manifest_of_version_14_steps_by_its_codec),
         cmocka_unit_test(a_step_longer_than_the_codec_bears_is_refused),
-        cmocka_unit_test(what_a_mode_sets_is_off_or_on),
-        cmocka_unit_test(what_no_voter_can_judge_needs_members_that_trust_each_other),
+        cmocka_unit_test(switches_of_a_mode_are_off_or_on),
+        cmocka_unit_test(gradients_and_pairs_need_members_that_trust_each_other),
         cmocka_unit_test(a_manifest_keeps_no_more_than_the_whole_compression_error),
     };
 

@@ -196,7 +196,7 @@ static void long_sequences_share_packs_and_short_ones_keep_them(void **state)
     assert_true(plan.packed > plan.weights);
 }
 
-static void what_does_not_fit_is_refused_with_what_would(void **state)
+static void a_plan_that_does_not_fit_names_one_that_would(void **state)
 {
     (void)state;
     const dp_manifest manifest = manifest_of("gpt2-355m");
@@ -320,7 +320,7 @@ int main(void)
         cmocka_unit_test(with_memory_enough_only_norms_are_recomputed),
         cmocka_unit_test(long_sequences_share_packs_and_short_ones_keep_them),
         cmocka_unit_test(less_memory_climbs_the_ladder_and_then_shrinks_the_batch),
-        cmocka_unit_test(what_does_not_fit_is_refused_with_what_would),
+        cmocka_unit_test(a_plan_that_does_not_fit_names_one_that_would),
         cmocka_unit_test(data_in_memory_counts_and_may_be_too_much),
         cmocka_unit_test(a_model_that_cannot_exist_has_no_plan),
         cmocka_unit_test(rows_that_are_asked_for_are_kept_and_the_ladder_gives_way),

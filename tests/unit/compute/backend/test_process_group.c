@@ -365,7 +365,7 @@ static void a_process_that_dies_while_it_opens_is_not_waited_for(void **state)
     dp_process_group_close(team);
 }
 
-static void what_is_no_team_is_refused(void **state)
+static void an_invalid_process_group_is_refused(void **state)
 {
     (void)state;
     dp_process_group *team = NULL;
@@ -429,7 +429,7 @@ int main(void)
         cmocka_unit_test(an_engine_that_lacks_memory_leaves_a_team_that_serves_the_next),
         cmocka_unit_test_teardown(an_answer_that_comes_too_late_is_none_to_the_next_order, let_go),
         cmocka_unit_test_teardown(a_process_that_dies_while_it_opens_is_not_waited_for, let_go),
-        cmocka_unit_test(what_is_no_team_is_refused),
+        cmocka_unit_test(an_invalid_process_group_is_refused),
         cmocka_unit_test(the_hottest_card_and_the_one_of_most_power_count),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);

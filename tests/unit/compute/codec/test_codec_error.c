@@ -84,7 +84,7 @@ static void errors_stay_below_what_the_codec_promises(void **state)
     }
 }
 
-static void what_is_left_over_is_orthogonal_to_what_is_sent(void **state)
+static void the_residual_is_orthogonal_to_the_sent_vector(void **state)
 {
     (void)state;
     /* Least squares: centroids are the best for their codes, but for the rounding to a half. */
@@ -168,7 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_stay_below_what_the_codec_promises),
-        cmocka_unit_test(what_is_left_over_is_orthogonal_to_what_is_sent),
+        cmocka_unit_test(the_residual_is_orthogonal_to_the_sent_vector),
         cmocka_unit_test(error_feedback_keeps_the_debt_bounded),
         cmocka_unit_test(the_error_of_a_blob_that_lies_is_a_status),
     };

@@ -318,7 +318,7 @@ static void a_nan_shows_in_its_row_or_column_of_a_product(void **state)
     }
 }
 
-static void what_no_half_can_hold_is_infinite_in_a_product(void **state)
+static void values_beyond_a_half_are_infinite_in_a_product(void **state)
 {
     (void)state;
     enum { N = 18 };
@@ -342,7 +342,7 @@ int main(void)
         cmocka_unit_test(a_fresh_tile_is_one_added_to_zeros),
         cmocka_unit_test(packing_a_longer_b_serves_a_shorter_product),
         cmocka_unit_test(a_nan_shows_in_its_row_or_column_of_a_product),
-        cmocka_unit_test(what_no_half_can_hold_is_infinite_in_a_product),
+        cmocka_unit_test(values_beyond_a_half_are_infinite_in_a_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void refuse(const struct folder *f, dp_status status, const char *word)
     test_free(read);
 }
 
-static void what_was_exported_comes_back_bit_by_bit(void **state)
+static void an_exported_model_comes_back_bit_by_bit(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof small / sizeof small[0]; i++) {
@@ -323,7 +323,7 @@ static void the_model_to_write_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_exported_comes_back_bit_by_bit),
+        cmocka_unit_test(an_exported_model_comes_back_bit_by_bit),
         cmocka_unit_test(names_may_come_without_their_front),
         cmocka_unit_test(a_tensor_too_few_or_too_many_is_named),
         cmocka_unit_test(a_tensor_of_another_shape_is_refused),

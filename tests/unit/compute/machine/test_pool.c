@@ -116,7 +116,7 @@ static void first_is_long_task(void *ctx, size_t index, size_t worker)
     atomic_fetch_add(&shares->done, 1);
 }
 
-static void what_a_busy_thread_leaves_another_takes(void **state)
+static void another_thread_takes_the_tasks_of_a_busy_one(void **state)
 {
     (void)state;
     dp_pool *pool = NULL;
@@ -222,7 +222,7 @@ int main(void)
         cmocka_unit_test(every_task_runs_once_and_no_two_share_a_worker),
         cmocka_unit_test(many_short_jobs_follow_each_other),
         cmocka_unit_test(a_thread_begins_with_the_same_tasks_in_every_job),
-        cmocka_unit_test(what_a_busy_thread_leaves_another_takes),
+        cmocka_unit_test(another_thread_takes_the_tasks_of_a_busy_one),
         cmocka_unit_test(no_pool_is_one_thread),
         cmocka_unit_test(two_pools_do_not_disturb_each_other),
         cmocka_unit_test(too_many_threads_and_no_memory_are_refused),

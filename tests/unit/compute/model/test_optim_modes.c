@@ -116,7 +116,7 @@ static void parts_change_no_bits_of_any_kind(void **state)
     }
 }
 
-static void what_does_not_exist_is_refused(void **state)
+static void an_unknown_combination_is_refused(void **state)
 {
     (void)state;
     rig r;
@@ -351,7 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_change_no_bits_of_any_kind),
         cmocka_unit_test(parts_change_no_bits_of_any_kind),
-        cmocka_unit_test(what_does_not_exist_is_refused),
+        cmocka_unit_test(an_unknown_combination_is_refused),
         cmocka_unit_test(a_kept_state_goes_on_with_the_same_bits),
         cmocka_unit_test(a_loss_scale_that_is_a_power_of_two_changes_no_bits),
         cmocka_unit_test(a_bad_gradient_changes_nothing_and_padding_stays_zero),

@@ -171,7 +171,7 @@ static void clipping_shortens_the_step(void **state)
     pair_close(&p);
 }
 
-static void what_destroys_the_model_has_the_worst_gain(void **state)
+static void an_update_that_destroys_the_model_has_the_worst_gain(void **state)
 {
     (void)state;
     pair p = pair_open(DP_CODEC_FP32);
@@ -511,7 +511,7 @@ int main(void)
         cmocka_unit_test(an_honest_update_helps_and_its_opposite_harms),
         cmocka_unit_test(the_gain_is_what_the_step_brings_when_it_is_made),
         cmocka_unit_test(clipping_shortens_the_step),
-        cmocka_unit_test(what_destroys_the_model_has_the_worst_gain),
+        cmocka_unit_test(an_update_that_destroys_the_model_has_the_worst_gain),
         cmocka_unit_test(weights_or_losses_that_are_not_finite_are_an_answer_but_for_theta),
         cmocka_unit_test(windows_are_whole_distinct_and_no_more_than_there_are),
         cmocka_unit_test(another_seed_draws_other_windows_and_the_same_one_the_same),

@@ -412,7 +412,7 @@ static dp_status hot_at_first(uint32_t index, dp_device *out, dp_why *why)
     return DP_OK;
 }
 
-static void what_is_too_hot_rests_and_obeys_and_goes_on_when_it_has_cooled(void **state)
+static void a_hot_worker_rests_obeys_and_continues_when_it_has_cooled(void **state)
 {
     (void)state;
     dp_backend backend = *dp_backend_cpu();
@@ -585,7 +585,7 @@ static void steps_go_on_while_a_publication_is_made(void **state)
     stop(&p);
 }
 
-static void what_looks_at_drawers_comes_after_a_publication_under_way(void **state)
+static void commands_on_work_buffers_wait_for_a_publication_under_way(void **state)
 {
     (void)state;
     never = true;
@@ -641,13 +641,13 @@ int main(void)
         cmocka_unit_test(data_may_be_several_shards),
         cmocka_unit_test(dropped_steps_are_told_though_none_was_done),
         cmocka_unit_test(after_a_gradient_that_was_let_go_the_next_is_told),
-        cmocka_unit_test(what_is_too_hot_rests_and_obeys_and_goes_on_when_it_has_cooled),
+        cmocka_unit_test(a_hot_worker_rests_obeys_and_continues_when_it_has_cooled),
         cmocka_unit_test(a_closed_socket_ends_the_worker),
         cmocka_unit_test(a_model_that_a_backend_cannot_hold_is_opened_on_the_cpu),
         cmocka_unit_test(where_the_cpu_took_over_the_heat_of_the_card_is_no_matter),
         cmocka_unit_test(a_worker_whose_card_vanishes_says_so_and_ends),
         cmocka_unit_test(steps_go_on_while_a_publication_is_made),
-        cmocka_unit_test(what_looks_at_drawers_comes_after_a_publication_under_way),
+        cmocka_unit_test(commands_on_work_buffers_wait_for_a_publication_under_way),
         cmocka_unit_test(a_worker_without_descriptors_says_what_it_lacks_and_ends),
     };
     return cmocka_run_group_tests(tests, make_files, drop_files);

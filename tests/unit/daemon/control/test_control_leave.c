@@ -163,7 +163,7 @@ static void a_node_that_reads_its_chain_cannot_know_and_says_so(void **state)
     close_member();
 }
 
-static void who_leaves_a_run_that_another_call_has_left_is_answered(void **state)
+static void a_second_leave_of_a_run_is_answered(void **state)
 {
     (void)state;
     open_member();
@@ -275,7 +275,7 @@ int main(void)
         cmocka_unit_test(the_only_voter_leaves_when_its_run_is_named),
         cmocka_unit_test(a_node_that_is_needed_after_all_stays),
         cmocka_unit_test(a_node_that_reads_its_chain_cannot_know_and_says_so),
-        cmocka_unit_test(who_leaves_a_run_that_another_call_has_left_is_answered),
+        cmocka_unit_test(a_second_leave_of_a_run_is_answered),
         cmocka_unit_test(without_a_run_or_memory_nothing_is_left),
         cmocka_unit_test(a_pause_says_by_whom_and_the_first_one_since_when),
         cmocka_unit_test(a_resume_within_a_used_up_month_says_when_training_begins),

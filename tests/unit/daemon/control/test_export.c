@@ -142,7 +142,7 @@ static void a_file_alone_has_its_option_and_name(void **state)
     call_close();
 }
 
-static void what_the_tool_says_is_the_reason_of_a_failure(void **state)
+static void the_output_of_the_tool_is_the_reason_of_a_failure(void **state)
 {
     (void)state;
     open_run(8);
@@ -201,7 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_checkpoint_becomes_files_for_the_tool_and_its_answer_a_list),
         cmocka_unit_test(a_file_alone_has_its_option_and_name),
-        cmocka_unit_test(what_the_tool_says_is_the_reason_of_a_failure),
+        cmocka_unit_test(the_output_of_the_tool_is_the_reason_of_a_failure),
         cmocka_unit_test(without_a_checkpoint_or_with_a_lost_tokenizer_no_tool_runs),
         cmocka_unit_test(before_the_manifest_is_known_and_without_room_nothing_is_begun),
     };

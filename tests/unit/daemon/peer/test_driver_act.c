@@ -262,7 +262,7 @@ static void whatever_the_trainer_is_to_do_goes_to_it(void **state)
     desk_close();
 }
 
-static void what_is_to_last_goes_to_the_store(void **state)
+static void durable_actions_go_to_the_store(void **state)
 {
     dp_action action = {.type = DP_DO_STORE};
     (void)state;
@@ -349,7 +349,7 @@ int main(void)
         cmocka_unit_test(objects_go_to_the_courier_with_what_is_asked),
         cmocka_unit_test(a_dropped_object_is_fetched_no_more_and_let_go),
         cmocka_unit_test(whatever_the_trainer_is_to_do_goes_to_it),
-        cmocka_unit_test(what_is_to_last_goes_to_the_store),
+        cmocka_unit_test(durable_actions_go_to_the_store),
         cmocka_unit_test(notes_are_written_and_counted),
         cmocka_unit_test(an_exchange_has_a_row_among_the_rounds_with_what_it_moved),
         cmocka_unit_test(a_halt_names_who_voted_twice_or_the_two_forks),

@@ -97,7 +97,7 @@ static void a_fetch_goes_on_where_an_earlier_life_ended(void **state)
 
 /* Like the node, asks for all chunks as soon as size and leaves are known, before the store has
  * reported the present ones. */
-static void what_an_earlier_life_fetched_is_not_asked_for_again(void **state)
+static void chunks_of_an_earlier_life_are_not_requested_again(void **state)
 {
     static struct route route;
     (void)state;
@@ -291,7 +291,7 @@ static bool is_linked_and_quiet(void *context)
     return ((struct post *)context)->n_manifests > 0;
 }
 
-static void what_is_given_up_is_not_sent_any_more(void **state)
+static void a_cancelled_object_is_no_longer_sent(void **state)
 {
     static struct route route;
     static struct gate gate;
@@ -398,7 +398,7 @@ static void ask_for(struct post *to, const struct post *from, const dp_hash *roo
     turn_until(to->guest.loop, has_chunk, to);
 }
 
-static void what_is_found_damaged_when_it_is_served_is_told(void **state)
+static void damage_found_while_serving_is_reported(void **state)
 {
     static struct route route;
     (void)state;
@@ -434,7 +434,7 @@ static void what_is_found_damaged_when_it_is_served_is_told(void **state)
     route_close(&route);
 }
 
-static void who_lacks_an_object_says_so_when_asked_about_it(void **state)
+static void a_peer_that_lacks_an_object_answers_so(void **state)
 {
     static struct route route;
     (void)state;
@@ -578,16 +578,16 @@ int main(void)
         cmocka_unit_test(a_greedy_peer_leaves_room_for_others),
         cmocka_unit_test(an_empty_object_is_whole_at_once),
         cmocka_unit_test(a_fetch_goes_on_where_an_earlier_life_ended),
-        cmocka_unit_test(what_an_earlier_life_fetched_is_not_asked_for_again),
+        cmocka_unit_test(chunks_of_an_earlier_life_are_not_requested_again),
         cmocka_unit_test(told_of_what_is_here_the_node_may_ask_for_more_of_it_in_vain),
         cmocka_unit_test(bad_chunks_are_told_with_their_sender),
         cmocka_unit_test(chunks_that_nobody_asked_for_are_dropped),
         cmocka_unit_test(a_chunk_of_a_wrong_size_is_told_without_the_store),
-        cmocka_unit_test(what_is_given_up_is_not_sent_any_more),
+        cmocka_unit_test(a_cancelled_object_is_no_longer_sent),
         cmocka_unit_test(a_chunk_that_is_being_written_is_not_written_twice),
         cmocka_unit_test(a_missing_chunk_is_answered_not_found),
-        cmocka_unit_test(what_is_found_damaged_when_it_is_served_is_told),
-        cmocka_unit_test(who_lacks_an_object_says_so_when_asked_about_it),
+        cmocka_unit_test(damage_found_while_serving_is_reported),
+        cmocka_unit_test(a_peer_that_lacks_an_object_answers_so),
         cmocka_unit_test(a_manifest_is_served_when_there_is_one),
         cmocka_unit_test(a_flood_of_requests_is_bounded_and_answered),
         cmocka_unit_test(damaged_messages_never_crash),

@@ -325,7 +325,7 @@ static void the_cause_of_a_death_is_told(void **state)
     check_cause(WINDS_UP, "failed");
 }
 
-static void who_hangs_up_has_died_of_its_own(void **state)
+static void a_trainer_that_closes_its_socket_died_of_its_own(void **state)
 {
     static const enum mode modes[] = {HUNG_UP, WINDS_UP, LAST_WORDS};
     static dp_trainer_msg msg;
@@ -507,7 +507,7 @@ static bool is_down_again(void *context)
     return ((struct stage *)context)->downs == 2;
 }
 
-static void what_is_not_its_fault_is_no_death_of_its_own(void **state)
+static void outside_causes_are_no_deaths_of_its_own(void **state)
 {
     struct stage stage;
     (void)state;
@@ -609,7 +609,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bulk_data_travels_both_ways_and_no_descriptor_stays_open),
         cmocka_unit_test(a_trainer_that_dies_is_started_again),
         cmocka_unit_test(the_cause_of_a_death_is_told),
-        cmocka_unit_test(who_hangs_up_has_died_of_its_own),
+        cmocka_unit_test(a_trainer_that_closes_its_socket_died_of_its_own),
         cmocka_unit_test(last_words_are_heard),
         cmocka_unit_test(a_flood_does_not_keep_the_loop),
         cmocka_unit_test(a_deaf_trainer_is_replaced_when_its_queue_is_full),
@@ -617,7 +617,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_missing_program_is_not_found),
         cmocka_unit_test(a_long_wait_is_cut_short_once),
         cmocka_unit_test(a_trainer_that_a_device_spoils_goes_on_with_the_cpu),
-        cmocka_unit_test(what_is_not_its_fault_is_no_death_of_its_own),
+        cmocka_unit_test(outside_causes_are_no_deaths_of_its_own),
         in_root(who_is_killed_for_lack_of_memory_has_died_of_its_own),
         cmocka_unit_test(a_hook_may_close_the_trainer),
     };

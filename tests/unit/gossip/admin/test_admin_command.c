@@ -121,7 +121,7 @@ static void nobody_revokes_itself_a_stranger_or_one_more_than_fit(void **state)
     kit_close(world);
 }
 
-static void who_puts_out_the_only_voter_is_told_what_goes_on_from_there(void **state)
+static void removing_the_only_voter_names_the_way_to_continue(void **state)
 {
     static dp_actions actions;
     kit_world *world = kit_together(2);
@@ -488,7 +488,7 @@ int main(void)
         cmocka_unit_test(the_root_key_of_another_run_is_none),
         cmocka_unit_test(a_member_without_the_right_revokes_nobody_and_an_admin_others),
         cmocka_unit_test(nobody_revokes_itself_a_stranger_or_one_more_than_fit),
-        cmocka_unit_test(who_puts_out_the_only_voter_is_told_what_goes_on_from_there),
+        cmocka_unit_test(removing_the_only_voter_names_the_way_to_continue),
         cmocka_unit_test(a_fork_needs_the_state_that_all_would_go_on_from),
         cmocka_unit_test(a_fork_needs_somebody_who_may_vote),
         cmocka_unit_test(a_root_key_that_does_not_sign_forks_nothing),

@@ -36,7 +36,7 @@ static uint32_t tick(dp_node *node, uint64_t later_us, dp_peer *whom)
     return asked(whom);
 }
 
-static void who_does_not_answer_for_a_second_is_asked_no_more(void **state)
+static void a_peer_silent_for_a_second_is_not_asked_again(void **state)
 {
     kit_world *world = kit_together(3);
     dp_node *const node = world->nodes[0].node;
@@ -292,7 +292,7 @@ static void a_record_that_may_not_follow_is_counted_and_ends_its_message(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_does_not_answer_for_a_second_is_asked_no_more),
+        cmocka_unit_test(a_peer_silent_for_a_second_is_not_asked_again),
         cmocka_unit_test(members_are_asked_before_anybody_else),
         cmocka_unit_test(one_request_at_a_time_is_under_way),
         cmocka_unit_test(records_that_do_not_follow_put_the_next_request_off),

@@ -72,7 +72,7 @@ static void after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest(void
     kit_close(world);
 }
 
-static void who_went_on_meanwhile_adopts_the_fork_and_is_counted_again(void **state)
+static void a_node_that_continued_adopts_the_fork_and_is_counted_again(void **state)
 {
     kit_world *world = kit_together(5);
     dp_why why = {""};
@@ -275,7 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_healthy_run_is_not_forked),
         cmocka_unit_test(after_the_loss_of_a_majority_the_root_key_goes_on_with_the_rest),
-        cmocka_unit_test(who_went_on_meanwhile_adopts_the_fork_and_is_counted_again),
+        cmocka_unit_test(a_node_that_continued_adopts_the_fork_and_is_counted_again),
         cmocka_unit_test(a_halt_names_the_double_voter_and_the_round_that_is_not_decided),
         cmocka_unit_test(a_fork_ends_a_halt_and_leaves_the_double_voter_out),
         cmocka_unit_test(two_forks_of_one_slot_halt_both_sides_until_one_is_named),

@@ -346,7 +346,7 @@ static void a_vote_whose_lists_are_spoilt_on_the_disk_counts_as_lost(void **stat
     kit_close(world);
 }
 
-static void what_is_missing_is_asked_of_one_voter_after_the_other(void **state)
+static void missing_lists_are_asked_of_one_voter_after_the_other(void **state)
 {
     static dp_actions actions;
     kit_world *world = listing(3);
@@ -433,7 +433,7 @@ int main(void)
         cmocka_unit_test(a_record_that_is_damaged_or_not_whole_is_not_taken),
         cmocka_unit_test(the_lists_of_what_was_accepted_outlast_those_of_many_proposals),
         cmocka_unit_test(a_vote_whose_lists_are_spoilt_on_the_disk_counts_as_lost),
-        cmocka_unit_test(what_is_missing_is_asked_of_one_voter_after_the_other),
+        cmocka_unit_test(missing_lists_are_asked_of_one_voter_after_the_other),
         cmocka_unit_test(the_first_that_is_asked_for_lists_is_known_to_have_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,7 +356,7 @@ static void the_digest_covers_leases_and_the_place_in_the_chain(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-static void what_is_left_of_a_lease_after_a_place_in_it_begins_there(void **state)
+static void the_rest_of_a_lease_begins_at_the_place_reached(void **state)
 {
     const dp_lease lease = {.reach = {.leased = 100},
                             .granted = 100 + 5 + 7 + 9,
@@ -397,7 +397,7 @@ int main(void)
         TEST(who_claims_much_alone_is_granted_little_more_than_others),
         TEST(a_lease_is_a_members_share_of_a_pass_or_two_rounds),
         TEST(the_digest_covers_leases_and_the_place_in_the_chain),
-        cmocka_unit_test(what_is_left_of_a_lease_after_a_place_in_it_begins_there),
+        cmocka_unit_test(the_rest_of_a_lease_begins_at_the_place_reached),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static void no_claim_of_carried_work_ends_the_schedule(void **state)
 
 /* Voters that thaw process old heartbeats first: the record that counts the work done meanwhile may
  * have an earlier time. */
-static void what_a_record_tells_too_early_counts_with_the_next(void **state)
+static void tokens_reported_too_early_count_with_the_next_record(void **state)
 {
     const uint64_t all[4] = {TOKENS, TOKENS, TOKENS, TOKENS};
     const uint64_t away = 200;
@@ -122,7 +122,7 @@ static void what_a_record_tells_too_early_counts_with_the_next(void **state)
     assert_int_equal(counted, 4 * TOKENS);
 }
 
-static void what_does_not_fit_in_sixteen_rounds_is_let_go(void **state)
+static void tokens_over_the_bound_for_sixteen_rounds_are_dropped(void **state)
 {
     const uint64_t all[4] = {TOKENS, TOKENS, TOKENS, TOKENS};
 
@@ -269,9 +269,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(no_claim_of_carried_work_ends_the_schedule, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(what_a_record_tells_too_early_counts_with_the_next, setup,
+        cmocka_unit_test_setup_teardown(tokens_reported_too_early_count_with_the_next_record, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(what_does_not_fit_in_sixteen_rounds_is_let_go, setup,
+        cmocka_unit_test_setup_teardown(tokens_over_the_bound_for_sixteen_rounds_are_dropped, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_record_that_counts_more_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_card_ten_times_as_fast_counts_in_full, setup, teardown),

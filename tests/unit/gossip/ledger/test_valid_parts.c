@@ -101,7 +101,7 @@ static void the_form_of_a_round_is_that_of_the_run(void **state)
     assert_int_equal(verdict(), DP_DENIED);
 }
 
-static void whose_contributions_are_in_a_part_its_owner_has_signed(void **state)
+static void the_owner_signs_the_contributions_in_a_part(void **state)
 {
     (void)state;
     record.parts[1].from = 3;
@@ -132,7 +132,7 @@ static void a_part_is_of_those_listed_and_owned_by_a_member(void **state)
     assert_int_equal(verdict(), DP_DENIED);
 }
 
-static void who_is_in_no_part_is_not_listed(void **state)
+static void a_contribution_in_no_part_is_not_listed(void **state)
 {
     (void)state;
     add_part(0, 0, 1);
@@ -235,11 +235,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(weights_are_measured_against_the_record_before, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_form_of_a_round_is_that_of_the_run, setup, teardown),
-        cmocka_unit_test_setup_teardown(whose_contributions_are_in_a_part_its_owner_has_signed,
-                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(the_owner_signs_the_contributions_in_a_part, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_part_is_of_those_listed_and_owned_by_a_member, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(who_is_in_no_part_is_not_listed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_contribution_in_no_part_is_not_listed, setup, teardown),
         cmocka_unit_test_setup_teardown(a_record_says_whose_contributions_came_as_whose_sum, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_sum_is_of_those_in_its_part, setup, teardown),

@@ -234,7 +234,7 @@ static void one_that_is_brought_again_counts_for_nothing(void **state)
     mesh_close(m);
 }
 
-static void what_comes_on_a_link_is_not_replaced(void **state)
+static void a_summary_from_a_link_is_not_replaced(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(3, 4);
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(nobody_tells_it_for_another),
         cmocka_unit_test(a_summary_of_a_stranger_or_with_a_guest_in_it_is_refused),
         cmocka_unit_test(one_that_is_brought_again_counts_for_nothing),
-        cmocka_unit_test(what_comes_on_a_link_is_not_replaced),
+        cmocka_unit_test(a_summary_from_a_link_is_not_replaced),
         cmocka_unit_test(no_more_than_three_in_a_quarter_of_a_second_are_sent),
         cmocka_unit_test(two_that_do_not_vote_tell_each_other_nothing),
         cmocka_unit_test(where_all_are_linked_none_is_sent),

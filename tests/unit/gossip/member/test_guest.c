@@ -197,7 +197,7 @@ static void nobody_brings_in_others_by_telling_of_them(void **state)
 }
 
 /* Otherwise it would learn of no peer: the chain is not known yet. */
-static void who_is_no_member_itself_believes_what_it_is_told(void **state)
+static void a_node_that_is_no_member_believes_its_peers(void **state)
 {
     table *t = open_table(false);
 
@@ -317,7 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guests_are_not_among_those_who_live),
         cmocka_unit_test(nobody_brings_in_others_by_telling_of_them),
-        cmocka_unit_test(who_is_no_member_itself_believes_what_it_is_told),
+        cmocka_unit_test(a_node_that_is_no_member_believes_its_peers),
         cmocka_unit_test(a_guest_that_goes_is_gone_and_nobody_is_told),
         cmocka_unit_test(a_silent_guest_is_hung_up),
         cmocka_unit_test(of_the_invite_with_most_guests_the_first_gives_way),

@@ -392,7 +392,7 @@ static void a_new_voter_set_keeps_what_is_known_of_those_who_stay(void **state)
     group_close(g);
 }
 
-static void who_votes_again_is_not_heard_by_what_it_said_before(void **state)
+static void a_voter_again_is_not_heard_by_earlier_heartbeats(void **state)
 {
     (void)state;
     group *const g = group_of(3, 3);
@@ -540,7 +540,7 @@ static void an_idle_run_has_rare_beats_and_nobody_is_missed(void **state)
     group_close(g);
 }
 
-static void who_dies_in_an_idle_run_is_missed_soon_after_its_end(void **state)
+static void a_death_in_an_idle_run_is_noticed_soon_after_its_end(void **state)
 {
     (void)state;
     group *const g = group_of(3, 3);
@@ -664,13 +664,13 @@ int main(void)
         cmocka_unit_test(a_member_between_two_voters_that_are_not_linked_is_the_way_to_the_other),
         cmocka_unit_test(old_forged_and_foreign_beats_bring_nothing),
         cmocka_unit_test(a_new_voter_set_keeps_what_is_known_of_those_who_stay),
-        cmocka_unit_test(who_votes_again_is_not_heard_by_what_it_said_before),
+        cmocka_unit_test(a_voter_again_is_not_heard_by_earlier_heartbeats),
         cmocka_unit_test(a_minority_of_wrong_clocks_moves_nobodys_time),
         cmocka_unit_test(with_two_of_three_clocks_the_earlier_one_counts),
         cmocka_unit_test(beats_of_long_rounds_are_rarer_and_silence_counts_as_much_later),
         cmocka_unit_test(the_pace_of_a_manifest_sets_the_time_of_the_fallback),
         cmocka_unit_test(an_idle_run_has_rare_beats_and_nobody_is_missed),
-        cmocka_unit_test(who_dies_in_an_idle_run_is_missed_soon_after_its_end),
+        cmocka_unit_test(a_death_in_an_idle_run_is_noticed_soon_after_its_end),
         cmocka_unit_test(wakes_do_not_spin),
         cmocka_unit_test(it_wakes_when_the_opinion_may_change_and_no_sooner),
         cmocka_unit_test(no_bit_of_a_beat_can_be_changed_and_every_field_arrives),

@@ -304,7 +304,7 @@ static void a_full_table_gives_rows_of_strangers_to_others_and_keeps_members(voi
 }
 
 /* Peers that are made up say that they are alive. */
-static void who_is_alive_and_no_member_makes_room_for_a_member_alone(void **state)
+static void a_live_peer_that_is_no_member_gives_way_only_to_a_member(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(1, 14);
@@ -324,7 +324,7 @@ static void who_is_alive_and_no_member_makes_room_for_a_member_alone(void **stat
     mesh_close(m);
 }
 
-static void who_is_removed_is_no_voter_and_no_member_any_more(void **state)
+static void a_removed_member_is_no_voter_and_no_member(void **state)
 {
     (void)state;
     mesh *const m = mesh_of(1, 14);
@@ -665,9 +665,9 @@ int main(void)
         cmocka_unit_test(a_stranger_without_a_credential_is_not_believed),
         cmocka_unit_test(a_partition_does_not_bury_the_majority_by_one_node),
         cmocka_unit_test(dials_back_off_to_half_a_minute),
-        cmocka_unit_test(who_is_removed_is_no_voter_and_no_member_any_more),
+        cmocka_unit_test(a_removed_member_is_no_voter_and_no_member),
         cmocka_unit_test(a_full_table_gives_rows_of_strangers_to_others_and_keeps_members),
-        cmocka_unit_test(who_is_alive_and_no_member_makes_room_for_a_member_alone),
+        cmocka_unit_test(a_live_peer_that_is_no_member_gives_way_only_to_a_member),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
         cmocka_unit_test(a_credential_is_kept_up_to_its_largest_size),

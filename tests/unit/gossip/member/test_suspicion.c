@@ -94,7 +94,7 @@ static void an_accusation_of_an_earlier_life_is_answered_and_of_a_later_one_wait
     mesh_close(m);
 }
 
-static void who_is_accused_itself_answers_what_is_signed_and_of_this_life(void **state)
+static void an_accused_node_refutes_signed_accusations_of_this_life(void **state)
 {
     mesh *const m = linked(3);
     const dp_member *own = &m->nodes[0].members->rows[0].member;
@@ -112,7 +112,7 @@ static void who_is_accused_itself_answers_what_is_signed_and_of_this_life(void *
     mesh_close(m);
 }
 
-static void who_hears_of_itself_in_a_later_life_says_that_its_key_is_used(void **state)
+static void a_node_that_hears_of_its_later_life_reports_that_its_key_is_used(void **state)
 {
     mesh *const m = linked(3);
 
@@ -307,8 +307,8 @@ int main(void)
         cmocka_unit_test(nobody_unknown_is_accused_and_nobody_unknown_accuses),
         cmocka_unit_test(an_accusation_counts_only_with_its_authors_signature),
         cmocka_unit_test(an_accusation_of_an_earlier_life_is_answered_and_of_a_later_one_waits),
-        cmocka_unit_test(who_is_accused_itself_answers_what_is_signed_and_of_this_life),
-        cmocka_unit_test(who_hears_of_itself_in_a_later_life_says_that_its_key_is_used),
+        cmocka_unit_test(an_accused_node_refutes_signed_accusations_of_this_life),
+        cmocka_unit_test(a_node_that_hears_of_its_later_life_reports_that_its_key_is_used),
         cmocka_unit_test(a_goodbye_needs_the_signature_and_stays_until_a_later_life),
         cmocka_unit_test(a_list_with_a_false_count_flags_or_more_at_its_end_is_refused),
         cmocka_unit_test(a_broken_connection_and_silence_are_noted_as_that),

@@ -285,7 +285,7 @@ static void a_dead_trainer_costs_rounds_and_not_membership(void **state)
     kit_close(world);
 }
 
-static void who_leaves_is_removed_by_the_chain(void **state)
+static void the_chain_removes_a_leaving_member(void **state)
 {
     kit_world *world = three();
 
@@ -352,7 +352,7 @@ static void a_run_that_all_have_paused_is_quiet_and_wakes_at_once(void **state)
     kit_close(world);
 }
 
-static void who_stops_is_not_suspected_but_known_to_be_away(void **state)
+static void a_member_that_stops_is_away_and_not_suspect(void **state)
 {
     kit_world *world = three();
     dp_member_view member = {0};
@@ -673,10 +673,10 @@ int main(void)
         cmocka_unit_test(a_state_that_nobody_gives_gives_way_to_a_replay),
         cmocka_unit_test(updates_after_a_state_on_its_way_are_fetched_before_it),
         cmocka_unit_test(a_dead_trainer_costs_rounds_and_not_membership),
-        cmocka_unit_test(who_leaves_is_removed_by_the_chain),
+        cmocka_unit_test(the_chain_removes_a_leaving_member),
         cmocka_unit_test(a_paused_node_is_not_waited_for),
         cmocka_unit_test(a_run_that_all_have_paused_is_quiet_and_wakes_at_once),
-        cmocka_unit_test(who_stops_is_not_suspected_but_known_to_be_away),
+        cmocka_unit_test(a_member_that_stops_is_away_and_not_suspect),
         cmocka_unit_test(a_nack_counts_only_from_its_voter),
         cmocka_unit_test(proof_of_a_double_vote_halts_everybody),
         cmocka_unit_test(a_proof_survives_a_restart_and_reaches_who_was_away),

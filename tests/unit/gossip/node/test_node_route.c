@@ -417,7 +417,7 @@ static void a_decision_whose_record_is_of_another_slot_changes_nothing(void **st
     kit_close(world);
 }
 
-static void who_has_halted_answers_votes_with_the_proof(void **state)
+static void a_halted_node_answers_votes_with_the_proof(void **state)
 {
     kit_world *world = three();
     const dp_run_id run = kit_run();
@@ -546,7 +546,7 @@ int main(void)
         cmocka_unit_test(a_vote_of_a_later_slot_has_its_records_asked_for),
         cmocka_unit_test(a_vote_after_another_record_than_ours_is_refused),
         cmocka_unit_test(a_decision_whose_record_is_of_another_slot_changes_nothing),
-        cmocka_unit_test(who_has_halted_answers_votes_with_the_proof),
+        cmocka_unit_test(a_halted_node_answers_votes_with_the_proof),
         cmocka_unit_test(a_proof_comes_through_others),
         cmocka_unit_test(junk_for_a_proof_costs_few_checks_and_only_its_sender_is_not_heard),
     };

@@ -587,7 +587,7 @@ static void run_to(pool *p, dp_mix_state wanted)
 }
 
 /* The row is being written when the exchange is cancelled. */
-static void what_was_given_up_while_its_row_was_written_spoils_no_later_exchange(void **state)
+static void an_exchange_given_up_during_its_write_spoils_no_later_one(void **state)
 {
     (void)state;
     pool *const p = pool_of(2, 1);
@@ -659,7 +659,7 @@ int main(void)
         cmocka_unit_test(a_freeze_that_comes_too_late_leaves_only_what_the_newest_row_needs),
         cmocka_unit_test(damaged_messages_never_hurt),
         cmocka_unit_test(open_survives_every_failed_allocation),
-        cmocka_unit_test(what_was_given_up_while_its_row_was_written_spoils_no_later_exchange),
+        cmocka_unit_test(an_exchange_given_up_during_its_write_spoils_no_later_one),
         cmocka_unit_test(a_blob_counts_as_checked_once_and_when_it_is_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

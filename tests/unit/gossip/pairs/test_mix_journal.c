@@ -120,7 +120,7 @@ static bool fence_once(uint32_t crashing, uint32_t write)
     return crashed;
 }
 
-static void who_returns_fenced_brings_nothing_back(void **state)
+static void a_fenced_node_that_returns_brings_nothing_back(void **state)
 {
     uint32_t points = 0;
 
@@ -250,7 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_of_the_version_before_is_read),
         cmocka_unit_test(every_crash_point_of_either_side_leaves_both_or_neither),
-        cmocka_unit_test(who_returns_fenced_brings_nothing_back),
+        cmocka_unit_test(a_fenced_node_that_returns_brings_nothing_back),
         cmocka_unit_test(folding_lets_go_of_rows_but_not_of_open_outcomes),
         cmocka_unit_test(rows_survive_the_round_trip_and_damage_is_refused),
     };

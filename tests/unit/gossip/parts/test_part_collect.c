@@ -33,7 +33,7 @@ static void each_of_a_site_adds_up_for_one_owner_of_the_other(void **state)
 }
 
 /* The round continues without two of a site: the publication of the third is sent by itself. */
-static void who_has_nobody_to_add_up_makes_no_sum(void **state)
+static void a_collector_without_other_members_makes_no_sum(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
 
@@ -117,7 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_of_a_site_adds_up_for_one_owner_of_the_other),
-        cmocka_unit_test(who_has_nobody_to_add_up_makes_no_sum),
+        cmocka_unit_test(a_collector_without_other_members_makes_no_sum),
         cmocka_unit_test(a_sum_that_the_trainer_cannot_make_is_given_up),
         cmocka_unit_test(one_object_of_two_is_in_one_sum_once),
     };

@@ -63,7 +63,7 @@ static uint32_t counted_parts(const dp_record *record, uint32_t who)
     return n;
 }
 
-static void who_publishes_another_s_parts_is_counted_in_its_own_alone(void **state)
+static void a_copier_of_parts_counts_only_in_its_own_part(void **state)
 {
     kit_world *world = kit_parted(3);
 
@@ -95,7 +95,7 @@ static void equal_parts_of_nothing_count_for_all_who_have_them(void **state)
     kit_close(world);
 }
 
-static void who_has_twice_the_line_adds_up_more(void **state)
+static void a_member_with_twice_the_line_adds_up_more(void **state)
 {
     kit_world *world = kit_parted(3);
 
@@ -334,7 +334,7 @@ static void a_damaged_row_of_a_publication_is_refused(void **state)
     kit_close(world);
 }
 
-static void what_cannot_be_read_any_more_is_fetched_again(void **state)
+static void an_unreadable_object_is_fetched_again(void **state)
 {
     kit_world *world = kit_parted(3);
     dp_event lost = {.type = DP_EV_OBJECT_LOST};
@@ -405,7 +405,7 @@ static void a_sum_on_its_way_when_its_round_is_decided_goes_on_coming(void **sta
 }
 
 /* All sums contain its contribution, and no record may list it any more. */
-static void what_counts_somebody_who_is_revoked_is_added_up_anew(void **state)
+static void a_sum_with_a_revoked_member_is_computed_again(void **state)
 {
     kit_world *world = kit_parted(4);
     dp_status status = DP_AGAIN;
@@ -465,7 +465,7 @@ static void a_voter_hears_of_a_dead_author_from_who_counted_it(void **state)
 }
 
 /* It asks the author for the object, and a node without a link to the author asks it. */
-static void who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author(void **state)
+static void a_node_asked_for_a_part_that_it_lacks_fetches_it_from_its_author(void **state)
 {
     kit_world *world = kit_parted(3);
     dp_node *node = world->nodes[0].node;
@@ -533,9 +533,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_adds_up_a_part_and_all_have_the_same_state),
         cmocka_unit_test(an_owner_adds_up_its_part_once_a_round),
-        cmocka_unit_test(who_publishes_another_s_parts_is_counted_in_its_own_alone),
+        cmocka_unit_test(a_copier_of_parts_counts_only_in_its_own_part),
         cmocka_unit_test(equal_parts_of_nothing_count_for_all_who_have_them),
-        cmocka_unit_test(who_has_twice_the_line_adds_up_more),
+        cmocka_unit_test(a_member_with_twice_the_line_adds_up_more),
         cmocka_unit_test(of_equal_lines_that_seem_unlike_parts_are_equal),
         cmocka_unit_test(the_part_of_an_owner_that_died_is_added_up_by_the_next),
         cmocka_unit_test(an_owner_whose_trainer_cannot_add_up_holds_up_no_round),
@@ -546,11 +546,11 @@ int main(void)
         cmocka_unit_test(a_sum_that_does_not_decode_is_counted_and_named),
         cmocka_unit_test(a_node_that_was_killed_in_a_round_is_counted_in_it),
         cmocka_unit_test(a_damaged_row_of_a_publication_is_refused),
-        cmocka_unit_test(what_cannot_be_read_any_more_is_fetched_again),
+        cmocka_unit_test(an_unreadable_object_is_fetched_again),
         cmocka_unit_test(a_sum_on_its_way_when_its_round_is_decided_goes_on_coming),
-        cmocka_unit_test(what_counts_somebody_who_is_revoked_is_added_up_anew),
+        cmocka_unit_test(a_sum_with_a_revoked_member_is_computed_again),
         cmocka_unit_test(a_voter_hears_of_a_dead_author_from_who_counted_it),
-        cmocka_unit_test(who_is_asked_for_a_part_that_it_lacks_fetches_it_from_its_author),
+        cmocka_unit_test(a_node_asked_for_a_part_that_it_lacks_fetches_it_from_its_author),
         cmocka_unit_test(a_round_of_parts_wakes_for_what_is_due_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,7 @@ static void where_nobody_near_owns_a_part_each_asks_the_owner(void **state)
     kit_close(world);
 }
 
-static void who_is_told_nothing_asks_the_owner_after_a_wait(void **state)
+static void a_near_node_without_news_asks_the_owner_after_a_wait(void **state)
 {
     kit_world *world = two_sites();
     const dp_part_word word = word_of(world, 3);
@@ -207,7 +207,7 @@ static void who_is_told_nothing_asks_the_owner_after_a_wait(void **state)
 }
 
 /* Its link is up, and no other holder of the result is known. */
-static void who_says_that_it_has_it_and_gives_nothing_is_not_the_only_one_asked(void **state)
+static void a_near_holder_that_gives_nothing_is_not_the_only_one_asked(void **state)
 {
     kit_world *world = two_sites();
     const dp_part_word word = word_of(world, 3);
@@ -247,7 +247,7 @@ static void when_the_fetcher_dies_the_next_has_its_turn_at_once(void **state)
     kit_close(world);
 }
 
-static void whoever_fetched_it_tells_each_of_those_nearby_once(void **state)
+static void the_fetching_member_tells_each_near_one_once(void **state)
 {
     kit_world *world = two_sites();
     const dp_part_word word = word_of(world, 3);
@@ -274,7 +274,7 @@ static void whoever_fetched_it_tells_each_of_those_nearby_once(void **state)
     kit_close(world);
 }
 
-static void who_was_near_stays_so_until_it_is_twice_as_far(void **state)
+static void a_near_member_stays_near_until_it_is_twice_as_far(void **state)
 {
     kit_world *world = two_sites();
     dp_node *node = world->nodes[0].node;
@@ -346,11 +346,11 @@ int main(void)
         cmocka_unit_test(the_others_have_it_of_whoever_is_near_and_says_so),
         cmocka_unit_test(a_result_of_an_owner_nearby_is_asked_of_it_at_once),
         cmocka_unit_test(where_nobody_near_owns_a_part_each_asks_the_owner),
-        cmocka_unit_test(who_is_told_nothing_asks_the_owner_after_a_wait),
-        cmocka_unit_test(who_says_that_it_has_it_and_gives_nothing_is_not_the_only_one_asked),
+        cmocka_unit_test(a_near_node_without_news_asks_the_owner_after_a_wait),
+        cmocka_unit_test(a_near_holder_that_gives_nothing_is_not_the_only_one_asked),
         cmocka_unit_test(when_the_fetcher_dies_the_next_has_its_turn_at_once),
-        cmocka_unit_test(whoever_fetched_it_tells_each_of_those_nearby_once),
-        cmocka_unit_test(who_was_near_stays_so_until_it_is_twice_as_far),
+        cmocka_unit_test(the_fetching_member_tells_each_near_one_once),
+        cmocka_unit_test(a_near_member_stays_near_until_it_is_twice_as_far),
         cmocka_unit_test(a_busy_machine_knows_what_is_near_by_what_is_far),
     };
 

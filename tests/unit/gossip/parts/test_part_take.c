@@ -152,7 +152,7 @@ static void a_hint_that_nothing_follows_ends_with_objects(void **state)
     kit_close(world);
 }
 
-static void who_gives_up_says_so_and_nobody_waits(void **state)
+static void a_collector_that_gives_up_says_so_and_the_owner_does_not_wait(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
     const uint32_t part = part_of(world, 0);
@@ -347,7 +347,7 @@ static uint32_t before_first(const kit_world *world)
     return kit_index(&layout->owners[(part_of(world, 0) + layout->cuts.n - 1) % layout->cuts.n]);
 }
 
-static void who_adds_up_for_another_keeps_the_sums_of_its_own_part(void **state)
+static void a_backup_owner_keeps_the_sums_of_its_own_part(void **state)
 {
     kit_world *world = kit_two_sites(DP_ON);
     const uint32_t other = before_first(world);
@@ -412,13 +412,13 @@ int main(void)
         cmocka_unit_test(nobody_sums_where_the_run_does_not),
         cmocka_unit_test(when_a_collector_dies_its_site_comes_as_objects),
         cmocka_unit_test(a_hint_that_nothing_follows_ends_with_objects),
-        cmocka_unit_test(who_gives_up_says_so_and_nobody_waits),
+        cmocka_unit_test(a_collector_that_gives_up_says_so_and_the_owner_does_not_wait),
         cmocka_unit_test(a_sum_that_does_not_decode_is_refused_and_objects_are_taken),
         cmocka_unit_test(a_sum_larger_than_what_is_in_it_is_refused),
         cmocka_unit_test(one_word_of_each_collector_is_followed_and_no_forged_one),
         cmocka_unit_test(a_sum_speaks_for_nobody_whom_its_owner_hears_itself),
         cmocka_unit_test(a_hint_of_one_near_is_not_waited_for),
-        cmocka_unit_test(who_adds_up_for_another_keeps_the_sums_of_its_own_part),
+        cmocka_unit_test(a_backup_owner_keeps_the_sums_of_its_own_part),
         cmocka_unit_test(a_sum_of_which_a_record_would_list_a_part_only_gives_way_to_objects),
         cmocka_unit_test(a_hint_for_another_s_part_is_refused),
         cmocka_unit_test(a_word_of_other_publications_holds_nobody_up),

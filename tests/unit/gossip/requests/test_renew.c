@@ -50,7 +50,7 @@ static void members_that_may_invite_and_the_root_key_renew_others(void **state)
     dp_ledger_close(&ledger);
 }
 
-static void who_was_put_out_is_renewed_by_nobody(void **state)
+static void a_removed_member_is_not_renewed(void **state)
 {
     dp_ledger ledger;
 
@@ -196,7 +196,7 @@ static bool answered(const kit_world *world)
     return false;
 }
 
-static void who_is_gone_or_about_to_be_gets_none(void **state)
+static void a_node_that_leaves_or_has_left_gets_no_renewal(void **state)
 {
     kit_world *world = ending(300, 200);
     dp_node *node = world->nodes[0].node;
@@ -276,13 +276,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_that_may_invite_and_the_root_key_renew_others),
-        cmocka_unit_test(who_was_put_out_is_renewed_by_nobody),
+        cmocka_unit_test(a_removed_member_is_not_renewed),
         cmocka_unit_test(a_renewal_has_its_time_and_is_for_one_node),
         cmocka_unit_test(a_renewal_comes_back_as_it_was),
         cmocka_unit_test(a_node_is_renewed_in_the_last_third_of_its_time_and_once),
         cmocka_unit_test(where_the_one_that_gave_it_is_put_out_another_is_asked),
         cmocka_unit_test(with_the_root_key_a_node_renews_itself),
-        cmocka_unit_test(who_is_gone_or_about_to_be_gets_none),
+        cmocka_unit_test(a_node_that_leaves_or_has_left_gets_no_renewal),
         cmocka_unit_test(a_newcomer_believes_what_is_signed_and_a_member_its_chain),
         cmocka_unit_test(no_byte_of_a_renewal_can_be_another),
     };

@@ -61,7 +61,7 @@ static void every_member_has_the_secret_when_the_chain_names_it(void **state)
     kit_close(world);
 }
 
-static void who_may_not_administer_rotates_nothing(void **state)
+static void a_member_that_is_no_admin_rotates_nothing(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -273,7 +273,7 @@ static bool sent(const kit_world *world, uint32_t i, uint8_t type)
     return found;
 }
 
-static void who_waits_for_admission_gets_no_secret(void **state)
+static void a_guest_that_waits_for_admission_gets_no_secret(void **state)
 {
     static const uint8_t question[DP_MSG_HEAD_BYTES] = {DP_MSG_SECRET_GET, DP_MSG_VERSION};
     kit_world *world = kit_together(3);
@@ -323,7 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_member_has_the_secret_when_the_chain_names_it),
-        cmocka_unit_test(who_may_not_administer_rotates_nothing),
+        cmocka_unit_test(a_member_that_is_no_admin_rotates_nothing),
         cmocka_unit_test(a_key_that_does_not_sign_rotates_nothing),
         cmocka_unit_test(after_the_last_epoch_there_is_no_new_secret),
         cmocka_unit_test(a_member_that_lacks_the_secret_asks_and_gets_it),
@@ -331,7 +331,7 @@ int main(void)
         cmocka_unit_test(a_word_that_is_forged_or_has_junk_with_it_waits_for_no_record),
         cmocka_unit_test(a_word_that_is_over_is_taken_from_nobody_again),
         cmocka_unit_test(an_epoch_whose_secret_nobody_has_is_followed_by_the_next),
-        cmocka_unit_test(who_waits_for_admission_gets_no_secret),
+        cmocka_unit_test(a_guest_that_waits_for_admission_gets_no_secret),
         cmocka_unit_test(a_secret_of_the_same_epoch_that_the_chain_does_not_name_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

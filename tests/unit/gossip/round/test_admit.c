@@ -46,7 +46,7 @@ static void looks_busy(kit_world *world, uint32_t i)
     member->has_summary = true;
 }
 
-static void who_has_a_link_is_admitted_before_it_has_done_anything(void **state)
+static void a_linked_newcomer_is_admitted_before_it_works(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -99,7 +99,7 @@ static void no_round_waits_for_a_guest(void **state)
 }
 
 /* Behind an address that no voter reaches and that reaches none. */
-static void who_reaches_no_voter_is_told_of_by_a_member(void **state)
+static void a_member_reports_a_newcomer_that_reaches_no_voter(void **state)
 {
     kit_world *world = kit_together(4);
     uint32_t plain = 0;
@@ -131,7 +131,7 @@ static void tell_of(dp_node *node, uint32_t i, dp_status expected)
     assert_int_equal(dp_admit_message(node, dp_view_of(bytes, writer.size - 1)), DP_BADMSG);
 }
 
-static void what_members_tell_of_is_bounded_and_forgotten(void **state)
+static void reported_newcomers_are_bounded_and_forgotten(void **state)
 {
     kit_world *world = kit_together(3);
     dp_node *node = world->nodes[0].node;
@@ -148,7 +148,7 @@ static void what_members_tell_of_is_bounded_and_forgotten(void **state)
     kit_close(world);
 }
 
-static void who_may_not_train_is_not_admitted(void **state)
+static void a_newcomer_that_may_not_train_is_not_admitted(void **state)
 {
     kit_world *world = kit_together(3);
 
@@ -262,12 +262,12 @@ static void a_guest_asks_and_does_not_tell(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_has_a_link_is_admitted_before_it_has_done_anything),
+        cmocka_unit_test(a_linked_newcomer_is_admitted_before_it_works),
         cmocka_unit_test(in_a_long_round_a_record_of_its_own_admits),
         cmocka_unit_test(no_round_waits_for_a_guest),
-        cmocka_unit_test(who_reaches_no_voter_is_told_of_by_a_member),
-        cmocka_unit_test(what_members_tell_of_is_bounded_and_forgotten),
-        cmocka_unit_test(who_may_not_train_is_not_admitted),
+        cmocka_unit_test(a_member_reports_a_newcomer_that_reaches_no_voter),
+        cmocka_unit_test(reported_newcomers_are_bounded_and_forgotten),
+        cmocka_unit_test(a_newcomer_that_may_not_train_is_not_admitted),
         cmocka_unit_test(many_of_one_invite_keep_nobody_of_another_waiting),
         cmocka_unit_test(an_inviter_that_is_away_does_not_give_its_place_to_whom_it_invited),
         cmocka_unit_test(a_guest_asks_and_does_not_tell),

@@ -71,7 +71,7 @@ static void a_member_s_claim_finds_room_when_nothing_comes_of_another(void **sta
     kit_close(world);
 }
 
-static void whose_claim_gave_way_displaces_nobody_in_that_round(void **state)
+static void a_displaced_author_displaces_no_other_in_that_round(void **state)
 {
     kit_world *world = with_room(1);
 
@@ -124,7 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_member_s_claim_finds_room_when_nothing_comes_of_another),
-        cmocka_unit_test(whose_claim_gave_way_displaces_nobody_in_that_round),
+        cmocka_unit_test(a_displaced_author_displaces_no_other_in_that_round),
         cmocka_unit_test(a_claim_whose_blob_is_here_keeps_its_place),
         cmocka_unit_test(a_newcomer_s_claim_is_not_followed),
     };

@@ -226,7 +226,7 @@ static void a_sole_voter_of_a_full_run_that_cannot_leave_admits_nobody(void **st
     kit_close(world);
 }
 
-static void who_is_revoked_is_out_at_once_and_then_by_the_chain(void **state)
+static void a_revoked_member_is_out_at_once_and_then_by_the_chain(void **state)
 {
     kit_world *world = kit_together(4);
     dp_why why = {""};
@@ -323,7 +323,7 @@ static void fences_stand_in_a_record_in_order_of_key(void **state)
     kit_close(world);
 }
 
-static void only_who_may_revokes(void **state)
+static void only_members_with_the_right_revoke(void **state)
 {
     kit_world *world = kit_together(3);
     dp_why why = {""};
@@ -388,10 +388,10 @@ int main(void)
         cmocka_unit_test(a_sole_voter_that_leaves_hands_over_first),
         cmocka_unit_test(a_sole_voter_stays_while_nobody_may_follow),
         cmocka_unit_test(a_sole_voter_of_a_full_run_that_cannot_leave_admits_nobody),
-        cmocka_unit_test(who_is_revoked_is_out_at_once_and_then_by_the_chain),
+        cmocka_unit_test(a_revoked_member_is_out_at_once_and_then_by_the_chain),
         cmocka_unit_test(the_claim_of_who_was_removed_between_rounds_is_not_listed),
         cmocka_unit_test(fences_stand_in_a_record_in_order_of_key),
-        cmocka_unit_test(only_who_may_revokes),
+        cmocka_unit_test(only_members_with_the_right_revoke),
         cmocka_unit_test(a_voter_that_is_dead_for_long_stays_where_nobody_can_take_its_place),
     };
 

@@ -50,7 +50,7 @@ static void the_ready_of_a_voter_reaches_those_that_do_not_hear_it(void **state)
 }
 
 /* A slow one is announced when it arrives, and does not delay the others. */
-static void what_comes_later_is_told_later(void **state)
+static void an_update_that_arrives_later_is_announced_later(void **state)
 {
     kit_world *world = kit_together(NODES);
 
@@ -95,7 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(updates_that_come_together_are_told_in_one_message),
         cmocka_unit_test(the_ready_of_a_voter_reaches_those_that_do_not_hear_it),
-        cmocka_unit_test(what_comes_later_is_told_later),
+        cmocka_unit_test(an_update_that_arrives_later_is_announced_later),
         cmocka_unit_test(a_voter_counts_itself_among_those_that_hold_what_it_tells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void become_usual(void)
     assert_int_equal(judge.align.value, USUAL);
 }
 
-static void what_leads_elsewhere_than_usual_is_found(void **state)
+static void an_update_in_an_unusual_direction_is_found(void **state)
 {
     (void)state;
     become_usual();
@@ -82,7 +82,7 @@ static void what_leads_elsewhere_than_usual_is_found(void **state)
     assert_int_equal(find_aligned(2, 5, USUAL / DP_JUDGE_SHARE), DP_FOUND_AGAINST);
 }
 
-static void who_has_unlike_data_is_not_found_harmful(void **state)
+static void a_member_with_unlike_data_is_not_found_harmful(void **state)
 {
     (void)state;
     become_usual();
@@ -98,7 +98,7 @@ static void before_anything_is_usual_only_the_opposite_is_found(void **state)
 
 /* Half of the updates are the attacker's, and they cannot move the usual value below that of the
  * honest half. */
-static void what_is_usual_is_of_the_one_in_the_middle(void **state)
+static void the_usual_value_is_the_median(void **state)
 {
     (void)state;
     become_usual();
@@ -165,7 +165,7 @@ static void a_gain_on_its_own_samples_does_not_pay_for_others_loss(void **state)
                      DP_FOUND_AGAINST); /* As much as the sum's error. */
 }
 
-static void who_is_suspect_is_looked_at_again_and_nobody_else(void **state)
+static void only_a_suspect_is_judged_again(void **state)
 {
     dp_judged found = aligned(USUAL / DP_JUDGE_SHARE + 1);
 
@@ -300,7 +300,7 @@ static void updates_that_look_like_nothing_are_no_copies(void **state)
     assert_int_equal(find(1, 1, &found), DP_FOUND_GOOD);
 }
 
-static void who_does_harm_most_of_the_time_is_accused_and_nobody_else(void **state)
+static void only_a_member_harmful_most_of_the_time_is_accused(void **state)
 {
     const dp_peer peer = peer_of(0);
     uint64_t round = 1;
@@ -339,7 +339,7 @@ static void a_round_counts_once(void **state)
     assert_false(dp_judge_accuses(&judge, &peer));
 }
 
-static void what_could_not_be_measured_is_held_against_nobody(void **state)
+static void a_failed_measurement_accuses_no_member(void **state)
 {
     const dp_judged found = {.failed = true, .compared = true, .align = -1};
 
@@ -395,7 +395,7 @@ static void every_judgement_has_words(void **state)
 }
 
 /* Judged before the update that it may copy, but announced after it. */
-static void who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy(void **state)
+static void a_difference_of_as_many_bits_as_the_limit_is_no_copy(void **state)
 {
     const dp_peer author = peer_of(0);
     const dp_peer thief = peer_of(1);
@@ -417,13 +417,13 @@ static void who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_leads_elsewhere_than_usual_is_found, setup),
-        cmocka_unit_test_setup(who_has_unlike_data_is_not_found_harmful, setup),
+        cmocka_unit_test_setup(an_update_in_an_unusual_direction_is_found, setup),
+        cmocka_unit_test_setup(a_member_with_unlike_data_is_not_found_harmful, setup),
         cmocka_unit_test_setup(before_anything_is_usual_only_the_opposite_is_found, setup),
-        cmocka_unit_test_setup(what_is_usual_is_of_the_one_in_the_middle, setup),
+        cmocka_unit_test_setup(the_usual_value_is_the_median, setup),
         cmocka_unit_test_setup(a_suspect_that_helps_is_acquitted, setup),
         cmocka_unit_test_setup(a_gain_on_its_own_samples_does_not_pay_for_others_loss, setup),
-        cmocka_unit_test_setup(who_is_suspect_is_looked_at_again_and_nobody_else, setup),
+        cmocka_unit_test_setup(only_a_suspect_is_judged_again, setup),
         cmocka_unit_test_setup(a_copy_that_was_changed_a_little_is_found, setup),
         cmocka_unit_test_setup(an_old_update_of_one_s_own_is_a_copy_for_some_rounds, setup),
         cmocka_unit_test_setup(work_that_no_record_listed_is_no_copy_of_itself, setup),
@@ -432,15 +432,15 @@ int main(void)
         cmocka_unit_test_setup(a_copy_of_its_own_round_accuses_nobody_and_an_older_one_does, setup),
         cmocka_unit_test_setup(voters_say_what_is_usual_and_are_copied_by_nobody, setup),
         cmocka_unit_test_setup(updates_that_look_like_nothing_are_no_copies, setup),
-        cmocka_unit_test_setup(who_does_harm_most_of_the_time_is_accused_and_nobody_else, setup),
+        cmocka_unit_test_setup(only_a_member_harmful_most_of_the_time_is_accused, setup),
         cmocka_unit_test_setup(a_round_counts_once, setup),
-        cmocka_unit_test_setup(what_could_not_be_measured_is_held_against_nobody, setup),
+        cmocka_unit_test_setup(a_failed_measurement_accuses_no_member, setup),
         cmocka_unit_test_setup(where_there_is_no_room_the_member_judged_longest_ago_is_forgotten,
                                setup),
         cmocka_unit_test(
             suspects_share_three_percent_of_a_voters_training_and_get_four_windows_at_least),
         cmocka_unit_test(every_judgement_has_words),
-        cmocka_unit_test(who_differs_in_as_many_bits_as_the_limit_is_exposed_as_no_copy),
+        cmocka_unit_test(a_difference_of_as_many_bits_as_the_limit_is_no_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void find_harmful(kit_world *world, uint32_t voters, uint32_t who)
     }
 }
 
-static void what_a_majority_finds_harmful_is_not_listed_and_not_waited_for(void **state)
+static void an_update_that_a_majority_finds_harmful_is_neither_listed_nor_awaited(void **state)
 {
     kit_world *world = kit_together(NODES);
 
@@ -57,7 +57,7 @@ static void what_a_majority_finds_harmful_is_not_listed_and_not_waited_for(void 
     kit_close(world);
 }
 
-static void what_one_voter_finds_harmful_counts(void **state)
+static void an_update_that_one_voter_finds_harmful_counts(void **state)
 {
     kit_world *world = kit_together(NODES);
 
@@ -75,7 +75,7 @@ static void what_one_voter_finds_harmful_counts(void **state)
 }
 
 /* Six harmful updates of eight, and the accusations of two voters. */
-static void who_does_harm_round_after_round_is_put_out(void **state)
+static void a_member_that_harms_round_after_round_is_removed(void **state)
 {
     kit_world *world = kit_together(NODES);
     const dp_peer liar = kit_peer(LIAR);
@@ -202,7 +202,7 @@ static void no_round_is_longer_for_whom_it_leaves_out(void **state)
 
 /* Dead authors, and a voter whose trainer is down: listed updates are fetched from any holder,
  * judged or not. */
-static void what_a_record_lists_is_told_of_though_it_was_not_judged(void **state)
+static void a_listed_update_is_announced_without_being_judged(void **state)
 {
     kit_world *world = kit_together(NODES);
     dp_node *node = world->nodes[0].node;
@@ -279,15 +279,15 @@ static void forged_words_count_for_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_majority_finds_harmful_is_not_listed_and_not_waited_for),
-        cmocka_unit_test(what_one_voter_finds_harmful_counts),
-        cmocka_unit_test(who_does_harm_round_after_round_is_put_out),
+        cmocka_unit_test(an_update_that_a_majority_finds_harmful_is_neither_listed_nor_awaited),
+        cmocka_unit_test(an_update_that_one_voter_finds_harmful_counts),
+        cmocka_unit_test(a_member_that_harms_round_after_round_is_removed),
         cmocka_unit_test(the_updates_of_voters_are_not_judged),
         cmocka_unit_test(nothing_is_listed_before_it_is_judged),
         cmocka_unit_test(windows_are_drawn_anew_for_every_update),
         cmocka_unit_test(one_blob_under_two_names_counts_for_the_voter_and_accuses_nobody),
         cmocka_unit_test(no_round_is_longer_for_whom_it_leaves_out),
-        cmocka_unit_test(what_a_record_lists_is_told_of_though_it_was_not_judged),
+        cmocka_unit_test(a_listed_update_is_announced_without_being_judged),
         cmocka_unit_test(the_gain_of_suspects_alone_is_measured),
         cmocka_unit_test(a_run_that_trusts_its_members_judges_nothing),
         cmocka_unit_test(forged_words_count_for_nothing),

@@ -121,7 +121,7 @@ static void a_record_from_the_future_waits_and_not_for_ever(void **state)
     close_scene(at);
 }
 
-static void what_too_few_voters_hold_is_not_proposed(void **state)
+static void an_update_that_too_few_voters_hold_is_not_proposed(void **state)
 {
     scene *at = open_scene();
     const dp_peer author = kit_peer(1);
@@ -205,7 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_accepted_before_its_blobs_are_here_and_decode),
         cmocka_unit_test(a_record_from_the_future_waits_and_not_for_ever),
-        cmocka_unit_test(what_too_few_voters_hold_is_not_proposed),
+        cmocka_unit_test(an_update_that_too_few_voters_hold_is_not_proposed),
         cmocka_unit_test(only_voters_say_what_voters_hold),
         cmocka_unit_test(nobody_else_says_what_a_voter_holds),
     };

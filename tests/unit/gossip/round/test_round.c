@@ -54,7 +54,7 @@ static uint32_t settled(const kit_world *world, dp_settle how)
     return world->nodes[1].settles[how];
 }
 
-static void what_came_too_late_counts_in_the_next_round_by_half(void **state)
+static void a_late_update_counts_in_the_next_round_by_half(void **state)
 {
     kit_world *world = three(DP_ON);
 
@@ -80,7 +80,7 @@ static void what_came_too_late_counts_in_the_next_round_by_half(void **state)
     kit_close(world);
 }
 
-static void what_does_not_come_in_the_next_round_either_is_carried(void **state)
+static void an_update_too_late_for_the_next_round_too_is_carried(void **state)
 {
     kit_world *world = three(DP_ON);
 
@@ -111,7 +111,7 @@ static void back(kit_world *world)
     assert_int_equal(world->nodes[1].restores, 1);
 }
 
-static void who_starts_anew_still_waits_for_the_next_round(void **state)
+static void a_restarted_node_still_waits_for_the_next_round(void **state)
 {
     kit_world *world = three(DP_ON);
 
@@ -127,7 +127,7 @@ static void who_starts_anew_still_waits_for_the_next_round(void **state)
     kit_close(world);
 }
 
-static void who_was_away_learns_that_the_next_round_has_counted_it(void **state)
+static void a_node_that_was_away_learns_that_the_next_round_has_counted_it(void **state)
 {
     kit_world *world = three(DP_ON);
 
@@ -203,7 +203,7 @@ static void an_update_that_is_bad_is_counted_and_named_and_not_told_as_held(void
     check_refused(DP_MANIFEST_LISTED_DEFAULT, true, "its update cannot be decoded");
 }
 
-static void who_publishes_another_s_update_holds_up_no_round(void **state)
+static void a_copier_of_an_update_delays_no_round(void **state)
 {
     kit_world *world = three_that_list(DP_MANIFEST_LISTED_DEFAULT);
 
@@ -258,7 +258,7 @@ static bool is_refused(kit_world *world, dp_ready ready, uint32_t signer)
     return refused;
 }
 
-static void what_a_record_may_not_list_is_refused_when_it_is_told(void **state)
+static void a_claim_that_no_record_may_list_is_refused_on_arrival(void **state)
 {
     kit_world *world = kit_open(3);
 
@@ -374,14 +374,14 @@ static void updates_of_the_eight_rounds_before_the_newest_checkpoint_are_kept(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_came_too_late_counts_in_the_next_round_by_half),
-        cmocka_unit_test(what_does_not_come_in_the_next_round_either_is_carried),
-        cmocka_unit_test(who_starts_anew_still_waits_for_the_next_round),
-        cmocka_unit_test(who_was_away_learns_that_the_next_round_has_counted_it),
+        cmocka_unit_test(a_late_update_counts_in_the_next_round_by_half),
+        cmocka_unit_test(an_update_too_late_for_the_next_round_too_is_carried),
+        cmocka_unit_test(a_restarted_node_still_waits_for_the_next_round),
+        cmocka_unit_test(a_node_that_was_away_learns_that_the_next_round_has_counted_it),
         cmocka_unit_test(without_the_rule_late_work_is_carried_at_once),
         cmocka_unit_test(an_update_that_is_bad_is_counted_and_named_and_not_told_as_held),
-        cmocka_unit_test(who_publishes_another_s_update_holds_up_no_round),
-        cmocka_unit_test(what_a_record_may_not_list_is_refused_when_it_is_told),
+        cmocka_unit_test(a_copier_of_an_update_delays_no_round),
+        cmocka_unit_test(a_claim_that_no_record_may_list_is_refused_on_arrival),
         cmocka_unit_test(a_state_that_its_voter_did_not_sign_counts_for_nothing),
         cmocka_unit_test(an_update_that_was_too_many_is_fetched_when_another_has_come),
         cmocka_unit_test(updates_of_the_eight_rounds_before_the_newest_checkpoint_are_kept),

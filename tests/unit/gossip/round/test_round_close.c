@@ -56,7 +56,7 @@ static void watch(uint64_t late_us, rounds *seen)
     kit_close(world);
 }
 
-static void who_is_always_a_little_late_is_counted_in_every_third_round(void **state)
+static void a_member_always_a_little_late_counts_in_every_third_round(void **state)
 {
     rounds seen = {0};
     uint32_t missed = 0;
@@ -73,7 +73,7 @@ static void who_is_always_a_little_late_is_counted_in_every_third_round(void **s
     assert_true(counted <= ROUNDS / 3 + 1);
 }
 
-static void who_never_comes_is_waited_for_ever_more_rarely(void **state)
+static void the_round_waits_ever_more_rarely_for_a_member_that_never_comes(void **state)
 {
     rounds seen = {0};
     uint32_t waits = 0;
@@ -335,8 +335,8 @@ static void a_voter_wakes_for_what_is_due_first_and_others_for_less(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_always_a_little_late_is_counted_in_every_third_round),
-        cmocka_unit_test(who_never_comes_is_waited_for_ever_more_rarely),
+        cmocka_unit_test(a_member_always_a_little_late_counts_in_every_third_round),
+        cmocka_unit_test(the_round_waits_ever_more_rarely_for_a_member_that_never_comes),
         cmocka_unit_test(a_round_with_one_late_closes_by_grace_and_names_it),
         cmocka_unit_test(a_voter_that_gives_a_longer_grace_sleeps_until_it_is_over),
         cmocka_unit_test(updates_that_take_long_to_come_stretch_the_grace_to_a_quarter_of_a_round),

@@ -93,7 +93,7 @@ static void another_publication_of_a_round_that_is_counted_brings_nothing_back(v
     kit_close(world);
 }
 
-static void what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer(void **state)
+static void work_of_an_old_disk_is_dropped_when_the_chain_counts_newer_work(void **state)
 {
     kit_world *world = three();
     kit_node *node = &world->nodes[2];
@@ -183,7 +183,7 @@ static void a_publication_whose_blob_comes_back_is_whole(void **state)
 }
 
 /* The trainer draws the same samples as before: the chain would count them twice. */
-static void who_publishes_samples_again_lets_the_work_go_and_goes_on(void **state)
+static void a_node_that_published_samples_again_drops_the_work_and_continues(void **state)
 {
     kit_world *world = three();
     kit_node *node = &world->nodes[2];
@@ -271,10 +271,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_older_than_what_the_chain_counts_brings_nothing_back),
         cmocka_unit_test(another_publication_of_a_round_that_is_counted_brings_nothing_back),
-        cmocka_unit_test(what_an_old_disk_brought_back_goes_when_the_chain_counts_something_newer),
+        cmocka_unit_test(work_of_an_old_disk_is_dropped_when_the_chain_counts_newer_work),
         cmocka_unit_test(a_publication_that_the_disk_lost_is_let_go_of_and_the_node_goes_on),
         cmocka_unit_test(a_publication_whose_blob_comes_back_is_whole),
-        cmocka_unit_test(who_publishes_samples_again_lets_the_work_go_and_goes_on),
+        cmocka_unit_test(a_node_that_published_samples_again_drops_the_work_and_continues),
         cmocka_unit_test(a_row_that_could_not_be_written_is_tried_again_until_it_is_there),
         cmocka_unit_test(exchanges_go_on_when_a_publication_brings_the_frozen_work_back),
     };

@@ -58,7 +58,7 @@ static void one_wrong_state_is_loaded_again_at_once_and_forgiven_in_time(void **
 }
 
 /* From the seed it would reach the same wrong state; the state of others is certified. */
-static void who_errs_in_the_first_rounds_takes_the_state_of_another(void **state)
+static void a_node_wrong_in_the_first_rounds_takes_the_state_of_another(void **state)
 {
     kit_world *world = kit_open(3);
 
@@ -102,8 +102,7 @@ static void steps_of_before_a_load_are_no_reason_to_publish(void **state)
 }
 
 /* Its author may be gone forever. */
-static void
-what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before(void **state)
+static void a_listed_update_is_asked_of_all_after_only_its_author(void **state)
 {
     static dp_actions actions;
     kit_world *world = three();
@@ -373,7 +372,7 @@ static void frozen_work_that_the_disk_lost_is_let_go_of(void **state)
 }
 
 /* Its partner has its half, by the fence: what was frozen for the exchange would count twice. */
-static void who_is_fenced_gives_up_its_exchange_and_the_work_in_it(void **state)
+static void a_fenced_node_gives_up_its_exchange_and_the_work_in_it(void **state)
 {
     kit_world *world = so_many(4);
     dp_mix_frozen_view frozen;
@@ -670,11 +669,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trainer_that_errs_again_and_again_rests_and_is_tried_later),
         cmocka_unit_test(one_wrong_state_is_loaded_again_at_once_and_forgiven_in_time),
-        cmocka_unit_test(who_errs_in_the_first_rounds_takes_the_state_of_another),
+        cmocka_unit_test(a_node_wrong_in_the_first_rounds_takes_the_state_of_another),
         cmocka_unit_test(a_state_that_nobody_can_prove_gives_way_to_the_one_before),
         cmocka_unit_test(steps_of_before_a_load_are_no_reason_to_publish),
-        cmocka_unit_test(
-            what_a_round_lists_is_asked_of_all_though_it_was_wanted_of_its_author_before),
+        cmocka_unit_test(a_listed_update_is_asked_of_all_after_only_its_author),
         cmocka_unit_test(the_state_of_which_chunks_are_here_goes_before_a_newer_one),
         cmocka_unit_test(a_publication_of_no_steps_is_not_waited_for),
         cmocka_unit_test(the_state_of_which_chunks_are_here_is_asked_for_when_nobody_tells_of_it),
@@ -690,7 +688,7 @@ int main(void)
         cmocka_unit_test(a_record_that_fences_a_dead_partner_ends_the_doubt),
         cmocka_unit_test(frozen_work_that_is_in_a_publication_comes_back_once),
         cmocka_unit_test(frozen_work_that_the_disk_lost_is_let_go_of),
-        cmocka_unit_test(who_is_fenced_gives_up_its_exchange_and_the_work_in_it),
+        cmocka_unit_test(a_fenced_node_gives_up_its_exchange_and_the_work_in_it),
         cmocka_unit_test(
             samples_that_a_fork_took_back_are_not_trained_and_what_was_is_worth_nothing),
         cmocka_unit_test(an_exchange_waits_until_a_trainer_that_is_loaded_anew_has_its_frozen_work),

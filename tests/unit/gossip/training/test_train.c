@@ -7,7 +7,7 @@
 #include "tests/lib/check.h"
 #include "tests/unit/gossip/kit/part_kit.h"
 
-static void who_was_emptied_keeps_what_it_does_next(void **state)
+static void a_member_whose_work_was_discarded_keeps_its_later_work(void **state)
 {
     dp_train *train = calloc(1, sizeof *train);
     dp_history_row row = {.round = 0};
@@ -165,7 +165,7 @@ static void a_trainer_has_the_node_woken_when_its_part_of_the_round_is_over(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_was_emptied_keeps_what_it_does_next),
+        cmocka_unit_test(a_member_whose_work_was_discarded_keeps_its_later_work),
         cmocka_unit_test(a_step_that_is_not_measured_leaves_the_last_measure),
         cmocka_unit_test(a_part_is_not_due_because_nobody_is_at_work),
         cmocka_unit_test(a_trainer_s_rest_ends_once_when_its_time_is_over),

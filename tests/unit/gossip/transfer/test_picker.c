@@ -159,7 +159,7 @@ static void where_two_are_known_to_have_it_none_is_asked_ahead(void **state)
     fetcher_close(f);
 }
 
-static void what_is_asked_ahead_counts_as_under_way(void **state)
+static void chunks_requested_ahead_count_as_under_way(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(6);
@@ -537,7 +537,7 @@ static void at_most_sixty_four_objects_are_wanted(void **state)
     fetcher_close(f);
 }
 
-static void what_is_given_up_half_way_is_let_go(void **state)
+static void an_object_given_up_half_way_is_dropped(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(1);
@@ -574,7 +574,7 @@ static void a_greedy_peer_is_served_at_a_bounded_rate(void **state)
     fetcher_close(f);
 }
 
-static void what_is_not_asked_of_everybody_is_told_apart(void **state)
+static void an_object_not_asked_of_all_is_marked(void **state)
 {
     fetcher *const f = fetcher_of(1);
     dp_hash roots[DP_WANTED_MAX];
@@ -674,7 +674,7 @@ int main(void)
         cmocka_unit_test(of_the_only_holder_first_chunks_may_be_asked_for_with_the_size),
         cmocka_unit_test(behind_a_thin_line_and_nearby_none_is_asked_ahead),
         cmocka_unit_test(where_two_are_known_to_have_it_none_is_asked_ahead),
-        cmocka_unit_test(what_is_asked_ahead_counts_as_under_way),
+        cmocka_unit_test(chunks_requested_ahead_count_as_under_way),
         cmocka_unit_test(a_late_chunk_is_asked_of_another_holder),
         cmocka_unit_test(a_holder_known_later_is_asked_long_before_one_that_is_gone_is_given_up),
         cmocka_unit_test(chunks_that_are_late_together_double_the_wait_once),
@@ -687,10 +687,10 @@ int main(void)
         cmocka_unit_test(never_more_than_sixteen_chunks_are_under_way),
         cmocka_unit_test(wrong_sizes_and_numbers_are_refused),
         cmocka_unit_test(at_most_sixty_four_objects_are_wanted),
-        cmocka_unit_test(what_is_given_up_half_way_is_let_go),
+        cmocka_unit_test(an_object_given_up_half_way_is_dropped),
         cmocka_unit_test(a_greedy_peer_is_served_at_a_bounded_rate),
         cmocka_unit_test(all_guests_together_are_served_as_much_as_one_member),
-        cmocka_unit_test(what_is_not_asked_of_everybody_is_told_apart),
+        cmocka_unit_test(an_object_not_asked_of_all_is_marked),
         cmocka_unit_test(open_survives_every_failed_allocation),
         cmocka_unit_test(it_wakes_for_what_is_due_first),
     };

@@ -23,7 +23,7 @@ static void two_bad_chunks_end_the_trust_in_a_holder(void **state)
     fetcher_close(f);
 }
 
-static void whoever_is_linked_is_asked_when_no_holder_is(void **state)
+static void any_linked_peer_is_asked_when_no_holder_is_linked(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
@@ -41,7 +41,7 @@ static void whoever_is_linked_is_asked_when_no_holder_is(void **state)
     fetcher_close(f);
 }
 
-static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **state)
+static void a_liar_that_is_the_only_holder_is_asked_ever_more_rarely(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(1);
@@ -64,7 +64,7 @@ static void who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely(void **s
     fetcher_close(f);
 }
 
-static void who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again(void **state)
+static void a_possible_holder_does_not_keep_a_liar_from_being_asked_again(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(3);
@@ -147,7 +147,7 @@ static void a_holder_that_lacks_it_is_asked_again_after_a_while(void **state)
     fetcher_close(f);
 }
 
-static void who_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
+static void a_peer_that_lacks_it_says_so_and_the_next_is_asked_at_once(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(5);
@@ -194,7 +194,7 @@ static uint32_t one_of_two_lacks_it(fetcher *f)
 
 /* An author that keeps its update for one voter says so too, and it may be the last that has it
  * (dpsim, swarm 1182). */
-static void who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends(void **state)
+static void a_peer_that_lacked_it_is_asked_again_when_the_last_other_link_ends(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
@@ -210,7 +210,7 @@ static void who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends(vo
     fetcher_close(f);
 }
 
-static void who_lacked_it_is_asked_again_when_the_others_were_silent(void **state)
+static void a_peer_that_lacked_it_is_asked_again_when_the_others_were_silent(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
@@ -224,7 +224,7 @@ static void who_lacked_it_is_asked_again_when_the_others_were_silent(void **stat
     fetcher_close(f);
 }
 
-static void who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied(void **state)
+static void a_peer_that_has_it_now_is_asked_at_once_unless_it_lied(void **state)
 {
     (void)state;
     fetcher *const f = fetcher_of(2);
@@ -250,7 +250,7 @@ static void who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied(void **
     fetcher_close(f);
 }
 
-static void who_is_said_to_have_it_is_asked_before_those_that_may(void **state)
+static void a_known_holder_is_asked_before_possible_ones(void **state)
 {
     (void)state;
     for (uint32_t holder = 1; holder <= 8; holder++) {
@@ -313,17 +313,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_bad_chunks_end_the_trust_in_a_holder),
-        cmocka_unit_test(whoever_is_linked_is_asked_when_no_holder_is),
-        cmocka_unit_test(who_lied_and_alone_holds_it_is_asked_again_ever_more_rarely),
-        cmocka_unit_test(who_only_may_have_it_does_not_keep_a_liar_from_being_asked_again),
+        cmocka_unit_test(any_linked_peer_is_asked_when_no_holder_is_linked),
+        cmocka_unit_test(a_liar_that_is_the_only_holder_is_asked_ever_more_rarely),
+        cmocka_unit_test(a_possible_holder_does_not_keep_a_liar_from_being_asked_again),
         cmocka_unit_test(silence_about_info_moves_on_to_the_next_holder),
         cmocka_unit_test(silence_costs_no_more_for_the_second_than_for_the_first),
         cmocka_unit_test(a_holder_that_lacks_it_is_asked_again_after_a_while),
-        cmocka_unit_test(who_lacks_it_says_so_and_the_next_is_asked_at_once),
-        cmocka_unit_test(who_lacked_it_is_asked_again_when_the_link_of_the_last_other_ends),
-        cmocka_unit_test(who_lacked_it_is_asked_again_when_the_others_were_silent),
-        cmocka_unit_test(who_lacked_it_and_has_it_now_is_asked_at_once_unless_it_lied),
-        cmocka_unit_test(who_is_said_to_have_it_is_asked_before_those_that_may),
+        cmocka_unit_test(a_peer_that_lacks_it_says_so_and_the_next_is_asked_at_once),
+        cmocka_unit_test(a_peer_that_lacked_it_is_asked_again_when_the_last_other_link_ends),
+        cmocka_unit_test(a_peer_that_lacked_it_is_asked_again_when_the_others_were_silent),
+        cmocka_unit_test(a_peer_that_has_it_now_is_asked_at_once_unless_it_lied),
+        cmocka_unit_test(a_known_holder_is_asked_before_possible_ones),
         cmocka_unit_test(those_that_only_may_have_it_are_tried_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,7 +208,7 @@ static void a_second_certificate_of_a_decided_slot_convicts_who_signed_both(void
 }
 
 /* Node 2 claims that its chain is longer, and serves bytes that are not a record. */
-static void who_speaks_of_records_and_gives_none_is_doubted_after_a_while(void **state)
+static void a_peer_that_claims_records_and_gives_none_is_ignored_after_a_while(void **state)
 {
     static uint8_t room[DP_MESSAGE_MAX];
     kit_world *world = three();
@@ -494,7 +494,7 @@ int main(void)
         cmocka_unit_test(the_lowest_accept_is_remembered),
         cmocka_unit_test(the_lowest_promise_is_remembered),
         cmocka_unit_test(a_second_certificate_of_a_decided_slot_convicts_who_signed_both),
-        cmocka_unit_test(who_speaks_of_records_and_gives_none_is_doubted_after_a_while),
+        cmocka_unit_test(a_peer_that_claims_records_and_gives_none_is_ignored_after_a_while),
         cmocka_unit_test(doubt_ends_by_itself_and_by_a_good_answer),
         cmocka_unit_test(a_life_is_fenced_on_its_own_word_alone),
         cmocka_unit_test(a_liar_cannot_fill_the_list_nor_ask_with_the_word_given_to_another),
