@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/nearest.h"
+#include "cli/paths.h"
 
 static const dp_option common[] = {
     {"json", 0, NULL, "print JSON: one object, or one per line for a stream"},
@@ -370,4 +371,37 @@ int dp_cmd_print(json_t *value)
         putchar('\n') == EOF || fflush(stdout) != 0;
     json_decref(value);
     return failed ? DP_EXIT_IO : 0;
+}
+
+/* ---- calls ---- */
+
+int dp_cmd_run(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
+{
+    dp_control_error error;
+    char socket[DP_CLI_PATH_MAX];
+    dp_path_socket(socket);
+    const bool long_socket = strlen(socket) > DP_CONTROL_PATH_MAX;
+    snprintf(cmd->socket, sizeof cmd->socket, "%.*s", DP_CONTROL_PATH_MAX, socket);
+    if (dp_cmd_parse(cmd, verb, argc, argv, &error) != DP_OK) {
+        return dp_cmd_fail(cmd, &error);
+    }
+    if (cmd->help) {
+        dp_cmd_help(verb);
+        return 0;
+    }
+    if (long_socket && !cmd->socket_given) {
+        dp_error_set(&error, DP_EXIT_USAGE, "E0003", "give a shorter one with --socket",
+                     "a unix socket has a path of at most 100 characters", socket);
+        return dp_cmd_fail(cmd, &error);
+    }
+    return verb->run(cmd);
+}
+
+int dp_cmd_program(const dp_verb *verb, int argc, char **argv)
+{
+    dp_cmd cmd = {.json = false};
+    for (int i = 1; i < argc; i++) { /* So that a mistake in the arguments is told as JSON too. */
+        cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
+    }
+    return dp_cmd_run(&cmd, verb, argc - 1, argv + 1);
 }

@@ -66,6 +66,11 @@ struct dp_cmd {
 DP_MUST dp_status dp_cmd_parse(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv,
                                dp_control_error *error);
 void dp_cmd_help(const dp_verb *verb);
+/* One call of a verb: the daemon's socket, the arguments, then help or the verb itself. Gives the
+ * exit status. */
+int dp_cmd_run(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv);
+/* The main of a program that is one verb. */
+int dp_cmd_program(const dp_verb *verb, int argc, char **argv);
 /* True if verbs of two words begin with this word ("run": run create and others); prints their
  * help. */
 bool dp_cmd_has_group(const char *word);
@@ -103,7 +108,7 @@ extern const dp_verb dp_verb_limits;
 extern const dp_verb dp_verb_ckpt_ls, dp_verb_ckpt_verify, dp_verb_ckpt_export;
 extern const dp_verb dp_verb_sample, dp_verb_eval, dp_verb_data, dp_verb_train;
 extern const dp_verb dp_verb_data_tokenize, dp_verb_data_info, dp_verb_data_verify;
-extern const dp_verb dp_verb_swarm, dp_verb_completion, dp_verb_doctor;
+extern const dp_verb dp_verb_web, dp_verb_swarm, dp_verb_completion, dp_verb_doctor;
 
 /* All of them, in the order of the help. */
 const dp_verb *const *dp_verbs(size_t *count);

@@ -128,28 +128,6 @@ static int unknown_verb(const dp_cmd *cmd, const char *word, const char *second)
     return no_verb(cmd, "unknown verb", why);
 }
 
-static int run_verb(dp_cmd *cmd, const dp_verb *verb, int argc, char **argv)
-{
-    dp_control_error error;
-    char socket[DP_CLI_PATH_MAX];
-    dp_path_socket(socket);
-    const bool long_socket = strlen(socket) > DP_CONTROL_PATH_MAX;
-    snprintf(cmd->socket, sizeof cmd->socket, "%.*s", DP_CONTROL_PATH_MAX, socket);
-    if (dp_cmd_parse(cmd, verb, argc, argv, &error) != DP_OK) {
-        return dp_cmd_fail(cmd, &error);
-    }
-    if (cmd->help) {
-        dp_cmd_help(verb);
-        return 0;
-    }
-    if (long_socket && !cmd->socket_given) {
-        dp_error_set(&error, DP_EXIT_USAGE, "E0003", "give a shorter one with --socket",
-                     "a unix socket has a path of at most 100 characters", socket);
-        return dp_cmd_fail(cmd, &error);
-    }
-    return verb->run(cmd);
-}
-
 int main(int argc, char **argv)
 {
     dp_cmd cmd = {.json = false};
@@ -169,7 +147,7 @@ int main(int argc, char **argv)
         return argc < 2 ? DP_EXIT_USAGE : 0;
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-        return run_verb(&cmd, &dp_verb_version, argc - 2, argv + 2);
+        return dp_cmd_run(&cmd, &dp_verb_version, argc - 2, argv + 2);
     }
     if (strcmp(argv[1], "help") == 0) { /* help VERB */
         argc--;
@@ -184,7 +162,7 @@ int main(int argc, char **argv)
             return unknown_verb(&cmd, verbs[i]->name, next);
         }
         if (words > 0) {
-            return run_verb(&cmd, verbs[i], argc - 1 - words, argv + 1 + words);
+            return dp_cmd_run(&cmd, verbs[i], argc - 1 - words, argv + 1 + words);
         }
     }
     const bool asked = argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0);

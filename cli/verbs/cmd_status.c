@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 #include "cli/client.h"
+#include "cli/doctor/check_state.h"
 #include "cli/json.h"
 #include "cli/print.h"
 
@@ -174,14 +175,7 @@ static void print_run(const json_t *status, const json_t *run)
 
 static bool passes(const char *check, const json_t *status)
 {
-    const char *state = dp_json_text(status, "state", "");
-    const json_t *run = json_object_get(status, "run");
-    if (strcmp(check, "live") ==
-        0) { /* It answered; but a daemon that has lost its run waits for its owner. */
-        return json_object_get(status, "lost") == NULL;
-    }
-    return (strcmp(state, "training") == 0 || strcmp(state, "gossip") == 0) &&
-           strcmp(dp_json_text(run, "trainer", ""), "up") == 0;
+    return dp_check_state(status, strcmp(check, "live") == 0 ? DP_CHECK_LIVE : DP_CHECK_READY);
 }
 
 static int run_status(dp_cmd *cmd)

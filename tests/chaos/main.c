@@ -158,21 +158,9 @@ static const dp_verb chaos_verb = {
 
 int main(int argc, char **argv)
 {
-    dp_cmd cmd = {.json = false};
-    dp_control_error error;
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* Numbers must be readable for programs too. */
     dp_path_be_private();
     signal(SIGPIPE, SIG_IGN);
-    for (int i = 1; i < argc; i++) { /* Errors in the arguments are also JSON. */
-        cmd.json = cmd.json || strcmp(argv[i], "--json") == 0;
-    }
-    if (dp_cmd_parse(&cmd, &chaos_verb, argc - 1, argv + 1, &error) != DP_OK) {
-        return dp_cmd_fail(&cmd, &error);
-    }
-    if (cmd.help) {
-        dp_cmd_help(&chaos_verb);
-        return 0;
-    }
-    return chaos_verb.run(&cmd);
+    return dp_cmd_program(&chaos_verb, argc, argv);
 }

@@ -48,6 +48,12 @@ dp_status dp_client_open(dp_client *client, const char *path, dp_control_error *
     return DP_CLOSED;
 }
 
+dp_status dp_client_bound(dp_client *client, uint32_t most_ms)
+{
+    CHECK(client->fd == -1 && most_ms > 0);
+    return DP_OK;
+}
+
 void dp_client_close(dp_client *client)
 {
     dp_buf_close(&client->in);
