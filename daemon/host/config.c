@@ -79,7 +79,8 @@ static const dp_setting settings[] = {
      "summed in slices, two in memory at a time",
      NUMBER(apply_memory)},
     {"write-per-day", DP_SETTING_BYTES, "SIZE", "50G", 0, UINT64_MAX,
-     "largest number of checkpoint bytes written per day; 0: a checkpoint after every round",
+     "largest number of checkpoint bytes written per day; 0: a checkpoint after every round; a "
+     "voter exceeds it for a checkpoint every 32 rounds",
      NUMBER(write_per_day)},
     {"store-max", DP_SETTING_BYTES, "SIZE", "0", 0, UINT64_MAX,
      "largest size of the store; 0: unlimited", NUMBER(store_max)},

@@ -301,6 +301,7 @@ void dp_host_boot(dp_host *host)
     host->tick_at = UINT64_MAX;
     host->crash_now = false;
     host->reopen = false;
+    host->mapped = DP_SHELF_NONE;
     dp_rot_boot(host);
     dp_host_restore(host);
     dp_oracle_booted(host);

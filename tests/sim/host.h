@@ -72,6 +72,7 @@ typedef struct dp_host {
     bool io_error; /* the next write fails, and the process ends */
     uint16_t *met; /* by node: port of the address on disk; 0: never linked */
     uint64_t saved_us;
+    uint32_t mapped; /* the state that the trainer passed with its last APPLIED */
     /* trainer */
     dp_toy toy;
     dp_toy_life toy_state;

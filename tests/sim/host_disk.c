@@ -127,12 +127,17 @@ void dp_host_save(dp_host *host, const dp_action *action)
     dp_sim *sim = host->sim;
     const uint32_t object = dp_shelf_find(&sim->shelf, &action->u.save.tensor_root);
 
-    if (!action->u.save.must && host->saved_us != 0 &&
-        sim->now_us < host->saved_us + sim->plan.save_us) {
-        return;
-    }
     dp_assert(object != DP_SHELF_NONE);
-    host->saved_us = sim->now_us;
+    if (object != host->mapped) { /* It was loaded: the object gets its name, or there is none. */
+        if (!dp_disk_holds(&host->disk, object)) {
+            return;
+        }
+    } else if (!action->u.save.must && host->saved_us != 0 &&
+               sim->now_us < host->saved_us + sim->plan.save_us) {
+        return;
+    } else {
+        host->saved_us = sim->now_us;
+    }
     dp_host_write(host, &(dp_disk_write){.kind = DP_WRITE_CHECKPOINT,
                                          .then = DP_THEN_SAVED,
                                          .object = object,

@@ -523,6 +523,7 @@ static void do_apply(dp_host *host, const dp_action *action)
     const uint32_t object = dp_shelf_add(&sim->shelf, dp_view_of(state, sizeof state));
     event.u.applied.tensor_root = sim->shelf.items[object].root;
     event.u.applied.tensor_bytes = sim->shelf.items[object].size;
+    host->mapped = object;
     dp_oracle_theta(host, host->toy.round, &event.u.applied.tensor_root);
     dp_oracle_buffers(host, action, NULL);
     dp_host_event(host, &event);
