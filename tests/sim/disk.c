@@ -364,6 +364,11 @@ static void put_checkpoint(dp_disk *disk, const dp_disk_write *write)
     uint8_t *uses = uses_of(disk, write->object);
 
     *uses = (uint8_t)(*uses | 1U);
+    for (uint32_t i = 0; i < disk->n_checkpoints; i++) {
+        if (disk->checkpoints[i].round == write->round) {
+            return; /* As the store has it: one of each round. */
+        }
+    }
     if (disk->n_checkpoints == DP_DISK_CHECKPOINTS_MAX) {
         const uint32_t old = disk->checkpoints[0].object;
         memmove(disk->checkpoints, disk->checkpoints + 1,
