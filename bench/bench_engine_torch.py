@@ -201,7 +201,7 @@ def main():
                       "torch_tokens_per_second_core": round(rate, 1),
                       "torch_tokens_per_second_core_best": round(best, 1), "torch_adamw_ms": round(update, 3)}
             if ours:
-                for key in ("ops", "tokens_per_second_core", "gflops_core", "gflops_peak", "share", "adamw_ms"):
+                for key in ("ops", "tokens_per_second_core", "gflops_core", "gflops_peak", "share", "optimizer_ms"):
                     result[key] = ours[key]
                 result["ratio"] = round(ours["tokens_per_second_core"] / rate, 3)
             if args.llmc and name == "gpt2-124m T64 B4" and precision == "fp32":
