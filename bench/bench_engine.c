@@ -172,7 +172,8 @@ static dp_status open_bench(struct bench *b, const struct shape *shape, const dp
                                     .packs = settings->packs,
                                     .ops = ops};
     DP_TRY(dp_gpt_open(&b->gpt, &b->model, &options));
-    DP_TRY(dp_optim_init(&b->optim, &(dp_optim_setup){.model = &b->model, .kind = optimizer}));
+    const dp_optim_setup optim = {.model = &b->model, .kind = optimizer, .threads = threads};
+    DP_TRY(dp_optim_init(&b->optim, &optim));
     dp_model_init(&b->model, 1, dp_gpt_params_to_write(b->gpt));
     b->micro = settings->micro;
     b->tokens = b->micro * shape->rows * shape->config.context;

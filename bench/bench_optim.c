@@ -46,7 +46,8 @@ static double time_way(const struct way *way, const dp_model *model, float *para
                                       .decay = 0.1F,
                                       .clip = 1.0F,
                                       .momentum = 0.95F};
-    const dp_optim_setup setup = {.model = model, .kind = way->kind, .weights = way->weights};
+    const dp_optim_setup setup = {
+        .model = model, .kind = way->kind, .weights = way->weights, .threads = settings->threads};
     if (dp_optim_init(&optim, &setup) != DP_OK) {
         return -1.0;
     }

@@ -30,6 +30,10 @@ class BenchEngine(SystemTest):
             self.assertEqual(self.bench(*words).returncode, 0, words)
         self.assertEqual(self.bench("--ops", "nowhere").returncode, 64)
 
+    def test_an_optimizer_is_one_of_those_it_has(self):
+        for name, status in (("adamw", 0), ("muon", 0), ("both", 0), ("lamb", 64)):
+            self.assertEqual(self.bench("--optimizer", name).returncode, status, name)
+
 
 class LearningSweep(unittest.TestCase):
     """bench/learning.py compares methods at rates that its sweep found for the table's runs, not for its own short ones."""
